@@ -93,7 +93,7 @@ class _Side:
         if not path.is_dir():
             document = read_document(path)
             for operation in document.operations:
-                if operation.schemas or operation.broken:
+                if operation.answers:
                     parts[str(operation), ""] = operation
                 if operation.takes_json:
                     parts[str(operation), REQUEST] = Request(operation)

@@ -111,8 +111,7 @@ def select_operations(document: Document, options: PartOptions) -> PartSelection
     if status is not None:
         # In small letters, because `5XX` and `default` are written either way.
         code = status.lower()
-        readable = {op: (*op.json_statuses, *(broken for broken, _ in op.broken)) for op in tagged}
-        answered = {op for op in tagged if code in map(str.lower, readable[op])}
+        answered = {op for op in tagged if code in map(str.lower, op.answers)}
     left_out = {operation for text in options.exclude for operation in _matching(text, document)}
     chosen: list[Part] = []
     skipped, excluded = [], []

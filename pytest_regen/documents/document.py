@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -41,8 +41,6 @@ class SubtypeMap:
     found: tuple[JsonNode, ...] = ()
     mapped: tuple[tuple[str, JsonNode], ...] = ()
     """Entries of the mapping: a value of that property, and the schema it stands for."""
-    broken: tuple[tuple[Pointer, str], ...] = ()
-    """Entries of the mapping that lead nowhere, and why."""
 
 
 class Subtypes:
@@ -54,48 +52,57 @@ class Subtypes:
 
     def __init__(self, references: References, *, has_ref_siblings: bool) -> None:
         self._references = references
+        self._named = named_schemas(references.root)[1]
         # Subtypes are looked at, not generated: their defects are not those of the response.
         self._schemas = Schemas(references, DefectLog(), has_ref_siblings=has_ref_siblings)
 
-    def of(self, core: JsonNode) -> SubtypeMap:
-        """Return the subtypes of a schema, in the document's order; none without discriminator."""
-        declared = list(_discriminators(core))
-        if not declared:
-            return SubtypeMap()
-        word = next((_word(each.value) for each in declared if _word(each.value)), "")
+    def of(self, core: JsonNode, log: DefectLog | None = None) -> SubtypeMap:
+        """Return the subtypes of a schema, in the document's order; none without discriminator.
+
+        Args:
+            core: the schema.
+            log: where an entry of the mapping that leads nowhere is noted.
+        """
+        word = ""
         mapped: list[tuple[str, JsonNode]] = []
-        broken: list[tuple[Pointer, str]] = []
-        for discriminator in declared:
-            for value, entry in _mapping(discriminator):
-                target = self._target(entry)
-                if isinstance(target, BrokenReference):
-                    broken.append(
-                        (entry.place, f"the discriminator maps to nothing: {target.reason}")
-                    )
-                else:
-                    mapped.append((value, target))
-        found = {target.place: target for _, target in mapped}
-        waiting = [core.place, *found]
-        while waiting:
-            for child in self._extensions.get(waiting.pop(), ()):
-                if child.place not in found:
-                    found[child.place] = child
-                    waiting.append(child.place)
-        found.pop(core.place, None)
-        return SubtypeMap(word, tuple(found.values()), tuple(mapped), tuple(broken))
+        discriminators = list(_discriminators(core))
+        if not discriminators:
+            return SubtypeMap()
+        for declared in discriminators:
+            value = declared.value
+            is_mapping = isinstance(value, dict)
+            name = value.get("propertyName") if is_mapping else value
+            word = word or (name if isinstance(name, str) else "")
+            if is_mapping and isinstance(value.get("mapping"), dict):
+                entries = declared.child("mapping")
+                for tag in entries.value:
+                    entry = entries.child(tag)
+                    target = self._target(entry)
+                    if not isinstance(target, BrokenReference):
+                        mapped.append((str(tag), target))
+                    elif log is not None:
+                        message = f"the discriminator maps to nothing: {target.reason}"
+                        log.review(entry.place, message)
+        children = {target.place: target for _, target in mapped}
+        self._extend(children, [core.place, *children])
+        children.pop(core.place, None)
+        return SubtypeMap(word, tuple(children.values()), tuple(mapped))
 
     @cached_property
     def places(self) -> frozenset[Pointer]:
         """Where the named schemas stand that extend one with a discriminator."""
-        named = self._schemas_by_name.values()
-        waiting = [schema.place for schema in named if any(_discriminators(schema))]
-        found: set[Pointer] = set()
-        while waiting:
-            for child in self._extensions.get(waiting.pop(), ()):
-                if child.place not in found and "$ref" not in child.value:
-                    found.add(child.place)
-                    waiting.append(child.place)
-        return frozenset(found)
+        children: dict[Pointer, JsonNode] = {}
+        bases = [each.place for each in self._named.values() if any(_discriminators(each))]
+        self._extend(children, bases)
+        return frozenset(place for place, child in children.items() if "$ref" not in child.value)
+
+    def _extend(self, children: dict[Pointer, JsonNode], bases: list[Pointer]) -> None:
+        """Add to ``children`` the named schemas that extend one of ``bases``, directly or not."""
+        while bases:
+            for child in self._extensions.get(bases.pop(), ()):
+                if child.place not in children:
+                    children[child.place] = child
+                    bases.append(child.place)
 
     def properties(self, subtype: JsonNode) -> frozenset[str]:
         """Return the names of all properties of a subtype, inherited ones included."""
@@ -103,48 +110,41 @@ class Subtypes:
 
     def _target(self, entry: JsonNode) -> JsonNode | BrokenReference:
         """Return what an entry of a mapping stands for: the name of a schema, or a reference."""
-        named = self._schemas_by_name.get(str(entry.value))
-        if named is not None:
-            return named
-        if isinstance(entry.value, str) and _NAME.fullmatch(entry.value):
-            return BrokenReference(f"there is no schema {entry.value!r}")
+        name = entry.value if isinstance(entry.value, str) else ""
+        if name in self._named:
+            return self._named[name]
+        if _NAME.fullmatch(name):
+            return BrokenReference(f"there is no schema {name!r}")
         return self._references.follow(JsonNode({"$ref": entry.value}, entry.place))
-
-    @cached_property
-    def _schemas_by_name(self) -> dict[str, JsonNode]:
-        """The schemas that have a name in the document."""
-        return named_schemas(self._references.root)[1]
 
     @cached_property
     def _extensions(self) -> dict[Pointer, list[JsonNode]]:
         """By place of a schema: the named schemas whose ``allOf`` refers to it."""
-        found: dict[Pointer, list[JsonNode]] = {}
-        for schema in self._schemas_by_name.values():
+        extensions: dict[Pointer, list[JsonNode]] = {}
+        for schema in self._named.values():
             for part in _parts(schema):
                 if "$ref" in part.value:
                     base = self._references.follow(part)
                     if isinstance(base, JsonNode):
-                        found.setdefault(base.place, []).append(schema)
-        return found
+                        extensions.setdefault(base.place, []).append(schema)
+        return extensions
 
 
 def named_schemas(root: JsonNode) -> tuple[str, dict[str, JsonNode]]:
     """Return where the schemas of a document stand that have names, and the schemas."""
-    found: dict[str, JsonNode] = {}
+    schemas: dict[str, JsonNode] = {}
     home = ""
     for path in _HOMES:
         node = root
         for part in path:
-            if not isinstance(node.value, dict) or part not in node.value:
-                break
-            node = node.child(part)
-        else:
-            if isinstance(node.value, dict):
-                home = home or str(node.place)
-                found = {name: node.child(name) for name in node.value} | found
+            is_there = isinstance(node.value, dict) and part in node.value
+            node = node.child(part) if is_there else JsonNode(None, node.place)
+        if isinstance(node.value, dict):
+            home = home or str(node.place)
+            schemas = {name: node.child(name) for name in node.value} | schemas
         if home and path == _HOMES[0]:
             break  # What else stands in an OpenAPI document is no place for schemas.
-    return home, found
+    return home, schemas
 
 
 def _parts(schema: JsonNode) -> Iterator[JsonNode]:
@@ -164,19 +164,6 @@ def _discriminators(schema: JsonNode) -> Iterator[JsonNode]:
             yield part.child("discriminator")
 
 
-def _word(discriminator: Any) -> str:
-    word = discriminator.get("propertyName") if isinstance(discriminator, dict) else discriminator
-    return word if isinstance(word, str) else ""
-
-
-def _mapping(discriminator: JsonNode) -> Iterator[tuple[str, JsonNode]]:
-    value = discriminator.value
-    if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
-        mapping = discriminator.child("mapping")
-        for name in mapping.value:
-            yield str(name), mapping.child(name)
-
-
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SUCCESS: Final = re.compile(r"2(\d\d|XX)", re.IGNORECASE)
 _JSON: Final = re.compile(r"[^/]+/(?:json|[^/]+\+json)", re.IGNORECASE)
@@ -193,19 +180,17 @@ class Operation:
     tags: tuple[str, ...]
     statuses: tuple[str, ...]
     """Of all responses that are declared, ``default`` included, in the document's order."""
-    schemas: tuple[tuple[str, JsonNode], ...] = field(repr=False, compare=False, default=())
-    """The statuses whose response is JSON, each with its schema."""
-    broken: tuple[tuple[str, Defect], ...] = field(repr=False, compare=False, default=())
-    """The statuses whose response cannot be read, each with the reason."""
-    request: JsonNode | None = field(repr=False, compare=False, default=None)
-    """The schema of the JSON body that it takes."""
-    broken_request: Defect | None = field(repr=False, compare=False, default=None)
-    """Why that body cannot be read."""
+    answers: Mapping[str, "JsonNode | Defect"] = field(
+        repr=False, compare=False, default_factory=dict
+    )
+    """The statuses whose response is JSON, each with its schema, or why it cannot be read."""
+    request: "JsonNode | Defect | None" = field(repr=False, compare=False, default=None)
+    """The schema of the JSON body that it takes, or why it cannot be read."""
 
     @property
     def json_statuses(self) -> tuple[str, ...]:
         """The statuses whose response has a JSON schema."""
-        return tuple(status for status, _ in self.schemas)
+        return tuple(status for status, each in self.answers.items() if isinstance(each, JsonNode))
 
     @property
     def successes(self) -> tuple[str, ...]:
@@ -222,13 +207,12 @@ class Operation:
     @property
     def takes_json(self) -> bool:
         """Whether its body is JSON, as far as the document can be read."""
-        return self.request is not None or self.broken_request is not None
+        return self.request is not None
 
     @property
     def is_answered_in_json(self) -> bool:
         """Whether a success is JSON, as far as the document can be read."""
-        known = {status for status, _ in (*self.schemas, *self.broken)}
-        return not known.isdisjoint(self.successes)
+        return not self.answers.keys().isdisjoint(self.successes)
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -292,7 +276,8 @@ class Document:
         """What is wrong with the files themselves and with the list of operations."""
         log = DefectLog()
         log.extend(self.lost_operations)
-        log.extend(defect for each in self.operations for _, defect in each.broken)
+        answers = (answer for each in self.operations for answer in each.answers.values())
+        log.extend(answer for answer in answers if isinstance(answer, Defect))
         log.extend(self.references.log.in_order())
         return log.in_order()
 
@@ -305,8 +290,88 @@ class Document:
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
         """All operations, in the document's order."""
-        lister = _Lister(self.references, self._listing, is_swagger=self.version.startswith("2"))
-        return tuple(lister.operations())
+        paths = JsonNode({}, Pointer())
+        if "paths" in self.references.root.value:
+            paths = self.references.root.child("paths")
+        return tuple(
+            self._operation(key, path, operation, item)
+            for path, item in self._entries(paths)
+            if path.startswith("/")
+            for key, node in self._entries(item)
+            if key in _METHODS
+            for operation in self._mappings(node)
+        )
+
+    def _operation(self, method: str, path: str, node: JsonNode, item: JsonNode) -> Operation:
+        is_swagger = self.version.startswith("2")
+        root, own = self.references.root.value, node.value
+        answers: dict[str, JsonNode | Defect] = {}
+        statuses = []
+        produces = own.get("produces", root.get("produces"))
+        for status, response in self._responses(node):
+            statuses.append(status)
+            answer: JsonNode | Defect | None = self._follow(response)
+            if isinstance(answer, JsonNode):
+                answer = _swagger_schema(answer, produces) if is_swagger else _json_schema(answer)
+            if answer is not None:
+                answers[status] = answer
+        request: JsonNode | Defect | None = None
+        if is_swagger:
+            consumes = own.get("consumes", root.get("consumes"))
+            for parameter in self._parameters(node, item):
+                if isinstance(parameter, Defect) or parameter.value.get("in") == "body":
+                    request = parameter
+                    break
+            if isinstance(request, JsonNode):
+                request = _swagger_schema(request, consumes)
+        elif "requestBody" in own:
+            request = self._follow(node.child("requestBody"))
+            request = _json_schema(request) if isinstance(request, JsonNode) else request
+        tags = own.get("tags")
+        names = tuple(map(str, tags)) if isinstance(tags, list) else ()
+        return Operation(method.upper(), path, names, tuple(statuses), answers, request)
+
+    def _parameters(self, operation: JsonNode, item: JsonNode) -> Iterator[JsonNode | Defect]:
+        """Yield the parameters of an operation of Swagger, and those of its path."""
+        for holder in (operation, self._follow(item)):
+            if isinstance(holder, JsonNode):
+                yield from map(self._follow, holder.entries("parameters"))
+
+    def _responses(self, operation: JsonNode) -> Iterator[tuple[str, JsonNode]]:
+        if "responses" in operation.value:
+            responses = operation.child("responses")
+            if isinstance(self._follow(responses), Defect):
+                yield "default", responses  # Whatever it should have been, it cannot be read.
+            else:
+                entries = self._entries(responses)
+                yield from (entry for entry in entries if not entry[0].startswith("x-"))
+
+    def _entries(self, node: JsonNode) -> Iterator[tuple[str, JsonNode]]:
+        """Yield the entries of a mapping; nothing, and a defect, where there is none."""
+        for target in self._mappings(node):
+            # Beside the $ref of a path item, operations of its own may stand.
+            for holder in {id(node.value): node, id(target.value): target}.values():
+                for key in holder.value:
+                    if key != "$ref":
+                        yield key, holder.child(key)
+
+    def _mappings(self, node: JsonNode) -> Iterator[JsonNode]:
+        """Yield the mapping that ``node`` is or refers to; note a defect where it is none."""
+        target = self._follow(node)
+        if isinstance(target, Defect):
+            self._listing.extend([target])
+        else:
+            yield target
+
+    def _follow(self, node: JsonNode) -> JsonNode | Defect:
+        """Return the mapping that ``node`` is or refers to, or why it is no mapping."""
+        target = self.references.follow(node)
+        if isinstance(target, BrokenReference):
+            return Defect(str(node.place), target.reason, "error")
+        if not isinstance(target.value, dict):
+            message = f"a mapping is wanted here, not {target.value!r:.40}"
+            return Defect(str(node.place), message, "error")
+        return target
 
     def find(self, name: str) -> Operation:
         """Return the operation called ``name``: a method and a path, ``GET /v1/projects``.
@@ -324,21 +389,19 @@ class Document:
         for candidate in (wanted, wanted.rstrip("/"), wanted + "/"):
             if candidate in known:
                 return known[candidate]
-        near = self._near(wanted, path.strip())
+        names = list(known)
+        near = [name for name in names if name.partition(" ")[2].rstrip("/") == path.rstrip("/ ")]
+        near += difflib.get_close_matches(wanted, names, n=5, cutoff=0.5)
+        near = list(dict.fromkeys(near))[:5] or names[:5]
+        why = "" if method else "an operation is named by its method and its path; "
+        why += f"the document has {plural(len(known), 'operation')}"
         raise UnknownOperationError(
             f"{self.path.name} has no operation {name!r}",
-            why=_why_unknown(method, len(known)),
+            why=why if known else "it has no operations at all",
             hint=f"near matches: {', '.join(map(repr, near))}"
             if near
             else "check the document's paths",
         )
-
-    def _near(self, wanted: str, path: str) -> list[str]:
-        """Return up to five operations that may have been meant: those of the same path first."""
-        names = [str(operation) for operation in self.operations]
-        same = [str(each) for each in self.operations if each.path.rstrip("/") == path.rstrip("/")]
-        close = difflib.get_close_matches(wanted, names, n=5, cutoff=0.5)
-        return list(dict.fromkeys((*same, *close)))[:5] or names[:5]
 
 
 def read_document(path: Path) -> Document:
@@ -358,147 +421,26 @@ def read_document(path: Path) -> Document:
 
 def _version(value: Any, path: Path) -> str:
     """Return the version the document declares, if it is one that is read here."""
-    hint = "give an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document, or a JSON Schema"
+    what, why = f"{str(path)!r} is no OpenAPI document", ""
+    version = ""
     if not isinstance(value, dict):
-        kind = "a list" if isinstance(value, list) else "a single value"
-        raise DocumentUnreadableError(
-            f"{str(path)!r} is no OpenAPI document",
-            why=f"it holds {kind}, not a mapping",
-            hint=hint,
-        )
-    declared = value.get("openapi", value.get("swagger"))
-    if declared is None and "paths" not in value and value.keys() & _SCHEMA_WORDS:
-        return _PLAIN
-    if declared is None:
-        raise DocumentUnreadableError(
-            f"{str(path)!r} is no OpenAPI document",
-            why="it has neither the key 'openapi' nor 'swagger', and is no JSON Schema",
-            hint=hint,
-        )
-    version = str(declared)
-    if not re.match(r"3\.\d|2\.0" if "openapi" in value else r"2\.0", version):
-        raise DocumentUnreadableError(
-            f"{str(path)!r} is of a version that is not read: {version[:40]!r}", hint=hint
-        )
-    if "paths" in value and not isinstance(value["paths"], dict):
-        raise DocumentUnreadableError(
-            f"{str(path)!r} is no OpenAPI document", why="'paths' is not a mapping", hint=hint
-        )
-    return version
-
-
-def _why_unknown(method: str, count: int) -> str:
-    if not count:
-        return "it has no operations at all"
-    why = "" if method else "an operation is named by its method and its path; "
-    return f"{why}the document has {plural(count, 'operation')}"
-
-
-class _Lister:
-    """Finds the operations of a document, and the schemas of their JSON responses."""
-
-    def __init__(self, references: References, log: DefectLog, *, is_swagger: bool) -> None:
-        self._references = references
-        self._log = log
-        self._is_swagger = is_swagger
-
-    def operations(self) -> Iterator[Operation]:
-        """Yield the operations in the document's order; note those that cannot be read."""
-        root = self._references.root
-        if "paths" not in root.value:
-            return
-        for path, item in self._entries(root.child("paths")):
-            if not path.startswith("/"):
-                continue
-            for key, node in self._entries(item):
-                if key in _METHODS:
-                    operation = self._follow(node)
-                    if isinstance(operation, Defect):
-                        self._log.extend([operation])
-                    else:
-                        yield self._operation(key, path, operation, item)
-
-    def _operation(self, method: str, path: str, node: JsonNode, item: JsonNode) -> Operation:
-        statuses, schemas, broken = [], [], []
-        produces = node.value.get("produces", self._references.root.value.get("produces"))
-        for status, response in self._responses(node):
-            statuses.append(status)
-            followed = self._follow(response)
-            if isinstance(followed, Defect):
-                broken.append((status, followed))
-                continue
-            schema = (
-                _swagger_schema(followed, produces) if self._is_swagger else _json_schema(followed)
-            )
-            if schema is not None:
-                schemas.append((status, schema))
-        tags = node.value.get("tags")
-        request = self._swagger_request(node, item) if self._is_swagger else self._request(node)
-        return Operation(
-            method.upper(),
-            path,
-            tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
-            tuple(statuses),
-            tuple(schemas),
-            tuple(broken),
-            None if isinstance(request, Defect) else request,
-            request if isinstance(request, Defect) else None,
-        )
-
-    def _request(self, operation: JsonNode) -> JsonNode | Defect | None:
-        """Return the schema of the JSON body that an operation takes."""
-        if "requestBody" not in operation.value:
-            return None
-        body = self._follow(operation.child("requestBody"))
-        return body if isinstance(body, Defect) else _json_schema(body)
-
-    def _swagger_request(self, operation: JsonNode, item: JsonNode) -> JsonNode | Defect | None:
-        """Return the schema of the parameter that is the body, of the operation or of its path."""
-        consumes = operation.value.get("consumes", self._references.root.value.get("consumes"))
-        around = self._follow(item)
-        for holder in (operation, around):
-            if isinstance(holder, Defect):
-                continue
-            for entry in holder.entries("parameters"):
-                parameter = self._follow(entry)
-                if isinstance(parameter, Defect):
-                    return parameter
-                if parameter.value.get("in") == "body":
-                    return _swagger_schema(parameter, consumes)
-        return None
-
-    def _responses(self, operation: JsonNode) -> Iterator[tuple[str, JsonNode]]:
-        if "responses" not in operation.value:
-            return
-        responses = operation.child("responses")
-        if isinstance(self._follow(responses), Defect):
-            yield "default", responses  # Whatever it should have been, it cannot be read.
-            return
-        for status, response in self._entries(responses):
-            if not status.startswith("x-"):
-                yield status, response
-
-    def _entries(self, node: JsonNode) -> Iterator[tuple[str, JsonNode]]:
-        """Yield the entries of a mapping; nothing, and a defect, where there is none."""
-        followed = self._follow(node)
-        if isinstance(followed, Defect):
-            self._log.extend([followed])
-            return
-        # Beside the $ref of a path item, operations of its own may stand.
-        for holder in {id(node.value): node, id(followed.value): followed}.values():
-            for key in holder.value:
-                if key != "$ref":
-                    yield key, holder.child(key)
-
-    def _follow(self, node: JsonNode) -> JsonNode | Defect:
-        """Return the mapping that ``node`` is or refers to, or why it is no mapping."""
-        target = self._references.follow(node)
-        if isinstance(target, BrokenReference):
-            return Defect(str(node.place), target.reason, "error")
-        if not isinstance(target.value, dict):
-            message = f"a mapping is wanted here, not {target.value!r:.40}"
-            return Defect(str(node.place), message, "error")
-        return target
+        why = f"it holds {'a list' if isinstance(value, list) else 'a single value'}, not a mapping"
+    else:
+        version = str(value.get("openapi", value.get("swagger", "")))
+        if not version and "paths" not in value and value.keys() & _SCHEMA_WORDS:
+            version = _PLAIN
+        elif not version:
+            why = "it has neither the key 'openapi' nor 'swagger', and is no JSON Schema"
+        elif not re.match(r"3\.\d|2\.0" if "openapi" in value else r"2\.0", version):
+            what = f"{str(path)!r} is of a version that is not read: {version[:40]!r}"
+        elif isinstance(value.get("paths", {}), dict):
+            return version
+        else:
+            why = "'paths' is not a mapping"
+    if version == _PLAIN:
+        return version
+    hint = "give an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document, or a JSON Schema"
+    raise DocumentUnreadableError(what, why=why, hint=hint)
 
 
 def _swagger_schema(response: JsonNode, produces: Any) -> JsonNode | None:
@@ -517,9 +459,7 @@ def _json_schema(response: JsonNode) -> JsonNode | None:
     content = response.value.get("content")
     if not isinstance(content, dict):
         return None
-    ranked = sorted(
-        (name for name in content if _rank(name)), key=lambda name: (-_rank(name), name)
-    )
+    ranked = sorted(filter(_rank, content), key=lambda name: (-_rank(name), name))
     for name in ranked:
         media = content[name]
         if isinstance(media, dict) and "schema" in media:

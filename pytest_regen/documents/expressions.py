@@ -351,7 +351,7 @@ class Expressions:
         The schema itself is one of them, unless each of the others has a value of its own and none
         stands for it.
         """
-        mapped = self._subtypes.of(core)
+        mapped = self._subtypes.of(core, self._log)
         found = {each.place: each for each in mapped.found if "$ref" not in each.value}
         if not found or len(found) >= MAX_OPTIONS:
             return None
@@ -369,8 +369,6 @@ class Expressions:
         for place, own in values.items():
             if place in found:
                 self.tags.setdefault(str(place), {}).setdefault(mapped.word, {}).update(own)
-        for where, message in mapped.broken:
-            self._log.review(where, message)
         self.bases.add(str(core.place))
         options = tuple(Ref(name=key) for key in keys if key is not None)
         if len(options) == 1:
@@ -400,9 +398,7 @@ class Expressions:
         """Note which values stand for which options; return the property that holds them."""
         if not isinstance(core.value, dict) or "discriminator" not in core.value:
             return ""
-        declared = self._subtypes.of(core)
-        for where, message in declared.broken:
-            self._log.review(where, message)
+        declared = self._subtypes.of(core, self._log)
         places = {option.name for option in options if isinstance(option, Ref)}
         for value, target in declared.mapped:
             place = str(self.schemas.reduce(target).core.place)
@@ -443,9 +439,7 @@ class Expressions:
         """
         if str(core.place) in self.bases:
             return
-        mapped = self._subtypes.of(core)
-        for where, message in mapped.broken:
-            self._log.review(where, message)
+        mapped = self._subtypes.of(core, self._log)
         lost = {}
         for subtype in mapped.found:
             own = self._subtypes.properties(subtype) - shape.properties.keys()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.files import store_slug
 
-FORMAT = 1
+FORMAT = 2
 """How this release reads a document and words a prompt. Raised with every change that makes
 another IR of a document that is still the same: a store of another number is not stale for that."""
 

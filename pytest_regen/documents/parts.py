@@ -1,13 +1,12 @@
 """The parts of a document that stores are made from: responses, requests, schemas with names."""
 
 import difflib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pytest_regen.documents.document import Document, Operation
 from pytest_regen.documents.ir import IR, REQUEST, SCHEMAS, Endpoint
-from pytest_regen.documents.places import DefectLog, JsonNode
+from pytest_regen.documents.places import Defect, DefectLog, JsonNode
 from pytest_regen.errors import (
     DocumentDefectError,
     NothingToGenerateError,
@@ -98,23 +97,25 @@ def find_schemas(
             chosen, schema = _response(part, status, log)
             return chosen, {f"response {chosen} of {part}": schema}
         case Request(operation=operation):
-            return REQUEST, {str(part): _request(operation)}
+            if operation.request is None:
+                raise NothingToGenerateError(
+                    f"{operation} takes no request with a JSON schema",
+                    hint="choose an operation with a JSON body, or leave --request out for its "
+                    "response",
+                )
+            return REQUEST, {str(part): _readable(operation.request, str(part))}
         case Components(names=names):
-            return SCHEMAS, _named(document, names)
-
-
-def _named(document: Document, names: Sequence[str]) -> dict[str, JsonNode]:
-    known = document.named_schemas
-    if not known:
-        raise NothingToGenerateError(
-            f"{document.path.name} has no schemas with names",
-            why=f"they stand under {document.home}",
-            hint="name an operation in place of --schemas",
-        )
-    for name in names:
-        if name not in known:
-            raise _unknown(document, name)
-    return {name: known[name] for name in names or known}
+            schemas = document.named_schemas
+            if not schemas:
+                raise NothingToGenerateError(
+                    f"{document.path.name} has no schemas with names",
+                    why=f"they stand under {document.home}",
+                    hint="name an operation in place of --schemas",
+                )
+            for name in names:
+                if name not in schemas:
+                    raise _unknown(document, name)
+            return SCHEMAS, {name: schemas[name] for name in names or schemas}
 
 
 def _unknown(document: Document, name: str) -> UnknownSchemaError:
@@ -126,71 +127,43 @@ def _unknown(document: Document, name: str) -> UnknownSchemaError:
     )
 
 
-def _request(operation: Operation) -> JsonNode:
-    if operation.broken_request is not None:
+def _readable(answer: JsonNode | Defect, what: str) -> JsonNode:
+    if isinstance(answer, Defect):
         raise DocumentDefectError(
-            f"the request of {operation} cannot be read",
-            why=str(operation.broken_request),
-            hint="correct the document at that place",
+            f"{what} cannot be read", why=str(answer), hint="correct the document at that place"
         )
-    if operation.request is None:
-        raise NothingToGenerateError(
-            f"{operation} takes no request with a JSON schema",
-            hint="choose an operation with a JSON body, or leave --request out for its response",
-        )
-    return operation.request
+    return answer
 
 
 def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, JsonNode]:
     """Return the status and the schema of the response to generate."""
-    schemas = dict(operation.schemas)
-    broken = dict(operation.broken)
+    answers, declared = operation.answers, ", ".join(operation.statuses) or "none"
+    hint = "choose another operation, or give its response a schema under application/json"
+    if operation.json_statuses:
+        choices = ", ".join(operation.json_statuses)
+        hint = f"responses with a JSON schema: {choices}; choose with --status"
     if status is not None:
-        return _exact_response(operation, status)
-    for candidate in operation.successes:
-        if candidate in schemas:
-            return candidate, schemas[candidate]
-        if candidate in broken:
-            log.extend([broken[candidate]])
-    defects = log.in_order()
-    if defects:
-        raise DocumentDefectError(
-            f"the successful response of {operation} cannot be read",
-            why=str(defects[0]),
-            hint="correct the document at that place",
-        )
+        spelled = {each.lower(): each for each in reversed(operation.statuses)}
+        exact = spelled.get(status.lower())
+        if exact is None:
+            raise UsageError(
+                f"{operation} has no response {status!r}",
+                hint=f"choose one of its responses with --status: {declared}",
+            )
+        what = f"response {exact} of {operation}"
+        if exact not in answers:
+            raise NothingToGenerateError(f"{what} has no JSON schema", hint=hint)
+        return exact, _readable(answers[exact], what)
+    candidates = [each for each in operation.successes if each in answers]
+    for candidate in candidates:
+        answer = answers[candidate]
+        if isinstance(answer, JsonNode):
+            return candidate, answer
+        log.extend([answer])
+    if candidates:
+        _readable(log.in_order()[0], f"the successful response of {operation}")
     raise NothingToGenerateError(
         f"{operation} has no successful response with a JSON schema",
-        why=f"its responses are: {', '.join(operation.statuses) or 'none'}",
-        hint=_choices(operation),
-    )
-
-
-def _exact_response(operation: Operation, status: str) -> tuple[str, JsonNode]:
-    exact = next((known for known in operation.statuses if known.lower() == status.lower()), None)
-    if exact is None:
-        raise UsageError(
-            f"{operation} has no response {status!r}",
-            hint="choose one of its responses with --status: "
-            f"{', '.join(operation.statuses) or 'none'}",
-        )
-    schemas, broken = dict(operation.schemas), dict(operation.broken)
-    if exact in broken:
-        raise DocumentDefectError(
-            f"response {exact} of {operation} cannot be read",
-            why=str(broken[exact]),
-            hint="correct the document at that place",
-        )
-    if exact not in schemas:
-        raise NothingToGenerateError(
-            f"response {exact} of {operation} has no JSON schema", hint=_choices(operation)
-        )
-    return exact, schemas[exact]
-
-
-def _choices(operation: Operation) -> str:
-    if not operation.json_statuses:
-        return "choose another operation, or give its response a schema under application/json"
-    return (
-        f"responses with a JSON schema: {', '.join(operation.json_statuses)}; choose with --status"
+        why=f"its responses are: {declared}",
+        hint=hint,
     )

@@ -373,9 +373,8 @@ def allows_null(notes: Iterable[Mapping[str, Any]]) -> bool | None:
 
 
 def _null_of(own: Mapping[str, Any]) -> bool | None:
-    for key in ("nullable", "x-nullable"):
-        if isinstance(own.get(key), bool):
-            return bool(own[key])
+    if True in (own.get("nullable"), own.get("x-nullable")):
+        return True
     declared, values = own.get("type"), own.get("enum")
     if declared is None:
         return True if isinstance(values, list) and None in values else None

@@ -77,15 +77,11 @@ def kind_of(shape: Shape) -> SchemaKind:
         return "enum"
     if types is None:
         return "object" if shape.properties else "scalar" if shape.enum else "any"
-    return _kind_of_types(types, has_properties=bool(shape.properties)) if types else "nothing"
-
-
-def _kind_of_types(types: frozenset[str], *, has_properties: bool) -> SchemaKind:
     if types == {"object"}:
-        return "object" if has_properties else "map"
+        return "object" if shape.properties else "map"
     if types == {"array"}:
         return "array"
-    return "scalar" if _one_scalar(types) else "any"
+    return "nothing" if not types else "scalar" if _one_scalar(types) else "any"
 
 
 def _one_scalar(types: frozenset[str]) -> bool:
@@ -112,13 +108,11 @@ def makeup(node: JsonNode) -> Makeup | None:
         return None
     inside: set[Any] = set()
     for part in parts:
-        found = makeup(part)
-        if found is None:
-            inside.add(part.place)
-        elif found[0] == keyword:
-            inside |= found[1]
+        inner = makeup(part)
+        if inner is not None and inner[0] == keyword:
+            inside |= inner[1]
         else:
-            inside.add(found)
+            inside.add(inner or part.place)
     return keyword, frozenset(inside)
 
 
@@ -127,23 +121,34 @@ def makeup(node: JsonNode) -> Makeup | None:
 
 def meet(outer: Shape, inner: Shape) -> Shape:
     """Return what both allow; what ``outer`` says in words goes before ``inner``."""
-    types = _common_types(outer.types, inner.types)
+    types = outer.types if inner.types is None else inner.types
     doubt = outer.doubt or inner.doubt
-    if types == frozenset() and outer.types and inner.types:
-        doubt = (
-            doubt or f"it must be {_list_types(outer.types)} and {_list_types(inner.types)} at once"
-        )
+    if outer.types is not None and inner.types is not None:
+        types = outer.types & inner.types
+        numbers = {"integer", "number"}
+        if outer.types & numbers and inner.types & numbers and numbers <= outer.types | inner.types:
+            types |= {"integer"}
+        if not types and outer.types and inner.types:
+            both = f"{_list_types(outer.types)} and {_list_types(inner.types)}"
+            doubt = doubt or f"it must be {both} at once"
     enum, labels = _common_values(outer, inner)
     if enum == () and outer.enum and inner.enum:
         doubt = doubt or "no value is in all of its enums"
+    # The outermost word on null counts where it allows it: that is how documents are written.
+    null = False if False in (outer.null, inner.null) else inner.null
+    properties = dict(outer.properties)
+    for name, nodes in inner.properties.items():
+        known = properties.get(name, ())
+        places = {node.place for node in known}
+        properties[name] = known + tuple(node for node in nodes if node.place not in places)
     return Shape(
         types=types,
-        null=_common_null(outer, inner),
+        null=True if outer.null is True else null,
         format=outer.format or inner.format,
         enum=enum,
         labels=labels,
         is_const=enum is not None and (outer.is_const or inner.is_const),
-        properties=_common_properties(outer.properties, inner.properties),
+        properties=properties,
         required=outer.required | inner.required,
         extra=outer.extra + inner.extra,
         items=outer.items + inner.items,
@@ -168,57 +173,25 @@ def _common_options(outer: Shape, inner: Shape) -> tuple[JsonNode, ...]:
     return union.options if other.types is None or (union.types or {""}) <= other.types else ()
 
 
-def _common_types(a: frozenset[str] | None, b: frozenset[str] | None) -> frozenset[str] | None:
-    if a is None or b is None:
-        return b if a is None else a
-    common = a & b
-    if ("integer" in a and "number" in b) or ("number" in a and "integer" in b):
-        common |= {"integer"}
-    return common
-
-
-def _common_null(outer: Shape, inner: Shape) -> bool | None:
-    """The outermost word counts where it allows null: that is how documents are written."""
-    if outer.null is True:
-        return True
-    return False if False in (outer.null, inner.null) else inner.null
-
-
 def _common_values(
     outer: Shape, inner: Shape
 ) -> tuple[tuple[Any, ...] | None, tuple[str, ...] | None]:
     if outer.enum is None or inner.enum is None:
         source = inner if outer.enum is None else outer
         return source.enum, source.labels
-    kept = [i for i, value in enumerate(outer.enum) if _holds(inner.enum, value)]
-    labelled = outer.labels
-    if labelled is None and inner.labels is not None:
-        names = {_identity(v): n for v, n in zip(inner.enum, inner.labels, strict=True)}
-        labelled = tuple(names.get(_identity(value), "") for value in outer.enum)
-    values = tuple(outer.enum[i] for i in kept)
-    return values, None if labelled is None else tuple(labelled[i] for i in kept)
+    places = {_identity(value): place for place, value in enumerate(inner.enum)}
+    both = [(value, i) for i, value in enumerate(outer.enum) if _identity(value) in places]
+    labels = None
+    if outer.labels is not None:
+        labels = tuple(outer.labels[i] for _, i in both)
+    elif inner.labels is not None:
+        labels = tuple(inner.labels[places[_identity(value)]] for value, _ in both)
+    return tuple(value for value, _ in both), labels
 
 
 def _identity(value: Any) -> tuple[str, str]:
     """Return what tells values apart: ``1`` is not ``True``, and a list can be looked up."""
     return type(value).__name__, repr(value)
-
-
-def _holds(values: Iterable[Any], value: Any) -> bool:
-    return any(_identity(other) == _identity(value) for other in values)
-
-
-def _common_properties(
-    outer: Mapping[str, tuple[JsonNode, ...]], inner: Mapping[str, tuple[JsonNode, ...]]
-) -> Mapping[str, tuple[JsonNode, ...]]:
-    if not outer or not inner:
-        return outer or inner
-    merged = dict(outer)
-    for name, nodes in inner.items():
-        known = merged.get(name, ())
-        places = {node.place for node in known}
-        merged[name] = known + tuple(node for node in nodes if node.place not in places)
-    return merged
 
 
 def _list_types(types: frozenset[str]) -> str:
@@ -262,37 +235,36 @@ def join(branches: Sequence[Shape], place: Pointer) -> Shape:
     null = True if any(branch.null for branch in branches) else None
     if not live or all(branch.is_open for branch in live):
         return Shape(null=null, required=_in_all(live))
-    return replace(_join_live(live, place), null=null)
-
-
-def _join_live(live: Sequence[Shape], place: Pointer) -> Shape:
-    doubts = [branch.doubt for branch in live if branch.doubt]
-    if doubts:
-        return Shape(doubt=doubts[0])
-    if all(branch.enum is not None for branch in live):
-        return _join_enums(live)
     types = _join_types(live)
-    if types is None:
-        return ANYTHING
-    if types == {"object"}:
-        return _join_objects(live, place)
-    return _join_values(live, types, place)
+    doubt = next((branch.doubt for branch in live if branch.doubt), "")
+    if doubt:
+        joined = Shape(doubt=doubt)
+    elif all(branch.enum is not None for branch in live):
+        joined = _join_enums(live)
+    elif types is None:
+        joined = ANYTHING
+    elif types == {"object"}:
+        joined = _join_objects(live, place)
+    elif types == {"array"}:
+        items: list[JsonNode] = []
+        if all(branch.items for branch in live):
+            items = [_all_of(branch.items, place / n / "items") for n, branch in enumerate(live)]
+        joined = Shape(types, items=(_one_of(items, place / "items"),) if items else ())
+    elif _one_scalar(types):
+        joined = Shape(types, format=_shared_format(live))
+    else:
+        joined = Shape(doubt=f"it may be {_list_types(types)}")
+    return replace(joined, null=null)
 
 
-def _join_values(live: Sequence[Shape], types: frozenset[str], place: Pointer) -> Shape:
-    """Return the union of branches that are arrays or scalars."""
-    if types == {"array"}:
-        items = [
-            as_one_schema("allOf", branch.items, place / index / "items")
-            for index, branch in enumerate(live)
-            if branch.items
-        ]
-        whole = len(items) == len(live)
-        joined = (as_one_schema("oneOf", _different(items), place / "items"),) if whole else ()
-        return Shape(types, items=joined)
-    if _one_scalar(types):
-        return Shape(types, format=_shared_format(live))
-    return Shape(doubt=f"it may be {_list_types(types)}")
+def _all_of(parts: Sequence[JsonNode], place: Pointer) -> JsonNode:
+    return as_one_schema("allOf", parts, place)
+
+
+def _one_of(parts: Iterable[JsonNode], place: Pointer) -> JsonNode:
+    """Return one schema of those of ``parts`` that differ."""
+    different = {(part.place, isinstance(part.value, bool)): part for part in parts}
+    return as_one_schema("oneOf", list(different.values()), place)
 
 
 def _shared_format(live: Sequence[Shape]) -> str | None:
@@ -338,29 +310,19 @@ def _join_objects(live: Sequence[Shape], place: Pointer) -> Shape:
     if maps and len(maps) < len(live):
         return Shape(doubt="it may be a map or an object with named properties")
     parts: dict[str, list[JsonNode]] = {}
-    for index, branch in enumerate(live):
+    for n, branch in enumerate(live):
         for name, nodes in branch.properties.items():
-            here = place / index / "properties" / name
-            parts.setdefault(name, []).append(as_one_schema("allOf", nodes, here))
-    extra = [
-        as_one_schema("allOf", branch.extra, place / index / "additionalProperties")
-        for index, branch in enumerate(maps)
-    ]
+            node = _all_of(nodes, place / n / "properties" / name)
+            parts.setdefault(name, []).append(node)
+    word = "additionalProperties"
+    extra = [_all_of(branch.extra, place / n / word) for n, branch in enumerate(maps)]
+    inside = place / "properties"
     return Shape(
         types=frozenset({"object"}),
-        properties={
-            name: (as_one_schema("oneOf", _different(nodes), place / "properties" / name),)
-            for name, nodes in parts.items()
-        },
+        properties={name: (_one_of(nodes, inside / name),) for name, nodes in parts.items()},
         required=_in_all(live),
-        extra=(as_one_schema("oneOf", _different(extra), place / "additionalProperties"),)
-        if maps
-        else (),
+        extra=(_one_of(extra, place / word),) if extra else (),
     )
-
-
-def _different(nodes: Iterable[JsonNode]) -> list[JsonNode]:
-    return list({(node.place, isinstance(node.value, bool)): node for node in nodes}.values())
 
 
 def _in_all(branches: Sequence[Shape]) -> frozenset[str]:
@@ -376,19 +338,21 @@ def own_shape(own: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Shape:
     """Return the shape that the keywords in ``own`` describe; ``node`` gives them their places."""
     if not own:
         return ANYTHING
-    types, null = _types(own, node, log)
-    values, labels, null_in_enum = _values(own, node, log)
-    if own.keys() & {"nullable", "x-nullable"}:
-        null = null or True in (own.get("nullable"), own.get("x-nullable"))
-    elif null_in_enum:
-        null = True
-    elif values is not None and null is None:
-        null = False
-    properties = _properties(own, node, log)
-    extra = _extra(own, node)
+    values, labels, has_null = _values(own, node, log)
+    types, null = _types(own, values, has_null=has_null, node=node, log=log)
+    extra, items = _extra(own, node), _items(own, node)
+    properties: dict[str, tuple[JsonNode, ...]] = {}
+    if isinstance(own.get("properties"), dict):
+        inside = node.child("properties")
+        properties = {name: (inside.child(name),) for name in inside.value}
+    elif own.get("properties") is not None:
+        log.error(node.place / "properties", "properties must be a mapping")
+    required = own.get("required")
+    if required is not None and not isinstance(required, list):
+        log.review(node.place, "required must be a list of names; it is ignored")
+        required = None
     if types is None and (properties or extra):
         types = frozenset({"object"})
-    items = _items(own, node)
     if types is None and ("items" in own or "prefixItems" in own):
         types = frozenset({"array"})
     for key in _UNREAD:
@@ -402,7 +366,7 @@ def own_shape(own: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Shape:
         labels=labels,
         is_const="const" in own,
         properties=properties,
-        required=_required(own, node, log),
+        required=frozenset(name for name in required or () if isinstance(name, str)),
         extra=extra,
         items=items,
         notes=(own,),
@@ -410,46 +374,50 @@ def own_shape(own: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Shape:
 
 
 def _types(
-    own: Mapping[str, Any], node: JsonNode, log: DefectLog
+    own: Mapping[str, Any],
+    values: tuple[Any, ...] | None,
+    *,
+    has_null: bool,
+    node: JsonNode,
+    log: DefectLog,
 ) -> tuple[frozenset[str] | None, bool | None]:
-    declared = own.get("type")
-    if declared is None:
-        return None, None
+    """Return the types without null, and whether null is one of them."""
+    declared = own.get("type", [])
     listed = declared if isinstance(declared, list) else [declared]
     names = {"string" if name == "file" else name for name in listed if isinstance(name, str)}
     unknown = sorted({str(name) for name in listed} - _TYPES - {"null", "file"})
+    null = "null" in names if listed and not unknown else True if "null" in names else None
+    said = [own[key] for key in ("nullable", "x-nullable") if key in own]
+    # That null is not allowed says nothing: it only repeats what holds without the word.
+    if True in said or (has_null and not said):
+        null = True
+    elif null is None and values is not None:
+        null = False
     if unknown:
         log.review(node.place, f"no JSON type: {', '.join(unknown):.80}; read as any value")
-        return None, True if "null" in names else None
-    return frozenset(names - {"null"}), "null" in names
+    return frozenset(names - {"null"}) if listed and not unknown else None, null
 
 
 def _values(
     own: Mapping[str, Any], node: JsonNode, log: DefectLog
 ) -> tuple[tuple[Any, ...] | None, tuple[str, ...] | None, bool]:
     """Return the values of ``enum`` or ``const`` without null, their labels, and null's."""
-    if "const" in own:
-        const = own["const"]
-        return (() if const is None else (const,)), None, const is None
-    values = own.get("enum")
+    values = [own["const"]] if "const" in own else own.get("enum")
     if values is None:
         return None, None, False
     if not isinstance(values, list) or not values:
         log.review(node.place, "enum must be a list of at least one value; it is ignored")
         return None, None, False
-    labels = _labels(own, values, node, log)
+    labels = None if "const" in own else _labels(own, values, node, log)
     first: dict[tuple[str, str], int] = {}
     for index, value in enumerate(values):
         if value is not None:
-            first.setdefault((type(value).__name__, repr(value)), index)
+            first.setdefault(_identity(value), index)
     if len(first) + values.count(None) < len(values):
         log.review(node.place, "enum holds a value twice")
     kept = first.values()
-    return (
-        tuple(values[i] for i in kept),
-        None if labels is None else tuple(labels[i] for i in kept),
-        None in values,
-    )
+    names = None if labels is None else tuple(labels[i] for i in kept)
+    return tuple(values[i] for i in kept), names, None in values
 
 
 def _labels(
@@ -457,58 +425,32 @@ def _labels(
 ) -> list[str] | None:
     for key in _LABELS:
         labels = own.get(key)
-        if labels is None:
-            continue
         if isinstance(labels, list) and len(labels) == len(values):
             return [str(label) for label in labels]
         if isinstance(labels, list) and len(labels) == len(values) - values.count(None):
             names = iter(labels)
             return ["" if value is None else str(next(names)) for value in values]
-        log.review(node.place, f"{key} does not have one name per value; it is ignored")
+        if labels is not None:
+            log.review(node.place, f"{key} does not have one name per value; it is ignored")
     return None
 
 
-def _properties(
-    own: Mapping[str, Any], node: JsonNode, log: DefectLog
-) -> dict[str, tuple[JsonNode, ...]]:
-    properties = own.get("properties")
-    if properties is None:
-        return {}
-    if not isinstance(properties, dict):
-        log.error(node.place / "properties", "properties must be a mapping")
-        return {}
-    inner = node.child("properties")
-    return {name: (inner.child(name),) for name in properties}
-
-
 def _extra(own: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
-    found = []
+    parts = []
     if isinstance(own.get("additionalProperties"), dict) and own["additionalProperties"]:
-        found.append(node.child("additionalProperties"))
+        parts.append(node.child("additionalProperties"))
     if isinstance(own.get("patternProperties"), dict):
         patterns = node.child("patternProperties")
-        found += [patterns.child(key) for key in sorted(patterns.value)]
-    if len(found) > 1:
-        return (JsonNode({"anyOf": found}, node.place / "additionalProperties" / "anyOf"),)
-    return tuple(found)
+        parts += [patterns.child(key) for key in sorted(patterns.value)]
+    return _any_of(parts, node.place / "additionalProperties")
 
 
 def _items(own: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
-    listed = [node.child("items")] if isinstance(own.get("items"), dict) else []
-    tuple_key = "prefixItems" if "prefixItems" in own else "items"
-    parts = [*node.entries(tuple_key), *listed]
-    if not parts:
-        return ()
-    if len(parts) > 1:
-        return (JsonNode({"anyOf": parts}, node.place / "items" / "anyOf"),)
-    return tuple(parts)
+    parts = [*node.entries("prefixItems" if "prefixItems" in own else "items")]
+    parts += [node.child("items")] if isinstance(own.get("items"), dict) else []
+    return _any_of(parts, node.place / "items")
 
 
-def _required(own: Mapping[str, Any], node: JsonNode, log: DefectLog) -> frozenset[str]:
-    required = own.get("required")
-    if required is None:
-        return frozenset()
-    if not isinstance(required, list):
-        log.review(node.place, "required must be a list of names; it is ignored")
-        return frozenset()
-    return frozenset(name for name in required if isinstance(name, str))
+def _any_of(parts: list[JsonNode], place: Pointer) -> tuple[JsonNode, ...]:
+    """Return ``parts`` as no schema or one."""
+    return (JsonNode({"anyOf": parts}, place / "anyOf"),) if len(parts) > 1 else tuple(parts)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pytest_regen.prompts.values import clip
+from pytest_regen.prompts.values import clip, list_some
 from pytest_regen.text import flatten, in_quotes, quoted
 from pytest_regen.validation.issues import Issue
 
@@ -74,7 +74,12 @@ def list_corrections(
     entries = list(dict.fromkeys(filter(None, _entries(corrections, noun))))
     if not entries:
         return ""
-    named = entries[: _count_shown(entries)]
+    used, named = 0, list[str]()
+    for entry in entries[:MAX_CORRECTIONS]:
+        used += len(entry) + 1
+        if used > _MAX_CHARACTERS and named:
+            break
+        named.append(entry)
     if left_out := len(entries) - len(named):
         named.append(f"  ({left_out} more not shown)")
     head = (
@@ -95,78 +100,43 @@ def _has(prompt: str, section: str) -> bool:
     return f"\n{section}:" in f"\n{prompt}"
 
 
-def _count_shown(entries: Sequence[str]) -> int:
-    """Return how many of ``entries`` are named; the first one always is."""
-    used = 0
-    for count, entry in enumerate(entries[:MAX_CORRECTIONS]):
-        used += len(entry) + 1
-        if used > _MAX_CHARACTERS and count:
-            return count
-    return min(len(entries), MAX_CORRECTIONS)
-
-
 def _entries(corrections: Sequence[Issue | str], noun: str) -> Iterable[str]:
     """Yield an entry per text and per group of issues, in the order of their first."""
     groups: dict[object, list[Issue]] = {}
     for correction in corrections:
-        if isinstance(correction, Issue):
-            groups.setdefault(_group(correction), []).append(correction)
-        else:
-            groups[_Text(correction)] = []
-    for key, issues in groups.items():
-        if isinstance(key, _Text):
-            yield _text_entry(key)
-        else:
-            yield _issue_entry(issues, noun)
-
-
-class _Text(str):
-    """A correction that is text: no key of a group of issues."""
-
-    __slots__ = ()
-
-
-def _group(issue: Issue) -> tuple[str | None, ...]:
-    """Return what issues that share an entry have in common."""
-    if issue.field is None:
-        return issue.code, issue.message, issue.detail
-    if issue.finding:
-        return issue.code, issue.finding
-    return issue.code, issue.message.replace(in_quotes(issue.field), ""), issue.detail, ""
+        if isinstance(correction, str):
+            groups[correction] = []
+            continue
+        code, field, message = correction.code, correction.field, correction.message
+        key: tuple[object, ...] = code, message, correction.detail
+        if field is not None:
+            key = code, message.replace(in_quotes(field), ""), correction.detail, ""
+            key = (code, correction.finding) if correction.finding else key
+        groups.setdefault(key, []).append(correction)
+    for text, issues in groups.items():
+        yield _issue_entry(issues, noun) if issues else _text_entry(str(text))
 
 
 def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
     """Return the entry of issues that differ in their field alone."""
     first = issues[0]
-    code = f"[{_code(first.code)}]"
+    # Codes of a user's validators are free text.
+    code = f"[{re.sub(r'[^A-Z0-9_]', '_', first.code.upper()) or _FREE_TEXT_CODE}]"
     fields = list(dict.fromkeys(issue.field for issue in issues if issue.field is not None))
+    names = [quoted(_short(field)) for field in fields]
+    listed = list_some(names, _MAX_NAMES)
     is_shared = all(issue.detail == first.detail for issue in issues)
     details = [first.detail] if first.detail and is_shared else []
     if len(fields) > 1 and first.finding:
-        return _lines(f"{code} {_one_line(first.finding)}: {_names(fields)}", details)
+        return _lines(f"{code} {_one_line(first.finding)}: {listed}", details)
     if first.excerpt is not None:
         text, note = clip(first.excerpt.text.strip().expandtabs(4), _MAX_EXCERPT)
         details.insert(0, f"Line {first.excerpt.line}{' (cut)' if note else ''}: {text}")
     message = f"{code} {_one_line(first.message)}"
     if not fields:
         return _lines(message, details)
-    named = (
-        f"{noun}: {quoted(_short(fields[0]))}" if len(fields) == 1 else f"{noun}s: {_names(fields)}"
-    )
+    named = f"{noun}: {names[0]}" if len(names) == 1 else f"{noun}s: {listed}"
     return _lines(message, details, named)
-
-
-def _names(fields: Sequence[str]) -> str:
-    """Return a list cut between two names, never inside one that fits."""
-    listed: list[str] = []
-    used = 0
-    for field in fields:
-        name = quoted(_short(field))
-        used += len(name) + 2
-        if used > _MAX_NAMES and listed:
-            return f"{', '.join(listed)} and {len(fields) - len(listed)} more"
-        listed.append(name)
-    return ", ".join(listed)
 
 
 def _text_entry(text: str) -> str:
@@ -183,16 +153,9 @@ def _lines(head: str, details: Sequence[str], named: str = "") -> str:
     lines = [f"    {_one_line(detail)}" for detail in details[:_MAX_DETAIL_LINES]]
     if named:
         lines.insert(0, f"    {named}")
-    return "\n".join([f"  {head}", *lines, *_rest(len(details) - _MAX_DETAIL_LINES)])
-
-
-def _rest(count: int) -> Iterable[str]:
-    return [f"    ({count} more lines not shown)"] if count > 0 else []
-
-
-def _code(code: str) -> str:
-    """Return a code as it may stand in brackets; codes of a user's validators are free text."""
-    return re.sub(r"[^A-Z0-9_]", "_", code.upper()) or _FREE_TEXT_CODE
+    if len(details) > _MAX_DETAIL_LINES:
+        lines.append(f"    ({len(details) - _MAX_DETAIL_LINES} more lines not shown)")
+    return "\n".join([f"  {head}", *lines])
 
 
 def _one_line(text: str) -> str:

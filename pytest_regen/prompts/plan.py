@@ -1,7 +1,7 @@
 """Which fields stand on which page: by estimated tokens, stable, starting from the stored plan.
 
-A page aims at a number of tokens for the lines it asks about (input) and for the code it gets back
-(output), whichever is reached first. Only what grows with the fields is counted: the instructions
+A page aims at a number of tokens, of the lines it asks about (input) or of the code it gets back
+(output), whichever reaches it first. Only what grows with the fields is counted: the instructions
 and the lists on every page are the same for each plan, and a type added elsewhere in the store must
 not move a field here.
 
@@ -12,7 +12,7 @@ one field added to a type changes one page's fields, and rarely the number of pa
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -53,11 +53,13 @@ def unit_lines(
     """Return the line of each unit of ``type_``, in document order."""
     names = language.member_names(type_)
     if type_.kind == "enum":
-        labels = type_.enum_names or ()
-        return {
-            value: _value_line(value, names[value], labels[index] if index < len(labels) else None)
-            for index, value in enumerate(type_.enum_values)
-        }
+        lines: dict[EnumValue, UnitLine] = {}
+        for index, value in enumerate(type_.enum_values):
+            data: dict[str, Any] = {"value": value, "identifier": names[value]}
+            if index < len(type_.enum_names or ()):
+                data["label"] = clip((type_.enum_names or ())[index], _MAX_LABEL)[0]
+            lines[value] = UnitLine(quoted(data), f"{value}{names[value]}")
+        return lines
     return {
         field.json_name: _field_line(
             field,
@@ -78,13 +80,6 @@ def value_kind(values: Sequence[EnumValue]) -> str:
     return kind if all(value in _INT32 for value in numbers) else f"{kind}, exceeding 32 bits"
 
 
-def _value_line(value: EnumValue, name: str, label: str | None) -> UnitLine:
-    data: dict[str, Any] = {"value": value, "identifier": name}
-    if label is not None:
-        data["label"] = clip(label, _MAX_LABEL)[0]
-    return UnitLine(quoted(data), f"{value}{name}")
-
-
 def _field_line(field: FieldIR, name: str, spelled: str, *, is_key: bool) -> UnitLine:
     data: dict[str, Any] = {"json_name": field.json_name, "identifier": name, "type": spelled}
     flags = [word for attribute, word in _FLAGS if getattr(field, attribute)]
@@ -97,37 +92,24 @@ def _field_line(field: FieldIR, name: str, spelled: str, *, is_key: bool) -> Uni
         data["description"] = shown
     if note:
         data["description_shown"] = note
-    data |= _constraints(field.constraints)
+    if field.constraints:
+        # Sorted: the order of keys in the document says nothing, and must not change a prompt.
+        ordered = {key: field.constraints[key] for key in sorted(field.constraints)}
+        text, cut = clip(json.dumps(ordered, ensure_ascii=False, default=str), _MAX_CONSTRAINTS)
+        data |= {"constraints": text, "constraints_shown": cut} if cut else {"constraints": ordered}
     return UnitLine(quoted(data), f"{field.json_name}{name}{spelled}{shown}")
-
-
-def _constraints(constraints: dict[str, Any]) -> dict[str, Any]:
-    if not constraints:
-        return {}
-    # Sorted: the order of keys in the document says nothing, and must not change a prompt.
-    ordered = {key: constraints[key] for key in sorted(constraints)}
-    text = json.dumps(ordered, ensure_ascii=False, default=str)
-    shown, note = clip(text, _MAX_CONSTRAINTS)
-    if note:
-        return {"constraints": shown, "constraints_shown": note}
-    return {"constraints": ordered}
 
 
 Plan = tuple[tuple[EnumValue, ...], ...]
 """For each page, the JSON names or enum values on it, in document order."""
 
-TARGET_INPUT_TOKENS: Final = 1_000
-"""Aim for the lines of one page's fields. Small enough that healing one wrong field of a type with
-forty does not buy all forty again; large enough that the instructions are not most of the cost."""
-
-TARGET_OUTPUT_TOKENS: Final = 1_000
-"""Aim for the code of one page; far below any model's output limit, so that none is cut."""
+TARGET_TOKENS: Final = 1_000
+"""Aim for the lines of one page's fields, and for its code. Small enough that healing one wrong
+field of a type with forty does not buy all forty again, and that no model cuts the answer; large
+enough that the instructions are not most of the cost."""
 
 HARD_LIMIT: Final = 2
 """Targets a page may grow to before a new field makes a new page."""
-
-_FULL: Final = 1_000_000
-"""A page's target, in the unit of weights."""
 
 Weights = Mapping[EnumValue, int]
 
@@ -139,8 +121,7 @@ def plan_pages(
     profile: str = "default",
     fields_per_page: int | None = None,
     stored: Sequence[Sequence[EnumValue]] | None = None,
-    target_input_tokens: int = TARGET_INPUT_TOKENS,
-    target_output_tokens: int = TARGET_OUTPUT_TOKENS,
+    target_tokens: int = TARGET_TOKENS,
 ) -> Plan:
     """Return the pages of ``type_``: each field or enum value on exactly one, in document order.
 
@@ -148,33 +129,48 @@ def plan_pages(
         type_: the type to plan.
         language: spells the types and names, whose length counts.
         profile: decides how much code a field takes.
-        fields_per_page: fields or enum values per page, instead of the token targets.
+        fields_per_page: fields or enum values per page, instead of the token target.
         stored: the plan to start from. Not used where one of its pages has more fields than
             ``fields_per_page`` allows.
-        target_input_tokens: aim for the lines about one page's fields.
-        target_output_tokens: aim for one page's code.
+        target_tokens: aim for the lines about one page's fields, and for its code.
 
     Returns:
         At least one page; a type without fields has one empty page.
 
     Raises:
-        UsageError: ``fields_per_page`` or a target is not positive.
+        UsageError: ``fields_per_page`` or the target is not positive.
     """
-    for name, value in (
-        ("fields_per_page", fields_per_page),
-        ("target_input_tokens", target_input_tokens),
-        ("target_output_tokens", target_output_tokens),
-    ):
+    sizes = {"fields_per_page": fields_per_page, "target_tokens": target_tokens}
+    for name, value in sizes.items():
         if value is not None and value < 1:
             raise UsageError(
                 f"{name} is {value}, which leaves no room for a field",
                 hint="give a number of 1 or more, or leave it out to plan by estimated tokens",
             )
     units = tuple(dict.fromkeys(type_.units))
-    if fields_per_page is not None:
-        return _by_count(units, fields_per_page, stored or ())
-    targets = (target_input_tokens, target_output_tokens)
-    return _by_weight(units, _weights(type_, language, profile, targets), stored or ())
+    if not units:
+        return ((),)
+    full = fields_per_page or target_tokens
+    weights: Weights = dict.fromkeys(units, 1)
+    if fields_per_page is None:
+        weights = _weights(type_, language, profile)
+    pages = _keep(units, weights, stored or ())
+    if fields_per_page is not None and any(page.load > full for page in pages):
+        pages = []
+    placed = {unit for page in pages for unit in page.units}
+    largest = full if fields_per_page else HARD_LIMIT * full
+    homeless = [
+        unit
+        for unit in units
+        if unit not in placed
+        if not _place(unit, weights[unit], pages, full=full, largest=largest)
+    ]
+    position = {unit: index for index, unit in enumerate(units)}
+    kept = tuple(tuple(sorted(page.units, key=position.__getitem__)) for page in pages)
+    if not homeless:
+        return kept
+    capacity = full if fields_per_page else _even(homeless, weights, full)
+    return kept + _fill(homeless, weights, capacity)
 
 
 def plan_from_entries(entries: Sequence[PromptEntry]) -> dict[str, Plan]:
@@ -222,41 +218,6 @@ class _Page:
     load: int
 
 
-def _by_weight(
-    units: Sequence[EnumValue], weights: Weights, stored: Sequence[Sequence[EnumValue]]
-) -> Plan:
-    pages = _keep(units, weights, stored)
-    if not pages:
-        return _fresh(units, weights)
-    known = {unit for page in pages for unit in page.units}
-    homeless = [
-        unit for unit in units if unit not in known and not _place(unit, weights[unit], pages)
-    ]
-    return _in_order(units, pages) + (_fresh(homeless, weights) if homeless else ())
-
-
-def _by_count(
-    units: Sequence[EnumValue], limit: int, stored: Sequence[Sequence[EnumValue]]
-) -> Plan:
-    pages = _keep(units, dict.fromkeys(units, 1), stored)
-    if not pages or any(page.load > limit for page in pages):
-        return tuple(_chunks(units, limit)) or ((),)
-    known = {unit for page in pages for unit in page.units}
-    homeless = []
-    for unit in (unit for unit in units if unit not in known):
-        room = next((page for page in reversed(pages) if page.load < limit), None)
-        if room is None:
-            homeless.append(unit)
-        else:
-            room.units.append(unit)
-            room.load += 1
-    return _in_order(units, pages) + tuple(_chunks(homeless, limit))
-
-
-def _chunks(units: Sequence[EnumValue], size: int) -> Iterator[tuple[EnumValue, ...]]:
-    return (tuple(units[start : start + size]) for start in range(0, len(units), size))
-
-
 def _keep(
     units: Sequence[EnumValue], weights: Weights, stored: Sequence[Sequence[EnumValue]]
 ) -> list[_Page]:
@@ -264,47 +225,40 @@ def _keep(
     waiting = set(units)
     pages = []
     for old in stored:
-        kept = []
-        for unit in old:
-            if unit in waiting:
-                waiting.remove(unit)
-                kept.append(unit)
+        # A unit that stands on two pages stays on the first.
+        kept = [unit for unit in dict.fromkeys(old) if unit in waiting]
+        waiting -= set(kept)
         if kept:
             pages.append(_Page(kept, sum(weights[unit] for unit in kept)))
     return pages
 
 
-def _place(unit: EnumValue, weight: int, pages: Sequence[_Page]) -> bool:
-    """Put ``unit`` on the last page with room, else on the emptiest one within the hard limit."""
-    home = next((page for page in reversed(pages) if page.load + weight <= _FULL), None)
-    if home is None:
-        home = min(pages, key=lambda page: page.load)
-        if home.load + weight > HARD_LIMIT * _FULL:
-            return False
-    home.units.append(unit)
-    home.load += weight
-    return True
+def _place(
+    unit: EnumValue, weight: int, pages: Sequence[_Page], *, full: int, largest: int
+) -> bool:
+    """Put ``unit`` on the last page with room, else on the emptiest one that may grow so far."""
+    home = next((page for page in reversed(pages) if page.load + weight <= full), None)
+    if home is None and pages:
+        emptiest = min(pages, key=lambda page: page.load)
+        home = emptiest if emptiest.load + weight <= largest else None
+    if home is not None:
+        home.units.append(unit)
+        home.load += weight
+    return home is not None
 
 
-def _in_order(units: Sequence[EnumValue], pages: Sequence[_Page]) -> Plan:
-    position = {unit: index for index, unit in enumerate(units)}
-    return tuple(tuple(sorted(page.units, key=position.__getitem__)) for page in pages)
-
-
-def _fresh(units: Sequence[EnumValue], weights: Weights) -> Plan:
-    """Return the fewest pages that keep the target, filled as evenly as their order allows."""
-    if not units:
-        return ((),)
+def _even(units: Sequence[EnumValue], weights: Weights, full: int) -> int:
+    """Return the least that a page may hold while there are no more pages than need be."""
     # A unit beyond the target has a page of its own whatever the capacity.
-    fewest = len(_fill(units, weights, _FULL))
-    low, high = min(_FULL, max(weights[unit] for unit in units)), _FULL
+    fewest = len(_fill(units, weights, full))
+    low, high = min(full, max(weights[unit] for unit in units)), full
     while low < high:
         middle = (low + high) // 2
         if len(_fill(units, weights, middle)) <= fewest:
             high = middle
         else:
             low = middle + 1
-    return _fill(units, weights, low)
+    return low
 
 
 def _fill(units: Sequence[EnumValue], weights: Weights, capacity: int) -> Plan:
@@ -319,19 +273,11 @@ def _fill(units: Sequence[EnumValue], weights: Weights, capacity: int) -> Plan:
     return tuple(map(tuple, pages))
 
 
-def _weights(
-    type_: TypeIR, language: Language, profile: str, targets: tuple[int, int]
-) -> dict[EnumValue, int]:
-    """Return each unit's share of a page: of the input or of the output, whichever is larger."""
+def _weights(type_: TypeIR, language: Language, profile: str) -> dict[EnumValue, int]:
+    """Return the tokens of each unit: of the input or of the output, whichever are more."""
     words = language.wording(profile)
     overhead = words.value_characters if type_.kind == "enum" else words.field_characters
-    weights = {}
-    for unit, line in unit_lines(type_, language, profile).items():
-        asked = estimate_tokens(line.text)
-        written = estimate_tokens("x" * overhead + line.code_text)
-        weights[unit] = max(_share(asked, targets[0]), _share(written, targets[1]))
-    return weights
-
-
-def _share(tokens: int, target: int) -> int:
-    return -(-tokens * _FULL // target)
+    return {
+        unit: max(estimate_tokens(line.text), estimate_tokens("x" * overhead + line.code_text))
+        for unit, line in unit_lines(type_, language, profile).items()
+    }

@@ -5,35 +5,34 @@ document stands in JSON on the rest of such a line, or on lines of its own that 
 blanks.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
 
-from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names, type_hash
+from pytest_regen.documents.ir import IR, Endpoint, EnumValue, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language, Wording, with_article
 from pytest_regen.prompts.plan import Plan, UnitLine, plan_pages, unit_lines, value_kind
-from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, clip, output_mode
+from pytest_regen.prompts.values import (
+    OutputMode,
+    PageKey,
+    PromptEntry,
+    clip,
+    list_some,
+    output_mode,
+)
 from pytest_regen.text import quoted
 from pytest_regen.turns.values import estimate_tokens
 
 _TOKENS_PER_UNIT: Final = 70
 """What one field or enum value costs in output."""
 
-_MODES: Final[Mapping[OutputMode, OutputMode]] = {
-    "full_class": "full_class",
-    "class_only": "class_only",
-    "fields_only": "fields_only",
-    "enum_only": "enum_only",
-    "enum_values_only": "enum_values_only",
-}
-"""The examples, each under the mode it is shown for."""
-
-_SHARED_MODES: Final[Mapping[OutputMode, OutputMode]] = {
-    "class_only": "full_class",
-    "fields_only": "fields_only",
-    "enum_only": "enum_only",
-    "enum_values_only": "enum_values_only",
-}
-"""The same where a root is asked for like any other type: then the fuller example serves."""
+_MODES: Final[tuple[OutputMode, ...]] = (
+    "full_class",
+    "class_only",
+    "fields_only",
+    "enum_only",
+    "enum_values_only",
+)
 
 _TEXT: Final = """\
 You write {title}. Each request describes one page of one type of an HTTP API; you answer with the \
@@ -108,11 +107,13 @@ def system_prompt(wording: Wording, *, is_shared: bool = False) -> str:
         is_shared: whether they are for prompts that several stores may have.
     """
     noun, a_noun = wording.nouns.object, with_article(wording.nouns.object)
-    modes = _SHARED_MODES if is_shared else _MODES
-    whole = _SHARED_WHOLE if is_shared else _WHOLE
+    examples: dict[OutputMode, str] = dict(wording.examples)
+    if is_shared:
+        # A root is asked for like any other type: then the fuller example serves.
+        examples["class_only"] = examples.pop("full_class")
     return _TEXT.format(
         reference=_SHARED_REFERENCE if is_shared else _REFERENCE,
-        whole=whole.format(noun=noun, a_noun=a_noun),
+        whole=(_SHARED_WHOLE if is_shared else _WHOLE).format(noun=noun, a_noun=a_noun),
         title=wording.title,
         a_noun=a_noun,
         enum=wording.nouns.enum,
@@ -120,16 +121,13 @@ def system_prompt(wording: Wording, *, is_shared: bool = False) -> str:
         begin=wording.begin_delimiter,
         end=wording.end_delimiter,
         rules="\n".join(f"- {rule}" for rule in wording.rules),
+        # Fence and all, as an answer must look: models copy examples.
         examples="\n\n".join(
-            _example(mode, wording.examples[example], wording.fence)
-            for mode, example in modes.items()
+            f"{mode}:\n```{wording.fence}\n{examples[mode]}\n```"
+            for mode in _MODES
+            if mode in examples
         ),
     )
-
-
-def _example(mode: OutputMode, code: str, fence: str) -> str:
-    """Return an answer as it must look, fence and all: models copy examples."""
-    return f"{mode}:\n```{fence}\n{code}\n```"
 
 
 _ENDPOINT: Final = "\nENDPOINT: "
@@ -166,10 +164,9 @@ def build_prompts(
         UsageError: no such profile, or ``fields_per_page`` is not positive.
     """
     system = system_prompt(language.wording(profile), is_shared=is_shared)
-    words = _Words(language, system, is_shared=is_shared)
-    ordered = sorted(ir.types, key=lambda type_: not type_.is_root)
+    declared = {type_.name: type_ for type_ in ir.types}
     entries: list[PromptEntry] = []
-    for type_ in ordered:
+    for type_ in sorted(ir.types, key=lambda type_: not type_.is_root):
         plan = plan_pages(
             type_,
             language=language,
@@ -178,7 +175,24 @@ def build_prompts(
             stored=(stored_plan or {}).get(type_.name),
         )
         lines = unit_lines(type_, language, profile)
-        entries += _pages(type_, ir, plan, lines, words)
+        for page, units in enumerate(plan, 1):
+            heading = "ENUM VALUES:" if type_.kind == "enum" else "FIELDS:"
+            heading += "" if units else " none"
+            sections = (
+                _head(type_, page, language, None if is_shared else ir.endpoint),
+                _paging(type_, plan, page),
+                [heading, *(f"  {lines[unit].text}" for unit in units)],
+                _reference(type_, units, declared, lists_all=not is_shared),
+            )
+            entry = PromptEntry.of(
+                PageKey(type_.name, page, len(plan)),
+                is_root=type_.is_root,
+                system=system,
+                user="\n\n".join("\n".join(section) for section in sections if section) + "\n",
+                fields=units,
+                type_hash=type_hash(type_),
+            )
+            entries.append(entry)
     return tuple(entries)
 
 
@@ -192,69 +206,23 @@ def estimated_output_tokens(entry: PromptEntry) -> int:
     return _TOKENS_PER_UNIT * (len(entry.fields) + 3)
 
 
-class _Words(NamedTuple):
-    """What all pages of a store are asked with."""
-
-    language: Language
-    system: str
-    is_shared: bool
-
-
 def is_shared(entry: PromptEntry) -> bool:
     """Return whether a prompt says nothing of the store that it is for."""
     return _ENDPOINT not in entry.user
 
 
-def _pages(
-    type_: TypeIR,
-    ir: IR,
-    plan: Plan,
-    lines: Mapping[EnumValue, UnitLine],
-    words: _Words,
-) -> Iterator[PromptEntry]:
-    declared = {other.name: other for other in ir.types}
-    for page, units in enumerate(plan, 1):
-        sections = (
-            _head(type_, ir, page, words),
-            _paging(type_, plan, page),
-            _units(type_, units, lines),
-            _reference(type_, units, declared, lists_all=not words.is_shared),
-        )
-        yield PromptEntry.of(
-            PageKey(type_.name, page, len(plan)),
-            is_root=type_.is_root,
-            system=words.system,
-            user="\n\n".join("\n".join(section) for section in sections if section) + "\n",
-            fields=units,
-            type_hash=_made_from(type_),
-        )
-
-
-def _made_from(type_: TypeIR) -> str | None:
-    """Return the hash of a type; none where its text holds half a character, as no file can."""
-    try:
-        return type_hash(type_)
-    except UnicodeEncodeError:
-        return None
-
-
-def _head(
-    type_: TypeIR,
-    ir: IR,
-    page: int,
-    words: _Words,
-) -> list[str]:
-    is_root = type_.is_root and not words.is_shared
+def _head(type_: TypeIR, page: int, language: Language, endpoint: Endpoint | None) -> list[str]:
+    is_root = type_.is_root and endpoint is not None
     head = [f"OUTPUT MODE: {output_mode(is_enum=type_.kind == 'enum', is_root=is_root, page=page)}"]
-    if not words.is_shared:
-        called = f"{quoted(ir.endpoint.method)} {quoted(ir.endpoint.path)}"
-        head.append(f"{_ENDPOINT.strip()} {called} status {quoted(ir.endpoint.status)}")
+    if endpoint is not None:
+        called = f"{quoted(endpoint.method)} {quoted(endpoint.path)}"
+        head.append(f"{_ENDPOINT.strip()} {called} status {quoted(endpoint.status)}")
     head += [f"TYPE: {quoted(type_.name)}", f"SCHEMA: {quoted(type_.schema_id)}"]
     shown, note = clip(type_.description or "", _MAX_DESCRIPTION)
     if shown:
         head.append(f"DESCRIPTION: {quoted(shown)}" + (f" ({note})" if note else ""))
     if type_.primary_key in type_.units and type_.primary_key is not None:
-        name = words.language.member_names(type_)[type_.primary_key]
+        name = language.member_names(type_)[type_.primary_key]
         head.append(f"PRIMARY KEY: {quoted(type_.primary_key)} identifier {quoted(name)}")
     if type_.kind == "enum":
         head.append(f"VALUES ARE: {value_kind(type_.enum_values)}")
@@ -271,26 +239,16 @@ def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
     lines = ["PAGING:", f"  page {page} of {len(plan)}: {noun} {numbers} of {len(units)}"]
     if type_.kind == "object":
         others = [quoted(unit) for unit in units if unit not in own]
-        lines.append(f"  fields of other pages: {_list_some(others, _MAX_OTHER_FIELDS)}")
+        lines.append(f"  fields of other pages: {list_some(others, _MAX_OTHER_FIELDS)}")
     return lines
 
 
 def _ranges(numbers: Sequence[int]) -> str:
     """Return ``1-4, 7`` for 1, 2, 3, 4, 7."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    return ", ".join("-".join(map(str, run)) for run in runs)
-
-
-def _units(
-    type_: TypeIR, units: Sequence[EnumValue], lines: Mapping[EnumValue, UnitLine]
-) -> list[str]:
-    heading = "ENUM VALUES:" if type_.kind == "enum" else "FIELDS:"
-    return [heading, *(f"  {lines[unit].text}" for unit in units)] if units else [f"{heading} none"]
+    # Numbers that follow one another are as far from their position.
+    runs = (list(run) for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
+    bounds = (sorted({run[0][1], run[-1][1]}) for run in runs)
+    return ", ".join("-".join(map(str, bound)) for bound in bounds)
 
 
 def _reference(
@@ -301,33 +259,12 @@ def _reference(
     lists_all: bool,
 ) -> list[str]:
     """Return the list that the correction block's first order names."""
-    own = set(units)
-    used = dict.fromkeys(
-        name
-        for field in type_.fields
-        if field.json_name in own
-        for name in referenced_names(field.type)
-        if name in declared
-    )
-    others = [name for name in declared if name not in used]
-    lines = ["TYPE REFERENCE:", f"  used on this page: {_names(used, declared) or 'none'}"]
-    listed = _names(others, declared)
-    if lists_all and listed and len(listed) <= _MAX_OTHER_TYPES:
-        lines.append(f"  also in the file: {listed}")
+    fields = (field for field in type_.fields if field.json_name in units)
+    names = dict.fromkeys(name for field in fields for name in referenced_names(field.type))
+    kinds = {name: f"{quoted(name)} ({each.kind})" for name, each in declared.items()}
+    used = ", ".join(kinds[name] for name in names if name in kinds)
+    others = ", ".join(kind for name, kind in kinds.items() if name not in names)
+    lines = ["TYPE REFERENCE:", f"  used on this page: {used or 'none'}"]
+    if lists_all and others and len(others) <= _MAX_OTHER_TYPES:
+        lines.append(f"  also in the file: {others}")
     return lines
-
-
-def _names(names: Sequence[str] | Mapping[str, None], declared: Mapping[str, TypeIR]) -> str:
-    return ", ".join(f"{quoted(name)} ({declared[name].kind})" for name in names)
-
-
-def _list_some(items: Sequence[str], limit: int) -> str:
-    """Return a list cut between two items, never inside one."""
-    shown: list[str] = []
-    used = 0
-    for item in items:
-        used += len(item) + 2
-        if used > limit and shown:
-            return f"{', '.join(shown)} and {len(items) - len(shown)} more"
-        shown.append(item)
-    return ", ".join(shown)

@@ -1,6 +1,6 @@
 """A prompt as a value: the stable unit of work (requirement 2, "Concepts and Terminology")."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, Self
 
@@ -14,6 +14,18 @@ def clip(text: str, limit: int) -> tuple[str, str]:
     if len(text) <= limit:
         return text, ""
     return text[:limit], f"first {limit} of {len(text)} characters"
+
+
+def list_some(items: Sequence[str], limit: int) -> str:
+    """Return about ``limit`` characters of a list: cut between two items, never inside one."""
+    shown: list[str] = []
+    used = 0
+    for item in items:
+        used += len(item) + 2
+        if used > limit and shown:
+            return f"{', '.join(shown)} and {len(items) - len(shown)} more"
+        shown.append(item)
+    return ", ".join(shown)
 
 
 class PageKey(NamedTuple):
@@ -127,22 +139,11 @@ class PromptEntry:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``prompts.json``."""
-        made = (
-            {}
-            if self.entry_hash is None
-            else {"type_hash": self.type_hash, "entry_hash": self.entry_hash}
-        )
-        return {
-            "type_name": self.type_name,
-            "is_root": self.is_root,
-            "page": self.page,
-            "total_pages": self.total_pages,
-            "system": self.system,
-            "user": self.user,
-            "fields": list(self.fields),
-            "prompt_hash": self.prompt_hash,
-            **made,
-        }
+        data = {field.name: getattr(self, field.name) for field in fields(self)}
+        data["fields"] = list(self.fields)
+        if self.entry_hash is None:
+            del data["type_hash"], data["entry_hash"]
+        return data
 
 
 def _text_hash(system: str, user: str) -> str:

@@ -132,6 +132,7 @@ def test_a_narrowed_enum_stays_the_enum(tmp_path: Path) -> None:
         ({"type": "string", "nullable": True}, "3.0.3"),
         ({"allOf": [ref("Pet")], "nullable": True}, "3.0.3"),
         ({"allOf": [ref("Pet"), {"nullable": True}]}, "3.0.3"),
+        ({"allOf": [{"type": "string", "nullable": True}, {"nullable": False}]}, "3.0.3"),
         ({"oneOf": [ref("Pet"), NULL_OBJECT]}, "3.0.3"),
         (ref("Maybe"), "3.0.3"),
         ({"type": "string", "x-nullable": True}, "2.0"),

@@ -18,9 +18,8 @@ from pytest_regen.prompts import (
     plan_pages,
 )
 from pytest_regen.prompts.plan import (
-    _FULL,
     HARD_LIMIT,
-    TARGET_INPUT_TOKENS,
+    TARGET_TOKENS,
     _fill,
     _Page,
     _place,
@@ -55,7 +54,7 @@ def plan(
     type_: TypeIR,
     stored: Plan | None = None,
     per_page: int | None = None,
-    target: int = TARGET_INPUT_TOKENS,
+    target: int = TARGET_TOKENS,
 ) -> Plan:
     """Plan one type in a store of its own."""
     return plan_pages(
@@ -63,8 +62,7 @@ def plan(
         language=CSHARP,
         stored=stored,
         fields_per_page=per_page,
-        target_input_tokens=target,
-        target_output_tokens=target,
+        target_tokens=target,
     )
 
 
@@ -213,7 +211,7 @@ def test_a_type_added_elsewhere_moves_no_field() -> None:
     assert after == {**before, "Kite": after["Kite"]}
 
 
-@pytest.mark.parametrize("option", ["fields_per_page", "target_input_tokens"])
+@pytest.mark.parametrize("option", ["fields_per_page", "target_tokens"])
 def test_a_size_without_room_is_refused(option: str) -> None:
     """Zero or less per page is wrong usage, not a plan without pages."""
     ir = kite_ir()
@@ -279,13 +277,14 @@ def test_a_value_beyond_32_bits_asks_for_the_declaration_too() -> None:
 
 def test_a_new_unit_fills_the_last_page_to_the_brim() -> None:
     """It goes to an emptier page only where it does not fit, and to none beyond the hard limit."""
-    first, last = _Page(["a"], 10), _Page(["b"], _FULL - 5)
+    first, last = _Page(["a"], 10), _Page(["b"], 95)
+    sizes = {"full": 100, "largest": 200}
 
-    assert _place("c", 5, [first, last])
+    assert _place("c", 5, [first, last], **sizes)
     assert (first.units, last.units) == (["a"], ["b", "c"])
-    assert _place("d", HARD_LIMIT * _FULL - 10, [first, last])
+    assert _place("d", 190, [first, last], **sizes)
     assert first.units == ["a", "d"]
-    assert not _place("e", HARD_LIMIT * _FULL, [first, last])
+    assert not _place("e", 200, [first, last], **sizes)
 
 
 def test_a_page_is_filled_to_its_capacity() -> None:

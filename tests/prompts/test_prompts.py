@@ -289,7 +289,7 @@ def test_prompts_are_the_same_in_every_process(seed: str, tmp_path: Path) -> Non
 
 
 def test_an_entry_survives_its_file() -> None:
-    """prompts.json gives back what was put in, half characters and all."""
+    """prompts.json gives back what was put in."""
     for entry in build_prompts(kite_ir(), language=CSHARP):
         assert PromptEntry.from_json(json.loads(json.dumps(entry.to_json()))) == entry
         entry.user.encode("utf-8")

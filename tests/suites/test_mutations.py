@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from kite_ir import storable_kite_ir
+from kite_ir import kite_ir
 from reference_writer import MISTAKES, STYLES, Expectation, ReferenceWriter, request_body
 from reference_writer_request import PageRequest, parse_request
 from served_stores import (
@@ -310,7 +310,7 @@ def test_faults_on_many_pages_of_the_example(
 
 def check_hostile(style: int, mistakes: Iterable[str], server: Served, folder: Path) -> None:
     """Make mistakes on the first and last page of types whose texts pose as structure."""
-    ir = storable_kite_ir()
+    ir = kite_ir()
     prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=8)
     path = folder / "kites" / "GET_v1_kites"
     new_store(path, ir=ir, prompts=prompts, source_file="Kite.cs")

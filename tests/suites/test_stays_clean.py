@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kite_ir import storable_kite_ir
+from kite_ir import kite_ir
 from reference_writer import STYLES, ReferenceWriter, Style
 from served_stores import EXAMPLE, SMALL_OPERATION, Served, errors_of, issues_of, served
 from small_store import new_store
@@ -213,7 +213,7 @@ def test_the_same_texts_outside_of_comments_are_found(server: Served, tmp_path: 
 
 def check_kites(style: Style, fields_per_page: int | None, server: Served, folder: Path) -> None:
     """Assert that names, values, labels and descriptions that pose as structure do no harm."""
-    ir = storable_kite_ir()
+    ir = kite_ir()
     prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=fields_per_page)
     new_store(folder, ir=ir, prompts=prompts, source_file="Kite.cs")
     server.answers(ReferenceWriter(style))
