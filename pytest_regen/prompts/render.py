@@ -11,7 +11,7 @@ from typing import Final
 
 from pytest_regen.documents.ir import IR, Endpoint, EnumValue, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language, Wording, with_article
-from pytest_regen.prompts.plan import Plan, UnitLine, plan_pages, unit_lines, value_kind
+from pytest_regen.prompts.plan import Plan, plan_pages, unit_lines, value_kind
 from pytest_regen.prompts.values import (
     OutputMode,
     PageKey,
