@@ -329,9 +329,21 @@ class Subject:
         """Members of the type; a positional parameter that a property repeats is left out.
 
         Of a type that is declared twice, only the first declaration counts, but for partial ones.
+        What other types of the source hand down stands on the line that names the type.
         """
         parts = [part for part in self.main if part is self.main[0] or part.is_partial]
         members = [member for part in parts for member in part.members]
+        bases = [base.name for part in parts for base in part.bases]
+        for name in bases:  # It grows: a base may have one itself.
+            base_type = self.around.declarations_by_name.get(name)
+            if base_type is not None and bases.count(name) == 1:
+                own = {wire_of(member) for member in members}
+                bases += [base.name for base in base_type.bases]
+                members += [
+                    replace(member, line=parts[0].name_line, end_line=parts[0].name_line, faults=())
+                    for member in base_type.members
+                    if wire_of(member) not in own
+                ]
         repeated = {member.name for member in members if member.kind == "property"}
         return tuple(
             member

@@ -286,3 +286,44 @@ def test_a_schema_needs_its_type() -> None:
     }
 
     assert told('export const E = z.enum(["a"]);', "zod", type_) == {"MISSING_CLASS"}
+
+
+INFERRED = " export type {0} = z.infer<typeof {0}>;"
+
+
+@pytest.mark.parametrize(
+    ("profile", "base", "code"),
+    [
+        (
+            "default",
+            "export interface Base { a: string; b?: number }",
+            "export interface T extends Base { x: string }",
+        ),
+        (
+            "zod",
+            "export const Base = z.object({ a: z.string(), b: z.number().optional() });",
+            "export const T = Base.extend({ x: z.string() });",
+        ),
+    ],
+)
+def test_a_type_of_another_block_hands_its_fields_down(profile: str, base: str, code: str) -> None:
+    """They are neither missing, nor let pass where the type must not have them."""
+    if profile == "zod":
+        base, code = f"{base}{INFERRED.format('Base')}", f"{code}{INFERRED.format('T')}"
+    text, number = {"kind": "string"}, {"kind": "number"}
+    fields = [
+        {"json_name": "a", "type": text, "required": True},
+        {"json_name": "b", "type": number},
+        {"json_name": "x", "type": text, "required": True},
+    ]
+    for left_out, expected in ((3, set()), (1, {("T", "PHANTOM_FIELD")})):
+        own = [each for at, each in enumerate(fields) if at != left_out]
+        types = [
+            {"name": "T", "schema_id": "T", "kind": "object", "fields": own},
+            {"name": "Base", "schema_id": "Base", "kind": "object", "fields": fields[:2]},
+        ]
+        ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "typescript", "types": types}
+        source = assemble([("Base", base), ("T", code)], TYPESCRIPT, profile=profile)
+        issues = validate_generated_code(source, ir, profile=profile).issues
+
+        assert {(issue.type_name, issue.code) for issue in issues} == expected

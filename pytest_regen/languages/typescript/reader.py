@@ -288,7 +288,8 @@ def _constant(source: _Source, node: Node, declarator: Node) -> Iterator[Declara
     name, value = _fields(declarator, "name", "value")
     if name is None or value is None or plain(value).type in {"array", "object"}:
         return
-    call, members = base_call(value), _shape(source, value)
+    bases: list[TypeRef] = []
+    call, members = base_call(value), _shape(source, value, bases)
     kind = "constant" if members is None else "schema"
     methods = [*call.methods] if call is not None else []
     changed = next((method for method, _ in methods if method not in _KEEPS), None)
@@ -301,28 +302,35 @@ def _constant(source: _Source, node: Node, declarator: Node) -> Iterator[Declara
     entry = _declaration(source, node, name, kind, members or [])
     if kind != "constant":
         faults = (*entry.faults, *_typing_faults(source, declarator, name))
-        entry = replace(entry, faults=faults, attributes=(SCHEMA,))
+        entry = replace(entry, faults=faults, attributes=(SCHEMA,), bases=tuple(bases))
     yield entry
 
 
-def _shape(source: _Source, node: Node) -> list[Member] | None:
-    """Return the properties of an object schema; ``None`` for any other expression."""
+def _shape(source: _Source, node: Node, bases: list[TypeRef]) -> list[Member] | None:
+    """Return the properties of an object schema; ``None`` for any other expression.
+
+    Schemas of other blocks that it extends are put in ``bases``.
+    """
     if plain(node).type == "object":
         return [*_entries(plain(node))]
     call = base_call(node)
     if call is None:
         return None
     inner = next(iter(call.arguments), None)
-    if call.reference is not None:
-        inner = source.constants.get(text_of(call.reference))
-        source = source.without(text_of(call.reference))
+    name = "" if call.reference is None else text_of(call.reference)
+    if name:
+        inner = source.constants.get(name)
+        source = source.without(name)
     elif call.name == "lazy" and inner is not None:
         inner = returned(inner)
     elif call.name not in _OBJECTS:
         return None
-    members = None if inner is None else _shape(source, inner)
+    members = None if inner is None else _shape(source, inner, bases)
+    if inner is None and name:
+        members = []
+        bases.append(TypeRef(name))
     for method, arguments in call.methods:
-        more = _shape(source, arguments[0]) if method in _JOINS and arguments else []
+        more = _shape(source, arguments[0], bases) if method in _JOINS and arguments else []
         if members is None or more is None:
             return None
         names = {member.wire_name for member in more}

@@ -97,7 +97,7 @@ def _spelling(expression: TypeExpr, *, is_zod: bool, has_null: bool = False) -> 
         case UnionOf(options=options, discriminator=tag):
             if is_any(expression):
                 return _SCALARS["any"][is_zod]
-            inner = dict.fromkeys(_spelling(each, is_zod=is_zod) for each in options)
+            inner = dict.fromkeys(_spelling(option, is_zod=is_zod) for option in options)
             if not is_zod:
                 return " | ".join(inner)
             shown = f"[{', '.join(inner)}]"
@@ -125,20 +125,18 @@ def _or_null(spelled: str, *, is_zod: bool) -> str:
 
 def checks_of(field: FieldIR) -> tuple[Check, ...]:
     """Return the checks of a field's schema."""
-    limits = field.constraints
-    if has_const(field):
-        return ()
-    match field.type:
-        case Scalar(kind="string") as scalar if scalar.format_family not in _FORMATS:
-            return (*_lengths(limits), *_patterns(limits.get("pattern")))
-        case Scalar(kind="integer" | "number" as kind):
-            return tuple(_bounds(limits, is_integer=kind == "integer"))
-        case ArrayOf():
-            return tuple(_sizes(limits))
+    if not has_const(field):
+        match field.type:
+            case Scalar(kind="string", format_family=form) if form not in _FORMATS:
+                return tuple(_of_text(field.constraints))
+            case Scalar(kind="integer" | "number" as kind):
+                return tuple(_bounds(field.constraints, is_integer=kind == "integer"))
+            case ArrayOf():
+                return tuple(_sizes(field.constraints))
     return ()
 
 
-def _lengths(limits: Mapping[str, Any]) -> Iterator[Check]:
+def _of_text(limits: Mapping[str, Any]) -> Iterator[Check]:
     low, high = _count(limits.get("minLength")) or 0, _count(limits.get("maxLength"))
     if low == 1 and high is None:
         yield Check(".min(1)", ("minLength",))
@@ -146,10 +144,7 @@ def _lengths(limits: Mapping[str, Any]) -> Iterator[Check]:
         # Characters: .min and .max would count some of them twice.
         text = f".regex(/^.{{{low},{'' if high is None else high}}}$/su)"
         yield Check(text, ("minLength", "maxLength"))
-
-
-def _patterns(pattern: object) -> Iterator[Check]:
-    regex = regex_literal(pattern)
+    regex = regex_literal(limits.get("pattern"))
     if regex is not None:
         yield Check(f".regex({regex})", ("pattern",))
 

@@ -20,32 +20,34 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
 
 def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:
     """Return the code of one page; see ``Language.write_page``."""
+    is_zod, is_whole = profile == "zod", len(units) == len(type_.units)
+    name, values = type_.name, [literal(value) for value in units]
     if type_.kind == "enum":
-        lines = _enum(type_, units, mode, profile)
+        is_text = all(isinstance(value, str) for value in type_.enum_values)
+        lines = [f"  {value}," if is_zod else f"  | {value}" for value in values]
+        opening, closing = f"export type {name} =", ";"
+        short = f"{opening} {' | '.join(values) or 'never'};"
+        if is_zod:
+            opening, closing = (
+                f"export const {name} = z.{'enum' if is_text else 'literal'}([",
+                "]);",
+            )
+            short = f"{opening}{', '.join(values)}{closing}"
+        is_short = len(short) <= _WIDTH and is_whole
     else:
         fields = {field.json_name: field for field in type_.fields}
-        members = [line for unit in units for line in _member(fields[str(unit)], profile)]
-        lines = _object(type_, members, mode, profile)
-    return "\n".join(lines)
-
-
-def _object(type_: TypeIR, members: Sequence[str], mode: OutputMode, profile: str) -> Iterator[str]:
-    if mode == "fields_only":
-        yield from (BEGIN, *members, END)
-        return
-    yield from _comment(type_.description, indent="")
-    if profile == "zod":
-        opening, closing = f"export const {type_.name} = z.object({{", "});"
-    else:
-        opening, closing = f"export interface {type_.name} {{", "}"
-    yield from (opening, *members, closing) if members else (f"{opening}{closing}",)
-    if profile == "zod":
-        yield from _inferred(type_)
-
-
-def _inferred(type_: TypeIR) -> Iterator[str]:
-    yield ""
-    yield f"export type {type_.name} = z.infer<typeof {type_.name}>;"
+        lines = [line for unit in units for line in _member(fields[str(unit)], profile)]
+        opening, closing = f"export interface {name} {{", "}"
+        if is_zod:
+            opening, closing = f"export const {name} = z.object({{", "});"
+        short, is_short = f"{opening}{closing}", not lines
+    if mode in {"fields_only", "enum_values_only"}:
+        return "\n".join((BEGIN, *lines, END))
+    if closing == ";":  # It stands behind the last literal, on its line.
+        lines, closing = [*lines[:-1], f"{lines[-1]};"] if lines else [], ""
+    whole = [short] if is_short else [opening, *lines, *filter(None, [closing])]
+    inferred = ["", f"export type {name} = z.infer<typeof {name}>;"] if is_zod else []
+    return "\n".join((*_comment(type_.description, indent=""), *whole, *inferred))
 
 
 def _member(field: FieldIR, profile: str) -> Iterator[str]:
@@ -57,37 +59,6 @@ def _member(field: FieldIR, profile: str) -> Iterator[str]:
         yield from (f"  get {name}() {{", f"    return {spelled};", "  },")
     else:
         yield f"  {name}: {spelled},"
-
-
-def _enum(
-    type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, profile: str
-) -> Iterator[str]:
-    values = [literal(value) for value in units]
-    is_zod = profile == "zod"
-    lines = [f"  {value}," if is_zod else f"  | {value}" for value in values]
-    if mode == "enum_values_only":
-        yield from (BEGIN, *lines, END)
-        return
-    yield from _comment(type_.description, indent="")
-    if is_zod:
-        yield from _one_of(type_, values, lines, is_whole=len(units) == len(type_.units))
-        yield from _inferred(type_)
-        return
-    short = f"export type {type_.name} = {' | '.join(values) or 'never'};"
-    if len(short) <= _WIDTH and len(units) == len(type_.units):
-        yield short
-    else:
-        lines[-1] += ";"
-        yield from (f"export type {type_.name} =", *lines)
-
-
-def _one_of(
-    type_: TypeIR, values: Sequence[str], lines: Sequence[str], *, is_whole: bool
-) -> Iterator[str]:
-    is_text = all(isinstance(value, str) for value in type_.enum_values)
-    opening = f"export const {type_.name} = z.{'enum' if is_text else 'literal'}(["
-    short = f"{opening}{', '.join(values)}]);"
-    yield from (short,) if len(short) <= _WIDTH and is_whole else (opening, *lines, "]);")
 
 
 def _comment(text: str | None, *, indent: str, is_deprecated: bool = False) -> Iterator[str]:
