@@ -11,7 +11,6 @@ from pytest_regen.facade import lazy
 if TYPE_CHECKING:
     from pytest_regen.strategies.instances import (
         Instances,
-        allows,
         instances_key,
         instances_of,
         instances_of_store,
@@ -25,7 +24,6 @@ __all__ = [
     "Instances",
     "Skipped",
     "Violation",
-    "allows",
     "from_schema",
     "instances_key",
     "instances_of",

@@ -87,13 +87,6 @@ class Validators:
             self._made[id(schema)] = _validator_class()(schema, format_checker=self)
         return self._made[id(schema)]
 
-    def check(self, instance: Json, name: str) -> None:
-        """Raise for what is not of a format, as a ``FormatChecker`` does."""
-        from jsonschema.exceptions import FormatError
-
-        if not has_format(instance, name):
-            raise FormatError(f"{instance!r} is no {name!r}")
-
     def begin(self) -> None:
         """Count from 0 again: another value is checked."""
         self._steps = 0
@@ -132,7 +125,7 @@ def _validator_class() -> Any:
         from jsonschema.validators import create
     made: Any = create(
         meta_schema={},
-        validators={**Draft202012Validator.VALIDATORS, "pattern": _pattern},
+        validators={**Draft202012Validator.VALIDATORS, "pattern": _pattern, "format": _format},
         type_checker=Draft202012Validator.TYPE_CHECKER,
         id_of=lambda _: None,
     )
@@ -142,10 +135,17 @@ def _validator_class() -> Any:
     return made
 
 
-def _pattern(
-    validator: Any, pattern: str, instance: Json, schema: Any
-) -> "Iterator[ValidationError]":
+def _pattern(_: Any, pattern: str, instance: Json, __: Any) -> "Iterator[ValidationError]":
+    if isinstance(instance, str) and not search(pattern, instance):
+        yield _error(f"{instance!r} does not match {pattern!r}")
+
+
+def _format(_: Any, name: str, instance: Json, __: Any) -> "Iterator[ValidationError]":
+    if not has_format(instance, name):
+        yield _error(f"{instance!r} is no {name!r}")
+
+
+def _error(message: str) -> "ValidationError":
     from jsonschema import ValidationError
 
-    if isinstance(instance, str) and not search(pattern, instance):
-        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+    return ValidationError(message)

@@ -1,7 +1,7 @@
 """Instances of the types of a store, as its document allows them, the same every time."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,24 +39,17 @@ class Instances:
 
     def to_json(self) -> dict[str, Any]:
         """Return what the cache keeps."""
-        return {
-            "valid": list(self.valid),
-            "invalid": [[v.instance, list(v.path), v.field, v.keyword] for v in self.invalid],
-            "skipped": [[s.field, s.keyword, s.reason] for s in self.skipped],
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, data: Any) -> "Instances | None":
         """Return what the cache kept; ``None`` where it is something else."""
         try:
-            return cls(
-                tuple(data["valid"]),
-                tuple(
-                    Violation(instance, tuple(path), str(field), str(keyword))
-                    for instance, path, field, keyword in data["invalid"]
-                ),
-                tuple(Skipped(str(f), str(k), str(reason)) for f, k, reason in data["skipped"]),
-            )
+            invalid = [
+                Violation(**{**each, "path": tuple(each["path"])}) for each in data["invalid"]
+            ]
+            skipped = [Skipped(**each) for each in data["skipped"]]
+            return cls(tuple(data["valid"]), tuple(invalid), tuple(skipped))
         except (KeyError, TypeError, ValueError):
             return None
 
@@ -100,36 +93,18 @@ def instances_of_store(
         StoreError: there is no store, or it cannot be read.
     """
     opened = open_store(store)
-    names = [type_.name for type_ in opened.ir.types] if types is None else list(types)
-    index_key = instances_key(opened, count)
-    index = (cache.get(_SECTION, index_key) if cache else None) or {}
-    found: dict[str, Instances] = {}
-    source: Source | None = None
-    keys: dict[str, str] = {}
-    for name in names:
-        key = index.get(name) if isinstance(index, dict) else None
-        known = _cached(cache, key)
-        if known is None:
-            source = source or Source(opened)
-            key = source.key(name, count)
-            known = _cached(cache, key)
-        if known is None:
-            assert source is not None
-            known = source.instances(name, count)
-            if cache is not None and key is not None:
-                cache.put(_SECTION, key, known.to_json())
-        if key is not None:
-            keys[name] = key
-        found[name] = known
-    if cache is not None and source is not None:
-        cache.put(_SECTION, index_key, {**index, **keys})
-    return found
-
-
-def _cached(cache: "Cache | None", key: Any) -> Instances | None:
-    if cache is None or not isinstance(key, str):
-        return None
-    return Instances.from_json(cache.get(_SECTION, key))
+    by_name = {type_.name: type_ for type_ in opened.ir.types}
+    hashes = {name: type_hash(type_) for name, type_ in by_name.items()}
+    base = [_VERSION, count, opened.ir.language, _is_request(opened.ir), _files(opened)]
+    source = Source(opened)
+    instances: dict[str, Instances] = {}
+    for name in by_name if types is None else types:
+        key = canonical_hash([*base, name, sorted(hashes[each] for each in _reach(name, by_name))])
+        cached = Instances.from_json(cache.get(_SECTION, key)) if cache else None
+        instances[name] = cached or source.instances(name, count)
+        if cache is not None and cached is None:
+            cache.put(_SECTION, key, instances[name].to_json())
+    return instances
 
 
 def instances_key(store: "RegenStore", count: int = 100) -> str:
@@ -138,26 +113,30 @@ def instances_key(store: "RegenStore", count: int = 100) -> str:
     Of the document only the bytes are looked at: neither is it parsed, nor anything drawn.
     """
     ir = store.ir
-    reference = ir.document
-    files = document_digests(store.path / reference.path) if reference is not None else {}
     types = [type_hash(type_) for type_ in ir.types]
     endpoint = ir.endpoint.model_dump(mode="json")
-    return canonical_hash([_VERSION, count, ir.language, endpoint, ir.format, types, files])
+    return canonical_hash([_VERSION, count, ir.language, endpoint, ir.format, types, _files(store)])
 
 
-def allows(
-    store: "RegenStore | Path | str", type_name: str | None = None
-) -> Callable[[Json], bool]:
-    """Return a function that says whether the document allows a value for a type of a store.
+def _files(store: "RegenStore") -> Mapping[str, str]:
+    """Return the hashes of the files that a document consists of."""
+    reference = store.ir.document
+    return {} if reference is None else document_digests(store.path / reference.path)
 
-    Raises:
-        StoreError: there is no store, or it cannot be read.
-        UnknownTypeError: it has no such type.
-        NoInstanceError: the document cannot say: it is not there, or another by now.
-    """
-    opened = open_store(store)
-    source = Source(opened)
-    return source.plan(resolve_type(opened, type_name)).check.allows
+
+def _is_request(ir: IR) -> bool:
+    return ir.endpoint.status == "request"
+
+
+def _reach(name: str, types: Mapping[str, TypeIR]) -> set[str]:
+    """Return a type and those that it is made of, directly or not."""
+    reached, waiting = {name}, [name]
+    while waiting:
+        for field in types[waiting.pop()].fields:
+            new = {*referenced_names(field.type)} - reached
+            reached |= new
+            waiting += new
+    return reached
 
 
 def open_store(store: "RegenStore | Path | str") -> "RegenStore":
@@ -214,11 +193,16 @@ class Source:
             return f"{error.what}: {error.why}" if error.why else error.what
         translation = Translation(
             document,
-            direction="request" if ir.endpoint.status == "request" else "response",
+            direction="request" if _is_request(ir) else "response",
             has_subtypes=language.has_unions,
         )
-        changed = self._changed(build.ir)
-        nodes = {name: build.schemas[name] for name in self._types if name not in changed}
+        now = {type_.name: type_hash(type_) for type_ in build.ir.types}
+        changed = {name for name in self._types if now.get(name) != type_hash(self._types[name])}
+        nodes = {
+            name: build.schemas[name]
+            for name in self._types
+            if changed.isdisjoint(_reach(name, self._types))
+        }
         for name, node in nodes.items():
             # What discriminators make of a type, the IR knows: it has one value for their property.
             translation.tags[id(node.value)] = {
@@ -227,28 +211,6 @@ class Source:
                 if isinstance(field.constraints.get("const"), str | int)
             }
         return _Read(translation, Plans(), nodes)
-
-    def _changed(self, new: IR) -> set[str]:
-        """Return the types that are another in a new IR, and those that are made of such."""
-        now = {type_.name: type_hash(type_) for type_ in new.types}
-        found = {name for name, type_ in self._types.items() if now.get(name) != type_hash(type_)}
-        uses = {
-            name: {used for field in type_.fields or () for used in referenced_names(field.type)}
-            for name, type_ in self._types.items()
-        }
-        while more := {name for name in uses if name not in found and uses[name] & found}:
-            found |= more
-        return found
-
-    def key(self, name: str, count: int) -> str | None:
-        """Return what the instances of a type depend on; ``None`` where there are none."""
-        if isinstance(self._read, str) or name not in self._read.nodes:
-            return None
-        node, translation = self._read.nodes[name], self._read.translation
-        translation.schema(node)
-        used = sorted(type_hash(type_) for type_ in self._types.values() if type_.kind == "enum")
-        own = type_hash(self._types[name])
-        return canonical_hash([_VERSION, count, own, used, translation.digest(node)])
 
     def plan(self, name: str) -> Plan:
         """Return the plan of a type.

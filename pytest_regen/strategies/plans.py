@@ -7,14 +7,13 @@ were not there, and ``jsonschema`` throws out those that are not allowed.
 """
 
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import ceil, floor, prod
 from typing import Any, Final
 
-from pytest_regen.canonical import canonical_json
 from pytest_regen.strategies.dialects import Check, Validators
 from pytest_regen.strategies.scalars import Numbers, Texts
 from pytest_regen.strategies.translation import reason_in
@@ -28,21 +27,13 @@ _MAX_EXPANSIONS: Final = 2000
 """Branches inside one another that are taken apart for one value; then they are left out, and the
 values are what happens to be allowed."""
 _MEANT: Final[Mapping[str, frozenset[str]]] = {
-    "object": frozenset(
-        {"properties", "required", "additionalProperties", "patternProperties", "propertyNames"}
-        | {"minProperties", "maxProperties", "dependentRequired"}
-    ),
-    "array": frozenset(("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains")),
+    "object": frozenset(("properties", "required", "additionalProperties")),
+    "array": frozenset(("items", "minItems", "maxItems", "uniqueItems")),
     "string": frozenset(("minLength", "maxLength", "pattern", "format")),
-    "number": frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"))
-    | {"multipleOf"},
+    "number": frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")),
 }
-"""What tells the type that is meant where a schema does not say."""
-_PLANNED: Final = frozenset(
-    {"type", "enum", "const", "format", "allOf", "anyOf"}.union(*_MEANT.values())
-    - {"contains", "propertyNames", "dependentRequired", "patternProperties"}
-    - {"minProperties", "maxProperties"}
-)
+"""What a plan knows of each type; it tells the one that is meant where a schema does not say."""
+_PLANNED: Final = frozenset({"type", "enum", "const", "allOf", "anyOf"}).union(*_MEANT.values())
 """Keywords of which a plan says all that they mean."""
 _ANYTHING: Final = ("text", 1, True, {"key": "value"}, [1, "two"], 0.5, {}, [], "")
 
@@ -58,10 +49,8 @@ class Values:
 class ArrayOption:
     """An option: an array."""
 
-    prefix: tuple["Plan", ...]
-    """What stands at the first places."""
     items: "Plan | None"
-    """What stands after them; ``None`` where nothing may."""
+    """``None`` where there may be none."""
     shortest: int
     longest: int | None
     is_unique: bool
@@ -77,9 +66,6 @@ class ObjectOption:
     """Values under names that are not declared; ``None`` where there may be none."""
     is_map: bool
     """Whether it declares no names, or types the values under all others."""
-    names: Texts | None
-    """Such names that fit; ``None`` for any."""
-    fewest: int
 
 
 Option = Values | Texts | Numbers | ArrayOption | ObjectOption
@@ -99,7 +85,7 @@ class Plan:
 
     @cached_property
     def _alternatives(self) -> list[tuple[Part, ...]]:
-        return list(self._plans.alternatives(self._schemas))
+        return list(self._plans.expand(self._schemas))
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -109,9 +95,8 @@ class Plan:
             for parts in self._alternatives
             for option in self._plans.options(parts, self.check)
         ]
-        null = Values((None,))
         # The simplest instance is to show more than null.
-        return tuple(sorted(found, key=lambda option: option == null))
+        return tuple(sorted(found, key=lambda option: option == Values((None,))))
 
     @cached_property
     def is_exact(self) -> bool:
@@ -142,13 +127,11 @@ class Plans:
             self._plans[key] = Plan(self, tuple(different.values()))
         return self._plans[key]
 
-    def alternatives(self, schemas: Sequence[Any]) -> Iterator[tuple[Part, ...]]:
+    def expand(
+        self, schemas: Sequence[Any], around: frozenset[int] = frozenset()
+    ) -> Iterator[tuple[Part, ...]]:
         """Yield what holds together, without composition, for each choice of branches."""
-        self._expansions = 0
-        yield from self._expand(schemas, frozenset())
-
-    def _expand(self, schemas: Sequence[Any], around: frozenset[int]) -> Iterator[tuple[Part, ...]]:
-        self._expansions += 1
+        self._expansions = self._expansions + 1 if around else 0
         parts: dict[int, Part] = {}
         unions: list[list[Any]] = []
         waiting = list(reversed(schemas))
@@ -165,7 +148,7 @@ class Plans:
             unions = []
         inside = around | parts.keys()
         chosen = [
-            [found for branch in branches for found in self._expand([branch], inside)]
+            [found for branch in branches for found in self.expand([branch], inside)]
             for branches in unions
         ]
         for combination in _combinations(chosen):
@@ -200,17 +183,10 @@ class Plans:
                     yield Values(_ANYTHING)
 
     def _array(self, parts: Sequence[Part]) -> ArrayOption:
-        places = max(len(part.get("prefixItems", ())) for part in parts)
-        rest = [part.get("items", True) for part in parts]
-        shortest = int(_most(parts, "minItems") or 0)
-        # Nothing is said about what follows a tuple: left out, for no type that is made keeps it.
-        is_closed = places >= max(shortest, 1) and all(schema is True for schema in rest)
+        items = [part.get("items", True) for part in parts]
         return ArrayOption(
-            prefix=tuple(
-                self.plan(*(_item_at(part, place) for part in parts)) for place in range(places)
-            ),
-            items=None if False in rest or is_closed else self.plan(*rest),
-            shortest=shortest,
+            items=None if False in items else self.plan(*items),
+            shortest=int(_most(parts, "minItems") or 0),
             longest=_least(parts, "maxItems"),
             is_unique=any("uniqueItems" in part for part in parts),
         )
@@ -228,23 +204,15 @@ class Plans:
                 properties[name] = self.plan(*schemas)
             elif name in required:
                 return
-        patterns = [each for part in parts for each in part.get("patternProperties", ())]
         extra = [part.get("additionalProperties", True) for part in parts]
         is_closed = False in extra or any(
             part.get("unevaluatedProperties") is False for part in parts
         )
-        names = None
-        if patterns and (is_closed or not any(isinstance(each, dict) for each in extra)):
-            # One pattern at a time: a name that fits the first is typed by it.
-            extra = [part.get("patternProperties", {}).get(patterns[0], True) for part in parts]
-            names, is_closed = Texts(patterns=(patterns[0],)), False
         yield ObjectOption(
             properties=properties,
             required=frozenset(required),
             extra=None if is_closed else self.plan(*extra),
             is_map=not declared or any(isinstance(each, dict) for each in extra),
-            names=names,
-            fewest=int(_most(parts, "minProperties") or 0),
         )
 
 
@@ -297,7 +265,6 @@ def _numbers(parts: Sequence[Part], *, is_integer: bool) -> Numbers:
         low=low,
         high=high,
         excluded=frozenset(limit for limit in (above, below) if limit is not None),
-        steps=tuple(part["multipleOf"] for part in parts if "multipleOf" in part),
         format=next((part["format"] for part in parts if "format" in part), None),
     )
 
@@ -308,28 +275,3 @@ def _most(parts: Sequence[Part], key: str) -> Any:
 
 def _least(parts: Sequence[Part], key: str) -> Any:
     return min((part[key] for part in parts if key in part), default=None)
-
-
-def _item_at(part: Part, place: int) -> Any:
-    """Return the schema of the item at a place."""
-    prefix = part.get("prefixItems", ())
-    return prefix[place] if place < len(prefix) else part.get("items", True)
-
-
-def same_json(value: Json) -> Hashable:
-    """Return what is equal for values that are the same JSON: 1 and 1.0 are, 1 and true are not."""
-    if isinstance(value, bool) or value is None:
-        return ("", value)
-    if isinstance(value, str | int | float):
-        return value
-    return ("json", canonical_json(_numbers_alike(value)))
-
-
-def _numbers_alike(value: Json) -> Json:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    if isinstance(value, list):
-        return [_numbers_alike(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _numbers_alike(each) for key, each in value.items()}
-    return value

@@ -1,7 +1,7 @@
 """Hypothesis strategies for tests of one's own: data shaped as an API description says."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.errors import NoInstanceError
 from pytest_regen.extras import needs
@@ -11,7 +11,7 @@ from pytest_regen.strategies.instances import (
     open_store,
     resolve_type,
 )
-from pytest_regen.strategies.plans import Plans
+from pytest_regen.strategies.plans import ObjectOption, Plan, Plans
 from pytest_regen.strategies.samples import Samples
 from pytest_regen.strategies.translation import Translation
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from pytest_regen.stores import RegenStore
-    from pytest_regen.strategies.plans import Plan
     from pytest_regen.strategies.translation import Direction
     from pytest_regen.strategies.violations import Violation
 
 Json = Any
+_CHOSEN: Final = 6
+_MOST: Final = 400
+"""Values that are chosen from; objects are put together anew each time."""
 
 
 def valid(store: "RegenStore | Path | str", type_name: str | None = None) -> "SearchStrategy[Json]":
@@ -45,7 +47,7 @@ def valid(store: "RegenStore | Path | str", type_name: str | None = None) -> "Se
     """
     folder = _absolute(store)
 
-    def plan() -> "Plan":
+    def plan() -> Plan:
         opened = open_store(folder)
         return Source(opened).plan(resolve_type(opened, type_name))
 
@@ -69,7 +71,7 @@ def from_schema(
     """
     path = Path(document).absolute()
 
-    def plan() -> "Plan":
+    def plan() -> Plan:
         from pytest_regen.documents import read_document
         from pytest_regen.documents.places import JsonNode, Pointer
         from pytest_regen.documents.reading import BrokenReference
@@ -130,15 +132,29 @@ def _drawn(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]":
         from hypothesis import strategies as st
 
     def strategy() -> "SearchStrategy[Json]":
-        from pytest_regen.strategies.drawing import Drawing  # hypothesis is there by now
-
-        made = plan()
-        if not Samples().of(made, 1):
+        made, samples = plan(), Samples()
+        values = samples.of(made, _MOST)
+        if not values:
             raise NoInstanceError(
                 f"no instance of {what} can be drawn",
                 why=made.why_nothing,
                 hint="correct the schema in the document, or write a strategy for it",
             )
-        return Drawing().of(made).filter(made.check.allows)
+        objects: list[SearchStrategy[Json]] = []
+        for option in made.options if made.is_exact else ():
+            if isinstance(option, ObjectOption):
+                pools = {name: samples.inside(p, 1) for name, p in option.properties.items()}
+                # What stands first was chosen, null among it; what follows was thrown.
+                fields = {
+                    name: st.sampled_from(pool[:_CHOSEN]) | st.sampled_from(pool)
+                    for name, pool in pools.items()
+                    if pool
+                }
+                optional = {n: fields.pop(n) for n in [*fields] if n not in option.required}
+                if fields.keys() == option.required:
+                    objects.append(st.fixed_dictionaries(fields, optional=optional))
+        # Not both: what is chosen whole could not be made smaller field by field.
+        drawn = st.one_of(objects) if objects else st.sampled_from(values)
+        return drawn.filter(made.check.allows)
 
     return st.deferred(strategy)

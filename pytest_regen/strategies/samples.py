@@ -12,7 +12,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from pytest_regen.strategies.plans import ArrayOption, ObjectOption, Option, Plan, Values, same_json
+from pytest_regen.canonical import canonical_json
+from pytest_regen.strategies.plans import ArrayOption, ObjectOption, Option, Plan, Values
 from pytest_regen.strategies.scalars import Numbers, Texts
 
 Json = Any
@@ -28,6 +29,7 @@ _DEEPEST: Final = 12
 _MAX_TRIES: Final = 400
 """Values in a row that the document does not allow, after which no more are made."""
 _FEW: Final = 3
+_MOST_TRIED: Final = 30
 _GROUP: Final = 8
 """Optional properties that are there together in an object that has many."""
 _CHOSEN: Final = 24
@@ -57,10 +59,6 @@ class Samples:
         """Return a few values that are as flat as can be; none where every value has no end."""
         return next(filter(None, (self._within(plan, depth) for depth in range(_DEEPEST))), [])
 
-    def of_option(self, option: Option) -> Iterator[Json]:
-        """Yield values of one option of a plan; the document may refuse them."""
-        return self._of_option(option, 1, 1)
-
     def _within(self, plan: Plan, depth: int) -> list[Json]:
         """Return a few values with no more than so many objects and arrays inside one another."""
         key = ("least", id(plan), depth)
@@ -68,12 +66,13 @@ class Samples:
             values: list[Json] = []
             inner = partial(self._within, depth=depth - 1) if depth else _none
             for option in plan.options:
-                tried = islice(_least_of(option, inner), 30)
-                values += islice(filter(plan.check.allows, tried), _FEW - len(values))
+                tried = islice(_least_of(option, inner), _MOST_TRIED)
+                is_plain = isinstance(option, Values | Texts | Numbers)
+                values += islice(filter(plan.check.allows, tried), _FEW if is_plain else 1)
             self._made[key] = values
         return self._made[key]
 
-    def _inside(self, plan: Plan, level: int) -> list[Json]:
+    def inside(self, plan: Plan, level: int) -> list[Json]:
         """Return the values that are put into others, the plainest first."""
         if level >= _LEAST:
             return self.least(plan)[:1]
@@ -85,7 +84,7 @@ class Samples:
     ) -> list[Json]:
         key = (id(plan), wanted, level, only_objects)
         if key not in self._made:
-            found: dict[Hashable, Json] = {}
+            found: dict[str, Json] = {}
             is_checked = level <= 0 or not plan.is_exact
             options = [
                 option
@@ -96,7 +95,7 @@ class Samples:
             for value in _in_turn([self._of_option(each, wanted, level) for each in options]):
                 if len(found) >= wanted or failed > _MAX_TRIES:
                     break
-                identity = same_json(value)
+                identity = canonical_json(value)
                 is_other = identity in found or (only_objects and not isinstance(value, dict))
                 if is_other or (is_checked and not plan.check.allows(value)):
                     failed += 1
@@ -120,53 +119,52 @@ class Samples:
     # --- arrays ---------------------------------------------------------------------------------
 
     def _arrays(self, option: ArrayOption, level: int) -> Iterator[list[Json]]:
-        pools = _pools(option, lambda plan: self._items(plan, level))
-        make = partial(_array, option, pools)
+        pool: list[Json] = []
+        if option.items is not None:
+            inner = max(level, 1) if _is_scalar(option.items) else level + 1
+            pool = self.inside(option.items, inner)
+        make = partial(_array, option, pool)
         yield from make(option.shortest, 0)
         top = _MAX_ITEMS if option.longest is None else option.longest
-        sizes = [*range(max(option.shortest, 1), 4), len(option.prefix), len(option.prefix) + 1]
-        sizes += [option.longest] if option.longest and option.longest <= _MAX_ITEMS else []
-        for size in dict.fromkeys(size for size in sizes if option.shortest <= size <= top):
-            yield from make(size, 0)
-        *heads, rest = pools
-        if rest and not heads and not option.is_unique and option.shortest <= 2 <= top:
-            yield [rest[0], rest[0]]
+        for size in (1, 2, 3, top if top <= _MAX_ITEMS and option.longest else 1):
+            yield from make(min(max(size, option.shortest), top), 0)
+        if pool and not option.is_unique and option.shortest <= 2 <= top:
+            yield [pool[0], pool[0]]
         # Every value of the items is in some array, among few others, and in one of its own.
-        longest = max(map(len, pools))
-        size = min(max(option.shortest, len(heads), _CHUNK), top)
-        for start in range(1, longest, max(size, 1)):
+        size = min(max(option.shortest, _CHUNK), top)
+        for start in range(1, len(pool), max(size, 1)):
             yield from make(size, start)
-        for start in range(1, longest):
-            yield from make(min(max(option.shortest, len(heads), 1), top), start)
-
-    def _items(self, plan: Plan, level: int) -> list[Json]:
-        return self._inside(plan, max(level, 1) if _is_scalar(plan) else level + 1)
+        for start in range(1, len(pool)):
+            yield from make(min(max(option.shortest, 1), top), start)
 
     # --- objects --------------------------------------------------------------------------------
 
     def _objects(self, option: ObjectOption, wanted: int, level: int) -> Iterator[dict[str, Json]]:
-        pools = {name: self._inside(each, level + 1) for name, each in option.properties.items()}
+        pools = {name: self.inside(each, level + 1) for name, each in option.properties.items()}
         pools = {name: pool for name, pool in pools.items() if pool}
         if not option.required <= pools.keys():
             return
-        extra = self._inside(option.extra, level + 1) if option.extra else []
-        finish = partial(_finish, option, pools, extra)
+        extra = self.inside(option.extra, level + 1) if option.extra else []
+        named = extra if option.is_map else []
         required = {name: pools[name][0] for name in pools if name in option.required}
-        yield finish(required, 0)
+        yield required
         optional = [name for name in pools if name not in option.required]
         if level <= 0:
             whole = {name: pool[0] for name, pool in pools.items()}
-            yield finish(whole, 0)
+            yield whole
             for least, number in ((required, 0), (required, 1), (whole, 2)) if pools else ():
-                yield _with_more(least, option, extra, number)
+                yield _with_more(least, extra, number)
         # The values at the front of a list were chosen; those after them were thrown.
         most = _CHOSEN if len(pools) > 1 else wanted
         shown = {name: pool[:most] for name, pool in pools.items()}
         longest = max(map(len, shown.values()), default=0) + 1
-        groups = _groups(optional, 2 if level > 0 else _share(optional, wanted, longest))
-        for turn in range(max(longest * len(groups), len(extra) * option.is_map + 2)):
+        # So many go together that all rows are among those wanted.
+        together = -(-len(optional) // max(1, wanted * 2 // 3 // longest))
+        size = 2 if level > 0 else max(_GROUP, together)
+        groups = [optional[at : at + size] for at in range(0, len(optional), size)] or [[]]
+        for turn in range(max(longest * len(groups), len(named) + 2)):
             there = groups[turn % len(groups)]
-            yield finish(_row(option, shown, there, turn // len(groups)), turn)
+            yield _with_names(_row(option, shown, there, turn // len(groups)), named, turn)
         dice = random.Random(len(pools))  # noqa: S311 - to be the same again
         for _ in range(wanted * 4 if pools else 0):
             share = dice.random()
@@ -175,7 +173,7 @@ class Samples:
                 for name, pool in pools.items()
                 if name in option.required or dice.random() < share
             }
-            yield finish(row, dice.randrange(64) if extra else 0)
+            yield _with_names(row, named, dice.randrange(64))
 
 
 def _none(_: Plan) -> list[Json]:
@@ -203,65 +201,42 @@ def _least_of(option: Option, inner: Pool) -> Iterator[Json]:
         case Texts() | Numbers():
             yield from option.values()
         case ArrayOption():
-            yield from _array(option, _pools(option, inner), option.shortest, 0)
+            yield from _array(option, inner(option.items) if option.items else [], option.shortest)
         case ObjectOption():
-            pools = {name: inner(option.properties[name]) for name in option.required}
-            if all(pools.values()):
-                extra = inner(option.extra) if option.extra and option.fewest else []
-                required = {name: pool[0] for name, pool in pools.items()}
-                yield _finish(option, pools, extra, required, 0)
-
-
-def _pools(option: ArrayOption, inner: Pool) -> list[list[Json]]:
-    """Return the values of each of the first places, and last those of all that follow."""
-    return [*map(inner, option.prefix), inner(option.items) if option.items else []]
+            needed = {name: inner(option.properties[name]) for name in option.required}
+            if not all(needed.values()):
+                return
+            in_order = [name for name in option.properties if name in needed]
+            yield {name: needed[name][0] for name in in_order}
+            # Where so few are not enough: all that there can be.
+            pools = {name: inner(plan) for name, plan in option.properties.items()}
+            extra = inner(option.extra) if option.extra else []
+            yield _with_more({name: pool[0] for name, pool in pools.items() if pool}, extra, 2)
 
 
 def _array(
-    option: ArrayOption, pools: Sequence[list[Json]], size: int, start: int
+    option: ArrayOption, pool: list[Json], size: int, start: int = 0
 ) -> Iterator[list[Json]]:
     """Yield an array of a size that begins with the values at ``start``, if there is one."""
-    made: list[Json] = []
-    used: set[Hashable] = set()
-    for place in range(size):
-        values = pools[min(place, len(pools) - 1)]
-        order = (values[(start + place + more) % len(values)] for more in range(len(values)))
-        fresh = [each for each in order if not (option.is_unique and same_json(each) in used)][:1]
-        if not fresh:
-            return
-        used.add(same_json(fresh[0]))
-        made += fresh
-    yield made
+    places = range(start, start + (len(pool) if option.is_unique else size)) if pool else ()
+    order = [pool[place % len(pool)] for place in places]
+    if option.is_unique:
+        order = list({canonical_json(value): value for value in order}.values())
+    if len(order) >= size:
+        yield order[:size]
 
 
-def _finish(
-    option: ObjectOption,
-    pools: dict[str, list[Json]],
-    extra: list[Json],
-    row: dict[str, Json],
-    turn: int,
-) -> dict[str, Json]:
-    """Return an object of chosen properties, filled up to the size that it must have."""
-    row = dict(row)
-    for name, pool in pools.items():
-        if len(row) < option.fewest:
-            row.setdefault(name, pool[0])
-    names = _NAMES if option.names is None else tuple(islice(option.names.values(), 12))
-    more = max(option.fewest - len(row), turn % 4 * option.is_map) if extra and names else 0
-    for number in range(more):
-        name = names[(turn + number) % len(names)]
-        row.setdefault(name, extra[(turn + number) % len(extra)])
-    # In the document's order, as a person would write it.
-    order = {name: place for place, name in enumerate(option.properties)}
-    return dict(sorted(row.items(), key=lambda item: order.get(item[0], len(order))))
-
-
-def _with_more(
-    row: dict[str, Json], option: ObjectOption, extra: list[Json], number: int
-) -> dict[str, Json]:
+def _with_more(row: dict[str, Json], extra: list[Json], number: int) -> dict[str, Json]:
     """Return an object with names that the document does not declare, where it allows them."""
     names = _UNDECLARED[number : number + 1] or _UNDECLARED
-    return row | {name: extra[number % len(extra)] for name in names if extra and not option.names}
+    return row | {name: extra[number % len(extra)] for name in names if extra}
+
+
+def _with_names(row: dict[str, Json], extra: list[Json], turn: int) -> dict[str, Json]:
+    """Return a map with up to three names of its own beside those that are declared."""
+    names = {_NAMES[(turn + more) % len(_NAMES)]: turn + more for more in range(turn % 4)}
+    added = {name: extra[place % len(extra)] for name, place in names.items() if extra}
+    return row | {name: value for name, value in added.items() if name not in row}
 
 
 def _row(
@@ -277,13 +252,3 @@ def _row(
             if choice < len(pool):
                 row[name] = pool[choice]
     return row
-
-
-def _share(names: Sequence[str], wanted: int, longest: int) -> int:
-    """Return how many optional properties go together, so that all rows are among those wanted."""
-    groups = max(1, wanted * 2 // 3 // max(longest, 1))
-    return max(_GROUP, -(-len(names) // groups))
-
-
-def _groups(names: Sequence[str], size: int) -> list[list[str]]:
-    return [list(names[at : at + size]) for at in range(0, len(names), size)] or [[]]

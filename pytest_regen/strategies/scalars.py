@@ -8,42 +8,26 @@ import random
 import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
-from decimal import Decimal
-from fractions import Fraction
 from math import isfinite
 from typing import Final
-from uuid import UUID
 
 from pytest_regen.strategies.patterns import matching, readings
 
 MAX_EXACT: Final = 2**53 - 1
 """The greatest integer up to which doubles have all: what JSON carries between any two programs."""
-_URIS: Final = (
-    "https://example.com/a?b=c#d",
-    "http://example.com",
-    "urn:isbn:0451450523",
-    "https://example.com/%C3%A9/x%20y",
-)
+_URIS: Final = ("https://example.com/a?b=c#d", "urn:isbn:0451450523", "http://example.com/%C3%A9")
 _BASE64: Final = ("aGVsbG8=", "", "AP8Q", "+/+/")
 TEXT_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "date-time": (
         "2024-02-29T12:34:56Z",
         "2023-12-31T23:59:59+05:30",
         "1999-12-31T23:59:59.123456-08:00",
-        "2001-01-01T00:00:00+00:00",
         "2038-01-19T03:14:08.5Z",
-        "1969-07-20T20:17:40.001-04:00",
-        "2100-06-15T06:00:00+14:00",
     ),
-    "date": ("2024-02-29", "1999-12-31", "2000-01-01", "1969-07-20", "2100-12-31"),
+    "date": ("2024-02-29", "1999-12-31", "2000-01-01", "2100-12-31"),
     "time": ("12:34:56Z", "23:59:59+05:30", "00:00:00Z", "06:07:08.123456-08:00"),
     "duration": ("P1DT2H3M4S", "PT36M", "PT0.5S", "P3D"),
-    "uuid": (
-        "123e4567-e89b-42d3-a456-426614174000",
-        "00000000-0000-0000-0000-000000000000",
-        "ffffffff-ffff-4fff-bfff-ffffffffffff",
-    ),
+    "uuid": ("123e4567-e89b-42d3-a456-426614174000", "00000000-0000-0000-0000-000000000000"),
     "email": ("a@example.com", "first.last+tag@sub.example.org"),
     "hostname": ("example.com", "localhost", "a-1.example.org"),
     "ipv4": ("192.0.2.1", "0.0.0.0", "255.255.255.255"),  # noqa: S104 - nothing is bound
@@ -59,25 +43,45 @@ TEXT_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
 """Strings of each format, the plainest first. Nothing that the format lets be written in another
 way: a UUID in capitals comes back in small letters, and is the same UUID."""
 
+_COUNTED: Final = {
+    "date": "{year}-{month:02}-{day:02}",
+    "date-time": "{year}-{month:02}-{day:02}T{day:02}:{second:02}:{month:02}.{day:03}Z",
+    "time": "{month:02}:{second:02}:{day:02}Z",
+    "uuid": "{hex:08x}-{number:04x}-4{day:03x}-8{month:03x}-{hex:012x}",
+    "decimal": "{hex}.{day:02}",
+    **dict.fromkeys(("int32", "int64", "uint64"), "{hex}"),
+    "email": "user{number}@example.com",
+    **dict.fromkeys(("uri", "url"), "https://example.com/items/{number}?page={day}"),
+}
+"""More strings of formats, one for each number: small objects need as many values as instances."""
+
+
+def _counted(form: str, number: int) -> str:
+    return form.format(
+        number=number,
+        year=1970 + number,
+        month=number % 12 + 1,
+        day=number % 23 + 1,
+        second=number * 7 % 60,
+        hex=number * 7_919_017,
+    )
+
+
 _TEXTS: Final = (
     "a",
     "",
     "Zoë",
     " padded ",
-    "0",
     "12.50",
-    "true",
     "null",
     "2024-02-29",
-    "a b\tc\n",
+    "a B\tc\n",
     "\"quoted\" \\ 'it' </script>",
     "名前",
     "👩‍🚀😀",
     "e\u0301",
-    "UPPER lower",
     "x" * 300,
 )
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ALPHABETS: Final = (
     string.ascii_lowercase,
     string.printable[:95],
@@ -105,7 +109,8 @@ class Texts:
             yield from self._matching()
         elif self.format in TEXT_FORMATS:
             yield from TEXT_FORMATS[self.format]
-            yield from _random_of(self.format)
+            more = _COUNTED.get(self.format, "")
+            yield from (_counted(more, number) for number in range(_RANDOM * bool(more)))
         else:
             longer = (text.ljust(min(self.shortest, _MAX_LENGTH), "x") for text in _TEXTS)
             yield from filter(self.fits, longer)
@@ -150,35 +155,6 @@ class Texts:
                 yield text
 
 
-def _random_of(name: str) -> Iterator[str]:
-    """Yield strings of a format; nothing where the known ones are all there is to show."""
-    dice = random.Random(name)  # noqa: S311 - to be the same again
-    for number in range(_RANDOM):
-        moment = _EPOCH + timedelta(seconds=dice.randrange(-(2**31), 2**32))
-        match name:
-            case "date-time":
-                zone = timezone(timedelta(minutes=dice.choice((0, 0, 60, 330, -480))))
-                fraction = dice.choice((0, 0, 500_000, 123_000, 7))
-                written = moment.replace(microsecond=fraction).astimezone(zone).isoformat()
-                yield written.replace("+00:00", "Z")
-            case "date":
-                yield moment.date().isoformat()
-            case "time":
-                yield moment.time().isoformat() + "Z"
-            case "uuid":
-                yield str(UUID(int=dice.getrandbits(128), version=4))
-            case "decimal":
-                yield f"{dice.randrange(10**6)}.{dice.randrange(100):02}"
-            case "int32" | "int64" | "uint64":
-                yield str(dice.randrange(2**31))
-            case "email":
-                yield f"user{number}@example.com"
-            case "uri" | "url":
-                yield f"https://example.com/items/{number}?page={dice.randrange(100)}"
-            case _:
-                return
-
-
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """What the keywords of a number come to, all parts of a schema taken together."""
@@ -188,26 +164,19 @@ class Numbers:
     high: int | float | None = None
     excluded: frozenset[int | float] = frozenset()
     """Limits that are not allowed themselves."""
-    steps: tuple[int | float, ...] = ()
-    """``multipleOf``."""
     format: str | None = None
 
     def values(self) -> Iterator[int | float]:
         """Yield numbers, the plainest first; some may not be allowed."""
-        return filter(self.fits, self._multiples() if self.steps else self._candidates())
+        return filter(self.fits, self._candidates())
 
     def fits(self, value: float) -> bool:
         """Return whether a number is within the limits."""
         if not isfinite(value) or (self.is_integer and value != int(value)):
             return False
-        is_within = (self.low is None or value >= self.low) and (
-            self.high is None or value <= self.high
-        )
-        return (
-            is_within
-            and value not in self.excluded
-            and all(_is_multiple(value, step) for step in self.steps)
-        )
+        is_high_enough = self.low is None or value >= self.low
+        is_low_enough = self.high is None or value <= self.high
+        return is_high_enough and is_low_enough and value not in self.excluded
 
     def _candidates(self) -> Iterator[int | float]:
         edge = 1 if self.is_integer else 0.5
@@ -216,9 +185,9 @@ class Numbers:
             yield from (self.low, self.low + edge, self.low + 1)
         if self.high is not None:
             yield from (self.high, self.high - edge, self.high - 1)
-        yield from (-1, 2, 7, 42, 255, 65_536, -1000)
+        yield from (-1, 2, 7, 10, 42, 100, 255, 65_536, -1000)
         if not self.is_integer:
-            yield from (-0.1, 0.1, 1.0, 12.5, 99.99, 1e-7, 123456.789, 3.0)
+            yield from (0.25, -0.1, 0.1, 1.0, 12.5, 99.99, 1e-7, 123456.789, 3.0)
         if not self.is_integer and self.format != "float":
             yield from (0.1 + 0.2, 1234567.890123)
         if self.format == "double":
@@ -236,18 +205,3 @@ class Numbers:
             # Few digits: a number that comes back another shows why.
             value = bottom + (top - bottom) * dice.random()
             yield int(value) if self.is_integer or not isfinite(value) else round(value, 3)
-
-    def _multiples(self) -> Iterator[int | float]:
-        step = max(Decimal(str(step)) for step in self.steps)
-        limits = [limit for limit in (self.low, self.high) if limit is not None]
-        bases = [Decimal(0), *(Decimal(str(limit)) // step for limit in limits)]
-        for offset in (1, 0, 2, -1, 3, 10, 7, -2, 100, 12345):
-            for base in bases:
-                value = (base + offset) * step
-                yield int(value) if value == value.to_integral_value() else float(value)
-
-
-def _is_multiple(value: float, step: float) -> bool:
-    """Return whether a number is a multiple as it is written, and in floats as well."""
-    is_written = Fraction(str(value)) % Fraction(str(step)) == 0
-    return is_written and (isinstance(step, int) or (value / step).is_integer())

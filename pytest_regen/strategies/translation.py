@@ -8,11 +8,9 @@ References become the very mapping that they lead to: a schema that contains its
 memory, and is followed only as deep as a value is.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
-from pytest_regen.canonical import canonical_hash
 from pytest_regen.documents.document import Document
 from pytest_regen.documents.ir import usual_format
 from pytest_regen.documents.places import JsonNode
@@ -47,6 +45,7 @@ _SINGLE: Final = (
 _TYPES: Final = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
 _ONLY_REFERS: Final = frozenset({"$ref", "description", "summary", "title"})
 _ONLY_CONSTANT: Final = frozenset({"const", "title", "description", "deprecated"})
+_UNIONS: Final = ("oneOf", "anyOf")
 _HIDING: Final[Mapping[Direction, str]] = {"response": "writeOnly", "request": "readOnly"}
 
 
@@ -73,19 +72,16 @@ class Translation:
         """Schemas as they were read, by identity: they have to stay for it to mean them."""
         self._hidden: dict[int, set[str]] = {}
         self._requiring: list[tuple[int, list[str]]] = []
-        self._waiting: list[tuple[JsonNode, dict[str, Any], frozenset[int], int]] = []
-        self._homes: dict[int, int] = {}
-        """By schema: the outermost one that it is written in."""
-        self._leads: dict[int, set[int]] = {}
+        self._waiting: list[tuple[JsonNode, dict[str, Any], frozenset[int]]] = []
 
     def schema(self, node: JsonNode) -> Any:
         """Return a schema that a type was read from: a mapping, or a boolean."""
         # Written for a type it is that type, not one of those that extend it.
-        translated = self._of(node, frozenset({id(node.value)}), id(node.value))
+        translated = self._of(node, frozenset({id(node.value)}))
         while self._waiting:
-            inner, schema, family, home = self._waiting.pop()
+            inner, schema, family = self._waiting.pop()
             try:
-                self._fill(inner, schema, family, home)
+                self._fill(inner, schema, family)
             except UnreadablePatternError as error:
                 _forbid(schema, str(error))
         while self._requiring:
@@ -102,51 +98,30 @@ class Translation:
                 words = self.tags.setdefault(id(target.value), {})
                 words.setdefault(subtypes.word, []).append(value)
 
-    def digest(self, node: JsonNode) -> str:
-        """Return a hash of a schema that was translated and of all that it leads to."""
-        start = id(node.value)
-        reached, waiting = {start}, [start]
-        while waiting:
-            more = self._leads.get(waiting.pop(), set()) - reached
-            reached |= more
-            waiting += more
-        texts = {
-            key: json.dumps([self._read[key], self.tags.get(key)], default=_plain)
-            for key in reached
-        }
-        others = sorted(text for key, text in texts.items() if key != start)
-        return canonical_hash([self._document.version, self._hiding, texts[start], others])
-
-    def _of(self, node: JsonNode, family: frozenset[int], home: int) -> Any:
+    def _of(self, node: JsonNode, family: frozenset[int]) -> Any:
         """Return the translation of a schema; it is filled in later.
 
         Args:
             node: the schema.
             family: schemas that hold for the same value and are written around it.
-            home: the outermost schema that it is written in.
         """
         target = self._followed(node)
         key = id(target.value)
         if not isinstance(target.value, dict):
             return target.value is not False
-        if target is not node:
-            self._leads.setdefault(home, set()).add(key)
-            home, inside = key, frozenset[int]()
-        else:
-            inside = family
+        # What a reference leads to is read for all who refer to it, and not as a part of this one.
+        inside = family if target is node else frozenset[int]()
         subtypes = self._subtypes(target)
         is_open = bool(subtypes) and family.isdisjoint(id(each.value) for each in subtypes)
         is_open = is_open and key not in family
         if (key, is_open) not in self._made:
             schema = self._made[key, is_open] = {}
             self._read[key] = target.value
-            self._homes.setdefault(key, home)
             if is_open:
                 # A list of references, to be read like any other schema.
-                schema["anyOf"] = [self._subtype(each, key) for each in subtypes]
+                schema["anyOf"] = [self._of(each, frozenset()) for each in subtypes]
             else:
-                self._waiting.append((target, schema, inside | {key}, home))
-        self._leads.setdefault(key, set()).add(self._homes[key])
+                self._waiting.append((target, schema, inside | {key}))
         return self._made[key, is_open]
 
     def _followed(self, node: JsonNode) -> JsonNode:
@@ -165,20 +140,14 @@ class Translation:
     def _subtypes(self, node: JsonNode) -> list[JsonNode]:
         """Return the schemas that extend one by its discriminator."""
         value = node.value
-        if not self._has_subtypes or "discriminator" not in value or value.keys() & _UNIONS:
+        if not self._has_subtypes or "discriminator" not in value or value.keys() & {*_UNIONS}:
             return []
         extending = self._document.subtypes.of(node).found
         return [each for each in extending if "$ref" not in each.value]
 
-    def _subtype(self, node: JsonNode, home: int) -> Any:
-        self._leads.setdefault(home, set()).add(id(node.value))
-        return self._of(node, frozenset(), id(node.value))
-
     # --- one schema -----------------------------------------------------------------------------
 
-    def _fill(
-        self, node: JsonNode, schema: dict[str, Any], family: frozenset[int], home: int
-    ) -> None:
+    def _fill(self, node: JsonNode, schema: dict[str, Any], family: frozenset[int]) -> None:
         value = node.value
         if self._is_old and True in (value.get("nullable"), value.get("x-nullable")):
             if value.get("additionalProperties") is False and "properties" not in value:
@@ -195,10 +164,10 @@ class Translation:
         schema.update(_scalars(value))
         if "allOf" in value or "required" in value:
             self._note_hidden(node)
-        parts = self._parts(node, family, home)
-        self._structure(node, schema, home)
-        for keyword in _UNIONS & value.keys():
-            self._union(node, keyword, schema, parts, home)
+        parts = self._parts(node, family)
+        self._structure(node, schema)
+        for keyword in _UNIONS:
+            parts += self._union(node, keyword)
         if self._is_old and "type" not in schema:
             parts += [{"not": {"type": "null"}}] * (value.get("nullable") is False)
         tags = self.tags.get(id(value))
@@ -208,17 +177,17 @@ class Translation:
         if parts:
             schema["allOf"] = parts
 
-    def _parts(self, node: JsonNode, family: frozenset[int], home: int) -> list[Any]:
+    def _parts(self, node: JsonNode, family: frozenset[int]) -> list[Any]:
         """Return what holds as well: the target of a reference, and the parts of ``allOf``."""
         value = node.value
         parts = []
         if "$ref" in value:
             reference = JsonNode({"$ref": value["$ref"]}, node.place)
             self._read[id(reference.value)] = reference.value
-            parts.append(self._of(reference, family, home))
-        return parts + [self._of(part, family, home) for part in node.entries("allOf")]
+            parts.append(self._of(reference, family))
+        return parts + [self._of(part, family) for part in node.entries("allOf")]
 
-    def _structure(self, node: JsonNode, schema: dict[str, Any], home: int) -> None:
+    def _structure(self, node: JsonNode, schema: dict[str, Any]) -> None:
         """Put in what is said of properties and items."""
         value, nowhere = node.value, frozenset[int]()
         if isinstance(value.get("required"), list):
@@ -227,15 +196,18 @@ class Translation:
             self._requiring.append((id(value), names))
         for keyword in _SINGLE:
             if isinstance(value.get(keyword), dict | bool):
-                schema[keyword] = self._of(node.child(keyword), nowhere, home)
+                schema[keyword] = self._of(node.child(keyword), nowhere)
         for keyword in ("properties", "patternProperties", "dependentSchemas"):
             if isinstance(value.get(keyword), dict):
                 inner = node.child(keyword)
                 schema[keyword] = {
-                    _name(keyword, name): self._of(inner.child(name), nowhere, home)
+                    name: self._of(inner.child(name), nowhere)
                     for name in inner.value
                     if keyword != "properties" or not self._is_hidden(inner.child(name))
                 }
+        if "patternProperties" in schema:
+            patterns = schema["patternProperties"]
+            schema["patternProperties"] = {to_python(p).pattern: patterns[p] for p in patterns}
         if isinstance(value.get("dependentRequired"), dict):
             schema["dependentRequired"] = value["dependentRequired"]
         is_old_tuple = isinstance(value.get("items"), list)  # as it was written before 2020-12
@@ -243,32 +215,27 @@ class Translation:
             ("items", "additionalItems") if is_old_tuple else ("prefixItems", "items")
         )
         if isinstance(value.get(first), list):
-            schema["prefixItems"] = [self._of(each, nowhere, home) for each in node.entries(first)]
+            schema["prefixItems"] = [self._of(each, nowhere) for each in node.entries(first)]
         if isinstance(value.get(following), dict | bool):
-            schema["items"] = self._of(node.child(following), nowhere, home)
+            schema["items"] = self._of(node.child(following), nowhere)
 
-    def _union(
-        self, node: JsonNode, keyword: str, schema: dict[str, Any], parts: list[Any], home: int
-    ) -> None:
+    def _union(self, node: JsonNode, keyword: str) -> Iterator[dict[str, Any]]:
+        """Yield a union as a schema of its own, if there is one."""
         branches = list(node.entries(keyword))
         constants = [
             each.value["const"]
             for each in branches
             if isinstance(each.value, dict) and _ONLY_CONSTANT >= each.value.keys() >= {"const"}
         ]
-        is_merged = any(isinstance(branch, JsonNode) for branch in node.value[keyword])
         if constants and len(constants) == len(branches):
             # How documents write enums with titles: many branches are slow to try one by one.
-            parts.append({"enum": constants})
+            yield {"enum": constants}
         elif branches:
             # A tag tells branches apart that overlap; and what was merged often is two at once.
-            if is_merged or "discriminator" in node.value:
-                keyword = "anyOf"
-            union = {keyword: [self._of(each, frozenset(), home) for each in branches]}
-            if keyword in schema:
-                parts.append(union)
-            else:
-                schema.update(union)
+            is_merged = any(isinstance(branch, JsonNode) for branch in node.value[keyword])
+            is_loose = is_merged or "discriminator" in node.value
+            options = [self._of(each, frozenset()) for each in branches]
+            yield {"anyOf" if is_loose else keyword: options}
 
     # --- what is only read, or only written -----------------------------------------------------
 
@@ -304,17 +271,6 @@ class Translation:
                     continue
             yield each
             waiting += each.entries("allOf")
-
-
-_UNIONS: Final = frozenset({"oneOf", "anyOf"})
-
-
-def _plain(node: Any) -> Any:
-    return node.value
-
-
-def _name(keyword: str, name: str) -> str:
-    return to_python(name).pattern if keyword == "patternProperties" else name
 
 
 def _forbid(schema: dict[str, Any], reason: str) -> None:

@@ -10,16 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.documents.ir import (
-    ArrayOf,
-    FieldIR,
-    MapOf,
-    Ref,
-    Scalar,
-    TypeExpr,
-    TypeIR,
-    UnionOf,
-)
+from pytest_regen.documents import ir
 from pytest_regen.strategies.dialects import Check, has_format
 from pytest_regen.strategies.patterns import may_hold, readings
 from pytest_regen.strategies.translation import FORMAT_RANGES
@@ -118,7 +109,7 @@ another type altogether, and whatever stands at its place may say so."""
 
 
 def find_violations(
-    type_: TypeIR, types: Mapping[str, TypeIR], valid: Sequence[Json], check: Check
+    type_: ir.TypeIR, types: Mapping[str, ir.TypeIR], valid: Sequence[Json], check: Check
 ) -> tuple[list[Violation], list[Skipped]]:
     """Return invalid instances of a type, and by which keywords none was found.
 
@@ -131,7 +122,6 @@ def find_violations(
     finder = _Finder(check)
     if type_.kind == "enum":
         finder.keep("", valid[0], _wrong_values(type_))
-        return finder.found, finder.skipped
     instances = sorted(valid, key=lambda value: len(canonical_json(value)))
     for field in type_.fields:
         name = field.json_name
@@ -140,12 +130,17 @@ def find_violations(
         if having and field.required:
             finder.keep(name, (filled or having)[0], [((name,), "required", _MISSING)])
         # What is empty shows little of what may be wrong inside.
-        bases = {(type(each[name]), each[name] in ([], {})): each for each in reversed(filled)}
+        sorts = [(type(each[name]), _first_filled(each[name]) is None) for each in filled]
+        bases = dict(zip(reversed(sorts), reversed(filled), strict=True))
         for base in reversed(bases.values()):
-            finder.keep(name, base, _of_field(field, base[name], types))
+            null = [] if field.nullable else [((name,), "nullable", None)]
+            wrong = _of_expression(field.type, (name,), base[name], field.constraints, types)
+            finder.keep(name, base, (*null, *wrong))
         if not having and not field.read_only and not field.write_only:
-            finder.skipped.append(Skipped(name, "", "no instance was drawn that has it"))
-    return finder.found, finder.skipped
+            finder.tried[name, ""] = "no instance was drawn that has it"
+    violated = {(each.field, each.keyword) for each in finder.found}
+    skipped = [Skipped(*key, why) for key, why in finder.tried.items() if key not in violated]
+    return finder.found, skipped
 
 
 class _Finder:
@@ -153,7 +148,8 @@ class _Finder:
 
     def __init__(self, check: Check) -> None:
         self.found: list[Violation] = []
-        self.skipped: list[Skipped] = []
+        self.tried: dict[tuple[str, str], str] = {}
+        """By field and keyword: why there is no violation, if there is none in the end."""
         self._check = check
 
     def keep(self, field: str, base: Json, mutations: Iterable[Mutation]) -> None:
@@ -161,20 +157,14 @@ class _Finder:
         by_reason: dict[tuple[str, int], list[Mutation]] = {}
         for mutation in mutations:
             by_reason.setdefault((mutation[1], len(mutation[0])), []).append(mutation)
-        for (keyword, _), tried in by_reason.items():
+        for (keyword, _), group in by_reason.items():
             instances = [
                 Violation(instance, path, field, keyword)
-                for path, _, value in tried[:_MAX_TRIES]
+                for path, _, value in group[:_MAX_TRIES]
                 if self._is_wrong(instance := _put(base, path, value), path, keyword)
             ]
             self.found += [each for each in instances if each not in self.found][:_KEPT]
-            skipped = Skipped(
-                field, keyword, "what was tried is allowed, or wrong in other ways too"
-            )
-            if any((each.field, each.keyword) == (field, keyword) for each in self.found):
-                self.skipped = [each for each in self.skipped if each != skipped]
-            elif skipped not in self.skipped:
-                self.skipped.append(skipped)
+            self.tried[field, keyword] = "what was tried is allowed, or wrong in other ways too"
 
     def _is_wrong(self, instance: Json, path: Path, keyword: str) -> bool:
         errors = self._check.errors(instance)
@@ -200,35 +190,28 @@ def _is_about(error: "ValidationError", path: Path, keyword: str) -> bool:
 # --- what is wrong ------------------------------------------------------------------------------
 
 
-def _of_field(field: FieldIR, value: Json, types: Mapping[str, TypeIR]) -> Iterator[Mutation]:
-    at: Path = (field.json_name,)
-    if not field.nullable:
-        yield at, "nullable", None
-    yield from _of_expression(field.type, at, value, field.constraints, types)
-
-
 def _of_expression(
-    expression: TypeExpr,
+    expression: ir.TypeExpr,
     at: Path,
     value: Json,
     said: Mapping[str, Any],
-    types: Mapping[str, TypeIR],
+    types: Mapping[str, ir.TypeIR],
 ) -> Iterator[Mutation]:
     """Yield what is wrong for an expression; limits in ``said`` hold for the outermost alone."""
     is_outer = len(at) == 1
     match expression:
-        case Scalar(kind="any"):
+        case ir.Scalar(kind="any"):
             return
-        case Scalar():
+        case ir.Scalar():
             yield from _wrong_scalars(expression, at, value, said if is_outer else {})
-        case Ref(name=name) if types[name].kind == "object":
+        case ir.Ref(name=name) if types[name].kind == "object":
             yield from ((at, "type", wrong) for wrong in _WRONG["object"])
-        case Ref(name=name) if is_outer and isinstance(said.get("enum"), list):
+        case ir.Ref(name=name) if is_outer and isinstance(said.get("enum"), list):
             # What is no value at all is the enum's own affair.
             values = types[name].enum_values
             yield from ((at, "enum", wrong) for wrong in values if wrong not in said["enum"])
-        case ArrayOf(items=inner) | MapOf(values=inner):
-            kind = "array" if isinstance(expression, ArrayOf) else "object"
+        case ir.ArrayOf(items=inner) | ir.MapOf(values=inner):
+            kind = "array" if isinstance(expression, ir.ArrayOf) else "object"
             yield from ((at, "type", wrong) for wrong in _WRONG[kind])
             if isinstance(value, list) and is_outer:
                 yield from _wrong_arrays(at, value, said)
@@ -237,22 +220,24 @@ def _of_expression(
                 may_be_null = said.get("nullableItems" if kind == "array" else "nullableValues")
                 yield from [] if may_be_null else [((*at, key), "nullable", None)]
                 yield from _of_expression(inner, (*at, key), value[key], said, types)
-        case UnionOf(options=options):
+        case ir.UnionOf(options=options):
             yield from _wrong_unions(options, expression.discriminator, at, value, types)
 
 
 def _first_filled(value: Json) -> str | int | None:
     """Return where the first item stands that is not null; ``None`` where there is none."""
+    if not isinstance(value, dict | list):
+        return None
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     return next((key for key, item in entries if item is not None), None)
 
 
 def _wrong_unions(
-    options: Sequence[TypeExpr],
+    options: Sequence[ir.TypeExpr],
     word: str | None,
     at: Path,
     value: Json,
-    types: Mapping[str, TypeIR],
+    types: Mapping[str, ir.TypeIR],
 ) -> Iterator[Mutation]:
     if word is not None and isinstance(value, dict) and word in value:
         yield (*at, word), "discriminator", "no such tag"
@@ -264,7 +249,7 @@ def _wrong_unions(
 
 
 def _wrong_scalars(
-    scalar: Scalar, at: Path, value: Json, said: Mapping[str, Any]
+    scalar: ir.Scalar, at: Path, value: Json, said: Mapping[str, Any]
 ) -> Iterator[Mutation]:
     yield from ((at, "const", other) for other in _other_constants(said.get("const")))
     # A moment may be read from a number, a duration too: what is left is of no such type.
@@ -291,7 +276,7 @@ def _other_constants(const: Json) -> list[Json]:
 
 
 def _wrong_texts(
-    scalar: Scalar, at: Path, value: str, said: Mapping[str, Any]
+    scalar: ir.Scalar, at: Path, value: str, said: Mapping[str, Any]
 ) -> Iterator[Mutation]:
     name = scalar.format or ""
     for wrong in _MISFORMED.get(name, ()):
@@ -312,7 +297,7 @@ def _wrong_texts(
 
 
 def _wrong_numbers(
-    scalar: Scalar, at: Path, value: float, said: Mapping[str, Any]
+    scalar: ir.Scalar, at: Path, value: float, said: Mapping[str, Any]
 ) -> Iterator[Mutation]:
     is_integer = scalar.kind == "integer"
     if is_integer and scalar.format in FORMAT_RANGES and not said.keys() & {"const", "enum"}:
@@ -346,7 +331,7 @@ def _wrong_arrays(at: Path, value: list[Json], said: Mapping[str, Any]) -> Itera
         yield at, "uniqueItems", [*value[:-1], value[0]]
 
 
-def _wrong_values(type_: TypeIR) -> Iterator[Mutation]:
+def _wrong_values(type_: ir.TypeIR) -> Iterator[Mutation]:
     """Yield what is no value of an enum: above all what looks like the name of one."""
     at: Path = ()
     values = type_.enum_values
@@ -366,16 +351,16 @@ def _wrong_values(type_: TypeIR) -> Iterator[Mutation]:
     yield at, "type", [values[0]]
 
 
-def _json_type(expression: TypeExpr, types: Mapping[str, TypeIR]) -> str | None:
+def _json_type(expression: ir.TypeExpr, types: Mapping[str, ir.TypeIR]) -> str | None:
     """Return the JSON type of an option; ``None`` where it may be anything."""
     match expression:
-        case Scalar(kind=kind):
+        case ir.Scalar(kind=kind):
             return None if kind == "any" else kind
-        case Ref(name=name) if types[name].kind == "enum":
+        case ir.Ref(name=name) if types[name].kind == "enum":
             return "string" if isinstance(types[name].enum_values[0], str) else "integer"
-        case Ref() | MapOf():
+        case ir.Ref() | ir.MapOf():
             return "object"
-        case ArrayOf():
+        case ir.ArrayOf():
             return "array"
         case _:
             return None

@@ -11,7 +11,7 @@ from pages import blocks
 
 from pytest_regen import strategies
 from pytest_regen.errors import NoInstanceError, StoreMissingError
-from pytest_regen.strategies import drawing, patterns, plans  # noqa: F401 - forgotten alike
+from pytest_regen.strategies import instances, violations  # noqa: F401 - forgotten alike
 
 PAGE = "docs/strategies.md"
 QUICKLY = """

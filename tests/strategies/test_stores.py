@@ -12,7 +12,7 @@ from pytest_regen.cache import Cache
 from pytest_regen.errors import NoInstanceError, StoreMissingError, UnknownTypeError
 from pytest_regen.regeneration import generate_store
 from pytest_regen.stores import RegenStore
-from pytest_regen.strategies import allows, instances_key, instances_of, instances_of_store
+from pytest_regen.strategies import instances_key, instances_of, instances_of_store
 from pytest_regen.strategies.instances import Instances, Source
 from pytest_regen.turns.providers import TemplateProvider
 
@@ -73,19 +73,6 @@ def test_drawing_is_paid_once(
     assert instances_of_store(store, cache=cache) == first
 
 
-def test_a_change_elsewhere_in_the_document_costs_no_drawing(
-    store: RegenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is read again; the schemas of the types are the same."""
-    cache = Cache(tmp_path / "cache")
-    first = instances_of_store(store, cache=cache)
-    change(store, '"title": "t"', '"title": "T"')
-
-    monkeypatch.setattr(Source, "instances", lambda *_: pytest.fail("drawn again"))
-
-    assert instances_of_store(store, cache=cache) == first
-
-
 def test_a_type_that_the_document_changed_is_not_drawn(store: RegenStore, tmp_path: Path) -> None:
     """What it says now is no measure of code that was written for what it said then."""
     cache = Cache(tmp_path / "cache")
@@ -107,7 +94,7 @@ def test_without_its_document_a_store_has_no_instances(store: RegenStore, tmp_pa
 
     assert all(each.valid == () and "api.json" in each.skipped[0].reason for each in found.values())
     with pytest.raises(NoInstanceError, match="Kite"):
-        allows(store)
+        Source(store).plan("Kite")
 
 
 def test_a_spoilt_cache_is_a_miss(store: RegenStore, tmp_path: Path) -> None:
@@ -128,15 +115,6 @@ def test_the_key_changes_with_what_instances_depend_on(store: RegenStore) -> Non
     keys.add(instances_key(store))
 
     assert len(keys) == 3
-
-
-def test_allows_asks_the_document(store: RegenStore) -> None:
-    """The type of the IR is not asked."""
-    is_kite = allows(store)
-
-    assert is_kite({"sail": "red", "tail": {"length": 1}})
-    assert not is_kite({"sail": "red", "tail": {"length": 0}})
-    assert not is_kite({"sail": "far too long"})
 
 
 def test_what_is_not_there_is_named(store: RegenStore, tmp_path: Path) -> None:
