@@ -1,7 +1,7 @@
 """One program run in the sandbox: started, fed, limited, read, and ended with all it started."""
 
 import os
-import selectors
+import select
 import shutil
 import signal
 import subprocess
@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import Any, Final
+from threading import Thread
+from typing import Final
 
 from pytest_regen.errors import SandboxError
 from pytest_regen.sandbox.levels import Level, command, is_weaker, strongest_level
@@ -37,7 +39,7 @@ class Limits:
     """At one time, threads included. Without a namespace, and for root, whom the kernel does not
     limit, they are counted from outside, and who starts more is ended."""
     output: int = 1 << 20
-    """Kept of standard output, and of standard error; what comes after is thrown away."""
+    """Kept of standard output, and of standard error; more than ``file_size`` is not taken."""
     report: int = 64 << 20
     """A larger report ends the child."""
 
@@ -55,8 +57,6 @@ class Outcome:
     stopped: str | None
     """The limit that it was ended for: ``seconds``, ``processes``, ``report``; or ``None``."""
     level: Level
-    truncated: bool = False
-    """More was written to standard output or error than is kept."""
 
     @property
     def timed_out(self) -> bool:
@@ -112,7 +112,7 @@ def run(
         argv: the program and its arguments.
         stdin: what it reads from standard input.
         import_path: folders of the project; without names at their top that begin with a dot
-            (``bwrap``). Put into ``REGEN_IMPORT_PATH``; nothing imports from there by itself.
+            (``bwrap``). Nothing imports from there by itself.
         readable: further folders and files that it may read.
         hidden: files of those that read as empty (``bwrap``).
         files: relative names and contents of files in the working folder.
@@ -128,24 +128,50 @@ def run(
     """
     level = strongest_level()
     holder = Path(tempfile.mkdtemp(prefix="regen-")).resolve()
+    mounts = Mounts(
+        holder,
+        tuple(import_path),
+        tuple(readable),
+        tuple(hidden),
+        limits.folder_size,
+        plain_path(python),
+    )
     try:
-        mounts = Mounts(
-            holder,
-            tuple(import_path),
-            tuple(readable),
-            tuple(hidden),
-            limits.folder_size,
-            plain_path(python),
-        )
-        _lay_out(mounts, files or {})
+        mounts.work.mkdir()
+        mounts.empty.touch()
+        for name, content in (files or {}).items():
+            place = mounts.work / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
         program = [plain_path(argv[0]), *argv[1:]]
         limited = ["/bin/sh", "-c", _LIMITED, "sh", *_limits(limits, level), *program]
         line = command(level, limited, mounts)
         if line is None:
             raise SandboxError(f"the program of level {level} is gone", hint="install it again")
-        environment = _environment(mounts.work, import_path) | dict(environ or {})
-        child = _Child(line, mounts.work, environment, limits=limits, stdin=stdin, watch=watch)
-        outcome = child.outcome(level)
+        places = {"HOME": str(mounts.work), "TMPDIR": str(mounts.work)}
+        environment = _ENVIRONMENT | places | dict(environ or {})
+        with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+            reading, writing = os.pipe()
+            with open(reading, "rb", buffering=0) as pipe:  # noqa: PTH123 - a descriptor
+                try:
+                    process = subprocess.Popen(  # this is what the sandbox is for
+                        line,
+                        stdin=subprocess.PIPE,
+                        stdout=stdout,
+                        stderr=stderr,
+                        cwd=mounts.work,
+                        env=environment | {"REGEN_REPORT_FD": str(writing)},
+                        pass_fds=[writing],
+                        start_new_session=True,
+                    )
+                finally:
+                    # Ours would keep the pipe open after the child's end.
+                    os.close(writing)
+                report = _Report(pipe, limits.report, watch)
+                stopped = _attend(process, stdin, report, limits)
+            stdout.seek(0)
+            stderr.seek(0)
+            printed = stdout.read(limits.output), stderr.read(limits.output)
     except OSError as error:
         raise SandboxError(
             f"the sandbox cannot run {argv[0]}", why=str(error), hint="see docs/sandbox.md"
@@ -154,16 +180,7 @@ def run(
         shutil.rmtree(holder, ignore_errors=True)
     note_used_level(level)
     _ran[:] = [level]
-    return outcome
-
-
-def _lay_out(mounts: Mounts, files: Mapping[str, bytes]) -> None:
-    mounts.work.mkdir()
-    mounts.empty.touch()
-    for name, content in files.items():
-        place = mounts.work / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+    return Outcome(process.returncode, *printed, bytes(report.data), stopped, level)
 
 
 _LIMITED: Final = """
@@ -191,27 +208,25 @@ def _limits(limits: Limits, level: Level) -> list[str]:
     return [str(limits.cpu_seconds), str(limits.file_size // 512), memory, str(processes)]
 
 
-def _environment(work: Path, import_path: Sequence[Path]) -> dict[str, str]:
-    return {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": str(work),
-        "TMPDIR": str(work),
-        "LANG": "C.UTF-8",
-        "TZ": "UTC",
-        "REGEN_IMPORT_PATH": os.pathsep.join(map(str, import_path)),
-        # Libraries for numbers start a thread for each core, and count address space for each.
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "MALLOC_ARENA_MAX": "2",
-    }
-
+_ENVIRONMENT: Final = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    # Libraries for numbers start a thread for each core, and count address space for each.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+}
+"""All that a child sees of the environment: ours holds secrets."""
 
 _PIECE: Final = 1 << 16
 _GRACE: Final = 0.5
-"""Seconds that a killed child gets until its pipes must be closed."""
+"""Seconds that a killed child gets until its pipe must be closed."""
 _LOOK: Final = 0.05
 """Seconds between two counts of the threads of a child."""
+_SOON: Final = 0.002
+"""Seconds between two looks at a child that has closed its pipe, as it does when it ends."""
 _OURS: Final = 8
 """Processes of the programs that set up the level."""
 _OTHERS: Final = 256
@@ -219,175 +234,80 @@ _OTHERS: Final = 256
 
 
 @dataclass(slots=True)
-class _Stream:
-    """One pipe of a child: what it wrote there, up to a limit."""
+class _Report:
+    """What a child writes to the pipe of its report."""
 
-    limit: int
+    pipe: FileIO
+    most: int
+    watch: Callable[[bytes], bool] | None
     data: bytearray = field(default_factory=bytearray)
-    overflowed: bool = False
+    is_closed: bool = False
+    is_refused: bool = False
 
-    def take(self, piece: bytes) -> None:
-        room = self.limit - len(self.data)
-        self.data += piece[:room]
-        self.overflowed |= len(piece) > room
+    def take(self, seconds: float) -> bool:
+        """Wait so long for a piece; return whether one came."""
+        if self.is_closed:
+            time.sleep(_SOON)  # Whoever waits for the child's end must not spin.
+            return False
+        poll = select.poll()  # Not ``select``, because that refuses descriptors above 1,023.
+        poll.register(self.pipe, select.POLLIN)
+        if not poll.poll(seconds * 1000):
+            return False
+        piece = os.read(self.pipe.fileno(), _PIECE)
+        self.is_closed = not piece
+        if self.watch:
+            self.is_refused = bool(piece) and not self.watch(piece)
+        else:
+            self.data += piece
+            self.is_refused = len(self.data) > self.most
+        return bool(piece)
 
 
-class _Child:
-    """A running child, from its start to its end."""
+def _attend(
+    process: "subprocess.Popen[bytes]", stdin: bytes, report: _Report, limits: Limits
+) -> str | None:
+    """Feed and read a child until it ends, or must be ended; return for which limit."""
 
-    def __init__(
-        self,
-        line: Sequence[str],
-        work: Path,
-        environ: Mapping[str, str],
-        *,
-        limits: Limits,
-        stdin: bytes,
-        watch: Callable[[bytes], bool] | None,
-    ) -> None:
-        self._limits = limits
-        self._watch = watch
-        self._stdin = memoryview(stdin)
-        self._stopped: str | None = None
-        reading, writing = os.pipe()
-        try:
-            self._process = subprocess.Popen(  # this is what the sandbox is for
-                line,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                cwd=work,
-                env={**environ, "REGEN_REPORT_FD": str(writing)},
-                pass_fds=[writing],
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(reading)
-            raise
-        finally:
-            os.close(writing)
-        self._report = open(reading, "rb", buffering=0)  # noqa: SIM115, PTH123 - closed in outcome
-        self._streams = {
-            "stdout": _Stream(limits.output),
-            "stderr": _Stream(limits.output),
-            "report": _Stream(limits.report),
-        }
+    def feed() -> None:
+        assert process.stdin is not None  # it is a pipe
+        with suppress(OSError), process.stdin as channel:
+            channel.write(stdin)
 
-    def outcome(self, level: Level) -> Outcome:
-        """Wait until the child is done, or ended for a limit, and return what it came to."""
-        process = self._process
-        pipes: dict[str, Any] = {
-            "stdin": process.stdin,
-            "stdout": process.stdout,
-            "stderr": process.stderr,
-            "report": self._report,
-        }
-        try:
-            with selectors.DefaultSelector() as selector:
-                for name, pipe in pipes.items():
-                    os.set_blocking(pipe.fileno(), False)
-                    event = selectors.EVENT_WRITE if name == "stdin" else selectors.EVENT_READ
-                    selector.register(pipe, event, name)
-                self._attend(selector)
-                self._kill()
-                self._drain(selector)
-        finally:
-            self._kill()
-            for pipe in pipes.values():
-                pipe.close()
-            process.wait()
-        streams = self._streams
-        return Outcome(
-            process.returncode,
-            bytes(streams["stdout"].data),
-            bytes(streams["stderr"].data),
-            bytes(streams["report"].data),
-            self._stopped,
-            level,
-            streams["stdout"].overflowed or streams["stderr"].overflowed,
-        )
-
-    def _attend(self, selector: selectors.BaseSelector) -> None:
-        """Feed and read the child until it ends or must be ended."""
-        allowed = self._limits.seconds
-        deadline = time.monotonic() + allowed
-        look = time.monotonic() + _LOOK
-        waiting = 0.001
-        while not self._stopped and not self._has_ended():
+    # In a thread, because a child may write its report before it has read all.
+    Thread(target=feed, daemon=True).start()
+    deadline = time.monotonic() + limits.seconds
+    look = 0.0
+    stopped = None
+    try:
+        while not stopped and not report.is_refused and not _has_ended(process):
             now = time.monotonic()
             if now >= deadline:
-                self._stopped = "seconds"
-                break
-            if now >= look:
+                stopped = "seconds"
+            elif now >= look:
                 look = now + _LOOK
-                if _tasks(self._process.pid) > self._limits.processes + _OURS:
-                    self._stopped = "processes"
-                    break
-            # A child that closes its pipes and goes on is only seen to end by asking again.
-            is_silent = not selector.get_map()
-            ready = [] if is_silent else selector.select(min(_LOOK, deadline - now))
-            if is_silent:
-                time.sleep(min(waiting, _LOOK))
-                waiting *= 2
-            for key, _ in ready:
-                if self._serve(selector, key) and key.data == "report" and self._watch:
-                    deadline = time.monotonic() + allowed
-
-    def _drain(self, selector: selectors.BaseSelector) -> None:
-        """Read what is left in the pipes; a process that still holds them is not waited for."""
-        until = time.monotonic() + _GRACE
-        while selector.get_map() and (left := until - time.monotonic()) > 0:
-            ready = selector.select(left)
-            if not ready:
-                break
-            for key, _ in ready:
-                self._serve(selector, key)
-
-    def _serve(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> bool:
-        """Feed or read one pipe once; return whether anything came."""
-        pipe: Any = key.fileobj
-        try:
-            if key.data == "stdin":
-                self._stdin = self._stdin[os.write(pipe.fileno(), self._stdin[:_PIECE]) :]
-                piece = b""
-                is_done = not self._stdin
-            else:
-                piece = os.read(pipe.fileno(), _PIECE)
-                is_done = not piece
-        except BlockingIOError:
-            return False
-        except OSError:  # the process does not read its input
-            piece, is_done = b"", True
-        if is_done:
-            selector.unregister(pipe)
-            pipe.close()
-            return False
-        if key.data == "stdin":
-            return False
-        stream = self._streams[key.data]
-        if key.data == "report" and self._watch:
-            stream.overflowed = not self._watch(piece)
-        else:
-            stream.take(piece)
-        if self._streams["report"].overflowed:
-            self._stopped = self._stopped or "report"
-        return True
-
-    def _kill(self) -> None:
-        """End the child and its process group; a namespace ends with its first process.
-
-        Not once the child is waited for: its number may then be that of another.
-        """
-        if self._process.returncode is None:
+                if _tasks(process.pid) > limits.processes + _OURS:
+                    stopped = "processes"
+            elif report.take(min(_LOOK, deadline - now)) and report.watch:
+                deadline = now + limits.seconds
+    finally:
+        # Not once it is waited for, because its number may then be that of another. A namespace
+        # ends with its first process.
+        if process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    # Not to its end, because a process that left the group may hold the pipe, and write on.
+    until = time.monotonic() + _GRACE
+    while not report.is_closed and not report.is_refused and time.monotonic() < until:
+        report.take(_GRACE)
+    return "report" if report.is_refused else stopped
 
-    def _has_ended(self) -> bool:
-        if not hasattr(os, "waitid"):
-            return self._process.poll() is not None
-        options = os.WEXITED | os.WNOWAIT | os.WNOHANG
-        return os.waitid(os.P_PID, self._process.pid, options) is not None
+
+def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Return whether a child has ended, without waiting for it where the system can tell."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 def _tasks(pid: int) -> int:
