@@ -4,14 +4,13 @@ import ast
 import doctest
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.sandbox.levels import Level
 from pytest_regen.sandbox.processes import Limits
 from pytest_regen.sandbox.questions import Answer, Job, Module, Raised, Result, ask
 
@@ -34,26 +33,22 @@ class ExampleFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class ExamplesResult:
+class ExamplesResult(Result):
     """What became of the examples of one module."""
 
     failures: tuple[ExampleFailure, ...]
     """In the order of the examples. Those without an answer are among them."""
-    attempted: int
-    """Examples that were to run."""
-    raised: Raised | None
-    """The module could not be imported."""
-    stopped: str | None
-    """As in ``Result``."""
-    why: str
     reached: tuple[int, int] | None
     """Numbers of the doctest and of its example that ran when it was stopped."""
-    level: Level
 
     @property
     def has_passed(self) -> bool:
         """Whether the module was imported and every example came out as it should."""
         return not self.failures and self.raised is None and self.stopped is None
+
+
+_Example = tuple[int, int, doctest.Example]
+"""The number of a doctest, that of an example of it, and the example."""
 
 
 def run_examples(
@@ -82,16 +77,25 @@ def run_examples(
         SandboxError: nothing can be run.
         UsageError: ``REGEN_SANDBOX`` asks for a level that does not work here.
     """
-    known = doctest.OPTIONFLAGS_BY_NAME
-    set_flags = reduce(or_, (known[name] for name in flags if name in known), 0)
-    wanted = [[*_wanted(tests)] for _, tests in jobs]
-    modules = [_blind(module) for module, _ in jobs]
-    asked = [
-        Job(module, tuple([number, place, text.source] for number, place, text in examples))
-        for module, examples in zip(modules, wanted, strict=True)
+    set_flags = reduce(or_, (doctest.OPTIONFLAGS_BY_NAME.get(name, 0) for name in flags), 0)
+    modules = [
+        module if module.source is None else replace(module, source=without_examples(module.source))
+        for module, _ in jobs
+    ]
+    examples: list[list[_Example]] = [
+        [
+            (number, place, example)
+            for number, test in enumerate(tests)
+            for place, example in enumerate(test.examples)
+            if not example.options.get(doctest.SKIP)
+        ]
+        for _, tests in jobs
     ]
     results = ask(
-        asked,
+        [
+            Job(module, tuple((number, place, example.source) for number, place, example in to_run))
+            for module, to_run in zip(modules, examples, strict=True)
+        ],
         handler=_HANDLER,
         # One may import another, whose file is hidden.
         beside=[module for module in modules if module.source is not None],
@@ -101,8 +105,8 @@ def run_examples(
         python=python,
     )
     return tuple(
-        _judged(result, tests, examples, set_flags)
-        for (_, tests), examples, result in zip(jobs, wanted, results, strict=True)
+        _judged(result, tests, to_run, set_flags)
+        for (_, tests), to_run, result in zip(jobs, examples, results, strict=True)
     )
 
 
@@ -120,10 +124,8 @@ def answer(module, question):
         names.clear()
         names[test] = dict(module.__dict__)
     room = names[test]
-    flags = 0
-    for feature in features:
-        if any(value is feature for value in room.values()):
-            flags |= feature.compiler_flag
+    present = [f for f in features if any(value is f for value in room.values())]
+    flags = sum(feature.compiler_flag for feature in present)
     printed = io.StringIO()
     sys.stdout, sys.displayhook = printed, show
     execute(make(source, "<doctest %d[%d]>" % (test, place), "single", flags, True), room)
@@ -132,50 +134,29 @@ def answer(module, question):
 """Runs one example. Doctests follow one another, so that the names of one are kept at a time."""
 
 
-def _blind(module: Module) -> Module:
-    if module.source is None:
-        return module
-    return replace(module, source=without_examples(module.source))
-
-
-def _wanted(tests: Sequence[doctest.DocTest]) -> Iterator[tuple[int, int, doctest.Example]]:
-    for number, test in enumerate(tests):
-        for place, example in enumerate(test.examples):
-            if not example.options.get(doctest.SKIP):
-                yield number, place, example
-
-
 def _judged(
-    result: Result,
-    tests: Sequence[doctest.DocTest],
-    examples: Sequence[tuple[int, int, doctest.Example]],
-    flags: int,
+    result: Result, tests: Sequence[doctest.DocTest], examples: Sequence[_Example], flags: int
 ) -> ExamplesResult:
-    failures = []
-    reached = None
     answers = result.answers
     if result.stopped and answers and None not in answers:
         answers = (*answers[:-1], None)  # Whoever ends the process may answer before it has ended.
+    failures = []
+    reached = None
     pairs = zip(examples, answers, strict=True)
     for (number, place, example), answer in pairs if result.raised is None else ():
+        raised = answer.raised if answer else None
         if answer is None:
             reached = reached or (number, place)
+            got = f"no answer: {result.why}\n"
         elif _is_right(example, answer, flags):
             continue
-        test, raised = tests[number], answer.raised if answer else None
+        else:
+            got = raised.words if raised else str(answer.value)
+        test = tests[number]
         line = None if test.lineno is None else test.lineno + example.lineno + 1
-        got = f"no answer: {result.why}\n" if answer is None else answer.value
-        got = raised.words if raised else got
-        failures.append(ExampleFailure(number, test.name, example, str(got), line, raised))
-    return ExamplesResult(
-        failures=tuple(failures),
-        attempted=len(examples),
-        raised=result.raised,
-        stopped=result.stopped,
-        why=result.why,
-        reached=reached,
-        level=result.level,
-    )
+        failures.append(ExampleFailure(number, test.name, example, got, line, raised))
+    ending = (result.raised, result.stopped, result.why, result.level)
+    return ExamplesResult(result.answers, *ending, tuple(failures), reached)
 
 
 def _is_right(example: doctest.Example, answer: Answer, flags: int) -> bool:
@@ -191,13 +172,12 @@ def _is_right(example: doctest.Example, answer: Answer, flags: int) -> bool:
         return False
     if check(example.exc_msg, answer.raised.words, flags):
         return True
-    wanted, words = _class_name(example.exc_msg), _class_name(answer.raised.words)
-    return bool(flags & doctest.IGNORE_EXCEPTION_DETAIL) and check(wanted, words, flags)
-
-
-def _class_name(words: str) -> str:
-    """Return the name of the class that the words of an exception begin with."""
-    return words.split("\n", 1)[0].split(":", 1)[0].rpartition(".")[2].strip()
+    # The class alone counts then, without its module, because versions move classes about.
+    want, got = (
+        words.split("\n", 1)[0].split(":", 1)[0].rpartition(".")[2].strip()
+        for words in (example.exc_msg, answer.raised.words)
+    )
+    return bool(flags & doctest.IGNORE_EXCEPTION_DETAIL) and check(want, got, flags)
 
 
 def without_examples(source: str) -> str:
@@ -210,8 +190,9 @@ def without_examples(source: str) -> str:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
+    # In bytes, because that is how ``ast`` counts columns.
     data = source.encode("utf-8", "surrogatepass")
-    starts = [0, *(found.end() for found in re.finditer(rb"\r\n|\r|\n", data))]
+    starts = [0, *(line_end.end() for line_end in re.finditer(rb"\r\n|\r|\n", data))]
     edits = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -219,20 +200,18 @@ def without_examples(source: str) -> str:
         text = ast.get_docstring(node, clean=False)
         if text is None or ">>>" not in text:
             continue
+        try:
+            pieces = doctest.DocTestParser().parse(text)
+        except ValueError:  # examples that doctest itself refuses
+            pieces = []
+        prose = "".join(piece for piece in pieces if isinstance(piece, str))
         place = node.body[0]
-        begin = starts[place.lineno - 1] + place.col_offset
-        end = starts[(place.end_lineno or place.lineno) - 1] + (place.end_col_offset or 0)
+        last_line = place.end_lineno or place.lineno
         # One line, then as many empty ones as the docstring had; brackets make it one statement.
-        lines = "\n" * ((place.end_lineno or place.lineno) - place.lineno)
-        edits.append((begin, end, f"({_prose(text)!a}{lines})".encode()))
-    for begin, end, new in sorted(edits, reverse=True):
-        data = data[:begin] + new + data[end:]
+        lines = "\n" * (last_line - place.lineno)
+        start = starts[place.lineno - 1] + place.col_offset
+        end = starts[last_line - 1] + (place.end_col_offset or 0)
+        edits.append((start, end, f"({prose!a}{lines})".encode()))
+    for start, end, docstring in sorted(edits, reverse=True):
+        data = data[:start] + docstring + data[end:]
     return data.decode("utf-8", "surrogatepass")
-
-
-def _prose(text: str) -> str:
-    try:
-        pieces = doctest.DocTestParser().parse(text)
-    except ValueError:  # examples that doctest itself refuses
-        return ""
-    return "".join(piece for piece in pieces if isinstance(piece, str))

@@ -9,8 +9,7 @@ import secrets
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +30,11 @@ class Module:
     """Its text; ``None``: whatever the import path holds by that name."""
     path: str | None = None
     """Its ``__file__``, and its name in tracebacks. ``__init__.py`` makes it a package."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the child is told."""
+        path = self.path or f"<{self.name}>"
+        return {"name": self.name, "source": self.source, "path": path}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +89,6 @@ class Result:
     """The same in a sentence; empty where all is well."""
     level: Level
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the module was imported and every question has an answer."""
-        return self.raised is None and self.stopped is None
-
 
 def ask(
     jobs: Sequence[Job],
@@ -97,7 +96,6 @@ def ask(
     handler: str,
     beside: Sequence[Module] = (),
     import_path: Sequence[Path] = (),
-    readable: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
     limits: Limits = Limits(),
     python: str = sys.executable,
@@ -114,7 +112,6 @@ def ask(
             called once, for imports that all jobs need.
         beside: modules that every job may import, by their text and under their names.
         import_path: folders put at the front of the child's import path.
-        readable: as for ``run``.
         hidden: as for ``run``.
         limits: what one job may use.
         python: the interpreter.
@@ -123,34 +120,38 @@ def ask(
         SandboxError: the interpreter does not start, or the handler cannot be made ready.
         UsageError: ``REGEN_SANDBOX`` asks for a level that does not work here.
     """
-    level = strongest_level()
+    runner = (files("pytest_regen") / "sandbox" / "runner.py").read_text("utf-8")
+    namespace = ""
+    if strongest_level() != "process":
+        namespace = str(Path("/proc/self/ns/pid").readlink())
     results: list[Result] = []
     while len(results) < len(jobs):
-        rest = jobs[len(results) :]
-        word, words = secrets.token_hex(16), [secrets.token_hex(16) for _ in rest]
-        frames = _Frames(word, words, [len(job.questions) for job in rest], limits.report)
+        waiting = jobs[len(results) :]
+        # Secret, because whoever knows a word can answer: each job has one, and the runner another.
+        word, words = secrets.token_hex(16), [secrets.token_hex(16) for _ in waiting]
+        frames = _Frames(word, words, [len(job.questions) for job in waiting], limits.report)
         work = {
             "word": word,
-            "jobs": [_as_json(job, own) for job, own in zip(rest, words, strict=True)],
-            "handler": handler,
-            "beside": [
-                {"name": one.name, "source": one.source, "path": _path_of(one)} for one in beside
+            "jobs": [
+                {**job.module.to_json(), "word": its_word, "questions": job.questions}
+                for job, its_word in zip(waiting, words, strict=True)
             ],
+            "handler": handler,
+            "beside": [module.to_json() for module in beside],
             "import_path": [str(folder) for folder in import_path],
             "seconds": limits.seconds,
-            "namespace": _process_namespace() if level != "process" else "",
+            "namespace": namespace,
         }
         outcome = run(
-            [python, "-I", "-B", "-c", _runner()],
+            [python, "-I", "-B", "-c", runner],
             stdin=json.dumps(work).encode(),
             import_path=import_path,
-            readable=readable,
             hidden=hidden,
             limits=replace(limits, seconds=limits.seconds + _MARGIN),
             python=python,
             watch=frames.feed,
         )
-        results += _results(frames, rest, outcome)
+        results += _results(frames, waiting, outcome)
     return tuple(results)
 
 
@@ -158,94 +159,61 @@ _MARGIN: Final = 5.0
 """Seconds for starting the interpreter, and for ending a job that takes too long."""
 
 
-@cache
-def _runner() -> str:
-    return (files("pytest_regen") / "sandbox" / "runner.py").read_text("utf-8")
+_HEAD: Final = 64
+"""Bytes that the first line of a frame takes at most."""
 
 
-def _process_namespace() -> str:
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""
+@dataclass(slots=True)
+class _Report:
+    """What the frames of one job hold."""
 
-
-def _as_json(job: Job, word: str) -> dict[str, Any]:
-    module = job.module
-    return {
-        "word": word,
-        "name": module.name,
-        "source": module.source,
-        "path": _path_of(module),
-        "questions": list(job.questions),
-    }
-
-
-def _path_of(module: Module) -> str:
-    return module.path or f"<{module.name}>"
+    is_loaded: bool = False
+    raised: Raised | None = None
+    answers: list[Answer] = field(default_factory=list)
+    status: int | None = 0
+    """As from ``os.waitpid``; ``None``: it took too long."""
 
 
 def _results(frames: "_Frames", jobs: Sequence[Job], outcome: Outcome) -> list[Result]:
     """Return the results of the jobs that are decided: all that ended, at least one."""
-    decided = [
-        _result(job, frames.reports[number], outcome.level)
-        for number, job in enumerate(jobs[: frames.ended])
-    ]
-    if decided:
-        return decided
     if not frames.reports:
+        words = outcome.stderr.decode("utf-8", "replace").strip()[-600:]
         raise SandboxError(
             "the sandbox could not make ready what asks the questions",
-            why=_last_words(outcome),
+            why=words or f"exit {outcome.returncode} {outcome.stopped or ''}".strip(),
             hint="see docs/sandbox.md; the packages it imports must be installed there",
         )
-    # The first job alone can have broken the pipe or ended the process that watches it.
-    report = replace(frames.reports[0], status=None)
-    why = "it ended, or held up, the process that watches it"
-    stopped = "runner"
-    if frames.is_forged:
-        stopped, why = "forged", "it wrote to the pipe of the answers by itself"
-    elif outcome.stopped == "processes":
-        stopped, why = "processes", "it started too many processes"
-    return [replace(_result(jobs[0], report, outcome.level), stopped=stopped, why=why)]
+    results = []
+    # One without an end only where none has ended: the first job alone can then have broken the
+    # pipe or ended the process that watches it.
+    for job, report in zip(jobs, frames.reports[: frames.ended or 1], strict=False):
+        missing = len(job.questions) - len(report.answers)
+        is_whole = report.raised or (report.is_loaded and not missing)
+        if frames.ended:
+            stopped, why = (None, "") if is_whole else _end_of(report)
+        elif frames.is_forged:
+            stopped, why = "forged", "it wrote to the pipe of the answers by itself"
+        elif outcome.stopped == "processes":
+            stopped, why = "processes", "it started too many processes"
+        else:
+            stopped, why = "runner", "it ended, or held up, the process that watches it"
+        answers = (*report.answers, *[None] * missing)
+        results.append(Result(answers, report.raised, stopped, why, outcome.level))
+    return results
 
 
-def _last_words(outcome: Outcome) -> str:
-    words = outcome.stderr.decode("utf-8", "replace").strip()[-600:]
-    return (
-        words
-        or f"exit {outcome.returncode}{', ' if outcome.stopped else ''}{outcome.stopped or ''}"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """What the frames of one job hold."""
-
-    status: int | None
-    """As from ``os.waitpid``; ``None``: it took too long."""
-    is_loaded: bool
-    raised: Raised | None
-    answers: tuple[Answer, ...]
-
-
-def _result(job: Job, report: _Report, level: Level) -> Result:
-    missing = len(job.questions) - len(report.answers)
-    answers = (*report.answers, *[None] * missing)
-    if report.raised or (report.is_loaded and not missing):
-        return Result(answers, report.raised, None, "", level)
-    before = "before all questions were answered" if report.is_loaded else "while it was imported"
+def _end_of(report: _Report) -> tuple[str, str]:
+    """Return why a job ended before its last answer: the word of it, and a sentence."""
+    when = "before all questions were answered" if report.is_loaded else "while it was imported"
     status = report.status
     if status is None:
-        stopped, why = "seconds", f"it took too long {before}"
-    elif os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name if number in {*signal.Signals} else f"signal {number}"
-        stopped, why = "signal", f"its process was ended by {name} {before}"
-    else:
-        code = os.waitstatus_to_exitcode(status)
-        stopped, why = "exit", f"it ended its process with exit code {code} {before}"
-    return Result(answers, None, stopped, why, level)
+        return "seconds", f"it took too long {when}"
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return "exit", f"it ended its process with exit code {code} {when}"
+    # Those of real time have no name.
+    name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
+    return "signal", f"its process was ended by {name} {when}"
 
 
 class _Frames:
@@ -273,65 +241,53 @@ class _Frames:
         try:
             while not self.is_forged and (frame := self._next()):
                 self._take(*frame)
-        except (ValueError, TypeError, KeyError, IndexError):
+        except (ValueError, TypeError, KeyError):
             self.is_forged = True
         return not self.is_forged
 
-    def _next(self) -> tuple[str, dict[str, Any]] | None:
+    def _next(self) -> tuple[str, Mapping[str, Any]] | None:
         """Return the next whole frame: the word it came with, and what it says."""
-        end = self._buffer.find(b"\n")
-        if end < 0:
-            if len(self._buffer) > _HEAD:
+        head, line_end, _ = bytes(self._buffer[:_HEAD]).partition(b"\n")
+        if not line_end:
+            if len(head) == _HEAD:
                 raise ValueError("no frame begins like that")
             return None
-        word, _, digits = self._buffer[:end].decode("ascii").partition(" ")
+        word, _, digits = head.decode("ascii").partition(" ")
         length = int(digits)
-        # Refused before it is waited for: the word is wrong, or the frame too large.
-        if word not in self._expected() or self._taken + length > self._most:
+        is_jobs = len(self.reports) > self.ended and word == self._words[self.ended]
+        # Refused before it is waited for, because no more of it may ever come.
+        if not (is_jobs or word == self._word) or self._taken + length > self._most:
             raise ValueError("this frame is not one of ours")
-        if len(self._buffer) < end + 1 + length:
+        end = len(head) + 1 + length
+        if len(self._buffer) < end:
             return None
-        body = bytes(self._buffer[end + 1 : end + 1 + length])
-        del self._buffer[: end + 1 + length]
+        body = bytes(self._buffer[len(head) + 1 : end])
+        del self._buffer[:end]
         self._taken += length
         return word, strict_loads(body, constants=True)
 
-    def _expected(self) -> tuple[str, ...]:
-        is_running = len(self.reports) > self.ended
-        return (self._word, self._words[self.ended]) if is_running else (self._word,)
-
     def _take(self, word: str, frame: Mapping[str, Any]) -> None:
-        if word == self._word:
-            self._take_ours(frame)
-            return
-        report = self.reports[-1]
+        is_runners = word == self._word
+        is_running = len(self.reports) > self.ended
+        report = self.reports[-1] if is_running else _Report()
         match frame:
-            case {"loaded": True} if not report.is_loaded and not report.raised:
-                report = replace(report, is_loaded=True)
-            case {"raised": raised, **rest} if not rest and not report.is_loaded:
-                report = replace(report, raised=Raised(**raised))
-            case {"answer": number} if report.is_loaded and number == len(report.answers):
-                if number >= self._questions[self.ended]:
-                    raise ValueError("more answers than questions")
+            case {"begin": self.ended} if is_runners and not is_running:
+                self.reports.append(report)
+                self._taken = 0
+            case {"end": self.ended, "status": status} if is_runners and is_running:
+                report.status = status
+                self.ended += 1
+            case {"loaded": True} if not (is_runners or report.is_loaded or report.raised):
+                report.is_loaded = True
+            case {"raised": raised} if not (is_runners or report.is_loaded or "answer" in frame):
+                report.raised = Raised(**raised)
+            case {"answer": number, "output": str(output)} if (
+                not is_runners
+                and report.is_loaded
+                and number == len(report.answers) < self._questions[self.ended]
+            ):
                 raised = frame.get("raised")
-                answer = Answer(
-                    frame.get("value"), Raised(**raised) if raised else None, str(frame["output"])
-                )
-                report = replace(report, answers=(*report.answers, answer))
+                answer = Answer(frame.get("value"), Raised(**raised) if raised else None, output)
+                report.answers.append(answer)
             case _:
                 raise ValueError("this frame is out of order")
-        self.reports[-1] = report
-
-    def _take_ours(self, frame: Mapping[str, Any]) -> None:
-        if frame == {"begin": self.ended} and len(self.reports) == self.ended:
-            self.reports.append(_Report(0, is_loaded=False, raised=None, answers=()))
-            self._taken = 0
-        elif frame.get("end") == self.ended and len(self.reports) == self.ended + 1:
-            self.reports[-1] = replace(self.reports[-1], status=frame["status"])
-            self.ended += 1
-        else:
-            raise ValueError("this frame is out of order")
-
-
-_HEAD: Final = 64
-"""Bytes that the first line of a frame takes at most."""

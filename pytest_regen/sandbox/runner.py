@@ -8,6 +8,7 @@ found out, unless it searches the process for the word.
 
 One process reads the work and makes ready; each job then runs in a fork of it.
 """
+# ruff: noqa: BLE001 - code that may raise anything, SystemExit too, is run here
 
 import contextlib
 import io
@@ -19,10 +20,10 @@ import time
 import traceback
 from collections.abc import Callable
 from importlib import import_module
-from importlib.abc import InspectLoader
+from importlib.abc import SourceLoader
 from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_loader
-from types import CodeType, ModuleType
+from importlib.util import spec_from_file_location
+from types import ModuleType
 from typing import Any
 
 MOST = 2000
@@ -34,30 +35,26 @@ Send = Callable[..., None]
 Handle = Callable[[ModuleType, Any], Any]
 
 
-class Given(InspectLoader):
+class Given(SourceLoader):
     """Finds one module, by the text that was given for it, whatever the import path holds."""
 
-    def __init__(self, name: str, source: str, path: str) -> None:
+    def __init__(self, module: "dict[str, Any]") -> None:
         """Take the module's name, its text and its ``__file__``."""
-        self.name, self.source, self.path = name, source, path
+        self.module = module
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
         """Return how to load the module; ``None`` for any other."""
-        if name != self.name:
+        if name != self.module["name"]:
             return None
-        is_package = self.path.endswith("__init__.py")
-        spec = spec_from_loader(name, self, origin=self.path, is_package=is_package)
-        if spec:
-            spec.has_location = True
-        return spec
+        return spec_from_file_location(name, self.module["path"], loader=self)
 
-    def get_source(self, fullname: str) -> str:
-        """Return the text, for tracebacks and ``inspect``."""
-        return self.source
+    def get_filename(self, fullname: str) -> str:
+        """Return the module's ``__file__``; ``__init__.py`` makes it a package."""
+        return str(self.module["path"])
 
-    def get_code(self, fullname: str) -> CodeType:
-        """Return the text as code."""
-        return compile(self.source, self.path, "exec", dont_inherit=True)
+    def get_data(self, path: "str | bytes") -> bytes:
+        """Return the text, for Python itself, tracebacks and ``inspect``."""
+        return str(self.module["source"]).encode("utf-8", "surrogatepass")
 
 
 def sender(word: str, descriptor: int) -> Send:
@@ -77,7 +74,7 @@ def text_of(value: object, most: int = MOST) -> str:
     """Return a value as text, whatever its methods do."""
     try:
         text = str.__str__(str(value))
-    except BaseException as error:  # noqa: BLE001 - any code may run here
+    except BaseException as error:
         text = f"<{type(error).__name__} while it was put into words>"
     return text if len(text) <= most else text[:most] + "…"
 
@@ -86,7 +83,7 @@ def words_of(error: BaseException) -> str:
     """Return an exception as Python words it at the end of a traceback."""
     try:
         words = traceback.format_exception_only(type(error), error)[-1]
-    except BaseException:  # noqa: BLE001 - its methods may do anything
+    except BaseException:
         words = f"{type(error).__name__}\n"
     return words[:LONGEST]
 
@@ -102,58 +99,54 @@ def raised(error: BaseException, paths: "set[str | None]", *, loading: bool) -> 
         trace = trace.tb_next
     if loading and isinstance(error, SyntaxError) and error.lineno is not None:
         lines.append((int(error.lineno), "<module>", text_of(error.filename)))
-    shown = lines if len(lines) <= 8 else [*lines[:4], *lines[-4:]]
+    # The last ones alone, because endless recursion has a thousand.
+    last = [f'File "{path}", line {number}, in {name}' for number, name, path in lines[-8:]]
     return {
         "type": text_of(type(error).__name__),
         "message": text_of(error),
         "words": words_of(error),
-        "traceback": "\n".join(f'File "{path}", line {n}, in {name}' for n, name, path in shown),
+        "traceback": "\n".join(last),
         "line": lines[-1][0] if lines else None,
     }
 
 
 def serve(job: "dict[str, Any]", handle: Handle, send: Send) -> None:
     """Import the module of a job and answer its questions."""
-    name, path, source, questions = (job[key] for key in ("name", "path", "source", "questions"))
-    paths: set[str | None] = {path}
-    for other in job["beside"]:
-        sys.meta_path.insert(0, Given(other["name"], other["source"], other["path"]))
-    if source is not None:
-        sys.meta_path.insert(0, Given(name, source, path))
+    paths: set[str | None] = {job["path"]}
+    for entry in (*job["beside"], job):
+        if entry["source"] is not None:
+            sys.meta_path.insert(0, Given(entry))
     sys.stdout = sys.stderr = io.StringIO()
     try:
-        module = import_module(name)
-    except BaseException as error:  # noqa: BLE001 - SystemExit as well
+        module = import_module(job["name"])
+    except BaseException as error:
         send(raised=raised(error, paths, loading=True))
         return
     paths.add(getattr(module, "__file__", None))
     send(loaded=True)
-    for number, question in enumerate(questions):
+    for number, question in enumerate(job["questions"]):
         printed = sys.stdout = sys.stderr = io.StringIO()
         try:
             value = handle(module, question)
             send(answer=number, value=value, output=printed.getvalue()[:MOST])
-        except BaseException as error:  # noqa: BLE001 - as above; or a value that is not JSON
+        except BaseException as error:
             output = printed.getvalue()[:MOST]
             send(answer=number, raised=raised(error, paths, loading=False), output=output)
 
 
 def wait(pid: int, seconds: float) -> "int | None":
     """Wait for a fork; return its status, or ``None`` where it took too long and was killed."""
-    deadline, pause = time.monotonic() + seconds, 0.0005
-    while True:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
+    deadline = time.monotonic() + seconds
+    pause = 0.0005
+    while time.monotonic() < deadline:
+        pid_of_ended, status = os.waitpid(pid, os.WNOHANG)
+        if pid_of_ended:
             return status
-        left = deadline - time.monotonic()
-        if left <= 0:
-            os.kill(pid, signal.SIGKILL)
-            return None
-        if hasattr(signal, "sigtimedwait"):
-            signal.sigtimedwait([signal.SIGCHLD], left)
-        else:
-            time.sleep(min(pause, left))
-            pause = min(pause * 2, 0.05)
+        # Longer each time, because most jobs take milliseconds, and some take all their time.
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.01)
+    os.kill(pid, signal.SIGKILL)
+    return None
 
 
 def clear(*, alone: bool) -> None:
@@ -164,14 +157,6 @@ def clear(*, alone: bool) -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, 0 if alone else os.WNOHANG)[0]:
             pass
-
-
-def is_alone(outside: str) -> bool:
-    """Return whether we are in another process namespace than the one of that name."""
-    try:
-        return bool(outside) and os.readlink("/proc/self/ns/pid") != outside  # noqa: PTH115
-    except OSError:
-        return False
 
 
 def main() -> "tuple[dict[str, Any], Handle, Send] | None":
@@ -187,15 +172,16 @@ def main() -> "tuple[dict[str, Any], Handle, Send] | None":
     room: dict[str, Any] = {"__name__": "handler"}
     exec(compile(work["handler"], "<handler>", "exec"), room)  # noqa: S102 - of ours
     room.get("prepare", lambda: None)()
-    alone, jobs, seconds = is_alone(work["namespace"]), work["jobs"], work["seconds"]
-    beside = work["beside"]
+    # Asked of the system, because ``kill(-1)`` outside of a namespace ends all that the user has.
+    outside = work["namespace"]
+    alone = bool(outside) and os.readlink("/proc/self/ns/pid") != outside  # noqa: PTH115
+    jobs, beside, seconds = work["jobs"], work["beside"], work["seconds"]
     del work
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     for number, job in enumerate(jobs):
         send(begin=number)
         pid = os.fork()
         if not pid:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            # The words of the others must not be here.
             jobs.clear()
             job["beside"] = beside
             return job, room["answer"], sender(job.pop("word"), descriptor)
@@ -207,13 +193,13 @@ def main() -> "tuple[dict[str, Any], Handle, Send] | None":
 
 def start() -> None:
     """Do the work, and serve a job in each fork."""
-    found = main()
-    if found is None:
+    served = main()
+    if served is None:
         return
     # Nothing that is imported finds this module by its name.
     sys.modules["__main__"] = ModuleType("__main__")
     try:
-        serve(*found)
+        serve(*served)
     finally:
         # Without what is registered with atexit, and without waiting for threads.
         os._exit(0)

@@ -113,7 +113,7 @@ def test_the_verdict_is_that_of_doctest(tmp_path: Path) -> None:
         for failure in result.failures
     )
     assert not result.has_passed
-    assert result.attempted == 13
+    assert len(result.answers) == 13
 
 
 def test_what_was_raised_is_told_with_its_line(tmp_path: Path) -> None:
