@@ -168,8 +168,6 @@ class Translation:
         self._structure(node, schema)
         for keyword in _UNIONS:
             parts += self._union(node, keyword)
-        if self._is_old and "type" not in schema:
-            parts += [{"not": {"type": "null"}}] * (value.get("nullable") is False)
         tags = self.tags.get(id(value))
         if tags:
             properties = {name: {"enum": values} for name, values in tags.items()}

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from drawn import instances_in, plan_of
+from drawn import instances_in, ir_of, plan_of
 from tables import each
 
 from pytest_regen.strategies.samples import Samples
@@ -495,18 +495,21 @@ def test_what_cannot_be_followed_is_told_of_the_types_that_need_it(
     assert {"may"} <= drawn[root] <= {"may", "x-new", "newField"}
 
 
-def test_null_is_never_drawn_where_the_document_takes_it_back(tmp_path: Path) -> None:
-    """As the IR has it: ``nullable: false`` in ``allOf`` counts."""
-    schema = {
-        "type": "object",
-        "properties": {
-            "id": {"allOf": [{"type": "string", "nullable": True}, {"nullable": False}]}
-        },
-    }
-    (found,) = instances_in(tmp_path, schema, version="3.0.3").values()
+@pytest.mark.parametrize("outer", [{}, {"nullable": True}, {"nullable": False}])
+@pytest.mark.parametrize("inner", [{}, {"nullable": True}, {"nullable": False}])
+@pytest.mark.parametrize("beside", [{"nullable": False}, {"description": "no more"}])
+def test_null_is_drawn_where_the_ir_has_it(
+    tmp_path: Path, outer: dict[str, Any], inner: dict[str, Any], beside: dict[str, Any]
+) -> None:
+    """One reading of each spelling: a type and its instances do not differ about null."""
+    schema = {"allOf": [{"type": "string", **inner}, beside], **outer}
+    whole = {"type": "object", "properties": {"id": schema}}
+    (found,) = instances_in(tmp_path, whole, version="3.0.3").values()
+    (type_,) = ir_of(tmp_path / "api.json").types
 
-    assert all(each.get("id", "") is not None for each in found.valid)
-    assert "nullable" in {each.keyword for each in found.invalid}
+    has_null = any(each.get("id", "") is None for each in found.valid)
+    assert has_null is type_.fields[0].nullable
+    assert has_null is ("nullable" not in {each.keyword for each in found.invalid})
 
 
 @pytest.mark.parametrize(
