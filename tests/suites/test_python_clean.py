@@ -9,7 +9,7 @@ from python_kites import KITES, PYTHON
 from served_stores import real_operations
 
 from pytest_regen.documents import build_ir, read_document
-from pytest_regen.documents.ir import IR
+from pytest_regen.documents.ir import IR, FieldIR, Scalar
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import output_mode
 from pytest_regen.sources import assemble
@@ -68,6 +68,23 @@ def test_kites_are_clean(tmp_path: Path) -> None:
     """Every kind of type, in each profile."""
     for profile in PROFILES:
         (tmp_path / f"kites_{profile}.py").write_text(write(KITES, profile), "utf-8")
+
+    check(tmp_path)
+
+
+def test_long_descriptions_are_wrapped(tmp_path: Path) -> None:
+    """Of a type and of its fields, whatever stands in them; a word that is too long stays whole."""
+    about = 'It "flies" as \\ long as there\'s wind, which C:\\temp may say: ' + "lift & drag " * 9
+    fields = tuple(
+        FieldIR(json_name=name, type=Scalar(kind="string"), description=about)
+        for name in ("sail", "a/b")
+    )
+    kite = KITES.types[0].model_copy(update={"description": about, "fields": fields})
+    ir = KITES.model_copy(update={"types": (kite,)})
+    for profile in PROFILES:
+        source = write(ir, profile)
+        assert max(map(len, source.splitlines())) <= 88, profile
+        (tmp_path / f"long_{profile}.py").write_text(source, "utf-8")
 
     check(tmp_path)
 

@@ -1,9 +1,12 @@
 """Values as Python writes them: literals in the form that formatters leave alone."""
 
 import re
+import textwrap
 import unicodedata
 from typing import Final
 
+WIDTH: Final = 88
+"""Of a line, where formatters break it by default."""
 _ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Categories of characters that are not seen, or that would end the line."""
@@ -42,10 +45,40 @@ def sentence(text: str | None) -> str:
     return plain[: end.end()] if end else plain
 
 
-def docstring(text: str) -> str:
-    """Return a docstring of one line; its quotation marks are single, so that none is escaped."""
+def described(text: str, indent: str) -> str:
+    """Return the argument ``description``, of a long text as a string of several parts."""
+    whole = f"description={literal(text)}"
+    if len(f"{indent}{whole},") <= WIDTH:
+        return whole
+    inner = f"{indent}    "
+    attempts = []
+    # A backslash or a quotation mark takes two places, so that fewer characters may fit.
+    for width in range(WIDTH - len(inner) - len('" "'), WIDTH // 2, -8):
+        # Each part but the last ends with the blank at which the text is broken.
+        *parts, last = _wrapped(text, width)
+        attempts.append([inner + literal(part) for part in (*(f"{part} " for part in parts), last)])
+    lines = min(attempts, key=lambda lines: max(map(len, lines)))
+    return "\n".join(["description=(", *lines, f"{indent})"]) if len(lines) > 1 else whole
+
+
+def docstring(text: str, indent: str) -> list[str]:
+    """Return the lines of a docstring; its quotation marks are single, so that none is escaped."""
     plain = comment_text(text).replace("\\", "\\\\").replace('"', "'")
-    return f'"""{plain}"""'
+    mark = '"""'
+    if len(f"{indent}{mark}{plain}{mark}") <= WIDTH:
+        return [f"{indent}{mark}{plain}{mark}"]
+    lines = _wrapped(f"{mark}{plain}", WIDTH - len(indent))
+    return [f"{indent}{line}" for line in (*lines, mark)]
+
+
+def comment(text: str, indent: str) -> list[str]:
+    """Return the lines of a comment that describes what comes after it."""
+    head = f"{indent}#: "
+    return [f"{head}{line}" for line in _wrapped(comment_text(text), WIDTH - len(head))]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def comment_text(text: str) -> str:

@@ -4,7 +4,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
-from pytest_regen.languages.python.literals import comment_text, docstring, literal, sentence
+from pytest_regen.languages.python.literals import (
+    WIDTH,
+    comment,
+    comment_text,
+    described,
+    docstring,
+    literal,
+    sentence,
+)
 from pytest_regen.languages.python.names import BASE_MODEL, is_identifier, member_names
 from pytest_regen.languages.python.spelling import constraint_arguments, spell
 from pytest_regen.prompts.values import OutputMode
@@ -12,8 +20,6 @@ from pytest_regen.prompts.values import OutputMode
 BEGIN: Final = "# BEGIN_FIELDS"
 END: Final = "# END_FIELDS"
 _INDENT: Final = "    "
-_WIDTH: Final = 88
-"""Of a line, where formatters break it by default."""
 _HEADS: Final = {
     "default": "class {name}({base}):",
     "dataclass": "@dataclasses.dataclass(slots=True, kw_only=True)\nclass {name}:",
@@ -42,14 +48,14 @@ def has_plain_keys(type_: TypeIR) -> bool:
 
 def _declaration(type_: TypeIR, members: Sequence[str], profile: str) -> Iterator[str]:
     about = sentence(type_.description)
-    shown = [f"{_INDENT}{docstring(about)}"] if comment_text(about) else []
+    shown = docstring(about, _INDENT) if comment_text(about) else []
     if type_.kind == "enum" and profile == "typeddict":
-        yield from (f"#: {comment_text(about)}" for _ in shown)
+        yield from comment(about, "")
         yield f"{type_.name}: TypeAlias = Literal["
         yield from members
         yield "]"
     elif type_.kind == "object" and profile == "typeddict" and not has_plain_keys(type_):
-        yield from (f"#: {comment_text(about)}" for _ in shown)
+        yield from comment(about, "")
         yield f"{type_.name} = TypedDict("
         yield f'{_INDENT}"{type_.name}",'
         yield f"{_INDENT}{{"
@@ -61,7 +67,7 @@ def _declaration(type_: TypeIR, members: Sequence[str], profile: str) -> Iterato
         head = _HEADS["default" if type_.kind == "enum" else profile]
         yield head.format(name=type_.name, base=base)
         yield from shown
-        yield from ("" for _ in shown if members)
+        yield from [""] if shown and members else []
         yield from members or ([] if shown else [f"{_INDENT}pass"])
 
 
@@ -88,7 +94,7 @@ def _members(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterato
         spelled = spell(field, profile=profile)
         about = sentence(field.description)
         if not is_class:
-            yield from (f"{_INDENT * 2}#: {comment_text(about)}" for _ in [1] if about)
+            yield from comment(about, _INDENT * 2)
             yield f"{_INDENT * 2}{literal(field.json_name)}: {literal(spelled)},"
             continue
         if profile == "default":
@@ -99,7 +105,7 @@ def _members(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterato
         else:
             yield f"{_INDENT}{field.json_name}: {spelled}"
         if comment_text(about):
-            yield f"{_INDENT}{docstring(about)}"
+            yield from docstring(about, _INDENT)
 
 
 def _model_field(field: FieldIR, name: str, spelled: str, about: str) -> Iterator[str]:
@@ -107,7 +113,7 @@ def _model_field(field: FieldIR, name: str, spelled: str, about: str) -> Iterato
     if name != field.json_name:
         arguments.append(f"alias={literal(field.json_name)}")
     if about:
-        arguments.append(f"description={literal(about)}")
+        arguments.append(described(about, _INDENT * 2))
     for key, value in constraint_arguments(field, profile="default").items():
         arguments.append(f"{key}={_pattern(value) if key == 'pattern' else literal(value)}")
     if not arguments or arguments == ["default=None"]:
@@ -145,12 +151,12 @@ def _assignment(
         yield f"{target} = {value}"
         return
     whole = f"{target} = {value}({', '.join(arguments)})"
-    if len(whole) <= _WIDTH:
+    if len(whole) <= WIDTH:
         yield whole
         return
     yield f"{target} = {value}("
     inner = _INDENT * 2 + ", ".join(arguments)
-    if len(inner) <= _WIDTH:
+    if len(inner) <= WIDTH:
         yield inner
     else:
         yield from (f"{_INDENT * 2}{argument}," for argument in arguments)
