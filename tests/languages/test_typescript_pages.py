@@ -2,6 +2,7 @@
 
 import pytest
 
+from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.languages import find_language
 
 TYPESCRIPT = find_language("typescript")
@@ -104,3 +105,14 @@ def test_a_formatter_changes_nothing(written: str, formatted: str) -> None:
 def test_an_edit_changes_something(written: str, edited: str) -> None:
     """What means something else is another code."""
     assert TYPESCRIPT.leaves(written) != TYPESCRIPT.leaves(edited)
+
+
+@pytest.mark.parametrize("profile", ["default", "zod"])
+def test_long_descriptions_are_wrapped(profile: str) -> None:
+    """That a field is deprecated stands on a line of its own."""
+    about = "How far it flies */ " * 9
+    field = FieldIR(json_name="far", type=Scalar(kind="number"), description=about, deprecated=True)
+    kite = TypeIR(name="Kite", schema_id="#", kind="object", description=about, fields=(field,))
+    code = TYPESCRIPT.write_page(kite, ("far",), "class_only", profile=profile)
+    assert max(map(len, code.splitlines())) <= 80
+    assert "\n   * @deprecated\n   */\n  far" in code

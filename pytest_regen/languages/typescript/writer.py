@@ -1,6 +1,7 @@
 """The TypeScript of one page, written from the IR: what its prompt asks for, as prettier has it."""
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -62,11 +63,21 @@ def _member(field: FieldIR, profile: str) -> Iterator[str]:
 
 
 def _comment(text: str | None, *, indent: str, is_deprecated: bool = False) -> Iterator[str]:
-    """Yield a description as a documentation comment on one line."""
+    """Yield a description as a documentation comment, on as many lines as it takes."""
     words = " ".join(flatten(" ".join((text or "").split())).split())
     end = _SENTENCE_END.search(words) if len(words) > _LONG else None
-    shown = words[: end.end()] if end else words
-    shown = " ".join(filter(None, (shown, "@deprecated" if is_deprecated else "")))
-    if shown:
-        escaped = shown.replace("*/", "*\\/")
-        yield f"{indent}/** {escaped} */"
+    shown = (words[: end.end()] if end else words).replace("*/", "*\\/")
+    tag = "@deprecated" if is_deprecated else ""
+    whole = f"{indent}/** {' '.join(filter(None, (shown, tag)))} */"
+    if not shown and not tag:
+        return
+    if len(whole) <= _WIDTH:
+        yield whole
+        return
+    lines = textwrap.wrap(
+        shown, _WIDTH - len(f"{indent} * "), break_long_words=False, break_on_hyphens=False
+    )
+    yield f"{indent}/**"
+    # A tag stands at the beginning of a line, where every reader of such comments looks for it.
+    yield from (f"{indent} * {line}" for line in filter(None, (*lines, tag)))
+    yield f"{indent} */"
