@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.languages.runner import Runner
@@ -51,22 +51,11 @@ class Attribute:
     line: int = 0
     types: tuple[TypeRef, ...] = ()
     """The types that its arguments name."""
+    text: str = ""
+    """Its arguments as they stand in the source."""
     options: tuple[tuple[str, str], ...] = ()
     """Constants among the arguments: the name of the argument, "" for a positional one, and the
     simple name of the constant."""
-
-
-@dataclass(frozen=True, slots=True)
-class Converter:
-    """What a type or member names to read and write its values in place of the serializer."""
-
-    text: str
-    """As it stands in the source."""
-    reads: Literal["text", "numbers", "nothing", "unknown"]
-    """What it makes enum values of; ``nothing``: the serializer does not take it at all."""
-    of: str | None = None
-    """The only enum that it is for, where it says so."""
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +86,6 @@ class Member:
     hint: str | None = None
     """What was written to give it a name on the wire, and why that does not."""
     is_public: bool = True
-    converter: Converter | None = None
     faults: tuple["SyntaxFault", ...] = ()
     """What a compiler refuses about it."""
 
@@ -125,9 +113,6 @@ class Declaration:
     """Whether other public types may use it: it is public, and what it is nested in is."""
     is_value: bool = False
     """Whether it is copied where it is assigned, and never null: a struct, an enum."""
-    is_numeric: bool = False
-    """Whether it is an enum that is numbers on the wire unless a converter says otherwise."""
-    converter: Converter | None = None
     faults: tuple["SyntaxFault", ...] = ()
     """What a compiler refuses about it, and why a serializer could not create it."""
 
@@ -157,6 +142,8 @@ class SourceFacts:
     may stand there without having been read. Empty where everything was read."""
     aliases: frozenset[str] = frozenset()
     """Other names that it gives to types."""
+    heads: tuple[int, ...] = ()
+    """Lines of what may stand at the top of a file only: imports, a namespace."""
 
 
 # --- words ---------------------------------------------------------------------------------------

@@ -15,8 +15,6 @@ from tables import each
 
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
-from pytest_regen.languages.csharp.reader import diagnose
-from pytest_regen.languages.csharp.tree import parse
 from pytest_regen.regeneration import TurnSettings, generate_store, heal_store, partial_regenerate
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.turns import AnthropicProvider, Budget, CallableProvider, Reply, ScriptedProvider
@@ -89,9 +87,7 @@ def test_what_is_nested_too_deep_is_a_syntax_error(tmp_path: Path, text: str) ->
 
     [owner] = validate_store(RegenStore.open(path), types=["Owner"]).values()
     assert {issue.page for issue in owner.errors if issue.code == "SYNTAX"} == {1}
-    # A directive that cannot be read is named, however many branches follow it.
-    words = "take the directive and its #endif away" if text.startswith("#if") else "200 levels"
-    assert words in str(owner.errors)
+    assert "200 levels" in str(owner.errors)
 
     heal_store(path, settings=a_model_of(OWNER))
     assert not codes(path)
@@ -222,21 +218,3 @@ def test_pytest_and_the_commands_tell_of_such_a_page(pytester: pytest.Pytester) 
     tested.stdout.fnmatch_lines(["*nested more than 200 levels deep*"])
     outputs = (validated.err, listed.out + listed.err, str(tested.stdout))
     assert not any("Traceback" in text for text in outputs)
-
-
-@pytest.mark.parametrize("text", ["{" * 20_000, "public class Owner {\n" + "{\n" * 10_000])
-def test_what_is_tried_to_explain_stray_braces_is_bounded(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """20 kB of them are parsed at most forty times."""
-    parsed: list[int] = []
-
-    def counting(code: bytes) -> Any:
-        parsed.append(len(code))
-        return parse(code)
-
-    monkeypatch.setattr("pytest_regen.languages.csharp.reader.parse", counting)
-    found = diagnose(text.encode())
-
-    assert found.faults
-    assert len(parsed) <= 40

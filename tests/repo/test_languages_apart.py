@@ -5,7 +5,6 @@ from pathlib import Path
 
 from tables import each
 
-from pytest_regen.languages.csharp.attributes import _PLACES
 from pytest_regen.languages.csharp.language import _USING_ATTRIBUTES
 
 PACKAGE = Path(__file__).parents[2] / "pytest_regen"
@@ -13,7 +12,7 @@ OWN = PACKAGE / "languages" / "csharp"
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if OWN not in path.parents)
 
 COMPOUND = re.compile(r"[A-Z][a-z]+[A-Z]\w+")
-ATTRIBUTES = sorted({name for names in (*_USING_ATTRIBUTES.values(), _PLACES) for name in names})
+ATTRIBUTES = sorted({name for names in _USING_ATTRIBUTES.values() for name in names})
 """Attributes of .NET, as the folder of C# knows them: those of two words, others in brackets."""
 
 WORDS = {

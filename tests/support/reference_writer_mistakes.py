@@ -1,6 +1,5 @@
 """The catalogue of the reference writer's faults, each with what a validator must say about it."""
 
-from dataclasses import replace
 from typing import Any
 
 import reference_writer_edits as edits
@@ -332,6 +331,9 @@ _UNSET = {
     "get_only": "{ get; }",
     "private_set": "{ get; private set; }",
     "internal_init": "{ get; internal init; }",
+    "private_get": "{ private get; init; }",
+    "init_without_get": "{ init; }",
+    "three_accessors": "{ get; set; init; }",
 }
 _WRONG_CONVERTERS = {
     "no_converter": "",
@@ -357,9 +359,11 @@ _SERIALIZER = (
     ),
     in_field(
         "under_a_directive",
-        "MISSING_FIELD",
+        "SYNTAX",
         edits.edit_text(edits.under_directive),
+        names_field=False,
         style=PLAIN_CLASS,
+        is_grammatical=True,
     ),
     *(
         in_page(
@@ -439,57 +443,43 @@ _SERIALIZER = (
     ),
 )
 
-_COMPILER = tuple(
-    replace(mistake, is_grammatical=True)
-    for mistake in (
-        in_field(
-            "attribute_of_enum_members",
-            "SYNTAX",
-            change(wire_attribute="JsonStringEnumMemberName"),
-            style=_PLAIN,
-        ),
-        in_field(
-            "parameter_without_target",
-            "SYNTAX",
-            change(target=""),
-            modes=FIRST_OBJECT,
-            style={"shape": "positional"},
-        ),
-        *(
-            in_field(name, "SYNTAX", change(accessors=accessors), style=_PLAIN)
-            for name, accessors in {
-                "init_without_get": "{ init; }",
-                "three_accessors": "{ get; set; init; }",
-            }.items()
-        ),
-        *(
-            in_field(name, "SYNTAX", change(access=access), style=_PLAIN)
-            for name, access in {
-                "modifier_twice": "public public",
-                "overrides_nothing": "public override",
-            }.items()
-        ),
-        in_field(
-            "attribute_twice",
-            "SYNTAX",
-            edits.edit_text(lambda text: f"{text.partition(chr(10))[0]}\n{text}"),
-            style=PLAIN_CLASS,
-        ),
-        in_field(
-            "wrapped_text",
-            "WRONG_TYPE",
-            change(type="Nullable<string>"),
-            suits=lambda _request, unit: unit.type == "string?",
-            style=_PLAIN | {"types": "keyword"},
-        ),
-        in_page(
-            "derived_from_nothing",
-            "UNDECLARED_TYPE",
-            edits.on_code(lambda _draft, code: f"[JsonDerivedType(typeof({_UNDECLARED}))]\n{code}"),
-            modes=FIRST_OBJECT,
-            style=PLAIN_CLASS,
-        ),
-    )
+_COMPILER = (
+    in_field(
+        "attribute_of_enum_members",
+        "MISSING_FIELD",
+        change(wire_attribute="JsonStringEnumMemberName"),
+        suits=lambda _request, unit: unit.identifier != unit.wire,
+        style=_PLAIN,
+    ),
+    in_field(
+        "parameter_without_target",
+        "MISSING_FIELD",
+        change(target=""),
+        suits=lambda _request, unit: unit.identifier != unit.wire,
+        modes=FIRST_OBJECT,
+        style={"shape": "positional"},
+    ),
+    in_field("modifier_twice", "MISSING_FIELD", change(access="public public"), style=_PLAIN),
+    in_field(
+        "attribute_twice",
+        "MISSING_FIELD",
+        edits.edit_text(lambda text: f"{text.partition(chr(10))[0]}\n{text}"),
+        style=PLAIN_CLASS,
+    ),
+    in_field(
+        "wrapped_text",
+        "WRONG_TYPE",
+        change(type="Nullable<string>"),
+        suits=lambda _request, unit: unit.type == "string?",
+        style=_PLAIN | {"types": "keyword"},
+    ),
+    in_page(
+        "derived_from_nothing",
+        "UNDECLARED_TYPE",
+        edits.on_code(lambda _draft, code: f"[JsonDerivedType(typeof({_UNDECLARED}))]\n{code}"),
+        modes=FIRST_OBJECT,
+        style=PLAIN_CLASS,
+    ),
 )
 
 _REPLIES = (

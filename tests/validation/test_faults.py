@@ -94,7 +94,7 @@ SHIP_CASES: dict[str, Case] = {
     "undeclared base": ("DataObject\n", "DataObject : Vessel\n", "UNDECLARED_TYPE", 1, None),
     "undeclared virtual": ("public string?", "public virtual Title?", "UNDECLARED_TYPE", 7, "name"),
     "undeclared private field": (BODY, "{\n    private Title cache;\n", "UNDECLARED_TYPE", 3, None),
-    "undeclared body": (BODY, "{\n    public Title Cache => new();\n", "UNDECLARED_TYPE", 3, None),
+    "undeclared body": (BODY, "{\n    private Title Cache => new();\n", "UNDECLARED_TYPE", 3, None),
     "foreign": (BODY, "{\n    public class Helper { }\n", "FOREIGN_TYPE", 3, None),
     "foreign enum": (
         "public class",
@@ -114,7 +114,7 @@ SHIP_CASES: dict[str, Case] = {
     "enum for class": (SHIP, "public enum ShipDataObject { Id, Name }", "MISSING_CLASS", 1, None),
     "interface for class": ("public class", "public interface", "MISSING_CLASS", 1, None),
     "declared twice": (SHIP, SHIP * 2, "DUPLICATE_TYPE", 12, None),
-    "illegal name": ("Name {", "2Name {", "INVALID_IDENTIFIER", 7, None),
+    "illegal name": ("Name {", "2Name {", "SYNTAX", 7, None),
     "keyword": ("Name {", "class {", "INVALID_IDENTIFIER", 7, None),
     "semicolon": ("Name { get;", "Name { get", "SYNTAX", 7, None),
     "brace": ("init; }\n}", "init; }\n", "SYNTAX", 10, None),
@@ -185,8 +185,8 @@ FLAG_CASES: dict[str, Case] = {
     ),
     "one name for two": ("LightGreen", "Red", "DUPLICATE_PROPERTY", 7, "light-green"),
     "comma": ("Red,", "Red", "SYNTAX", 5, None),
-    "class for enum": ("public enum Flag", "public class Flag", "MISSING_CLASS", 2, None),
-    "illegal name": ("LightGreen", "Light-Green", "INVALID_IDENTIFIER", 8, None),
+    "class for enum": ("public enum Flag", "public class Flag", "SYNTAX", 5, None),
+    "illegal name": ("LightGreen", "Light-Green", "SYNTAX", 8, None),
     "keyword": ("Red", "int", "INVALID_IDENTIFIER", 5, None),
 }
 
@@ -379,4 +379,4 @@ def test_what_declares_nothing_is_the_roots_fault() -> None:
     found = validate_by_type("}}}} (((", SHIPS)
 
     codes = {name: [issue.code for issue in result.issues] for name, result in found.items()}
-    assert codes == {"ShipDataObject": ["MISSING_CLASS", "SYNTAX"], "Flag": ["MISSING_CLASS"]}
+    assert codes == {"ShipDataObject": ["SYNTAX"], "Flag": ["MISSING_CLASS"]}

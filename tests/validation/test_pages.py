@@ -57,7 +57,7 @@ def test_right_pages_are_clean() -> None:
         (
             2,
             '    [JsonPropertyName("name")]\n    public string? Name { get; init; }\n',
-            "    public string? Nick => null;\n",
+            "    private string? Nick => null;\n",
             "MISSING_FIELD",
         ),
         (
@@ -78,7 +78,7 @@ def test_right_pages_are_clean() -> None:
             '    [JsonPropertyName("flag")] public Flag Colour { get; set; }\n    [Json',
             "DUPLICATE_FIELD",
         ),
-        (2, "Name {", "2Name {", "INVALID_IDENTIFIER"),
+        (2, "Name {", "2Name {", "SYNTAX"),
         (2, "get; init;", "get; init", "SYNTAX"),
         (1, "init; }\n}", "init; }\n", "SYNTAX"),
         (3, "init; }", "init;", "SYNTAX"),

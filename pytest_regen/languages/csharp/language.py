@@ -5,28 +5,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
+from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import (
-    AbsenceFault,
     Declaration,
     HeaderLine,
-    Member,
     Nouns,
-    RuleSubject,
     SourceFacts,
     StitchedType,
     Syntax,
     TypeRef,
     Wording,
 )
-from pytest_regen.languages.csharp import names, rules, writer
+from pytest_regen.languages.csharp import names, rules, types, writer
 from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
-from pytest_regen.validation.issues import Issue, Weakness
+from pytest_regen.validation.issues import Weakness
 
 NOUNS: Final = Nouns(object="class", enum="enum", member="property", value="member")
 _KINDS: Final = ("class", "record", "struct", "interface", "enum", "delegate")
@@ -173,6 +170,10 @@ _USING_TYPES: Final[Mapping[str, frozenset[str]]] = {
         "IReadOnlyDictionary IReadOnlyList IReadOnlySet ISet LinkedList List SortedDictionary "
         "SortedSet"
     ),
+    "System.Collections.Immutable": word_set(
+        "IImmutableDictionary IImmutableList ImmutableArray ImmutableDictionary ImmutableList"
+    ),
+    "System.Collections.ObjectModel": word_set("Collection ObservableCollection"),
     "System.Text.Json": word_set("JsonDocument JsonElement JsonSerializerOptions"),
     "System.Text.Json.Serialization": word_set(
         "JsonIgnoreCondition JsonNumberHandling JsonStringEnumConverter JsonUnmappedMemberHandling"
@@ -202,6 +203,8 @@ _USING_ADVICE: Final = (
     "global using, leave MISSING_USING out with `ignore`"
 )
 
+_USING: Final = re.compile(r"^[ \t\ufeff]*(?:global\s+)?using\s+([\w.:\s]+?)\s*;", re.MULTILINE)
+_ALIAS: Final = re.compile(r"^[ \t]*(?:global\s+)?using\s+(\w+)\s*=", re.MULTILINE)
 _NAMESPACE = re.compile(r"@?[^\W\d]\w*(\.@?[^\W\d]\w*)*")
 
 
@@ -240,35 +243,24 @@ def missing_in_header(
     See ``Language.missing_in_header``. Qualified names need none, and a global using of the file
     itself will do.
     """
-    gone = [
-        using
-        for using in (*_USINGS, *_PROFILE_USINGS.get(profile, ()))
-        if not _has_using(outside, using)
-    ]
+    usings = (*_USING_TYPES, *_PROFILE_USINGS.get(profile, ()))
+    there = {re.sub(r"\s|global::", "", name) for name in _USING.findall(outside)}
+    gone = [using for using in usings if using not in there]
     if not gone:
         return ()
     from pytest_regen.languages.csharp.pages import leaves
 
-    aliases = set(re.findall(r"^[ \t]*(?:global\s+)?using\s+(\w+)\s*=", outside, re.MULTILINE))
-    found: dict[str, HeaderLine] = {}
+    aliases = set(_ALIAS.findall(outside))
+    lines: dict[str, HeaderLine] = {}
     for name, text in blocks.items():
         for is_attribute, word in _name_candidates(leaves(text)):
-            for using in gone:
-                known = (_USING_ATTRIBUTES if is_attribute else _USING_TYPES).get(
-                    using, frozenset()
-                )
-                plain = word.removesuffix("Attribute") if is_attribute else word
-                if plain in known and word not in aliases:
-                    found.setdefault(
-                        using, HeaderLine(f"using {using};", word, name, _USING_ADVICE)
-                    )
-    return tuple(found[using] for using in gone if using in found)
-
-
-def _has_using(outside: str, using: str) -> bool:
-    dotted = r"\s*\.\s*".join(map(re.escape, using.split(".")))
-    pattern = rf"^[ \t\ufeff]*(?:global\s+)?using\s+(?:global::)?{dotted}\s*;"
-    return re.search(pattern, outside, re.MULTILINE) is not None
+            names = _USING_ATTRIBUTES if is_attribute else _USING_TYPES
+            plain = word.removesuffix("Attribute") if is_attribute else word
+            for using in gone if word not in aliases else ():
+                if plain in names.get(using, ()):
+                    line = HeaderLine(f"using {using};", word, name, _USING_ADVICE)
+                    lines.setdefault(using, line)
+    return tuple(lines[using] for using in gone if using in lines)
 
 
 def _name_candidates(tokens: Sequence[str]) -> Iterator[tuple[bool, str]]:
@@ -310,13 +302,18 @@ class CSharp:
     has_unions: bool = False
     redeclared: str = "take it out, give it another name, or make both declarations partial"
 
-    def type_name(self, schema_name: str, *, is_root: bool) -> str:
-        """Return a legal name for a schema's type; a root's ends in ``DataObject``, once."""
-        return names.type_name(schema_name, is_root=is_root)
-
-    def member_names(self, type_: TypeIR) -> dict[str | int, str]:
-        """Return an identifier for each field or enum value, all of them different."""
-        return names.member_names(type_)
+    type_name = staticmethod(names.type_name)
+    member_names = staticmethod(names.member_names)
+    is_legal_type_name = staticmethod(names.is_type_identifier)
+    show_type = staticmethod(types.show_type)
+    is_known = staticmethod(types.is_known)
+    write_page = staticmethod(writer.write_page)
+    header = staticmethod(header)
+    missing_in_header = staticmethod(missing_in_header)
+    wording = staticmethod(wording)
+    missing_wire_name = staticmethod(rules.missing_wire_name)
+    absence_fault = staticmethod(rules.absence_fault)
+    rules = staticmethod(rules.rules)
 
     def has_enum_member(self, value: str) -> bool:
         """Return whether a member of an enum can stand for ``value`` on the wire.
@@ -326,52 +323,17 @@ class CSharp:
         """
         return bool(value) and value == value.strip()
 
-    def is_legal_type_name(self, name: str) -> bool:
-        """Return whether a type may be declared as ``name``."""
-        return names.is_type_identifier(name)
-
     def spell(self, field: FieldIR, *, profile: str = "default") -> str:
         """Return the spelling of the field's type that prompts ask for, ``?`` included."""
         del profile  # Attributes differ, types do not.
-        return names.spell(field)
-
-    def show_type(self, reference: TypeRef) -> str:
-        """Return a type as the source spells it."""
-        return names.show_type(reference)
-
-    def write_page(
-        self, type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str
-    ) -> str:
-        """Return the code of one page as its prompt asks for it, without a fence."""
-        return writer.write_page(type_, units, mode, profile=profile)
+        return types.spell(field)
 
     def accepts(
         self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]
     ) -> bool:
         """Return whether ``spelled`` can hold every value of ``expression``, nullability aside."""
-        return names.accepts(expression, spelled, declared)
-
-    def is_known(self, reference: TypeRef) -> bool:
-        """Return whether a type of that name exists without being declared in the source."""
-        return names.is_known(reference)
-
-    def header(self, *, namespace: str, profile: str) -> str:
-        """Return usings and namespace: what stands before the first boundary."""
-        return header(namespace=namespace, profile=profile)
-
-    def missing_in_header(
-        self, outside: str, blocks: Mapping[str, str], *, profile: str
-    ) -> Sequence[HeaderLine]:
-        """Return the usings that a file lacks although its blocks need them."""
-        return missing_in_header(outside, blocks, profile=profile)
-
-    def wording(self, profile: str) -> Wording:
-        """Return what prompts say about C#.
-
-        Raises:
-            UsageError: C# has no such profile.
-        """
-        return wording(profile)
+        del declared  # What stands in the source changes nothing about a spelling.
+        return types.accepts(expression, spelled)
 
     def read(self, code: str) -> SourceFacts:
         """Return what ``code`` declares and where it is illegal."""
@@ -385,12 +347,6 @@ class CSharp:
             if found["name"] == name:
                 return found["kind"], code.count("\n", 0, found.start()) + 1
         return None
-
-    def repair(self, code: str) -> str:
-        """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
-        from pytest_regen.languages.csharp.reader import repair
-
-        return repair(code)
 
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""
@@ -431,18 +387,6 @@ class CSharp:
         from pytest_regen.languages.csharp.pages import leaves
 
         return leaves(code)
-
-    def missing_wire_name(self, member: Member, wire: str, *, is_enum: bool) -> str:
-        """Return what ``member`` lacks to carry ``wire``."""
-        return rules.missing_wire_name(member, wire, is_enum=is_enum)
-
-    def absence_fault(self, field: FieldIR, member: Member) -> AbsenceFault | None:
-        """Return what is wrong about null and absence: the question mark, ``required``."""
-        return rules.absence_fault(field, member)
-
-    def rules(self, subject: RuleSubject) -> Iterator[Issue]:
-        """Yield what is wrong with a type that other languages have no word for."""
-        return rules.rules(subject)
 
     def weakens(self, type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
         """Return by what the code of a type is tested less than the code that it replaces."""

@@ -1,219 +1,449 @@
-"""C# source to facts: what it declares, and where it is illegal. By syntax tree only."""
+"""C# source to facts: what it declares, as System.Text.Json sees it, and where it is illegal."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pytest_regen.languages.base import Declaration, SourceFacts, SyntaxFault
-from pytest_regen.languages.csharp.members import Reading, declarations
-from pytest_regen.languages.csharp.names import is_identifier
-from pytest_regen.languages.csharp.slips import comment_faults, leftover, slip_repairs
-from pytest_regen.languages.csharp.tree import GRAMMAR, constant, parse
-from pytest_regen.languages.diagnosis import (
-    Change,
-    Diagnosis,
-    Doctor,
-    Place,
-    first_on_line,
-    insertion,
-    insertions,
-    line_removals,
-    quotes,
-    removals,
-    rows_of,
+from pytest_regen.languages import trees
+from pytest_regen.languages.base import (
+    Attribute,
+    Declaration,
+    Member,
+    SourceFacts,
+    SyntaxFault,
+    TypeRef,
 )
-from pytest_regen.languages.trees import Node, text_of, walk
+from pytest_regen.languages.csharp.attributes import converter_of, ignored_by, wire_name
+from pytest_regen.languages.csharp.names import is_identifier, is_type_identifier
+from pytest_regen.languages.csharp.tree import (
+    GRAMMAR,
+    Constant,
+    constant,
+    parse,
+    read_attributes,
+    type_ref,
+)
+from pytest_regen.languages.csharp.types import COLLECTIONS, is_value, plain, show_type
+from pytest_regen.languages.trees import Node, text_of
 from pytest_regen.text import in_quotes
 
-_TOKENS: Final = (b";", b",", b"}", b"{", b"]", b")", b">")
-_REMOVED: Final = (b"}", b"{", b";", b",")
-_QUOTE_PLACES: Final = re.compile(rb"(?<=\()|(?=\))")
-_MODIFIER = (
-    r"(?:public|private|protected|internal|required|static|virtual|override|abstract|sealed"
-    r"|partial|readonly|const|new)"
-)
-_MEMBER_LINE = re.compile(
-    rf"^[ \t]*(?:\[[^\n]*\][ \t]*)?(?:{_MODIFIER}[ \t]+)+[^\s=;{{(][^=;{{(\n]*?[ \t]"
-    r"(?P<name>[^\s{;=(]+)[ \t]*(?:[{;(:]|=[^\n]|$)",
-    re.MULTILINE,
-)
-_ENUM_LINE = re.compile(
-    r"^[ \t]*(?:\[[^\n]*\][ \t]*)?(?P<name>[^\s,=\[\]{}()\"/;]+)[ \t]*"
-    r"(?:=[ \t]*-?\w+[ \t]*)?,?[ \t\r]*(?://[^\n]*)?$",
-    re.MULTILINE,
-)
+_KINDS: Final[Mapping[str, str]] = {
+    "class_declaration": "class",
+    "delegate_declaration": "delegate",
+    "enum_declaration": "enum",
+    "interface_declaration": "interface",
+    "record_declaration": "record",
+    "struct_declaration": "struct",
+}
+_HEADS: Final = frozenset({"using_directive", "file_scoped_namespace_declaration"})
+_ACCESS: Final = ("public", "private", "protected", "internal", "file")
+_BITS: Final[Mapping[str, int]] = {"sbyte": 7, "short": 15, "int": 31, "long": 63}
+_UNSIGNED_BITS: Final[Mapping[str, int]] = {"byte": 8, "ushort": 16, "uint": 32, "ulong": 64}
+_RANGES: Final = {name: range(-(2**bits), 2**bits) for name, bits in _BITS.items()} | {
+    name: range(2**bits) for name, bits in _UNSIGNED_BITS.items()
+}
+"""What an enum may be based on, and the numbers it then holds."""
+_ACCESSORS: Final = frozenset({"get", "set", "init"})
+_COMPUTED: Final = "is computed, so nothing is read into it; write { get; init; }"
+_ALWAYS: Final = re.compile(r"#\s*if\s+(?:true|NET(?:\d_0(?:_OR_GREATER)?)?)")
+"""What .NET 9 is sure to compile."""
+_WRITE: Final = "write { get; init; }"
 
 
-def _changes(found: Diagnosis, place: Place) -> Iterator[Change]:
-    """Yield changes to try, the most telling first."""
-    yield from line_removals(found, place, leftover)
-    yield from _renamings(found, place)
-    yield from quotes(found, place, _QUOTE_PLACES)
-    yield from insertions(place, _TOKENS)
-    first = first_on_line(place)
-    if first is not None:
-        yield insertion(first.start_byte, b"[", first)
-    yield from removals(place, _REMOVED)
+def first_fault(code: bytes) -> SyntaxFault:
+    """Return where illegal code begins to be illegal."""
+    fault = trees.first_fault(GRAMMAR, code, _is_loose)
+    return fault or SyntaxFault(1, "not legal C#")
 
 
 def _is_loose(node: Node) -> bool:
+    """Return whether a node at the top level is a statement, which the grammar takes there."""
     return node.type == "global_statement"
 
 
-_DOCTOR: Final = Doctor(GRAMMAR, _changes, slip_repairs, _is_loose)
-diagnose = _DOCTOR.diagnose
-
-
-def _renamings(found: Diagnosis, place: Place) -> Iterator[Change]:
-    """Yield names in the lines of the errors that are no identifiers, with a stand-in for each."""
-    first, last = rows_of(place)
-    lines = found.code.split(b"\n")
-    offset = sum(len(line) + 1 for line in lines[:first])
-    text = b"\n".join(lines[first : last + 1]).decode("utf-8", "replace")
-    for pattern in (_MEMBER_LINE, _ENUM_LINE):
-        for match in pattern.finditer(text):
-            name = match["name"]
-            if is_identifier(name):
-                continue
-            start = offset + len(text[: match.start("name")].encode())
-            stand_in = f"_Illegal{len(found.renamed)}"
-            row = first + text.count("\n", 0, match.start("name"))
-            fault = SyntaxFault(row + 1, _illegal_name(name), "INVALID_IDENTIFIER")
-            end = start + len(name.encode())
-            yield Change(start, end, stand_in.encode(), fault, (stand_in, name))
-
-
-def _illegal_name(name: str) -> str:
-    rule = "write a PascalCase name of letters and digits"
-    return f"{in_quotes(name)} is no legal C# identifier; {rule}"
-
-
-_MODIFIERS = frozenset(
-    {"const", "internal", "override", "private", "protected", "public", "readonly", "static"}
-)
-_DIRECTIVE = re.compile(rb"^[ \t]*(#[ \t]*(?:if|elif|else|endif)\b[^\r\n]*)", re.MULTILINE)
-_PARTS = re.compile(r"[^\s\"()\[\],;]+")
-
-
 def read(code: str) -> SourceFacts:
-    """Return what ``code`` declares and where it is illegal.
-
-    Illegal code is read as far as it can be made out; ``unread`` then holds every word and string
-    of it, so that a caller does not call missing what may only be unreadable.
+    """Return what ``code`` declares, or where it is illegal.
 
     Args:
         code: C# source; a byte order mark and any line ends are allowed.
     """
     data = code.removeprefix("\ufeff").encode("utf-8", "replace")
     if not data.endswith(b"\n"):
-        data += b"\n"  # the grammar wants directives ended
-    tree = parse(data)
-    if not tree.root_node.has_error:
-        reading = declarations(tree.root_node)
-        faults = [*comment_faults(data, tree.root_node), *_name_faults(reading)]
-        return _facts(reading, faults)
-    conditional = _without_directives(data)
-    if conditional is not None:
-        rest, fault = conditional
-        facts = read(rest.decode("utf-8", "replace"))
-        return replace(facts, faults=(fault, *facts.faults))
-    unread = frozenset(_words(data, tree.root_node))
-    found = diagnose(data)
-    reading = declarations(found.tree.root_node)
-    faults = [*found.faults, *comment_faults(found.code, found.tree.root_node)]
-    faults += [fault for fault in _name_faults(reading) if fault not in faults]
-    facts = _facts(reading, faults)
-    named = tuple(_restore_names(entry, found.renamed) for entry in facts.declarations)
-    return replace(facts, declarations=named, unread=unread)
+        data += b"\n"  # because the grammar wants directives ended
+    root = parse(data).root_node
+    if root.has_error or any(map(_is_loose, root.children)):
+        return SourceFacts(faults=(first_fault(data),))
+    reading = _Reading()
+    if b"const " in data:
+        reading.collect_constants(root)
+    declarations = tuple(reading.space(reading.flat(root), None))
+    if b"//" in data or b"/*" in data:
+        reading.faults += trees.comment_faults(root, _is_documentation)
+    faults = tuple(sorted(reading.faults, key=lambda fault: fault.line))
+    heads = [node.start_point.row + 1 for node in root.named_children if node.type in _HEADS]
+    aliases = frozenset(reading.aliases)
+    return SourceFacts(declarations, faults, aliases=aliases, heads=tuple(heads))
 
 
-def _without_directives(data: bytes) -> tuple[bytes, SyntaxFault] | None:
-    """Return the code without ``#if`` and its like, where only they keep it from being read.
-
-    They may stand between any two tokens; the grammar takes them between members.
-    """
-    first = _DIRECTIVE.search(data)
-    if first is None:
-        return None
-    rest = _DIRECTIVE.sub(lambda match: b" " * len(match[0]), data)
-    if parse(rest).root_node.has_error:
-        return None
-    shown = first[1].decode("utf-8", "replace").strip()
-    message = f"{shown!r} stands where it cannot be read; take the directive and its #endif away"
-    return rest, SyntaxFault(data.count(b"\n", 0, first.start(1)) + 1, message)
+def _is_documentation(comment: str) -> bool:
+    return comment.startswith(("///", "/**"))
 
 
-def repair(code: str) -> str:
-    """Return ``code`` with the smallest changes that make it more legal; lines do not move.
+@dataclass(frozen=True, slots=True)
+class _Constructor:
+    """A constructor as the serializer sees it."""
 
-    Meant for reading what stands around a fault, never for keeping: an illegal name is replaced by
-    a stand-in, prose by blanks.
-    """
-    data = code.encode("utf-8", "replace")
-    tree = parse(data + b"\n")
-    if not tree.root_node.has_error:
-        return code
-    return diagnose(data + b"\n").code.decode("utf-8", "replace").removesuffix("\n")
+    parameters: Mapping[str, str]
+    """Names in lower case, because they match those of properties whatever the case, and types."""
+    is_public: bool = True
+    is_marked: bool = False
+    """Whether it has ``[JsonConstructor]``."""
 
 
-def _facts(reading: Reading, faults: list[SyntaxFault]) -> SourceFacts:
-    strays = []
-    for node in reading.strays:
-        line = node.start_point.row + 1
-        strays.append(line)
-        shown = text_of(node).strip().split("\n", 1)[0][:80]
-        message = leftover(shown)
-        if message:
-            faults.append(SyntaxFault(line, message, "ARTIFACT"))
-        else:
-            faults.append(
-                SyntaxFault(line, f"this stands outside of every type: {in_quotes(shown)}")
+@dataclass(slots=True)
+class _Reading:
+    """One walk over a tree, and what is noted on the way."""
+
+    faults: list[SyntaxFault] = field(default_factory=list)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    aliases: set[str] = field(default_factory=set)
+    """Names that ``using Name = Type;`` gives."""
+
+    def collect_constants(self, root: Node) -> None:
+        """Read ``const`` fields first, because attributes above them may use them."""
+        for node in trees.walk(root):
+            if node.type == "variable_declarator" and node.named_child_count > 1:
+                name, *_, value = node.named_children
+                self.constants[text_of(name)] = constant(value, self.constants)
+
+    def flat(self, space: Node) -> Iterator[Node]:
+        """Yield what stands in a file or a body, in branches of directives and namespaces too."""
+        for node in space.named_children:
+            head = text_of(node).split("\n", 1)[0].strip() if node.type == "preproc_if" else ""
+            if head and not _ALWAYS.fullmatch(head):
+                # What a project defines is not known, so such code may be there or not.
+                message = f"{in_quotes(head)} may leave code out; take the directive away"
+                self.faults.append(SyntaxFault(node.start_point.row + 1, message))
+            if node.type.startswith(("preproc_if", "preproc_el", "namespace_", "declaration_list")):
+                yield from self.flat(node)
+            else:
+                yield node
+
+    def space(self, nodes: Iterable[Node], outer: Declaration | None) -> Iterator[Declaration]:
+        """Yield the declarations among ``nodes``, each before those nested in it."""
+        comment: Node | None = None
+        for node in nodes:
+            if node.type == "comment":
+                comment = comment or node
+                continue
+            if node.type in _KINDS:
+                yield from self.declaration(node, (comment or node).start_point.row + 1, outer)
+            elif node.type == "using_directive" and (alias := node.child_by_field_name("name")):
+                self.aliases.add(text_of(alias))
+            comment = None
+
+    def name(self, node: Node, *, is_type: bool = False) -> str:
+        """Return the name without ``@``, noting one that the language does not allow."""
+        name = node.child_by_field_name("name") or node
+        text = text_of(name)
+        if not (is_type_identifier if is_type else is_identifier)(text):
+            message = f"{in_quotes(text)} is a keyword of C# and cannot be a name"
+            line = name.start_point.row + 1
+            self.faults.append(SyntaxFault(line, message, "INVALID_IDENTIFIER"))
+        return text.removeprefix("@")
+
+    def attributes(self, node: Node) -> tuple[Attribute, ...]:
+        """Return the attributes of a declaration or a member."""
+        return tuple(read_attributes(node, self.constants))
+
+    def declaration(
+        self, node: Node, line: int, outer: Declaration | None
+    ) -> Iterator[Declaration]:
+        """Yield a declaration, then those nested in it."""
+        kind, body = _KINDS[node.type], node.child_by_field_name("body")
+        modifiers, attributes = _modifiers(node), self.attributes(node)
+        parts = {part.type: part for part in node.named_children if part != body}
+        is_partial = "partial" in modifiers
+        # Another part of a partial type may be the one that says it is public.
+        is_public = "public" in modifiers or (is_partial and not _access(modifiers))
+        generics = parts.get("type_parameter_list")
+        declaration = Declaration(
+            name=self.name(node, is_type=True),
+            kind=kind,
+            line=line,
+            end_line=node.end_point.row + 1,
+            attributes=attributes,
+            outer=outer.name if outer else None,
+            is_partial=is_partial,
+            type_parameters=tuple(map(self.name, generics.named_children)) if generics else (),
+            bases=tuple(_bases(parts.get("base_list"))),
+            name_line=(node.child_by_field_name("name") or node).start_point.row + 1,
+            is_public=is_public and (outer is None or outer.is_public),
+        )
+        inside = [*self.flat(body)] if body else []
+        if kind == "enum":
+            kept = [each for each in inside if each.type == "enum_member_declaration"]
+            values = map(self.value, kept)
+            yield _with_numbers(replace(declaration, members=tuple(values)))
+            return
+        parameters = parts.get("parameter_list")
+        constructors = [*self.constructors(inside, parameters, attributes)]
+        members = [*self.parameters(parameters)] if kind == "record" and parameters else []
+        filled = frozenset(name for each in constructors for name in each.parameters)
+        for each in inside:
+            members += self.members(each, filled)
+        declaration = replace(declaration, members=tuple(members))
+        if why := _why_uncreatable(declaration, modifiers, constructors):
+            message = f"System.Text.Json cannot create {declaration.name!r}: it {why}"
+            fault = SyntaxFault(declaration.name_line, message, "MISSING_CLASS")
+            declaration = replace(declaration, faults=(fault,))
+        yield declaration
+        yield from self.space(inside, declaration)
+
+    def constructors(
+        self, inside: Sequence[Node], primary: Node | None, attributes: Sequence[Attribute]
+    ) -> Iterator[_Constructor]:
+        """Yield the constructors of a type, the one in its head first."""
+        if primary:
+            yield _Constructor(
+                _signature(primary), is_public=True, is_marked=_is_marked(attributes)
             )
-    ordered = sorted(faults, key=lambda fault: fault.line)
-    return SourceFacts(
-        tuple(reading.declarations),
-        tuple(ordered),
-        tuple(strays),
-        aliases=frozenset(reading.aliases),
+        for node in inside:
+            modifiers = _modifiers(node)
+            if node.type == "constructor_declaration" and "static" not in modifiers:
+                listed = node.child_by_field_name("parameters")
+                is_marked = _is_marked(self.attributes(node))
+                yield _Constructor(_signature(listed or node), "public" in modifiers, is_marked)
+
+    def parameters(self, listed: Node) -> Iterator[Member]:
+        """Yield the properties that the parameters of a positional record declare."""
+        is_late = False
+        for node in listed.named_children:
+            if node.type == "parameter":
+                name, type_ = (node.child_by_field_name(key) for key in ("name", "type"))
+                last = node.named_children[-1]
+                is_required = last in (name, type_)
+                member = self.member(node, "parameter", type_, ("public",))
+                has_value = not is_required and _is_value(last, member)
+                if is_late and is_required:
+                    member = replace(member, unread="stands after one that has a default value")
+                is_late = is_late or not is_required
+                yield replace(member, is_required=is_required, has_initializer=has_value)
+
+    def members(self, node: Node, filled: frozenset[str]) -> Iterator[Member]:
+        """Yield what a node in a body declares; constructors set the members ``filled``."""
+        modifiers = _modifiers(node)
+        if node.type == "field_declaration":
+            for part in node.named_children:
+                type_ = part.child_by_field_name("type")
+                for each in part.named_children if type_ else ():
+                    if each.type == "variable_declarator":
+                        member = self.member(node, "field", type_, modifiers)
+                        last = each.named_children[-1]
+                        has_value = each.named_child_count > 1 and _is_value(last, member)
+                        yield replace(member, name=self.name(each), has_initializer=has_value)
+        elif node.type == "property_declaration" and not _is_explicit(node):
+            type_, value = (node.child_by_field_name(key) for key in ("type", "value"))
+            member = self.member(node, "property", type_, modifiers)
+            is_computed = value is not None and value.type == "arrow_expression_clause"
+            if member.name.lower() not in filled:
+                has_value = value is not None and not is_computed and _is_value(value, member)
+                member = replace(member, has_initializer=has_value)
+                why = _COMPUTED if is_computed else _why_lost(node, member)
+                member = replace(member, unread=member.unread or why)
+            yield member
+
+    def member(self, node: Node, kind: str, type_: Node | None, modifiers: Sequence[str]) -> Member:
+        """Return a member as its modifiers and attributes make the serializer see it."""
+        attributes = self.attributes(node)
+        reference = type_ref(type_) if type_ else None
+        hidden = _why_hidden(kind, modifiers, attributes)
+        unread = hidden if reference else "has no type"
+        ignore = "".join(each.text for each in attributes if each.name == "JsonIgnore")
+        if unread is None and reference and is_value(reference) and "WhenWritingNull" in ignore:
+            shown = show_type(reference)
+            unread = f"has WhenWritingNull, which the serializer refuses on {shown!r}"
+        return Member(
+            name="" if kind == "field" else self.name(node),
+            kind=kind,
+            line=node.start_point.row + 1,
+            end_line=node.end_point.row + 1,
+            wire_name=wire_name(attributes, "JsonPropertyName"),
+            type=reference,
+            is_required="required" in modifiers,
+            attributes=attributes,
+            is_serialized=hidden is None,
+            unread=unread,
+            is_public="public" in modifiers,
+        )
+
+    def value(self, node: Node) -> Member:
+        """Return a member of an enum with its number, where one is written."""
+        attributes, value = self.attributes(node), node.child_by_field_name("value")
+        number = constant(value, self.constants) if value else None
+        number = number if isinstance(number, int) else None
+        name, wire = self.name(node), wire_name(attributes, "JsonStringEnumMemberName")
+        self.constants[name] = number  # because other members may be made of it
+        return Member(
+            name=name,
+            kind="enum_member",
+            line=node.start_point.row + 1,
+            end_line=node.end_point.row + 1,
+            wire_name=number if wire is None else wire,
+            has_initializer=value is not None,
+            attributes=attributes,
+            number=number,
+        )
+
+
+def _modifiers(node: Node) -> tuple[str, ...]:
+    return tuple(text_of(child) for child in node.children if child.type in {"modifier", "ref"})
+
+
+def _access(modifiers: Sequence[str]) -> str:
+    return " ".join(word for word in modifiers if word in _ACCESS)
+
+
+def _signature(listed: Node) -> dict[str, str]:
+    """Return the names of parameters in lower case, and their types."""
+    found = {}
+    for node in listed.named_children:
+        name, type_ = (node.child_by_field_name(key) for key in ("name", "type"))
+        if name and type_:
+            found[text_of(name).removeprefix("@").lower()] = _exact(type_ref(type_))
+    return found
+
+
+def _exact(reference: TypeRef | None) -> str:
+    """Return a type as the serializer compares it: of what is no value, ``?`` says nothing."""
+    if reference is None:
+        return ""
+    return plain(reference) + "?" * (
+        reference.nullable and is_value(replace(reference, nullable=False))
     )
 
 
-def _name_faults(reading: Reading) -> Iterator[SyntaxFault]:
-    for node in reading.illegal_names:
-        name, line = text_of(node), node.start_point.row + 1
-        if name in _MODIFIERS:
-            yield SyntaxFault(
-                line, f"the declaration that begins with {in_quotes(name)} is not finished"
-            )
-        else:
-            message = f"{in_quotes(name)} is a keyword of C# and cannot be a name"
-            yield SyntaxFault(line, message, "INVALID_IDENTIFIER")
+def _is_marked(attributes: Sequence[Attribute]) -> bool:
+    return any(attribute.name == "JsonConstructor" for attribute in attributes)
 
 
-def _restore_names(declaration: Declaration, renamed: dict[str, str]) -> Declaration:
-    """Return the declaration with the names that the source has, illegal as they are."""
-    if not renamed:
-        return declaration
-    members = tuple(
-        replace(member, name=renamed.get(member.name, member.name))
-        for member in declaration.members
-    )
-    name = renamed.get(declaration.name, declaration.name)
-    return replace(declaration, name=name, members=members)
+def _is_explicit(node: Node) -> bool:
+    """Return whether a member implements one of an interface, and is seen through that only."""
+    return any(child.type == "explicit_interface_specifier" for child in node.named_children)
 
 
-def _words(data: bytes, root: Node) -> Iterator[str]:
-    """Yield the words of an illegal source: decoded strings, and whatever else is no comment.
+def _is_value(node: Node, member: Member) -> bool:
+    """Return whether an initial value is given, or promised by ``default!``."""
+    is_nullable = member.type is not None and member.type.nullable
+    text = text_of(node)
+    return (text.rstrip("!") if is_nullable else text) not in {"null", "default"}
 
-    What the grammar skipped is in no node, so the text itself is searched.
-    """
-    code = bytearray(data)
-    for node in walk(root):
-        if node.type == "comment":
-            code[node.start_byte : node.end_byte] = b" " * (node.end_byte - node.start_byte)
-        elif "string" in node.type and node.type.endswith(("literal", "expression")):
-            value = constant(node)
-            if isinstance(value, str):
-                yield value
-    yield from _PARTS.findall(code.decode("utf-8", "replace"))
+
+def _bases(listed: Node | None) -> Iterator[TypeRef]:
+    for node in listed.named_children if listed else ():
+        if node.type == "primary_constructor_base_type":
+            yield type_ref(node.named_children[0])
+        elif node.type not in {"comment", "argument_list"}:
+            yield type_ref(node)
+
+
+def _with_numbers(enum: Declaration) -> Declaration:
+    """Return an enum with the numbers of its members: one without a number counts on."""
+    number: int | None = -1
+    members: list[Member] = []
+    for member in enum.members:
+        if member.number is not None:
+            number = member.number
+        elif number is not None:
+            number = None if member.has_initializer else number + 1
+        members.append(replace(member, number=number))
+    base = plain(enum.bases[0]) if enum.bases else "int"
+    beyond = [each for each in members if (each.number or 0) not in _RANGES.get(base, range(0))]
+    faults: tuple[SyntaxFault, ...] = ()
+    if beyond:
+        message = f"{beyond[0].name!r} is {beyond[0].number}, which an enum of {base} cannot hold"
+        message += f"; declare 'enum {enum.name} : long'"
+        faults = (SyntaxFault(enum.name_line, message, "ENUM_MEMBER"),)
+    return replace(enum, members=tuple(members), bases=(), faults=faults)
+
+
+def _why_hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute]) -> str | None:
+    """Return why the serializer does not see a member; ``None`` if it does."""
+    names = [attribute.name for attribute in attributes if attribute.name.startswith("Json")]
+    for word, count in Counter([*modifiers, *names]).items():
+        if count > 1:
+            return f"has {word!r} twice; write it once"
+    is_included = "JsonInclude" in names
+    for word in ("static", "const", "readonly"):
+        if word in modifiers:
+            return f"is {word}, which is not serialized; make it a property of the object"
+    if kind == "field" and not is_included:
+        return "is a field, which is not serialized; make it a property"
+    if "public" not in modifiers and not is_included:
+        access = _access(modifiers)
+        why = f"is {access}, which is" if access else "has no access modifier, so it is private and"
+        return f"{why} not serialized; make it public"
+    if ignore := ignored_by(attributes):
+        return f"has {ignore}, so it is not serialized; take the attribute away"
+    return None
+
+
+def _why_lost(node: Node, member: Member) -> str | None:
+    """Return why the accessors of a property let a value not come in, or not out again."""
+    attributes = {attribute.name for attribute in member.attributes}
+    listed = node.child_by_field_name("accessors")
+    accessors = [
+        [*_modifiers(child), *(part.type for part in child.children if part.type in _ACCESSORS)]
+        for child in (listed.named_children if listed else ())
+        if child.type == "accessor_declaration"
+    ]
+    narrow = next((words for words in accessors if len(words) > 1), None)
+    if narrow and "JsonInclude" not in attributes:
+        lost = "written" if narrow[-1] == "get" else "read into it"
+        return f"has '{' '.join(narrow)}', so nothing is {lost}; {_WRITE}"
+    names = sorted(words[-1] for words in accessors if words)
+    if names == ["get"]:
+        # What stands in it already may be filled.
+        is_filled = "JsonObjectCreationHandling" in attributes and member.has_initializer
+        return None if is_filled else f"has no set or init, so nothing is read into it; {_WRITE}"
+    is_pair = names in (["get", "init"], ["get", "set"])
+    return None if is_pair else f"has accessors {text_of(listed or node)}; {_WRITE}"
+
+
+def _why_uncreatable(
+    declaration: Declaration, modifiers: Sequence[str], constructors: Sequence[_Constructor]
+) -> str | None:
+    """Return why the serializer cannot create a type; ``None`` where it can."""
+    if converter := converter_of(declaration.attributes):
+        return None if converter.reads == "unknown" else f"has {converter.text}, which reads enums"
+    is_base = any(each.name == "JsonDerivedType" for each in declaration.attributes)
+    for word in ("abstract", "static", "ref"):
+        if word in modifiers and not (word == "abstract" and is_base):
+            return f"is {word}; take the modifier away"
+    if declaration.type_parameters:
+        return "is generic, and no type is given for its parameters; take them away"
+    for base in declaration.bases:
+        if base.name in COLLECTIONS:
+            what = f"is a collection, {show_type(base)}, whose properties are passed over"
+            return f"{what}; take the base away"
+    has_own = constructors and declaration.kind != "struct"
+    return _why_not_called(declaration, constructors) if has_own else None
+
+
+def _why_not_called(declaration: Declaration, constructors: Sequence[_Constructor]) -> str | None:
+    """Return why the serializer can call none of the constructors."""
+    chosen = [each for each in constructors if each.is_marked]
+    if not chosen:
+        chosen = [each for each in constructors if each.is_public]
+        chosen = [each for each in chosen if not each.parameters] or chosen
+    if len(chosen) != 1:
+        what = "several constructors that may be called" if chosen else "no public constructor"
+        return f"has {what}; take its constructors away"
+    types = {member.name.lower(): _exact(member.type) for member in declaration.members}
+    for name, type_ in chosen[0].parameters.items() if not declaration.bases else ():
+        if types.get(name) != type_:
+            which = "matches no property" + (" by its type" if name in types else "")
+            return f"has a constructor whose parameter {name!r} {which}; take it away"
+    return None

@@ -1,23 +1,28 @@
 """What only C# and its serializer ask of a type: names on the wire, converters, null, keys."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, Ref, Scalar, referenced_names
+from pytest_regen.documents.ir import EnumValue, FieldIR, Ref, Scalar, TypeIR, referenced_names
 from pytest_regen.languages.base import (
     AbsenceFault,
-    Attribute,
-    Converter,
     Declaration,
     Member,
     RuleSubject,
     describe_absence,
 )
-from pytest_regen.languages.csharp.names import must_be_nullable, show_type, spell
+from pytest_regen.languages.csharp.attributes import Converter, converter_of
+from pytest_regen.languages.csharp.types import must_be_nullable, show_type, spell
 from pytest_regen.text import in_quotes, quoted
 from pytest_regen.validation.issues import Issue
 
 _STRING_ENUM: Final = "[JsonConverter(typeof(JsonStringEnumConverter))]"
+_HANDLINGS: Final = {
+    "JsonNumberHandling": ("AllowReadingFromString", "WriteAsString"),
+    "JsonUnmappedMemberHandling": ("Disallow",),
+}
+"""Attributes of the serializer, and the words by which texts are numbers and keys refused."""
 _DEMANDS: Final = frozenset({"JsonRequired", "Required"})
 """Attributes that refuse an object without the field."""
 
@@ -25,19 +30,16 @@ _DEMANDS: Final = frozenset({"JsonRequired", "Required"})
 def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
     """Return what a member lacks to carry ``wire``."""
     attribute = "JsonStringEnumMemberName" if is_enum else "JsonPropertyName"
-    others = _attributes_with(member, wire)
-    hint = f"; the serializer does not read {others}" if others else ""
-    hint = f"; {member.hint}" if member.hint else hint
-    return f"[{attribute}({quoted(wire)})]{hint}"
-
-
-def _attributes_with(member: Member, value: str) -> str:
-    """Return the attributes of ``member`` that hold ``value``, as ``[EnumMember]``; or nothing.
-
-    On a member without a name on the wire, they are attributes that the serializer does not read.
-    """
-    names = [entry.name for entry in member.attributes if value in entry.arguments]
-    return " and ".join(f"[{name}]" for name in dict.fromkeys(names) if name != "Description")
+    target = "property: " if member.kind == "parameter" else ""
+    names = dict.fromkeys(
+        f"[{each.name}]"
+        for each in member.attributes
+        if quoted(wire) in each.text and each.name != "Description"
+    )
+    hint = f"; the serializer does not read {' and '.join(names)}" if names else ""
+    if names and is_enum:
+        hint = f"; {' and '.join(names)} has no effect on an enum member in System.Text.Json"
+    return f"[{target}{attribute}({quoted(wire)})]{hint}"
 
 
 def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
@@ -46,13 +48,23 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
     reason = f"field {in_quotes(field.json_name)} {state}"
     is_nullable = member.type is not None and member.type.nullable
     needs_mark = must_be_nullable(field)
-    if is_nullable != needs_mark and not _holds_null(field):
+    # JsonElement holds null as a value, whatever the spelling.
+    is_free = isinstance(field.type, Scalar) and field.type.kind == "any" and field.required
+    if is_nullable != needs_mark and not is_free:
         mark = "lacks its question mark" if needs_mark else "has a question mark too many"
         return AbsenceFault(
             f"{member.name!r} must be {spell(field)!r}: {reason}",
             f"the type of each of these fields {mark}; each {state}",
         )
-    if not field.required and _demands_a_value(member):
+    is_set = member.has_initializer and member.unread is None and member.kind != "parameter"
+    if is_set and not field.required:
+        return AbsenceFault(
+            f"{member.name!r} must have no initial value: {reason}, and would be written",
+            f"these fields must have no initial value, which would be written; each {state}",
+        )
+    is_keyword = member.kind != "parameter" and member.is_required
+    is_demanded = is_keyword or any(each.name in _DEMANDS for each in member.attributes)
+    if not field.required and is_demanded:
         return AbsenceFault(
             f"{member.name!r} must not be required: {reason}",
             f"these fields must not be required (neither required nor [Required]); each {state}",
@@ -60,21 +72,13 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
     return None
 
 
-def _holds_null(field: FieldIR) -> bool:
-    """Return whether null is among the values whatever the spelling, as JsonElement holds it."""
-    is_any = isinstance(field.type, Scalar) and field.type.kind == "any"
-    return is_any and field.required
-
-
-def _demands_a_value(member: Member) -> bool:
-    if member.kind != "parameter" and member.is_required:
-        return True
-    return any(attribute.name in _DEMANDS for attribute in member.attributes)
-
-
 def rules(subject: RuleSubject) -> Iterator[Issue]:
     """Yield what is wrong with a type that other languages have no word for."""
+    for line in subject.facts.heads[:1]:
+        message = "a using directive or a namespace stands among the types: take it away"
+        yield subject.issue("SYNTAX", message, line=line)
     yield from _unknown_arguments(subject)
+    yield from _handling(subject)
     if subject.type.kind == "enum":
         yield from _enum_converter(subject)
     else:
@@ -83,154 +87,117 @@ def rules(subject: RuleSubject) -> Iterator[Issue]:
         yield from _primary_key(subject)
 
 
-# --- types that attributes name -----------------------------------------------------------------
-
-
 def _unknown_arguments(subject: RuleSubject) -> Iterator[Issue]:
     """Yield types that only attributes of the serializer name: ``typeof(Ghost)``."""
     asked = {name for field in subject.type.fields for name in referenced_names(field.type)}
     unfixable = asked - subject.around.types.keys()
+    owners: list[tuple[Declaration | Member, EnumValue | None]] = []
     for part in subject.main:
-        known = frozenset(part.type_parameters)
-        yield from _unknown_in(subject, part, known, None)
-        for member in part.members:
-            if member.type is not None and member.name and not subject.is_near_fault(member):
-                yield from _unknown_in(subject, member, known | unfixable, member.wire_name)
+        owners += [(part, None), *((each, each.wire_name) for each in part.members)]
+    for owner, unit in owners:
+        converter = converter_of(owner.attributes)
+        is_judged = converter is not None and converter.reads != "unknown"
+        for attribute in owner.attributes:
+            is_converter = attribute.name == "JsonConverter"
+            if not attribute.name.startswith("Json") or (is_converter and is_judged):
+                continue
+            advice = "write the converter that the rules name"
+            for reference in attribute.types:
+                yield from subject.missing_types(
+                    reference,
+                    frozenset(unfixable),
+                    f"[{attribute.name}] of {owner.name!r}",
+                    unit,
+                    line=attribute.line,
+                    advice=advice if is_converter else "take the attribute away",
+                )
 
 
-def _unknown_in(
-    subject: RuleSubject,
-    owner: Declaration | Member,
-    known: frozenset[str],
-    unit: EnumValue | None,
-) -> Iterator[Issue]:
-    is_judged = owner.converter is not None and owner.converter.reads != "unknown"
-    for attribute in owner.attributes:
-        is_converter = attribute.name == "JsonConverter"
-        if not attribute.name.startswith("Json") or (is_converter and is_judged):
-            continue
-        advice = (
-            "write the converter that the rules name" if is_converter else "take the attribute away"
-        )
-        where = f"[{attribute.name}] of {owner.name!r}"
-        for reference in attribute.types:
-            yield from subject.missing_types(
-                reference, known, where, unit, line=attribute.line, advice=advice
-            )
-
-
-# --- names ---------------------------------------------------------------------------------------
+def _handling(subject: RuleSubject) -> Iterator[Issue]:
+    """Yield attributes by which other JSON is read or written than the description allows."""
+    owners: list[Declaration | Member] = [*subject.main, *subject.members]
+    for owner in owners:
+        for attribute in owner.attributes:
+            if any(word in attribute.text for word in _HANDLINGS.get(attribute.name, ())):
+                unit = owner.wire_name if isinstance(owner, Member) else None
+                message = f"{owner.name!r} has [{attribute.name}{attribute.text}]: take it away"
+                yield subject.issue("WRONG_TYPE", message, line=attribute.line, unit=unit)
 
 
 def _own_name(subject: RuleSubject) -> Iterator[Issue]:
     """Yield members that are called as the class they stand in, or as a type nested in it."""
     nested = {entry.name for entry in subject.facts.declarations if entry.outer is not None}
     for member in subject.members:
-        if member.name and member.name == subject.type.name:
-            why = "is named as the class it stands in"
-        elif member.name and member.name in nested:
-            why = "is also the name of a nested type"
-        else:
-            continue
-        yield subject.naming_issue(member, f"{member.name!r} {why}")
+        if member.name in {subject.type.name, *nested}:
+            is_own = member.name == subject.type.name
+            why = "named as the class it stands in" if is_own else "also the name of a nested type"
+            yield subject.naming_issue(member, f"{member.name!r} is {why}")
 
 
-# --- converters ----------------------------------------------------------------------------------
+def _misread(converter: Converter, enum: TypeIR) -> str | None:
+    """Return why a converter does not read the values of an enum, or ``None``."""
+    has_text = any(isinstance(value, str) for value in enum.enum_values)
+    if converter.reads == "nothing":
+        return "which System.Text.Json does not take"
+    if converter.of not in (None, enum.name):
+        return f"which is for {converter.of!r}"
+    if converter.reads == "numbers" and has_text:
+        return "which reads numbers, and its values are text"
+    if converter.reads == "text" and not has_text:
+        return "which writes names, and its values are numbers"
+    return None
 
 
 def _enum_converter(subject: RuleSubject) -> Iterator[Issue]:
     """Yield an enum that the serializer reads as numbers where the wire has text, or as text."""
-    has_text = any(isinstance(value, str) for value in subject.type.enum_values)
-    found = next((part.converter for part in subject.main if part.converter), None)
-    if found is None and not (has_text and _needs_converter(subject)):
-        return
-    why = _misread_enum(subject, found, has_text=has_text)
-    if why is not None:
-        line = found.line if found else subject.main[0].name_line
-        yield subject.issue("ENUM_MEMBER", f"{subject.type.name!r} {why}", line=line)
-
-
-def _misread_enum(  # one line per wrong converter
-    subject: RuleSubject, found: Converter | None, *, has_text: bool
-) -> str | None:
-    """Return why a converter, or the lack of one, reads the wrong values."""
     name = subject.type.name
-    right = f"write {_STRING_ENUM}" if has_text else "take it away"
-    if found is None:
-        return f"has no converter, so its values are read as numbers; write {_STRING_ENUM} above it"
-    if found.reads == "unknown":
-        return None
-    if found.reads == "nothing":
-        return f"has {found.text}, which System.Text.Json does not take; {right}"
-    if found.of not in (None, name, subject.main[0].name):
-        return f"has {found.text}, which is for {found.of!r}; {right}"
-    if found.reads == "numbers" and has_text:
-        return f"has {found.text}, which reads numbers; {right}"
-    if found.reads == "text" and not has_text:
-        return f"has {found.text}, which writes names, and its values are numbers; {right}"
-    return None
-
-
-def _needs_converter(subject: RuleSubject) -> bool:
-    """Return whether text would be read as numbers, as far as the enum could be read."""
-    if not all(part.is_numeric for part in subject.main) or _is_converted_elsewhere(subject):
-        return False
-    return not subject.is_unreadable(["JsonConverter", "JsonStringEnumConverter"])
+    has_text = any(isinstance(value, str) for value in subject.type.enum_values)
+    converters = filter(None, (converter_of(part.attributes) for part in subject.main))
+    converter = next(converters, None)
+    if converter is not None:
+        # A misspelt enum is one fault, whatever its converter is for.
+        is_own = subject.main[0].name == name
+        if is_own and (why := _misread(converter, subject.type)):
+            right = f"write {_STRING_ENUM}" if has_text else "take it away"
+            message = f"{name!r} has {converter.text}, {why}; {right}"
+            yield subject.issue("ENUM_MEMBER", message, line=converter.line)
+    elif has_text and not _is_converted_elsewhere(subject):
+        message = f"{name!r} has no converter, so its values are read as numbers"
+        line = subject.main[0].name_line
+        yield subject.issue("ENUM_MEMBER", f"{message}; write {_STRING_ENUM} above it", line=line)
 
 
 def _is_converted_elsewhere(subject: RuleSubject) -> bool:
     """Return whether each use of the enum names a converter, or the whole context has one."""
-    around, name = subject.around, subject.type.name
-    uses = around.uses.get(name, ())
-    if uses and all(
-        member.type is not None
-        and member.type.name == name
-        and member.converter is not None
-        and member.converter.reads in {"text", "unknown"}
-        for _, member in uses
-    ):
-        return True
+    name = subject.type.name
+    uses = [member for _, member in subject.around.uses.get(name, ())]
+    converters = [converter_of(member.attributes) for member in uses]
+    if uses and all(each and each.reads in {"text", "unknown"} for each in converters):
+        return all(member.type is not None and member.type.name == name for member in uses)
     return any(
-        attribute.name == "JsonSourceGenerationOptions"
-        and ("UseStringEnumConverter", "true") in attribute.options
-        for entry in around.declarations
+        re.search(r"UseStringEnumConverter\s*=\s*true", attribute.text)
+        for entry in subject.around.declarations
         for attribute in entry.attributes
+        if attribute.name == "JsonSourceGenerationOptions"
     )
 
 
 def _field_converters(subject: RuleSubject) -> Iterator[Issue]:
     """Yield converters of properties that do not read the values of their fields."""
     for field, member in subject.matches():
-        found = member.converter
-        if found is None or found.reads == "unknown" or subject.is_near_fault(member):
+        converter = converter_of(member.attributes)
+        if converter is None or converter.reads == "unknown":
             continue
-        why = _misread_field(subject, field, member, found)
+        name = field.type.name if isinstance(field.type, Ref) else ""
+        enum = subject.around.types.get(name)
+        if enum is not None and enum.kind == "enum":
+            why = _misread(converter, enum)
+        else:
+            spelled = show_type(member.type) if member.type else "None"
+            why = f"which reads enums, not '{spelled}'"
         if why is not None:
-            message = f"{member.name!r} has {found.text}, {why}"
-            yield subject.issue("WRONG_TYPE", message, line=found.line, unit=field.json_name)
-
-
-def _misread_field(
-    subject: RuleSubject, field: FieldIR, member: Member, found: Converter
-) -> str | None:
-    """Return why a converter cannot stand on a field, or ``None``."""
-    if found.reads == "nothing":
-        return "which System.Text.Json does not take; take it away"
-    name = field.type.name if isinstance(field.type, Ref) else None
-    enum = subject.around.types.get(name or "")
-    if enum is None or enum.kind != "enum":
-        spelled = show_type(member.type) if member.type else "None"
-        return f"which reads enums, not '{spelled}'; take it away"
-    if found.of not in (None, enum.name):
-        return f"which is for {found.of!r}; take it away"
-    has_text = any(isinstance(value, str) for value in enum.enum_values)
-    if has_text != (found.reads == "text"):
-        values = "text" if has_text else "numbers"
-        return f"and the values of {enum.name!r} are {values}; take it away"
-    return None
-
-
-# --- the primary key -----------------------------------------------------------------------------
+            message = f"{member.name!r} has {converter.text}, {why}; take it away"
+            yield subject.issue("WRONG_TYPE", message, line=converter.line, unit=field.json_name)
 
 
 def _primary_key(subject: RuleSubject) -> Iterator[Issue]:
@@ -242,35 +209,21 @@ def _primary_key(subject: RuleSubject) -> Iterator[Issue]:
     if key is None:
         return
     fields = list(subject.matches())
-    carrier = next((member for field, member in fields if field.json_name == key), None)
-    keys = [
-        attribute
-        for part in subject.main
-        for attribute in part.attributes
-        if attribute.name == "PrimaryKey"
-    ]
-    if not keys and subject.around.profile == "xchange":
-        name = carrier.name if carrier else "…"
-        message = f'the class lacks [PrimaryKey("{key}", nameof({name}))]'
+    carrier = next((member.name for field, member in fields if field.json_name == key), None)
+    attributes = [each for part in subject.main for each in part.attributes]
+    stated = next((each for each in attributes if each.name == "PrimaryKey"), None)
+    if stated is None and subject.around.profile == "xchange":
+        message = f'the class lacks [PrimaryKey("{key}", nameof({carrier or "…"}))]'
         line, page = subject.main[0].name_line, subject.first_page
         yield subject.issue("PRIMARY_KEY", message, line=line, page=page, unit=key)
-    for attribute in keys[:1]:
-        yield from _wrong_key(subject, attribute, key, carrier)
+    if stated is not None:
+        for value, right in zip(stated.arguments, (key, carrier), strict=False):
+            if value != right and isinstance(value, str) and right:
+                message = f"[PrimaryKey] names {in_quotes(value)}; it must name {in_quotes(right)}"
+                yield subject.issue("PRIMARY_KEY", message, line=stated.line, unit=key)
+                break
     for field, member in fields:
-        if field.json_name != key and any(entry.name == "Key" for entry in member.attributes):
-            message = (
-                f"[Key] is on {in_quotes(field.json_name)}; the primary key is {in_quotes(key)}"
-            )
+        if field.json_name != key and any(each.name == "Key" for each in member.attributes):
+            name = in_quotes(field.json_name)
+            message = f"[Key] is on {name}; the primary key is {in_quotes(key)}"
             yield subject.issue("PRIMARY_KEY", message, line=member.line, unit=key)
-
-
-def _wrong_key(
-    subject: RuleSubject, attribute: Attribute, key: str, carrier: Member | None
-) -> Iterator[Issue]:
-    values = [value for value in attribute.arguments if isinstance(value, str)]
-    wanted = [key, *([carrier.name] if carrier else [])]
-    for value, right in zip(values, wanted, strict=False):
-        if value != right:
-            message = f"[PrimaryKey] names {in_quotes(value)}; it must name {in_quotes(right)}"
-            yield subject.issue("PRIMARY_KEY", message, line=attribute.line, unit=key)
-            return

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
-from pytest_regen.languages.csharp.names import member_names, spell
+from pytest_regen.languages.csharp.names import member_names
+from pytest_regen.languages.csharp.types import spell
 from pytest_regen.prompts.values import OutputMode
 
 _INDENT: Final = "    "

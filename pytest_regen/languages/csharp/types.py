@@ -1,0 +1,217 @@
+"""Which C# types hold which values of a document, how they are spelled and shown."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr, UnionOf
+from pytest_regen.languages.base import TypeRef
+from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
+from pytest_regen.languages.names import word_set
+
+_OTHER_TYPES = word_set(
+    """
+    BigInteger BitArray Collection ConcurrentBag ConcurrentDictionary CultureInfo DayOfWeek DBNull
+    FrozenDictionary FrozenSet Half HttpStatusCode IComparable ICloneable IConvertible IDisposable
+    IAsyncEnumerable IEqualityComparer IComparer IEquatable IFormattable IImmutableDictionary
+    IImmutableList IOrderedEnumerable IParsable IQueryable IReadOnlySet ISet ISpanParsable
+    IValidatableObject INotifyPropertyChanged ImmutableHashSet ImmutableSortedDictionary Index
+    Int128 IntPtr IPAddress LinkedList Memory MemoryStream ObservableCollection
+    PropertyChangedEventHandler Range ReadOnlyCollection ReadOnlyDictionary ReadOnlyMemory
+    ReadOnlySpan Regex SortedDictionary SortedList SortedSet Span Stream UInt128 UIntPtr Version
+    WeakReference JsonCommentHandling JsonConverterFactory JsonNamingPolicy JsonNumberEnumConverter
+    JsonNumberHandling JsonProperty JsonSerializerContext JsonValueKind Utf8JsonReader
+    Utf8JsonWriter EventHandler Comparison Converter CancellationToken IReadOnlyCollection
+    IEnumerator IGrouping ILookup Lookup
+    """
+)
+
+_KEYWORDS = word_set(
+    """
+    bool byte char decimal double dynamic float int long nint nuint object sbyte short string uint
+    ulong ushort void
+    """
+)
+
+_KNOWN: Final = _KEYWORDS | _OTHER_TYPES | (RESERVED_TYPE_NAMES - {"Microsoft", "System"})
+"""Types that exist without being declared in the source."""
+
+_VALUES: Final = (_KEYWORDS - {"dynamic", "object", "string"}) | word_set(
+    "DateOnly DateTime DateTimeOffset Guid JsonElement TimeOnly TimeSpan"
+)
+
+_ALIASES: Final[Mapping[str, str]] = {
+    "Boolean": "bool",
+    "Byte": "byte",
+    "Char": "char",
+    "Decimal": "decimal",
+    "Double": "double",
+    "Int16": "short",
+    "Int32": "int",
+    "Int64": "long",
+    "Object": "object",
+    "SByte": "sbyte",
+    "Single": "float",
+    "String": "string",
+    "UInt16": "ushort",
+    "UInt32": "uint",
+    "UInt64": "ulong",
+}
+
+_SCALARS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "string": {
+        "": ("string",),
+        "byte": ("byte[]", "string"),
+        "date": ("DateOnly", "DateTime", "string"),
+        "date-time": ("DateTimeOffset", "DateTime", "string"),
+        # The serializer reads no ISO 8601 duration into a TimeSpan; text loses nothing.
+        "duration": ("string", "TimeSpan"),
+        "time": ("TimeOnly", "TimeSpan", "string"),
+        "uri": ("Uri", "string"),
+        "uuid": ("Guid", "string"),
+    },
+    "integer": {
+        # Sizes, counters and times outgrow 32 bits, and an overflow is an exception.
+        "": ("long", "int"),
+        "int8": ("sbyte", "short", "int", "long"),
+        "int16": ("short", "int", "long"),
+        "int32": ("int", "long"),
+        "int64": ("long",),
+        "uint8": ("byte", "short", "ushort", "int", "uint", "long", "ulong"),
+        "uint16": ("ushort", "int", "uint", "long", "ulong"),
+        "uint32": ("uint", "long", "ulong"),
+        "uint64": ("ulong",),
+    },
+    "number": {
+        "": ("double", "decimal"),
+        "decimal": ("decimal",),
+        "double": ("double",),
+        "float": ("float", "double"),
+        "int32": ("int", "long", "double", "decimal"),
+        "int64": ("long", "decimal"),
+    },
+    "boolean": {"": ("bool",)},
+    "any": {"": ("JsonElement", "JsonNode", "object", "dynamic")},
+}
+"""Kind and format to what holds every such value; the first is what prompts ask for."""
+
+_SEQUENCES: Final = word_set(
+    """
+    Collection ICollection IEnumerable IImmutableList IList IReadOnlyCollection IReadOnlyList
+    ImmutableArray ImmutableList List ObservableCollection []
+    """
+)
+"""What keeps every element of a JSON array, in order. Sets do not."""
+
+_MAPS: Final = word_set(
+    """
+    ConcurrentDictionary Dictionary FrozenDictionary IDictionary IImmutableDictionary
+    IReadOnlyDictionary ImmutableDictionary ImmutableSortedDictionary SortedDictionary
+    """
+)
+COLLECTIONS: Final = (_SEQUENCES | _MAPS) | word_set(
+    """
+    ConcurrentBag FrozenSet HashSet IAsyncEnumerable ISet ImmutableHashSet KeyedCollection
+    LinkedList Queue ReadOnlyCollection ReadOnlyDictionary SortedList SortedSet Stack
+    """
+)
+"""What derives from one of these is read as an array or a map."""
+_ANY: Final = Scalar(kind="any")
+
+
+def show_type(reference: TypeRef) -> str:
+    """Return a type as the source spells it, but for ``Nullable<int>``, which is ``int?``."""
+    mark = "?" if reference.nullable else ""
+    if reference.name.startswith("["):
+        return f"{show_type(reference.args[0])}{reference.name}{mark}"
+    dotted = f"{reference.qualifier}.{reference.name}" if reference.qualifier else reference.name
+    inner = f"<{', '.join(map(show_type, reference.args))}>" if reference.args else ""
+    return f"{dotted}{inner}{mark}"
+
+
+def spell(field: FieldIR) -> str:
+    """Return the spelling that prompts ask for: ``IReadOnlyList<long>?``-like, ``?`` included.
+
+    An integer without a format is ``long``, or ``int`` where its constraints fit 32 bits.
+    """
+    spelled = _spelling(field.type)
+    if spelled == "long" and accepts(field.type, TypeRef("int")):
+        bounds = [
+            any(_is_in_32_bits(field.constraints.get(name)) for name in names)
+            for names in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+        ]
+        spelled = "int" if all(bounds) else spelled
+    return f"{spelled}?" if must_be_nullable(field) else spelled
+
+
+def _is_in_32_bits(bound: Any) -> bool:
+    # ``exclusiveMinimum: true`` (OpenAPI 3.0) is no bound but says how ``minimum`` is meant.
+    is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
+    return is_number and -(2**31) <= bound < 2**31
+
+
+def _spelling(expression: TypeExpr) -> str:
+    match expression:
+        case Ref(name=name):
+            return name
+        case ArrayOf(items=items):
+            return f"IReadOnlyList<{_spelling(items)}>"
+        case MapOf(values=values):
+            return f"IReadOnlyDictionary<string, {_spelling(values)}>"
+        case Scalar() | UnionOf():
+            return _spellings_of(expression)[0]
+
+
+def _spellings_of(expression: Scalar | UnionOf) -> tuple[str, ...]:
+    """Return the spellings that hold every value, the preferred one first."""
+    # A union was read for another language: what holds every value holds each option.
+    scalar = expression if isinstance(expression, Scalar) else _ANY
+    formats = _SCALARS[scalar.kind]
+    return formats.get(scalar.format_family, formats[""])
+
+
+def must_be_nullable(field: FieldIR) -> bool:
+    """Return whether the field needs ``?``: a value may be absent, or ``null``."""
+    return field.nullable or not field.required
+
+
+def accepts(expression: TypeExpr, spelled: TypeRef) -> bool:
+    """Return whether ``spelled`` can hold every value of ``expression``, nullability aside."""
+    name, args = spelled.name, spelled.args
+    match expression:
+        case Ref():
+            return name == expression.name and not args
+        case ArrayOf(items=items):
+            # ``byte[]`` is written as text.
+            is_array = name in _SEQUENCES and len(args) == 1 and plain(spelled) != "byte[]"
+            return is_array and accepts(items, args[0])
+        case MapOf(values=values) if name == "JsonObject":
+            return values == _ANY
+        case MapOf(values=values):
+            is_map = name in _MAPS and len(args) == len(("key", "value"))
+            is_key = is_map and plain(args[0]) == "string" and not args[0].nullable
+            return is_key and accepts(values, args[1])
+        case Scalar() | UnionOf():
+            return plain(spelled) in _spellings_of(expression)
+
+
+def plain(spelled: TypeRef) -> str:
+    """Return the keyword for what has one, ``byte[]`` for bytes, else the text without ``?``."""
+    if spelled.name == "[]" and plain(spelled.args[0]) == "byte" and not spelled.args[0].nullable:
+        return "byte[]"
+    if spelled.args:
+        return show_type(spelled).rstrip("?")
+    return _ALIASES.get(spelled.name, spelled.name)
+
+
+def is_value(spelled: TypeRef) -> bool:
+    """Return whether the type is known to be a value that is never null."""
+    return plain(spelled) in _VALUES and not spelled.nullable
+
+
+def is_known(reference: TypeRef) -> bool:
+    """Return whether a type of that name exists without being declared in the source."""
+    if reference.qualifier:
+        root = reference.qualifier.removeprefix("global::").split(".")[0]
+        return root in {"System", "Microsoft", "Newtonsoft"}
+    # What is no identifier is an array, a tuple or a pointer.
+    return reference.name in _KNOWN or not reference.name.isidentifier()
