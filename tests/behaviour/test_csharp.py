@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -80,9 +80,15 @@ class Compiled(CSharpRunner):
         """Return that of no SDK."""
         return f"none, {folder.name}"
 
-    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
+    def run(
+        self,
+        code: str,
+        questions: Sequence[Question],
+        folder: Path,
+        blocks: Mapping[str, tuple[int, int]],
+    ) -> Answers:
         """Read an error of the compiler back."""
-        del code, folder
+        del code, folder, blocks
         error = "/tmp/x/Store.cs(2,1): error CS0103: no name 'Ghost' [/tmp/x/B.csproj]\n"
         return read_answers(Outcome(1, error.encode(), b"", b"", None, "process"), "w", questions)
 

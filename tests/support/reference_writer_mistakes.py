@@ -485,7 +485,7 @@ _COMPILER = (
 _REPLIES = (
     in_page(
         "elided_rest",
-        "MISSING_FIELD|ENUM_MEMBER",
+        "ARTIFACT|MISSING_FIELD|ENUM_MEMBER",
         edits.elide("// ... the remaining members follow the same pattern"),
         suits_page=lambda request: len(request.units) > 1,
         modes=ALL,

@@ -209,7 +209,7 @@ def test_a_class_for_an_enum_of_several_pages_is_one_issue() -> None:
     for code in (first, converter + first, first.replace("Red,", "Red,\n    Blue,")):
         (issue,) = in_pages([code, VALUES[1]], ASKED_VALUES, name="Flag")
 
-        assert (issue.code, issue.page) == ("MISSING_CLASS", 1), code
+        assert (issue.code, issue.page) == ("SYNTAX", 1), code
 
 
 @pytest.mark.parametrize(
