@@ -161,18 +161,25 @@ class Verdict:
     """Why it was not asked."""
     facts: Mapping[str, Any] | None = None
     """What it is, where a run tells that."""
+    is_tried: bool = True
+    """Whether it was asked; else a type that it is made of kept it from that."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
         findings = [each.to_json() for each in self.findings]
-        return {"findings": findings, "why_not": self.why_not, "facts": self.facts}
+        return {
+            "findings": findings,
+            "why_not": self.why_not,
+            "facts": self.facts,
+            "is_tried": self.is_tried,
+        }
 
     @classmethod
     def from_json(cls, data: Any) -> Self | None:
         """Return the verdict that ``to_json`` made; ``None`` for anything else."""
         try:
             findings = tuple(map(Finding.from_json, data["findings"]))
-            return cls(findings, str(data["why_not"]), data["facts"])
+            return cls(findings, str(data["why_not"]), data["facts"], bool(data["is_tried"]))
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
@@ -247,6 +254,7 @@ def check(
         name
         for name, findings in asked.items()
         if name in subject.runnable
+        and verdicts[name].is_tried
         and not subject.reach[name] & unloaded
         and not any(each.kind in {"fault", "outside"} for each in findings)
     )
@@ -355,8 +363,10 @@ class _Run:
             if name not in asked:
                 why_not = self._reason(name) if name in runnable and not findings else ""
                 verdicts[name] = Verdict(tuple(findings), why_not, told)
-            elif findings or name in replies or told is not None:
+            elif findings or name in replies:
                 verdicts[name] = Verdict(tuple(findings), facts=told)
+            elif told is not None:
+                verdicts[name] = Verdict(facts=told, is_tried=False)
         return verdicts
 
     def _reason(self, name: str) -> str:

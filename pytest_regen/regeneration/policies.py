@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 
 from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.values import Mark
-from pytest_regen.validation.issues import WEAKENED, Feedback, Issue, ValidationResult
+from pytest_regen.validation.issues import IMPORT_FAILED, WEAKENED, Feedback, Issue, ValidationResult
 
 _UNFIXABLE_CODES = frozenset(
     {
         "CONFLICT",
         "DRIFT",
         "EDITED_PROMPT",
-        "IMPORT_FAILED",
         "MISSING_USING",
         "REDECLARED",
         "REVIEW",
@@ -27,6 +26,13 @@ _UNFIXABLE_CODES = frozenset(
     }
 )
 """Codes that no reply can correct."""
+
+
+def _is_fixable(issue: Issue) -> bool:
+    # What no page wrote stands around the types: no page can mend it.
+    is_around = issue.code == IMPORT_FAILED and issue.page is None
+    return issue.code not in _UNFIXABLE_CODES and not is_around
+
 
 Wanted = Mapping[int, Sequence[Feedback]]
 """Pages to ask for, each with its corrections."""
@@ -120,7 +126,7 @@ def fixable_issues(issues: Iterable[Issue]) -> tuple[Issue, ...]:
     return tuple(
         issue
         for issue in issues
-        if issue.severity == "error" and issue.code not in _UNFIXABLE_CODES
+        if issue.severity == "error" and _is_fixable(issue)
     )
 
 

@@ -60,7 +60,16 @@ from pytest_regen.validation.stores import (
 )
 
 _HIDING_CODES: Final = frozenset(
-    {"ARTIFACT", "EMPTY_OUTPUT", "INVALID_IDENTIFIER", "MISSING_CLASS", "SYNTAX", "TRUNCATED"}
+    {
+        "ARTIFACT",
+        "EMPTY_OUTPUT",
+        "IMPORT_FAILED",
+        "INVALID_IDENTIFIER",
+        "MISSING_CLASS",
+        "NOT_ALLOWED",
+        "SYNTAX",
+        "TRUNCATED",
+    }
 )
 """Codes after which a page was read in part or not at all."""
 

@@ -198,19 +198,28 @@ def completed(found: Split, runner: Runner, facts: Mapping[str, Mapping[str, Any
     return replace(found, pieces=pieces)
 
 
-def _named(message: str, text: str) -> int | None:
-    """Return the line of the member that a message names, by its name or by what it quotes.
+def _line_of(message: str, line: int, text: str) -> int:
+    """Return the line of a block that a fault is about.
 
-    What makes a class of its members fails at its first line, whichever of them is at fault.
+    What makes a class of its members fails at its first line, whichever of them is at fault: then
+    it is the member that the message names, or quotes.
+
+    Args:
+        message: of the exception.
+        line: where it was raised.
+        text: of the block.
     """
+    lines = text.split("\n")
+    if not re.match(r"\s*(?:@|class\b|\w+\b.*=.*\($)", lines[min(line, len(lines)) - 1]):
+        return line
     quoted = re.findall(r"'([^'\n]+)'|\"([^\"\n]+)\"", message)
-    words = [one or other for one, other in quoted]
-    begins = [rf"[ \t]*_?{re.escape(word)}[ \t]*[:=]" for word in re.findall(r"\w+", message)]
-    for pattern in [*begins, *(f".*{re.escape(word)}" for word in words)]:
-        for number, line in enumerate(text.split("\n"), 1):
-            if number > 1 and re.match(pattern, line):
+    words = [re.escape(one or other) for one, other in quoted]
+    names = [rf"[ \t]*_?{word}[ \t]*[:=]" for word in re.findall(r"\w+", message)]
+    for pattern in [*names, *(rf".*(?<!\w){word}(?!\w)" for word in words)]:
+        for number, other in enumerate(lines, 1):
+            if number > 1 and re.match(pattern, other):
                 return number
-    return None
+    return line
 
 
 def _completed(
@@ -226,7 +235,8 @@ def _completed(
         if "fault" in told:
             line = int(told["line"] or piece.first_line) - piece.first_line + 1
             message = str(told["fault"])
-            fault = SyntaxFault(_named(message, piece.text) or line, message, IMPORT_FAILED)
+            place = _line_of(message, max(line, 1), piece.text)
+            fault = SyntaxFault(place, message, IMPORT_FAILED)
             return replace(piece, facts=replace(facts, faults=(*facts.faults, fault)))
         declarations = tuple(
             complete(entry, told) if entry.name == piece.name and entry.outer is None else entry

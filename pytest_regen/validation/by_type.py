@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names
 from pytest_regen.languages import find_language
@@ -26,11 +26,6 @@ from pytest_regen.validation.subject import (
     Surroundings,
     TypesOfIR,
 )
-
-UNREAD: Final = frozenset(
-    {"ARTIFACT", "IMPORT_FAILED", "INVALID_IDENTIFIER", "NOT_ALLOWED", "SYNTAX"}
-)
-"""Codes of faults that keep a block from being read, or its types from being loaded."""
 
 Pages = Mapping[str, Sequence[PageText]]
 
@@ -324,7 +319,10 @@ def _issues(subject: Subject) -> Iterator[Issue]:
     if 1 in subject.illegal_pages:
         return  # Nothing declares the type.
     yield from rules_types.text_faults(subject)
-    if any(fault.code in UNREAD for fault in subject.facts.faults):
+    faults = subject.facts.faults
+    if any(fault.code == IMPORT_FAILED for fault in faults):
+        return  # What it is nobody knows.
+    if faults and not subject.facts.declarations:
         return  # What else is wrong shows when this is mended.
     yield from types.foreign_types(subject)
     if not (subject.pages and 1 in subject.pages.silent):

@@ -151,13 +151,19 @@ def test_what_reading_shows_is_not_said_again(tmp_path: Path) -> None:
     assert codes == {"DRIFT", "WRONG_TYPE"}
 
 
-def test_nothing_is_run_where_its_codes_are_ignored(tmp_path: Path) -> None:
-    """``behaviour = "off"`` ignores both."""
-    store = python_store(tmp_path, {"    name: str = Field(min_length=2)": "    name: str"})
+def test_types_are_only_loaded_where_its_codes_are_ignored(tmp_path: Path) -> None:
+    """``behaviour = "off"`` ignores both: what types are is told, what they do is not asked."""
+    changes = {
+        "    name: str = Field(min_length=2)": "    name: str",
+        "    model: str\n": "    model: Optional[str]\n",
+    }
+    store = python_store(tmp_path, changes)
 
-    validate_store(store, ignore=["ROUND_TRIP", "ACCEPTS_INVALID"])
+    found = validate_store(store, ignore=["ROUND_TRIP", "ACCEPTS_INVALID", "DRIFT"])
 
-    assert not any("behaviour" in key for key in store.memo)
+    [issue] = [issue for result in found.values() for issue in result.issues]
+    assert (issue.code, issue.type_name, issue.field) == ("UNDECLARED_TYPE", "Crane", "model")
+    assert issue.message.endswith("add the line: from typing import Optional")
 
 
 def test_what_was_found_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,15 +183,14 @@ def test_what_was_found_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_type_that_does_not_load_has_the_issue(tmp_path: Path) -> None:
-    """The end of the traceback says why, and the line where; the types beside it are run."""
+    """Python says why, and the line where; the types beside it are run."""
     method = "    @unheard_of\n    def lift(self) -> None: ...\n\n    lifts: float"
     store = python_store(tmp_path, {"    lifts: float": method})
 
-    [issue] = behaviour_issues(store)["Crane"]
+    [issue] = validate_store(store, ignore=["DRIFT"])["Crane"].issues
 
-    assert issue.message == "Crane cannot be run"
-    assert issue.detail is not None
-    assert issue.detail.startswith("NameError: name 'unheard_of' is not defined")
+    assert issue.code == "IMPORT_FAILED"
+    assert issue.message == "NameError: name 'unheard_of' is not defined"
     assert issue.line == store.source.split("\n").index("    @unheard_of") + 1
     assert behaviour_of_store(store).asked == {"Berth", "State"}
 

@@ -113,13 +113,14 @@ def load_source(module: Any, source: str, blocks: list[list[Any]]) -> dict[str, 
     return faults
 
 
-def built(name: str, told: dict[str, Any], module: Any) -> None:
+def built(name: str, told: dict[str, Any], module: Any, failed: list[str]) -> None:
     """Note why pydantic cannot make a model: on the field at fault, else on the model.
 
     Args:
         name: of a type.
         told: what is known of it.
         module: that declares it.
+        failed: names of types that could not be loaded.
     """
     space = vars(module)
     kind = space.get(name)
@@ -128,7 +129,10 @@ def built(name: str, told: dict[str, Any], module: Any) -> None:
     try:
         kind.model_rebuild(raise_errors=False, _types_namespace=space)
     except BaseException as error:
-        told["unbuilt"] = fault_of(error, module.__file__)["fault"]
+        said = fault_of(error, module.__file__)["fault"]
+        if any(repr(other)[1:-1] in said for other in failed):
+            return  # What it misses is not its own.
+        told["unbuilt"] = said
     fields = fields_of(kind) if "unbuilt" in told else {}
     for one in told["members"] if fields else ():
         info = fields[one["name"]]
@@ -148,7 +152,7 @@ def fault_of(error: BaseException, path: str) -> dict[str, Any]:
             line = trace.tb_lineno
         trace = trace.tb_next
     missing = error.name if isinstance(error, NameError) else ""
-    words = str(error).split("\n", 1)[0][:MOST]
+    words = " ".join(str(error).partition("\n\nFor further")[0].split())[:MOST]
     return {"fault": f"{type(error).__name__}: {words}", "line": line, "missing": missing}
 
 
@@ -462,11 +466,12 @@ def answer(module: Any, question: dict[str, Any]) -> Any:
     if "source" in question:
         blocks = question["blocks"]
         told: dict[str, Any] = load_source(module, question["source"], blocks)
+        failed = [name for name in told if name]
         for *_, name in blocks:
             if name not in told:
                 try:
                     told[name] = describe(module, name)
-                    built(name, told[name], module)
+                    built(name, told[name], module, failed)
                 except BaseException as error:
                     told[name] = fault_of(error, module.__file__)
         return told

@@ -42,7 +42,7 @@ def completed(entry: Declaration, facts: Mapping[str, Any]) -> Declaration:
         entry,
         kind="class",
         members=(*fields, *_again(fields, lines)),
-        faults=_unbuilt(entry, facts),
+        faults=() if any(member.faults for member in fields) else _unbuilt(entry, facts),
         attributes=(Attribute(STYLE, (style,)),),
         is_value=False,
     )
