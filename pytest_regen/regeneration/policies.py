@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 
 from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.values import Mark
-from pytest_regen.validation.issues import IMPORT_FAILED, WEAKENED, Feedback, Issue, ValidationResult
+from pytest_regen.validation.issues import (
+    IMPORT_FAILED,
+    WEAKENED,
+    Feedback,
+    Issue,
+    ValidationResult,
+)
 
 _UNFIXABLE_CODES = frozenset(
     {
@@ -123,11 +129,7 @@ def fixable(result: ValidationResult | None) -> tuple[Issue, ...]:
 
 def fixable_issues(issues: Iterable[Issue]) -> tuple[Issue, ...]:
     """Return those of ``issues`` that are errors another reply could correct."""
-    return tuple(
-        issue
-        for issue in issues
-        if issue.severity == "error" and _is_fixable(issue)
-    )
+    return tuple(issue for issue in issues if issue.severity == "error" and _is_fixable(issue))
 
 
 def signature(findings: Iterable[Feedback]) -> frozenset[Mark]:

@@ -182,6 +182,8 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
             yield subject.repeated("ENUM_MEMBER", "value", value, seen[value], member)
         elif value not in expected:
             invented.append((value, member))
+        else:
+            yield from _named_as_another(subject, value, member)
         seen.setdefault(value, member)
     missing = [value for value in expected if value not in seen]
     for value, member in invented:
@@ -190,6 +192,16 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
         yield from _missing_value(subject, value)
     if not any(isinstance(value, int) for value in expected):
         yield from _same_numbers(subject)
+
+
+def _named_as_another(subject: Subject, value: EnumValue, member: Member) -> Iterator[Issue]:
+    """Yield a value under the name that stands for another: whoever uses it means the other."""
+    meant = next((unit for unit, name in subject.names.items() if name == member.name), value)
+    if meant != value:
+        message = (
+            f"{member.name!r} carries {in_quotes(value)}; by its name it is {in_quotes(meant)}"
+        )
+        yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value)
 
 
 def _wire_values(subject: Subject) -> list[tuple[EnumValue, Member]]:

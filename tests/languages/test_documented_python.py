@@ -6,24 +6,27 @@ from typing import Any
 
 import pytest
 
-from pytest_regen.documents.ir import FieldIR, TypeIR
+from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages import find_language
 from pytest_regen.languages.python.spelling import is_portable
 from pytest_regen.validation import validate_generated_code
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 PYTHON = find_language("python")
-CASES: dict[str, dict[str, Any]] = {
-    "required, never null": {"required": True},
-    "required, may be null": {"required": True, "nullable": True},
-    "optional": {},
+BASES = {
+    "default": "class {}(ApiModel):\n    {}",
+    "dataclass": "@dataclasses.dataclass(slots=True, kw_only=True)\nclass {}:\n    {}",
+    "typeddict": "class {}(TypedDict):\n    {}",
 }
-HEADINGS = {"Types of models": "default", "Dataclasses": "dataclass", "Typed dicts": "typeddict"}
-_BASES = {
-    "default": "class T(ApiModel):",
-    "dataclass": "@dataclasses.dataclass(slots=True, kw_only=True)\nclass T:",
-    "typeddict": "class T(TypedDict):",
-}
+IMPORTS = """\
+import builtins, collections.abc, dataclasses, datetime, enum, typing, uuid
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import ClassVar, Dict, List, Optional, TypeAlias, Union
+from pydantic import (
+    AnyUrl, AwareDatetime, Base64Bytes, HttpUrl, JsonValue, NaiveDatetime, PastDate, SecretStr,
+    StrictBool, StrictFloat, StrictInt, StrictStr, UUID4, conint,
+)
+"""
 
 
 def rows(heading: str, first: str) -> list[dict[str, str]]:
@@ -52,81 +55,83 @@ def expression(words: str) -> dict[str, Any]:
     return {"kind": kind, "format": form or None}
 
 
-def codes(field: dict[str, Any], member: str, profile: str) -> set[str]:
-    """Return what is said about a class with one member."""
+def codes(members: list[tuple[dict[str, Any], str]], profile: str = "default") -> list[set[str]]:
+    """Return what is said about classes with one member each, of the field beside it."""
     others: list[dict[str, Any]] = [
         {"name": name, "schema_id": name, "kind": "object", "fields": []}
         for name in ("Shape", "Colour")
     ]
-    root = {"name": "T", "schema_id": "T", "kind": "object", "fields": [field]}
+    types = [
+        {"name": f"T{number}", "schema_id": f"T{number}", "kind": "object", "fields": [field]}
+        for number, (field, _) in enumerate(members)
+    ]
     ir = {
         "endpoint": {"method": "GET", "path": "/"},
         "language": "python",
-        "types": [root, *others],
+        "types": [*types, *others],
     }
-    rest = "\n".join(
-        PYTHON.write_page(TypeIR.model_validate(each), [], "class_only", profile=profile)
-        for each in others
-    )
-    source = f"{_BASES[profile]}\n    {member}\n{rest}\n"
-    return {issue.code for issue in validate_generated_code(source, ir, profile=profile).issues}
+    classes = [BASES[profile].format(f"T{at}", member) for at, (_, member) in enumerate(members)]
+    classes += [BASES[profile].format(each["name"], "pass") for each in others]
+    header = PYTHON.header(namespace="", profile=profile)
+    source = "\n".join([header, IMPORTS, *classes]) + "\n"
+    issues = validate_generated_code(source, ir, profile=profile).issues
+    return [{issue.code for issue in issues if issue.type_name == type_["name"]} for type_ in types]
 
 
-ROWS = [(profile, row) for heading, profile in HEADINGS.items() for row in rows(heading, "type in")]
-
-
-@pytest.mark.parametrize("profile", _BASES)
-@pytest.mark.parametrize("case", CASES)
-def test_an_accepted_spelling_is_clean(profile: str, case: str) -> None:
-    """What the table accepts gives no issue, and the first is what prompts ask for."""
-    found = {}
-    for own, row in ROWS:
-        field = {"json_name": "x", "type": expression(row["type in `ir.json`"]), **CASES[case]}
-        for number, spelled in enumerate(spellings(row[case])) if own == profile else ():
-            said = codes(field, f"x: {spelled}", profile)
-            asked = PYTHON.spell(FieldIR.model_validate(field), profile=profile)
-            if said or (number == 0 and spelled.partition(" = ")[0] != asked):
-                found[row["type in `ir.json`"], spelled] = said or asked
-    assert not found
-
-
-@pytest.mark.parametrize("profile", _BASES)
-def test_a_refused_spelling_is_a_wrong_type(profile: str) -> None:
-    """What the table refuses is WRONG_TYPE."""
-    found = {}
-    for own, row in ROWS:
+def test_the_table_of_types() -> None:
+    """The first spelling is what prompts ask for, others are as right, and the last are wrong."""
+    cases = []
+    for row in rows("Types", "type in"):
         field = {"json_name": "x", "type": expression(row["type in `ir.json`"]), "required": True}
-        for spelled in spellings(row["refused"]) if own == profile else ():
-            said = codes(field, f"x: {spelled}", profile)
-            if said != {"WRONG_TYPE"}:
-                found[row["type in `ir.json`"], spelled] = said
-    assert not found
+        asked = spellings(row["asked for"])
+        assert asked == [PYTHON.spell(FieldIR.model_validate(field), profile="default")]
+        cases += [(field, each, set()) for each in [*asked, *spellings(row["as right"])]]
+        cases += [(field, each, {"WRONG_TYPE"}) for each in spellings(row["WRONG_TYPE"])]
+
+    found = codes([(field, f"x: {spelled}") for field, spelled, _ in cases])
+
+    wrong = [
+        (case[1], issues) for case, issues in zip(cases, found, strict=True) if issues != case[2]
+    ]
+    assert not wrong
 
 
-def test_the_tables_are_there() -> None:
-    """Each profile has a table, and each row has every case."""
-    assert {profile for profile, _ in ROWS} == set(_BASES)
-    assert all(spellings(row[case]) for _, row in ROWS for case in (*CASES, "refused"))
+@pytest.mark.parametrize("profile", BASES)
+def test_the_table_of_absence(profile: str) -> None:
+    """What may be null, what may be absent, and what mistakes the one for the other."""
+    [row] = [row for row in rows("Types", "profile") if profile in row["profile"]]
+    _, null, absent, wrong = row.values()
+    field = {"json_name": "x", "type": {"kind": "string"}}
+    cases = [({**field, "required": True, "nullable": True}, each) for each in spellings(null)]
+    right = [*cases, *((field, each) for each in spellings(absent))]
+    every = [*right, *((field, each) for each in spellings(wrong))]
+
+    found = codes([(field, f"x: {spelled}") for field, spelled in every], profile)
+
+    assert found[: len(right)] == [set()] * len(right)
+    assert found[len(right) :] == [{"NULLABILITY"}] * (len(every) - len(right))
 
 
 def test_the_table_of_members() -> None:
     """A member has the code that the table names."""
     field = {"json_name": "x-y", "type": {"kind": "string"}}
-    found = {}
-    for row in rows("Names", "member"):
-        first, says, _ = row.values()
-        (member,) = spellings(first)
-        said = codes(field, member, "default")
-        if says not in said if says != "right" else said:
-            found[member] = said
-    assert not found
+    table = [tuple(row.values()) for row in rows("Names", "member")]
+
+    found = codes([(field, spellings(first)[0]) for first, _ in table])
+
+    wrong = [
+        (first, issues)
+        for (first, says), issues in zip(table, found, strict=True)
+        if (says not in issues if says != "right" else issues)
+    ]
+    assert not wrong
 
 
 def test_the_table_of_patterns() -> None:
     """Patterns that mean something else elsewhere are left out."""
     found = {
         pattern: is_portable(pattern)
-        for row in rows("Constraints", "pattern")
+        for row in rows("Limits", "pattern")
         for pattern in spellings(row["pattern"])
         if is_portable(pattern) != (row["asked for"] == "yes")
     }
@@ -137,11 +142,13 @@ def test_the_table_of_enums() -> None:
     """Declarations of an enum of strings."""
     type_ = {"name": "E", "schema_id": "E", "kind": "enum", "enum_values": ["a-b", "c"]}
     ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "python", "types": [type_]}
+    header = PYTHON.header(namespace="", profile="default")
     found = {}
     for row in rows("Enums", "declaration"):
         first, says = row.values()
         (code,) = spellings(first)
-        said = {issue.code for issue in validate_generated_code(code + "\n", ir).issues}
-        if said != (set() if says == "right" else {says}):
-            found[code] = said
+        source = f"{header}\n{IMPORTS}\n{code}\n"
+        issues = {issue.code for issue in validate_generated_code(source, ir).issues}
+        if issues != (set() if says == "right" else {says}):
+            found[code] = issues
     assert not found

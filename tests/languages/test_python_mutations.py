@@ -185,9 +185,7 @@ def type_faults() -> Iterator[Operator]:
 
 def name_faults() -> Iterator[Operator]:
     """Yield faults of names."""
-    yield Operator(
-        "an underscore first", sub(r"^    (?=\w)", "    _"), (), fits="alias="
-    )
+    yield Operator("an underscore first", sub(r"^    (?=\w)", "    _"), (), fits="alias=")
 
 
 def sign_faults() -> Iterator[Operator]:
@@ -230,7 +228,11 @@ def sign_faults() -> Iterator[Operator]:
         fits="description=.*\\.",
     )
     yield Operator(
-        "a comment of C", sub(r"$", "  // note"), ("UNDECLARED_TYPE",), fits=r"\w$", profiles=PROFILES[:2]
+        "a comment of C",
+        sub(r"$", "  // note"),
+        ("UNDECLARED_TYPE",),
+        fits=r"\w$",
+        profiles=PROFILES[:2],
     )
     for comment in ("# ... other fields omitted for brevity", "# rest of the fields"):
         yield Operator(

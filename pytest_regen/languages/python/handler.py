@@ -181,6 +181,8 @@ def spell(annotation: Any, space: dict[str, Any], extras: list[Any]) -> list[Any
     """
     annotation = resolve(annotation, space)
     if isinstance(annotation, ALIASES):
+        if annotation.__module__ != space.get("__name__"):
+            return [annotation.__name__, False, False, []]  # Of a library: it may hold itself.
         return spell(annotation.__value__, space, extras)
     origin, args = origin_of(annotation), args_of(annotation)
     if hasattr(annotation, "__metadata__"):

@@ -161,7 +161,9 @@ def is_field_name(text: str) -> bool:
 
 def is_identifier(text: str) -> bool:
     """Return whether ``text`` is an identifier and no keyword."""
-    return text.isidentifier() and not keyword.iskeyword(text)
+    # Python reads other forms of an identifier as this one, so that they would be other keys.
+    is_plain = text == unicodedata.normalize("NFKC", text)
+    return text.isidentifier() and is_plain and not keyword.iskeyword(text)
 
 
 def _snake(text: str) -> str:
