@@ -17,15 +17,8 @@ from uuid import UUID
 from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, TypeIR, UnionOf
 from pytest_regen.languages.runner import Traits
 
-
-class _Absent:
-    """What stands for a property that is not there."""
-
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-ABSENT: Final = _Absent()
+ABSENT: Final[Any] = object()
+"""What stands for a property that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +40,6 @@ class Difference:
     """``ABSENT`` where the property should not be there."""
     actual: Any
     """``ABSENT`` where the property is missing."""
-
-    def within(self, step: Step) -> "Difference":
-        """Return it as it is seen from a type around."""
-        return replace(self, steps=(step, *self.steps))
 
 
 def differences(
@@ -119,15 +108,13 @@ class _Comparison:
             step = Step(type_.name, name)
             old, new = expected.get(name, ABSENT), actual.get(name, ABSENT)
             if old is ABSENT or new is ABSENT:
-                if old is not new and not self._is_held_alike(old, new):
+                # For some code null and a property that is absent are one.
+                are_alike = not self.traits.tells_absence and (old is None or new is None)
+                if old is not new and not are_alike:
                     yield Difference((step,), old, new)
             else:
                 for found in self.of(old, new, fields.get(name, Scalar(kind="any"))):
-                    yield found.within(step)
-
-    def _is_held_alike(self, old: Any, new: Any) -> bool:
-        """Return whether null and a property that is absent are one for the code."""
-        return not self.traits.tells_absence and old in (None, ABSENT) and new in (None, ABSENT)
+                    yield replace(found, steps=(step, *found.steps))
 
     def of(self, expected: Any, actual: Any, expression: TypeExpr) -> Iterator[Difference]:
         """Yield where two values of an expression differ."""
@@ -174,7 +161,7 @@ class _Comparison:
                 ]
                 return not tags or value.get(discriminator) in tags
             case Scalar(kind=kind):
-                return isinstance(value, _KINDS.get(kind, object)) and (
+                return isinstance(value, _KINDS.get(kind, int | float | Decimal)) and (
                     not isinstance(value, bool) or kind in {"boolean", "any"}
                 )
             case _:
@@ -204,12 +191,7 @@ class _Comparison:
         return old == new
 
 
-_KINDS: Final[Mapping[str, Any]] = {
-    "string": str,
-    "boolean": bool,
-    "integer": int | float | Decimal,
-    "number": int | float | Decimal,
-}
+_KINDS: Final[Mapping[str, Any]] = {"string": str, "boolean": bool, "any": object}
 
 
 def _are(kind: type, *values: Any) -> bool:

@@ -205,13 +205,10 @@ class Plans:
             elif name in required:
                 return
         extra = [part.get("additionalProperties", True) for part in parts]
-        is_closed = False in extra or any(
-            part.get("unevaluatedProperties") is False for part in parts
-        )
         yield ObjectOption(
             properties=properties,
             required=frozenset(required),
-            extra=None if is_closed else self.plan(*extra),
+            extra=None if False in extra else self.plan(*extra),
             is_map=not declared or any(isinstance(each, dict) for each in extra),
         )
 
@@ -227,22 +224,17 @@ def _combinations(chosen: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
 
 def _types(parts: Sequence[Part]) -> list[str]:
     """Return the types that all parts allow, in the order they are named."""
-    common: list[str] | None = None
-    for part in parts:
-        if "type" in part:
-            common = part["type"] if common is None else _common_types(common, part["type"])
-    if common is not None:
-        return common
+    lists = [part["type"] for part in parts if "type" in part]
+    named = dict.fromkeys(name for names in lists for name in names)
+    if lists:
+        return [
+            name
+            for name in named
+            if all(name in each or (name == "integer" and "number" in each) for each in lists)
+        ]
     # Of the type that is meant, and not of all that is allowed by saying nothing.
     meant = [name for name, keys in _MEANT.items() if any(keys & part.keys() for part in parts)]
     return meant[:1] or ["any"]
-
-
-def _common_types(a: list[str], b: list[str]) -> list[str]:
-    common = [name for name in a if name in b]
-    if {"integer", "number"} <= {*a, *b} and not {"integer", "number"} & {*common}:
-        common.append("integer")
-    return common
 
 
 def _texts(parts: Sequence[Part]) -> Texts:

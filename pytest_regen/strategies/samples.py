@@ -9,7 +9,7 @@ is tried by its own values.
 import random
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, Final
 
 from pytest_regen.canonical import canonical_json
@@ -28,6 +28,7 @@ _DEEPEST: Final = 12
 """Objects and arrays inside one another in the least value; what needs more never ends."""
 _MAX_TRIES: Final = 400
 """Values in a row that the document does not allow, after which no more are made."""
+_ENDED: Final = object()
 _FEW: Final = 3
 _MOST_TRIED: Final = 30
 _GROUP: Final = 8
@@ -64,7 +65,7 @@ class Samples:
         key = ("least", id(plan), depth)
         if key not in self._made:
             values: list[Json] = []
-            inner = partial(self._within, depth=depth - 1) if depth else _none
+            inner = partial(self._within, depth=depth - 1) if depth else lambda _: []
             for option in plan.options:
                 tried = islice(_least_of(option, inner), _MOST_TRIED)
                 is_plain = isinstance(option, Values | Texts | Numbers)
@@ -176,18 +177,10 @@ class Samples:
             yield _with_names(row, named, dice.randrange(64))
 
 
-def _none(_: Plan) -> list[Json]:
-    return []
-
-
 def _in_turn(streams: list[Iterator[Json]]) -> Iterator[Json]:
     """Yield one value of each stream after the other, until all have ended."""
-    while streams:
-        for stream in list(streams):
-            try:
-                yield next(stream)
-            except StopIteration:
-                streams.remove(stream)
+    for row in zip_longest(*streams, fillvalue=_ENDED):
+        yield from (value for value in row if value is not _ENDED)
 
 
 def _is_scalar(plan: Plan) -> bool:

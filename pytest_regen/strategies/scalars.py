@@ -46,10 +46,8 @@ way: a UUID in capitals comes back in small letters, and is the same UUID."""
 _COUNTED: Final = {
     "date": "{year}-{month:02}-{day:02}",
     "date-time": "{year}-{month:02}-{day:02}T{day:02}:{second:02}:{month:02}.{day:03}Z",
-    "time": "{month:02}:{second:02}:{day:02}Z",
     "uuid": "{hex:08x}-{number:04x}-4{day:03x}-8{month:03x}-{hex:012x}",
     "decimal": "{hex}.{day:02}",
-    **dict.fromkeys(("int32", "int64", "uint64"), "{hex}"),
     "email": "user{number}@example.com",
     **dict.fromkeys(("uri", "url"), "https://example.com/items/{number}?page={day}"),
 }
