@@ -269,7 +269,7 @@ MISTAKES: tuple[Mistake, ...] = (
         on_first(insert_member("[key: string]: unknown;")),
     ),
     _mistake("method", "default", "MISSING_FIELD", replaced(MEMBER, r"  \g<name>(): \g<type>;")),
-    _mistake("no type", "default", "WRONG_TYPE REVIEW", replaced(MEMBER, r"  \g<name>;")),
+    _mistake("no type", "default", "WRONG_TYPE REVIEW SYNTAX", replaced(MEMBER, r"  \g<name>;")),
     # --- types
     _mistake("string as number", "default", "WRONG_TYPE", in_type(r"\bstring\b(?!,)", "number")),
     _mistake("number as string", "default", "WRONG_TYPE", in_type(r"\bnumber\b", "string")),
@@ -591,7 +591,13 @@ MISTAKES: tuple[Mistake, ...] = (
     _mistake(
         "ellipsis", BOTH, "ARTIFACT SYNTAX", on_objects(replaced(f"({MEMBER})", r"\1\n  ..."))
     ),
-    _mistake("review", BOTH, "REVIEW", lambda page: f"// REVIEW: is this right?\n{page.text}"),
+    _mistake(
+        "review",
+        BOTH,
+        "REVIEW",
+        # Of later pages only what stands between their delimiters is kept.
+        on_first(lambda page: f"// REVIEW: is this right?\n{page.text}"),
+    ),
     _mistake("cut short", BOTH, "SYNTAX MISSING_CLASS", cut(0.6)),
     _mistake("JSON around it", BOTH, "ARTIFACT SYNTAX", wrap_json),
     _mistake("HTML escaped", BOTH, "SYNTAX", escape_html),
