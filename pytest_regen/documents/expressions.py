@@ -144,14 +144,32 @@ class Expressions:
             notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(place) else ())
             return FieldType(Ref(name=key), nullable, notes, narrowed_values(reduced.overlay))
         notes = (*reduced.overlay, *shape.notes)
-        if kind == "scalar":
-            return FieldType(_scalar(shape, notes), nullable, notes)
-        if kind in {"any", "nothing"}:
+        if kind == "nothing" or (kind == "any" and shape.is_only_null):
             return FieldType(ANY, nullable or shape.is_only_null, notes)
-        expression, has_null_inside = self._collection(reduced.core, shape, kind)
-        if has_null_inside:
-            notes += ({"nullableItems" if kind == "array" else "nullableValues": True},)
-        return FieldType(expression, nullable, notes)
+        expression, inside = self._plain(reduced.core, shape, kind, notes)
+        return FieldType(expression, nullable, (*notes, *inside))
+
+    def _plain(
+        self, core: JsonNode, shape: Shape, kind: SchemaKind, notes: Iterable[Mapping[str, Any]]
+    ) -> tuple[TypeExpr, tuple[Mapping[str, Any], ...]]:
+        """Return what is no type by itself, and a note where null may be inside."""
+        if kind == "scalar":
+            return _scalar(shape, notes), ()
+        inner = {"array": shape.items, "map": shape.extra}.get(kind, ())
+        word = "items" if kind == "array" else "additionalProperties"
+        items: TypeExpr = ANY
+        inside: tuple[Mapping[str, Any], ...] = ()
+        if kind not in {"array", "map"} or self._is_cut(core, kind):
+            return ANY, ()
+        if inner:
+            self._open.append(core.place)
+            with self.schemas.reading(core.place):
+                found = self.type_of(as_one_schema("allOf", inner, core.place / "allOf" / word))
+            self._open.pop()
+            items = found.expression
+            if found.nullable:
+                inside = ({"nullableItems" if kind == "array" else "nullableValues": True},)
+        return (ArrayOf(items=items) if kind == "array" else MapOf(values=items)), inside
 
     def type_at(self, key: str) -> TypeIR:
         """Return the type of a place in ``types``, which is its name as well."""
@@ -256,22 +274,6 @@ class Expressions:
         self._log.review(core.place, f"the {kind} {why}; read as any value")
         return True
 
-    def _collection(self, core: JsonNode, shape: Shape, kind: SchemaKind) -> tuple[TypeExpr, bool]:
-        """Return an array or map, and whether null may be inside."""
-        if self._is_cut(core, kind):
-            return ANY, False
-        inner = shape.items if kind == "array" else shape.extra
-        if not inner:
-            return (ArrayOf(items=ANY) if kind == "array" else MapOf(values=ANY)), False
-        self._open.append(core.place)
-        word = "items" if kind == "array" else "additionalProperties"
-        with self.schemas.reading(core.place):
-            found = self.type_of(as_one_schema("allOf", inner, core.place / "allOf" / word))
-        self._open.pop()
-        if kind == "array":
-            return ArrayOf(items=found.expression), found.nullable
-        return MapOf(values=found.expression), found.nullable
-
     # --- unions ---------------------------------------------------------------------------------
 
     def _union(self, reduced: CoreSchema, shape: Shape, *, is_nullable: bool) -> FieldType:
@@ -297,7 +299,11 @@ class Expressions:
                 self._open.append(core.place)
                 found = [self.type_of(option) for option in shape.options]
                 self._open.pop()
-                self._name_options(shape.options)
+                for option in shape.options:
+                    # What is written in a union is called by its title, if that is a name.
+                    title = text_in([option.value], "title")
+                    if title and len(title.split()) <= MAX_TITLE_WORDS:
+                        self.option_names[str(option.place)] = title
             else:
                 found = list(self._of_types(core, shape))
         word = self._note_tags(core, [each.expression for each in found])
@@ -328,15 +334,12 @@ class Expressions:
             if kind == "object":
                 key = self._type_at(core, "object")
                 yield FieldType(ANY if key is None else Ref(name=key), nullable=False, notes=())
-            elif kind in {"array", "map"}:
-                expression, has_null_inside = self._collection(core, own, kind)
-                word = "nullableItems" if kind == "array" else "nullableValues"
-                yield FieldType(expression, nullable=False, notes=({word: has_null_inside},))
-            else:
-                # A format is about numbers or about texts; the other type has none.
-                is_meant = (own.format in NUMBER_FORMATS) == (name != "string")
-                scalar = _scalar(own if is_meant else replace(own, format=None), ())
-                yield FieldType(scalar, nullable=False, notes=())
+                continue
+            # A format is about numbers or about texts; the other type has none.
+            if kind == "scalar" and (own.format in NUMBER_FORMATS) != (name != "string"):
+                own = replace(own, format=None)
+            expression, inside = self._plain(core, own, kind, ())
+            yield FieldType(expression, nullable=False, notes=inside)
 
     def _scalar_kinds(self, reference: Ref) -> frozenset[str]:
         """Return the scalars that hold all values of an enum; of an object there is none."""
@@ -385,14 +388,6 @@ class Expressions:
         own = only_value(reduced, inner, kind_of(inner))
         mapped = list(values)
         return own if own is not None else mapped[0] if len(mapped) == 1 else None
-
-    def _name_options(self, options: Iterable[JsonNode]) -> None:
-        """Give the types that are written inside a union what tells them apart: their titles."""
-        for option in options:
-            title = text_in([option.value], "title") if isinstance(option.value, dict) else None
-            is_name = title is not None and len(title.split()) <= MAX_TITLE_WORDS
-            if title is not None and is_name and str(option.place) in self.types:
-                self.option_names[str(option.place)] = title
 
     def _note_tags(self, core: JsonNode, options: Iterable[TypeExpr]) -> str:
         """Note which values stand for which options; return the property that holds them."""
@@ -489,7 +484,8 @@ class Expressions:
 
 def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
     """Return the first text under ``key``."""
-    return next((n[key] for n in notes if isinstance(n.get(key), str) and n[key].strip()), None)
+    texts = (note[key] for note in notes if isinstance(note, dict) and key in note)
+    return next((text for text in texts if isinstance(text, str) and text.strip()), None)
 
 
 def _list_owners(fields: Mapping[str, Iterable[str]]) -> Iterator[str]:

@@ -21,6 +21,7 @@ _NAMELESS: Final = frozenset(
 _INSIDE: Final = frozenset({"items", "prefixItems", "additionalProperties", "additionalItems"})
 _STATUS: Final = re.compile(r"\d{3}|[1-5]XX|default", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W_]+")
+_USES: Final = re.compile(r"[^aeo]uses$")
 _LAST_HUMP: Final = re.compile(r"(.*?)([A-Z]?[^A-Z\W_]+|[A-Z]+s?)$")
 
 _SAME: Final = frozenset(
@@ -84,21 +85,14 @@ def singular(name: str) -> str:
     lower = last.lower()
     if last.isupper() or lower in _SAME:
         return name
-    one = _IRREGULAR.get(lower) or _regular(lower)
+    one = _IRREGULAR.get(lower, lower)
+    if one == lower and lower.endswith("s") and not lower.endswith(("ss", "us", "is")):
+        one = lower[:-1] or lower
+        if lower.endswith("ies") and len(lower) > len("ties"):
+            one = lower[:-3] + "y"
+        elif lower.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")) or _USES.search(lower):
+            one = lower[:-2]
     return before + (last[:-1] if lower[:-1] == one else last[0] + one[1:])
-
-
-def _regular(word: str) -> str:
-    """Return the singular of a word in small letters that follows the rules."""
-    if not word.endswith("s") or word.endswith(("ss", "us", "is")):
-        return word
-    if word.endswith("ies"):
-        return word[:-3] + "y" if len(word) > len("ties") else word[:-1]
-    if word.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
-        return word[:-2]
-    if re.search(r"[^aeo]uses$", word):
-        return word[:-2]
-    return word[:-1] or word
 
 
 def home_name(place: Pointer) -> str:
@@ -112,7 +106,8 @@ def home_name(place: Pointer) -> str:
     for part in path:
         if part == "paths":
             name = _path_name(next(path, ""))
-            _skip_to_schema(path)
+            # The schema of an answer has no better name than that of the path.
+            any(inner == "schema" for inner in path)
         elif part in _CONTAINERS:
             inner = next(path, name)
             name = name if _STATUS.fullmatch(inner) else inner
@@ -130,12 +125,6 @@ def home_name(place: Pointer) -> str:
     return name
 
 
-def _skip_to_schema(path: Iterator[str]) -> None:
-    for part in path:
-        if part == "schema":
-            return
-
-
 def _path_name(path: str) -> str:
     """Return a name from the last part of a path that is no parameter, in the singular."""
     for segment in reversed(path.split("/")):
@@ -150,11 +139,11 @@ def _path_name(path: str) -> str:
 def _shorten(name: str) -> str:
     if len(name) <= _MAX_LENGTH:
         return name
-    return name[: _MAX_LENGTH - 9].rstrip("_") + "_" + _digest(name, 8)
+    return name[: _MAX_LENGTH - 9].rstrip("_") + "_" + _digest(name)[:8]
 
 
-def _digest(text: str, length: int) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _is_component(place: Pointer) -> bool:
@@ -174,21 +163,17 @@ def _candidates(place: Pointer, title: str | None, option: str, *, is_root: bool
     home = home_name(place)
     if option and not _is_component(place):
         home += words(option)
-    if (
-        is_root
-        and title
-        and not _is_component(place)
-        and len(_WORD.findall(title)) <= MAX_TITLE_WORDS
-    ):
+    is_nameless = is_root and not _is_component(place)
+    if is_nameless and title and len(_WORD.findall(title)) <= MAX_TITLE_WORDS:
         yield _shorten(words(title))
     yield _shorten(home)
-    if is_root and not _is_component(place):
+    if is_nameless:
         yield _shorten(home + "Response")
     if place.file:
         yield _shorten(words(place.file.rpartition("/")[2].partition(".")[0]) + words(home))
     yield _shorten(home + "Type")
     for length in range(6, 65):
-        yield f"{_shorten(home)}_{_digest(str(place), length)}"
+        yield f"{_shorten(home)}_{_digest(str(place))[:length]}"
 
 
 def give_names(
