@@ -87,7 +87,8 @@ class Answers:
     faults: tuple[RunFault, ...] = ()
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By name of a type: what it is, as plain JSON, where a run tells that. ``fault`` among them:
-    why it could not be loaded; ``blocked``: it is made of one that was not."""
+    why it could not be loaded; ``blocked``: it is made of one that was not;
+    ``texts``: JSON names of fields that are text, which is right whatever their format."""
 
 
 class Runner(Protocol):

@@ -183,7 +183,7 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
         elif value not in expected:
             invented.append((value, member))
         else:
-            yield from _named_as_another(subject, value, member)
+            yield from _swapped(subject, value, member, carried)
         seen.setdefault(value, member)
     missing = [value for value in expected if value not in seen]
     for value, member in invented:
@@ -194,10 +194,13 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
         yield from _same_numbers(subject)
 
 
-def _named_as_another(subject: Subject, value: EnumValue, member: Member) -> Iterator[Issue]:
+def _swapped(
+    subject: Subject, value: EnumValue, member: Member, carried: Sequence[tuple[EnumValue, Member]]
+) -> Iterator[Issue]:
     """Yield a value under the name that stands for another: whoever uses it means the other."""
     meant = next((unit for unit, name in subject.names.items() if name == member.name), value)
-    if meant != value:
+    is_right_too = any(one == meant and other.name == member.name for one, other in carried)
+    if meant != value and not is_right_too:
         message = (
             f"{member.name!r} carries {in_quotes(value)}; by its name it is {in_quotes(meant)}"
         )

@@ -90,9 +90,6 @@ ENUMS = {
     "no trailing comma": FLAG.replace("LightGreen,", "LightGreen"),
     "one line": FLAG.replace("\n", " "),
     "numbered": FLAG.replace("Red,", "Red = 1,").replace("LightGreen,", "LightGreen = 2,"),
-    "reversed": FLAG.replace("red", "x")
-    .replace("light-green", "red")
-    .replace('"x"', '"light-green"'),
     "own name": FLAG.replace('[JsonStringEnumMemberName("red")]\n    Red', "red"),
     "based": FLAG.replace("enum Flag", "enum Flag : byte"),
     "generic converter": FLAG.replace("Converter))", "Converter<Flag>))"),

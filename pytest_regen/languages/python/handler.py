@@ -160,14 +160,19 @@ def fault_of(error: BaseException, path: str) -> dict[str, Any]:
 
 
 def resolve(annotation: Any, space: dict[str, Any]) -> Any:
-    """Return what an annotation in quotes stands for.
+    """Return what an annotation in quotes, or another name for a type, stands for.
 
     Raises:
         NameError: a name in it is not declared.
     """
-    while isinstance(annotation, str | typing.ForwardRef):
-        text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
-        annotation = eval(text, space)  # noqa: S307 - as the interpreter does
+    while isinstance(annotation, str | typing.ForwardRef | typing.NewType | typing.TypeVar):
+        if isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        elif isinstance(annotation, typing.TypeVar):
+            annotation = annotation.__bound__ or typing.Any
+        else:
+            text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
+            annotation = eval(text, space)  # noqa: S307 - as the interpreter does
     return annotation
 
 
@@ -199,10 +204,6 @@ def spell(annotation: Any, space: dict[str, Any], extras: list[Any]) -> list[Any
         return join([spell(part, space, extras) for part in args])
     if annotation is None or annotation is type(None):
         return ["None", True, False, []]
-    if isinstance(annotation, typing.NewType):
-        return spell(annotation.__supertype__, space, extras)
-    if isinstance(annotation, typing.TypeVar):
-        return spell(annotation.__bound__ or typing.Any, space, extras)
     kind = annotation if origin is None else origin
     name = getattr(kind, "__name__", None) or getattr(kind, "_name", None) or str(kind)
     parts = [
@@ -474,6 +475,11 @@ def answer(module: Any, question: dict[str, Any]) -> Any:
                 try:
                     told[name] = describe(module, name)
                     built(name, told[name], module, failed)
+                    told[name]["texts"] = [
+                        one.get("wire")
+                        for one in told[name].get("members", ())
+                        if "type" in one and one["type"][0] == "str"
+                    ]
                 except BaseException as error:
                     told[name] = fault_of(error, module.__file__)
         return told
