@@ -26,7 +26,6 @@ __all__ = [
     "find_runner",
     "find_weaknesses",
     "forget_languages",
-    "has_only_members",
     "language_names",
 ]
 
@@ -38,7 +37,7 @@ _DEFAULT: Final = EntryPoint(
     DEFAULT_LANGUAGE, f"pytest_regen.languages.{DEFAULT_LANGUAGE}:CSharp", GROUP
 )
 
-_OPTIONAL: Final = {"has_only_members", "runner", "weakens"}
+_OPTIONAL: Final = {"runner", "weakens"}
 """Members that a language may lack."""
 
 _MEMBERS: Final = sorted(
@@ -64,12 +63,6 @@ def find_runner(language: Language, profile: str) -> Runner | None:
     make = getattr(language, "runner", None)  # Optional: languages of others may not know of it.
     runner: Runner | None = make(profile) if make else None
     return runner
-
-
-def has_only_members(language: Language, code: str) -> bool:
-    """Return whether ``code`` is known to be legal members alone; see ``Language``."""
-    look = getattr(language, "has_only_members", None)  # Optional, as ``runner`` is.
-    return bool(look and look(code))
 
 
 def find_weaknesses(language: Language, type_: TypeIR, old: str, new: str) -> Sequence[Weakness]:

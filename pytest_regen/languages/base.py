@@ -551,14 +551,6 @@ class Language(Protocol):
         """
         return ()
 
-    def has_only_members(self, code: str) -> bool:
-        """Return whether ``code`` is legal members alone, and no type is declared among them.
-
-        Such a page says nothing to ``read``, which would look for what is wrong with it. ``False``,
-        as by default, is no mistake, but slow.
-        """
-        return False
-
     def runner(self, profile: str) -> Runner | None:
         """Return what runs the code of a profile; ``None``, as by default, where nothing does."""
         return None

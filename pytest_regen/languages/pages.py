@@ -9,7 +9,7 @@ fault, and stands where it would, unchanged.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar, Final
@@ -30,6 +30,7 @@ _CUT: Final = "\0"
 _MARKS: Final = "\1\2"
 _RESERVED: Final = re.compile(rb"[\0-\2]")
 _EDGES: Final = re.compile(r"^\s*\0\s*|\s*\0\s*$|\0")
+_REST: Final = re.compile(rb"[^\n]*(?:\s*\n[ \t]+(?://|#)[^\n]*)*")
 _CODE_SIGNS: Final = frozenset("{}[]()=<>;")
 
 
@@ -77,9 +78,7 @@ class Slot:
     members: tuple[Span, ...] = ()
     """With the comments above them."""
     is_plain: bool = True
-    """Whether a page of generated code may hold such members."""
-    types: frozenset[str] = frozenset()
-    """Types declared among the members."""
+    """Whether a page of generated code may hold such members, without a type around them."""
     is_absent: bool = False
     """Whether a semicolon stands where a body might."""
 
@@ -91,7 +90,7 @@ class Shell:
     name: str
     start: int
     slots: tuple[Slot, ...]
-    """None where it takes no members on lines of their own."""
+    """One at least: where members of other pages may go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +112,35 @@ class _Part:
     slot: Slot | None = None
     """``None`` where it has no members."""
     is_legal: bool = True
-    edits: list[tuple[int, int, bytes]] = field(default_factory=list)
-    """Bytes of its code, from one position to another, and what stands in their place."""
+    cuts: list[Span] = field(default_factory=list)
+    inserts: list[tuple[int, bytes]] = field(default_factory=list)
+    """Texts and their positions; of two at one position the later stands first."""
 
     @property
     def code(self) -> bytes:
         """Its lines as UTF-8."""
-        return _text(self.lines).encode("utf-8", "surrogatepass")
+        return text_of(self.lines).encode("utf-8", "surrogatepass")
+
+    def line_at(self, position: int) -> Line:
+        """Return the line of a byte of the code."""
+        return self.lines[self.code.count(b"\n", 0, position)]
 
     def kept(self) -> list[Line]:
-        """Return the lines with the edits made, without those of which nothing is left."""
+        """Return the lines with cuts and inserts made, but those of which nothing is left."""
         code = self.code
-        # From the back, so that positions hold; of two at one position the later is to the left.
-        for start, end, new in sorted(self.edits, key=lambda edit: edit[:2], reverse=True):
+        edits = [(start, end, b"") for start, end in self.cuts]
+        edits += [(at, at, new) for at, new in self.inserts]
+        # From the back, because positions are those of the whole code.
+        for start, end, new in sorted(edits, key=lambda edit: edit[:2], reverse=True):
             *rows, last = code[start:end].split(b"\n")
-            gap = b"\n".join([*(b"\0" for _ in rows), b"\0" if last else b""])
+            gap = b"\0\n" * len(rows) + b"\0" * bool(last)
             code = code[:start] + gap + new + code[end:]
-        texts = code.decode("utf-8", "surrogatepass").split("\n")
-        found = []
-        for line, text in zip(self.lines, texts, strict=False):
+        lines = []
+        for line, text in zip(self.lines, _decoded(code).split("\n"), strict=False):
             left = _EDGES.sub("", text) if _CUT in text else text
             if left or _CUT not in text:
-                found.append(replace(line, text=left))
-        return found
+                lines.append(replace(line, text=left))
+        return lines
 
 
 class Pages(ABC):
@@ -143,10 +148,10 @@ class Pages(ABC):
 
     frames: ClassVar[Mapping[str, Frame]]
     """By what members stand in; the first that takes a page is right."""
-    indent: ClassVar[str]
-    comment: ClassVar[str]
+    indent: ClassVar[str] = "    "
+    comment: ClassVar[str] = "//"
     """What a comment to the end of its line begins with."""
-    comments: ClassVar[re.Pattern[bytes]]
+    comments: ClassVar[re.Pattern[bytes]] = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
     around: ClassVar[re.Pattern[str]]
     """Found in a page that may have something outside of its declaration."""
     open_text: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
@@ -168,14 +173,18 @@ class Pages(ABC):
         """Return what a type may be called in its pages, the likeliest first."""
         return (name,)
 
+    def imported(self, lines: list[Line]) -> tuple[list[Line], list[Line]]:
+        """Return the imports of a page that no header has, and the page without any import."""
+        return [], lines
+
     def moved(self, lines: Sequence[Line], indent: str) -> list[Line]:
         """Return the lines with the indentation that they share replaced by ``indent``."""
         texts = [line.text for line in lines if line.text.strip()]
         if self.open_text.search("\n".join(texts)):
             return [*lines]
-        # Comments do not count, for one may stand further left than the code around it.
+        # Comments do not count, because one may stand further left than the code around it.
         code = [text for text in texts if not text.lstrip().startswith(self.comment)] or texts
-        own = min([_indent(text) for text in code], key=len, default="")
+        own = min(map(_indent, code), key=len, default="")
         return [replace(line, text=_moved(line.text, own, indent)) for line in lines]
 
     # --- joining ----------------------------------------------------------------------------------
@@ -188,15 +197,16 @@ class Pages(ABC):
             name: of the type.
             is_enum: whether the pages must hold enum values; what they hold, page 1 shows.
         """
-        pages = [_lines(output, page) for page, output in enumerate(outputs or [""], 1)]
+        read = [self.imported(lines_of(text, page)) for page, text in enumerate(outputs or [""], 1)]
+        imports = {line.text: line for above, _ in reversed(read) for line in above}
+        pages = [lines for _, lines in read]
         if len(pages) == 1:
-            return _as_type(self._only_page(pages[0]))
+            return _as_type([*imports.values(), *_trim(self._only_page(pages[0]))])
         first = _Part(self.moved(pages[0], ""))
-        source = self._source(first.code)
+        source = self._source(first)
         shell = self._shell(source, name)
-        slots = shell.slots if shell else ()
-        faults = [] if slots else [self._first_fault(first, source, name)]
-        kinds = [slot.kind for slot in slots] or [*self.frames]
+        faults = [] if shell else [self._first_fault(first, source, name)]
+        kinds = [slot.kind for slot in shell.slots] if shell else [*self.frames]
         parts = []
         for page in pages[1:]:
             part = self._part(page, kinds, name)
@@ -204,11 +214,12 @@ class Pages(ABC):
                 part = _Part(page, is_legal=False)
                 faults.append(self._page_fault(page, kinds, name, is_enum=is_enum))
             parts.append(part)
-        if source is None or shell is None or not slots:
-            pieces = [part.kept() for part in parts]
-            return _as_type(_join(pages[0], pieces, is_apart=True), faults)
-        first.edits += [(start, end, b"") for start, end in source.outside]
-        return _as_type(self._filled(first, shell, parts), faults)
+        if source is not None and shell is not None:
+            first.cuts += source.outside
+            lines = _trim(self._filled(first, shell, parts))
+        else:
+            lines = _join(pages[0], [part.kept() for part in parts], is_apart=True)
+        return _as_type([*imports.values(), *lines], faults)
 
     def unwrap_page(self, code: str, mode: OutputMode) -> str:
         """Return what a page contributes: its members, or its declaration without imports.
@@ -217,21 +228,21 @@ class Pages(ABC):
             code: the page's text.
             mode: what the page was asked for.
         """
-        lines = _lines(code, 1)
+        lines = lines_of(code, 1)
         if mode not in {"fields_only", "enum_values_only"}:
-            return _text(_trim(self._only_page(lines)))
+            return text_of(_trim(self._only_page(lines)))
         is_enum = mode == "enum_values_only"
         kinds = sorted(self.frames, key=lambda kind: self.frames[kind].is_enum != is_enum)
         part = self._part(lines, kinds, None)
-        return _text(_trim(self.moved(part.kept(), "") if part else lines))
+        return text_of(_trim(self.moved(part.kept(), "") if part else lines))
 
     def _only_page(self, lines: list[Line]) -> list[Line]:
         """Return a page that is a whole declaration, without what stands outside of it."""
-        if not self.around.search(_text(lines)):
-            return lines
+        if not self.around.search(text_of(lines)):
+            return lines  # Not parsed, because types of one page are joined most often.
         part = _Part(lines)
-        source = self._source(part.code)
-        part.edits = [(start, end, b"") for start, end in source.outside] if source else []
+        source = self._source(part)
+        part.cuts += source.outside if source else ()
         return _without_delimiters(part.kept())
 
     def _filled(self, first: _Part, shell: Shell, parts: Sequence[_Part]) -> list[Line]:
@@ -241,65 +252,60 @@ class Pages(ABC):
             own = [part for part in parts if (part.slot or shell.slots[0]).kind == slot.kind]
             if own:
                 groups.append((mark, slot, own))
-                at = _cut_at(code, slot.end)
-                first.edits.append((at, at, mark.encode()))
-                if slot.is_absent:
-                    first.edits.append((slot.end, slot.end + 1, b""))
+                first.inserts.append((_cut_at(code, slot.end), mark.encode()))
                 self._separate([replace(first, slot=slot), *own])
+                first.cuts += [(slot.end, slot.end + 1)] if slot.is_absent else []
         lines = _without_delimiters(first.kept())
         outer = _indent_at(code, shell.start)
         for mark, slot, own in groups:
-            frame = self.frames[slot.kind]
-            starts = [at for at, _ in slot.members if _cut_at(code, at) < at]
-            indent = _indent_at(code, starts[0]) if starts else outer + self.indent
+            starts = (start for start, _ in slot.members if _cut_at(code, start) < start)
+            start = next(starts, None)
+            indent = outer + self.indent if start is None else _indent_at(code, start)
             pieces = [
                 self.moved(part.kept(), indent) if part.is_legal else part.lines for part in own
             ]
             row = next(row for row, line in enumerate(lines) if mark in line.text)
-            before, _, after = lines[row].text.partition(mark)
-            here = lines[row]
-            head, tail = [*lines[:row], replace(here, text=before)], lines[row + 1 :]
+            place = lines[row]
+            before, _, after = place.text.partition(mark)
+            after = outer + after.lstrip() if before.strip() else after
+            head = [*lines[:row], replace(place, text=before)]
+            tail = [replace(place, text=after)] if after.strip() else []
             if slot.is_absent:
-                head.append(replace(here, text=f"{outer}{{"))
-                tail = [replace(here, text=f"{outer}}}"), *tail]
-            elif after.strip():
-                after = outer + after.lstrip() if before.strip() else after
-                tail = [replace(here, text=after), *tail]
-            lines = [*_join(head, pieces, is_apart=frame.is_apart), *tail]
+                head.append(replace(place, text=f"{outer}{{"))
+                tail = [replace(place, text=f"{outer}}}")]
+            is_apart = self.frames[slot.kind].is_apart
+            lines = [*_join(head, pieces, is_apart=is_apart), *tail, *lines[row + 1 :]]
         return lines
 
     def _separate(self, parts: Sequence[_Part]) -> None:
         """Put a comma between members of two parts, a semicolon only after all of them."""
         filled = [(part, part.slot) for part in parts if part.slot and part.slot.members]
-        end, is_closed = 0, False
+        closing = b""
         for number, (part, slot) in enumerate(filled, 1):
             frame, code = self.frames[slot.kind], part.code
             start, end = slot.members[0][0], slot.members[-1][1]
             after = self.comments.sub(lambda match: b" " * len(match[0]), code[end : slot.end])
             at = after.find(frame.mark) if frame.mark else -1
             if frame.mark == b"," and at < 0 and number < len(filled):
-                part.edits.append((end, end, b","))
+                part.inserts.append((end, b","))
             if frame.mark == b";" and at >= 0:
-                is_closed = True
-                part.edits.append((end + at, end + at + 1, b""))
+                closing = b";"
+                part.cuts.append((end + at, end + at + 1))
             if number > 1 and not code.startswith(frame.sign.strip(), start):
-                part.edits.append((start, start, frame.sign))
-        if is_closed:
-            filled[-1][0].edits.append((end, end, b";"))
+                part.inserts.append((start, frame.sign))
+            if number == len(filled) and closing:
+                part.inserts.append((end, closing))
 
     # --- one page ---------------------------------------------------------------------------------
 
-    def _source(self, code: bytes) -> Source | None:
-        return None if _RESERVED.search(code) else self.source(code)
+    def _source(self, part: _Part) -> Source | None:
+        return None if _RESERVED.search(part.code) else self.source(part.code)
 
     def _shell(self, source: Source | None, name: str) -> Shell | None:
         """Return the declaration of a type, or the only one whatever it is called."""
-        shells = source.shells if source else ()
-        for name_ in self.names(name):
-            for shell in shells:
-                if shell.name == name_:
-                    return shell
-        return shells[0] if len({shell.name for shell in shells}) == 1 else None
+        shells = {shell.name: shell for shell in reversed(source.shells if source else ())}
+        named = [shells[called] for called in self.names(name) if called in shells]
+        return next(iter(named or (shells.values() if len(shells) == 1 else ())), None)
 
     def _part(self, lines: list[Line], kinds: Sequence[str], name: str | None) -> _Part | None:
         """Return the members of a later page, whatever is around them; ``None`` if illegal.
@@ -309,34 +315,26 @@ class Pages(ABC):
             kinds: what its members may stand in.
             name: of the type they belong to; ``None`` accepts any.
         """
-        marks = [
-            (row, mark[1])
-            for row, line in enumerate(lines)
-            if (mark := _DELIMITER.fullmatch(line.text))
-        ]
-        first = next((row for row, word in marks if word == "BEGIN"), 0)
-        last = next((row for row, word in reversed(marks) if word == "END"), len(lines))
-        for reading in [lines, lines[first:last]] if marks else [lines]:
+        marks = [mark[1] if (mark := _DELIMITER.fullmatch(line.text)) else "" for line in lines]
+        first = marks.index("BEGIN") if "BEGIN" in marks else 0
+        last = len(marks) - marks[::-1].index("END") if "END" in marks else len(marks)
+        for reading in (lines, lines[first:last]):
             plain = _trim(_without_delimiters(reading))
-            if not self.comments.sub(b"", _Part(plain).code).strip():
+            if not self._has_code(plain):
                 return _Part(plain)  # An empty page is no illegal one.
-            part = self._bare(plain, kinds, name) or self._inside(plain, kinds, name)
+            part = self._bare(plain, kinds) or self._inside(plain, kinds, name)
             if part is not None:
                 return part
         return None
 
-    def _bare(self, lines: list[Line], kinds: Sequence[str], name: str | None) -> _Part | None:
+    def _has_code(self, lines: list[Line]) -> bool:
+        return bool(self.comments.sub(b"", _Part(lines).code).strip())
+
+    def _bare(self, lines: list[Line], kinds: Sequence[str]) -> _Part | None:
         """Return a page that is members alone."""
         for kind in kinds:
             part = self._inside(self._wrapped(lines, kind), [kind], _WRAPPER)
-            slot = part.slot if part else None
-            if slot is None or not slot.is_plain or not slot.members:
-                continue
-            # Where types may be nested, the type itself may stand there once more.
-            is_again = (
-                slot.types & {*self.names(name)} if name else len(slot.types) == len(slot.members)
-            )
-            if not is_again:
+            if part and part.slot and part.slot.is_plain and part.slot.members:
                 return part
         return None
 
@@ -344,28 +342,26 @@ class Pages(ABC):
         """Return a page that is not blank with a declaration around it."""
         frame = self.frames[kind]
         moved = self.moved(lines, frame.indent)
+        first, last = moved[0], moved[-1]
         if frame.is_strict:
-            moved[-1] = replace(moved[-1], text=moved[-1].text.rstrip().removesuffix(","))
-        head = [replace(moved[0], text=text) for text in frame.head.split("\n")]
-        return [*head, *moved, *(replace(moved[-1], text=text) for text in frame.tail.split("\n"))]
+            moved[-1] = replace(last, text=last.text.rstrip().removesuffix(","))
+        head = [replace(first, text=text) for text in frame.head.split("\n")]
+        return [*head, *moved, replace(last, text=frame.tail)]
 
     def _inside(self, lines: list[Line], kinds: Sequence[str], name: str | None) -> _Part | None:
         """Return a page that declares its type and nothing else, without what is around members."""
         part = _Part(lines)
-        source = self._source(part.code)
+        source = self._source(part)
         if source is None or source.has_strays or len(source.shells) != 1:
             return None
         (shell,) = source.shells
-        slots = [slot for slot in shell.slots if slot.members] or [*shell.slots[:1]]
-        if (
-            len(slots) != 1
-            or slots[0].kind not in kinds
-            or not (name is None or shell.name in self.names(name))
-        ):
+        slots = [slot for slot in shell.slots if slot.members] or [shell.slots[0]]
+        if len(slots) > 1 or slots[0].kind not in kinds:
             return None
-        (part.slot,) = slots
-        start = _cut_at(part.code, part.slot.start)
-        part.edits = [(0, start, b""), (part.slot.end, len(part.code), b"")]
+        if name is not None and shell.name not in self.names(name):
+            return None
+        part.slot = slots[0]
+        part.cuts = [(0, _cut_at(part.code, slots[0].start)), (slots[0].end, len(part.code))]
         return part
 
     # --- faults -----------------------------------------------------------------------------------
@@ -373,17 +369,10 @@ class Pages(ABC):
     def _first_fault(self, first: _Part, source: Source | None, name: str) -> PageFault:
         """Return why page 1 takes no members."""
         if source is None or source.has_strays:
-            lines = _without_delimiters(first.lines)
-            for fault in self.read(_text(lines)).faults:
-                number = lines[fault.line - 1].number if lines else 1
-                return PageFault(1, number, fault.code, fault.message, fault.in_member)
-        shell = self._shell(source, name)
-        if shell is None:
-            message = f"the page declares no type called {name!r}"
-            return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
-        line = first.code.count(b"\n", 0, shell.start) + 1
-        message = f"{shell.name!r} takes no members on lines of their own"
-        return PageFault(1, line, "SYNTAX", message, in_member=False)
+            for fault in self._faults(_without_delimiters(first.lines), name):
+                return fault
+        message = f"the page declares no type called {name!r} with members on lines of their own"
+        return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
 
     def _page_fault(
         self, lines: list[Line], kinds: Sequence[str], name: str, *, is_enum: bool
@@ -393,47 +382,45 @@ class Pages(ABC):
         if is_enum and not {*enums} & {*kinds} and self._part(lines, enums, name):
             message = f"{name!r} is declared as what takes no values of an enum"
             return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
-        lines = _trim(_without_delimiters(lines))
-        source = self._source(_Part(lines).code)
+        page = _Part(_trim(_without_delimiters(lines)))
+        message = f"the page must hold {self.frames[kinds[0]].holds}"
+        place = page.lines[0]
+        source = self._source(page)
         for shell in source.shells if source else ():
             if shell.name not in self.names(name):
-                number = lines[_Part(lines).code.count(b"\n", 0, shell.start)].number
                 message = f"the page declares {shell.name!r} instead of members alone"
-                return PageFault(lines[0].page, number, "FOREIGN_TYPE", message, in_member=False)
-        wrapped = self._wrapped(lines, kinds[0])
-        source = self._source(_Part(wrapped).code)
+                line = page.line_at(shell.start)
+                return PageFault(line.page, line.number, "FOREIGN_TYPE", message, in_member=False)
+        wrapped = _Part(self._wrapped(page.lines, kinds[0]))
+        source = self._source(wrapped)
         if source is None:
-            for fault in self.read(_text(wrapped)).faults:
-                line = wrapped[min(fault.line, len(wrapped)) - 1]
-                message = fault.message.replace(_WRAPPER, name)
-                return PageFault(line.page, line.number, fault.code, message, fault.in_member)
-        elif len(source.shells) > 1 and source.shells[0].slots:
-            end = source.shells[0].slots[0].end
-            number = wrapped[_Part(wrapped).code.count(b"\n", 0, end)].number
-            message = "a closing bracket more than the page opens: it ends the type too early"
-            return PageFault(lines[0].page, number, "SYNTAX", message, in_member=False)
-        message = f"the page cannot continue this type: it must hold {self.frames[kinds[0]].holds}"
-        return PageFault(lines[0].page, lines[0].number, "SYNTAX", message, in_member=False)
+            for fault in self._faults(wrapped.lines, name):
+                return fault
+        elif len(source.shells) > 1:
+            # It closes the frame, and what follows is another declaration.
+            place = wrapped.line_at(source.shells[0].slots[0].end)
+        return PageFault(place.page, place.number, "SYNTAX", message, in_member=False)
+
+    def _faults(self, lines: Sequence[Line], name: str) -> Iterator[PageFault]:
+        """Yield what the reader finds in a page."""
+        for fault in self.read(text_of(lines)).faults:
+            line = lines[min(fault.line, len(lines)) - 1]
+            message = fault.message.replace(_WRAPPER, name)
+            yield PageFault(line.page, line.number, fault.code, message, fault.in_member)
 
     # --- how legal --------------------------------------------------------------------------------
 
     def illegality(self, code: str) -> int:
         """Return 0 for declarations or members and nothing else; more for more lines of no code."""
-        lines = _trim(_lines(code, 1))
+        lines = _trim(lines_of(code, 1))
         plain = _without_delimiters(lines)
-        if not self.comments.sub(b"", _Part(plain).code).strip():
+        if not self._has_code(plain):
             return len(code) + 1
-        source = self._source(_Part(self.moved(plain, "")).code)
+        source = self._source(_Part(self.moved(plain, "")))
         is_source = source is not None and source.shells and not source.has_strays
-        if is_source or self._bare(plain, [*self.frames], None):
+        if is_source or self._bare(plain, [*self.frames]):
             return 0
         return 1 + sum(len(line.text) for line in lines if not _CODE_SIGNS & {*line.text})
-
-    def has_only_members(self, code: str) -> bool:
-        """Return whether code is legal members alone, and no type is declared among them."""
-        lines = _trim(_lines(code, 1))
-        part = self._bare(lines, [*self.frames], None) if lines else None
-        return part is not None and part.slot is not None and not part.slot.types
 
     # --- taking apart -----------------------------------------------------------------------------
 
@@ -454,44 +441,40 @@ class Pages(ABC):
         """
         if len(units) <= 1:
             return (code,)
-        whole = _Part(_lines(code, 1))
+        whole = _Part(lines_of(code, 1))
         data = whole.code
-        shell = self._shell(self._source(data), name)
-        if shell is None or not shell.slots:
+        shell = self._shell(self._source(whole), name)
+        if shell is None:
             raise _cannot_split(name, "it is no legal declaration of that name")
         slot = next((slot for slot in shell.slots if slot.members), shell.slots[0])
-        pages_of = self._pages_of(_text(whole.lines), shell, slot, units)
+        frame = self.frames[slot.kind]
+        page_of = {str(unit): page for page, own in enumerate(units) for unit in own}
+        pages_of = [page_of.get(unit, -1) for unit in self._units(whole, shell.name, slot)]
         starts = [slot.members[at][0] for at in _first_members(name, pages_of, len(units))]
         cuts = [_cut_at(data, at) for at in (*starts, slot.end)]
-        frame = self.frames[slot.kind]
-        head, tail = data[: cuts[0]].rstrip(), data[cuts[-1] :]
-        head = head.removesuffix(b",") if frame.is_strict else head
-        later = [data[start:end] for start, end in pairwise(cuts)]
+        first, *later = (data[start:end] for start, end in pairwise((0, *cuts)))
+        first = first.rstrip().removesuffix(b"," if frame.is_strict else b"")
         if frame.mark == b";" and later[-1].rstrip().endswith(b";"):
-            head, later[-1] = head + b";", later[-1].rstrip().removesuffix(b";")
-        pages = [head + b"\n" + tail.lstrip(b"\n"), *later]
-        texts = [_text(_trim(_lines(page.decode("utf-8", "surrogatepass"), 1))) for page in pages]
+            first, later[-1] = first + b";", later[-1].rstrip().removesuffix(b";")
+        first += b"\n" + data[cuts[-1] :].lstrip(b"\n")
+        texts = [text_of(_trim(lines_of(_decoded(page), 1))) for page in (first, *later)]
         joined = self.stitch(texts, name=name, is_enum=frame.is_enum)
         if joined.faults or self.leaves(joined.text) != self.leaves(code):
             raise _cannot_split(name, "its pages would not be the same when joined again")
         return tuple(texts)
 
-    def _pages_of(self, text: str, shell: Shell, slot: Slot, units: Units) -> list[int]:
-        """Return the page of each member, counted from 0; -1 for one that no page asks for."""
-        page_of = {str(unit): page for page, own in enumerate(units) for unit in own}
-        data = text.encode("utf-8", "surrogatepass")
+    def _units(self, whole: _Part, name: str, slot: Slot) -> Iterator[str]:
+        """Yield the JSON name or value of each member; "" where the reader sees none."""
         named = [
             (member.line, member.name if member.wire_name is None else member.wire_name)
-            for entry in self.read(text).declarations
+            for entry in self.read(text_of(whole.lines)).declarations
             for member in entry.members
-            if entry.name == shell.name and entry.outer is None
+            if entry.name == name and entry.outer is None
         ]
-        pages = []
         for start, end in slot.members:
-            first, last = (data.count(b"\n", 0, at) + 1 for at in (start, end))
+            first, last = whole.line_at(start).number, whole.line_at(end).number
             row = next((at for at, (line, _) in enumerate(named) if first <= line <= last), None)
-            pages.append(-1 if row is None else page_of.get(str(named.pop(row)[1]), -1))
-        return pages
+            yield "" if row is None else str(named.pop(row)[1])
 
 
 def _first_members(name: str, page_of: Sequence[int], total: int) -> list[int]:
@@ -528,13 +511,18 @@ def _cannot_split(name: str, why: str) -> SourceError:
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _lines(output: str, page: int) -> list[Line]:
+def lines_of(output: str, page: int) -> list[Line]:
     """Return the lines of a page, without a byte order mark."""
     text = output.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return [Line(line, page, number) for number, line in enumerate(text.split("\n"), 1)]
 
 
-def _text(lines: Sequence[Line]) -> str:
+def _decoded(code: bytes) -> str:
+    return code.decode("utf-8", "surrogatepass")
+
+
+def text_of(lines: Sequence[Line]) -> str:
+    """Return the lines as one text."""
     return "\n".join([line.text for line in lines])
 
 
@@ -564,7 +552,7 @@ def _as_type(lines: Sequence[Line], faults: Sequence[PageFault] = ()) -> Stitche
     """Return the lines as the declaration that they make."""
     shown = _trim(lines)
     return StitchedType(
-        text=_text(shown),
+        text=text_of(shown),
         line_pages=tuple([line.page for line in shown]),
         # One fault of page 1 may be found on each page that does not suit it.
         faults=tuple(dict.fromkeys(faults)),
@@ -583,16 +571,19 @@ def _moved(text: str, own: str, indent: str) -> str:
     return indent + (text[len(own) :] if text.startswith(own) else text.lstrip())
 
 
-def _line_start(code: bytes, at: int) -> int:
-    return code.rfind(b"\n", 0, at) + 1
+def end_of_lines(code: bytes, at: int) -> int:
+    """Return the end of the line of a position, or of the comments below that are indented."""
+    rest = _REST.match(code, at)
+    return rest.end() if rest else at
 
 
 def _cut_at(code: bytes, at: int) -> int:
     """Return where the line of a position begins if only white space is before it."""
-    start = _line_start(code, at)
+    start = code.rfind(b"\n", 0, at) + 1
     return at if code[start:at].strip() else start
 
 
 def _indent_at(code: bytes, at: int) -> str:
     """Return the indentation of the line of a position."""
-    return _indent(code[_line_start(code, at) :].partition(b"\n")[0].decode("utf-8", "replace"))
+    start = code.rfind(b"\n", 0, at) + 1
+    return _indent(_decoded(code[start:].partition(b"\n")[0]))

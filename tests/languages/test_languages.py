@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_regen.errors import UsageError
-from pytest_regen.languages import find_language, has_only_members, language_names
+from pytest_regen.languages import find_language, language_names
 from pytest_regen.languages.csharp import CSharp
 from pytest_regen.languages.typescript import TypeScript
 from pytest_regen.sources.extract import extract_code
@@ -21,34 +21,6 @@ def test_an_unknown_language_is_refused() -> None:
         find_language("cobol")
 
     assert all(name in caught.value.hint for name in language_names())
-
-
-@pytest.mark.parametrize(
-    ("name", "members", "whole"),
-    [
-        (
-            "csharp",
-            "// BEGIN_FIELDS\n    public int? Berth { get; init; }",
-            "public class Ship\n{\n}",
-        ),
-        ("csharp", "    Arrived,\n    Left,", "public enum State\n{\n    Arrived,\n}"),
-        (
-            "csharp",
-            "public int? Berth { get; init; }",
-            "public class Hold\n{\n}\npublic int Berth;",
-        ),
-        ("typescript", "    berth?: number;\n    crane: string;", "interface Ship {\n}"),
-    ],
-)
-def test_a_page_of_members_is_told_from_one_that_declares_a_type(
-    name: str, members: str, whole: str
-) -> None:
-    """A type among the members counts as well, and code that is legal nowhere is neither."""
-    language = find_language(name)
-
-    assert has_only_members(language, members)
-    assert not has_only_members(language, whole)
-    assert not has_only_members(language, f"{members}\n}}}}")
 
 
 @pytest.mark.parametrize("language", [CSharp, TypeScript])

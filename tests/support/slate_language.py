@@ -334,11 +334,6 @@ class Slate:
         del subject
         return iter(())
 
-    def has_only_members(self, code: str) -> bool:
-        """Return that it is not known: ``read`` has to tell."""
-        del code
-        return False
-
     def weakens(self, type_: TypeIR, old: str, new: str) -> tuple[Weakness, ...]:
         """Return nothing: Slate has no checks that could be lost."""
         del type_, old, new

@@ -376,12 +376,6 @@ class CSharp:
 
         return illegality(code)
 
-    def has_only_members(self, code: str) -> bool:
-        """Return whether ``code`` is legal members alone, and no type is declared among them."""
-        from pytest_regen.languages.csharp.pages import has_only_members
-
-        return has_only_members(code)
-
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of ``code``, without the white space between them."""
         from pytest_regen.languages.csharp.pages import leaves

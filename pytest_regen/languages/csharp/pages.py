@@ -47,9 +47,6 @@ class CSharpPages(Pages):
             "record PageWrapper(", ");", "parameters of a record alone", mark=b",", is_strict=True
         ),
     }
-    indent: ClassVar = "    "
-    comment: ClassVar = "//"
-    comments: ClassVar = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
     around: ClassVar = re.compile(
         r"^[ \t]*(?:global\s+)?(?:using|namespace|extern)\b|_FIELDS", re.MULTILINE
     )
@@ -97,11 +94,10 @@ def _shell(node: Node) -> Shell:
     body = node.child_by_field_name("body")
     slots = []
     if body is not None:
-        kind = "enum" if node.type == "enum_declaration" else "body"
-        slots.append(_slot(kind, body))
+        slots.append(_slot("enum" if node.type == "enum_declaration" else "body", body))
     else:
-        end = node.children[-1]
-        slots.append(Slot("body", end.start_byte, end.start_byte, is_absent=True))
+        end = node.children[-1].start_byte
+        slots.append(Slot("body", end, end, is_absent=True))
     parameters = next((part for part in node.children if part.type == "parameter_list"), None)
     if parameters is not None:
         slots.append(_slot("parameters", parameters))
@@ -116,17 +112,14 @@ def _slot(kind: str, inner: Node) -> Slot:
     ]
     is_plain = not any(node.type in _OUTSIDE for node in members)
     if kind == "parameters":
-        # Values of an enum without commas read like types and names, which stand on one line.
+        # Values of an enum without commas read like types and names, but on several lines.
         parts = [node.named_children[-2:] for node in members]
         is_plain = all(len({part.start_point.row for part in pair}) == 1 for pair in parts)
-    return Slot(
-        kind,
-        inner.children[0].end_byte,
-        inner.children[-1].start_byte,
-        tuple((trees.commented_start(node), node.end_byte) for node in members),
-        is_plain,
-        types=frozenset(_name_of(node) for node in members if node.type in _TYPES),
-    )
+    elif all(node.type in _TYPES for node in members):
+        is_plain = False  # The type itself may be nested, written once more.
+    start, end = inner.children[0].end_byte, inner.children[-1].start_byte
+    spans = tuple((trees.commented_start(node), node.end_byte) for node in members)
+    return Slot(kind, start, end, spans, is_plain)
 
 
 def _name_of(node: Node) -> str:
@@ -135,5 +128,5 @@ def _name_of(node: Node) -> str:
 
 
 PAGES: Final = CSharpPages()
-has_only_members, illegality, leaves = PAGES.has_only_members, PAGES.illegality, PAGES.leaves
+illegality, leaves = PAGES.illegality, PAGES.leaves
 split, stitch, unwrap_page = PAGES.split, PAGES.stitch, PAGES.unwrap_page

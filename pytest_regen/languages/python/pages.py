@@ -5,93 +5,83 @@ import io
 import re
 import tokenize
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar, Final
 
-from pytest_regen.languages.base import SourceFacts, StitchedType
-from pytest_regen.languages.pages import Frame, Line, Pages, Shell, Slot, Source
+from pytest_regen.languages.base import SourceFacts
+from pytest_regen.languages.pages import (
+    Frame,
+    Line,
+    Pages,
+    Shell,
+    Slot,
+    Source,
+    Span,
+    end_of_lines,
+    lines_of,
+    text_of,
+)
 from pytest_regen.languages.python import wording
-from pytest_regen.languages.python.source import parse, read
+from pytest_regen.languages.python.source import last_name, parse, read
 
 _IMPORT: Final = re.compile(
     r"^(?:from[ \t]+[\w.]+[ \t]+import[ \t]*(?:\([^)]*\)|[^\n(]*)|import[ \t][^\n]*)$", re.MULTILINE
 )
 _FIELDS: Final = (ast.AnnAssign, ast.Assign)
 _MEMBERS: Final = (*_FIELDS, ast.AsyncFunctionDef, ast.FunctionDef, ast.Pass)
-_QUIET: Final = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER})
+_BLOCKS: Final = frozenset({tokenize.INDENT, tokenize.DEDENT})
+_NEWLINES: Final = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER})
 _OPENS: Final = re.compile(r"[:(\[{,][ \t]*(?:#.*)?$")
-
-_REST: Final = re.compile(rb"[^\n]*(?:\s*\n[ \t]+#[^\n]*)*")
-"""What follows the last member of a class: the end of its line, and comments."""
+_ABOVE: Final = re.compile(rb"(?:^[ \t]*#[^\n]*\n)+[ \t]*\Z", re.MULTILINE)
+"""Comments at the end of a text."""
 
 
 class PythonPages(Pages):
     """Classes, calls of ``TypedDict`` and aliases of ``Literal``."""
 
     frames: ClassVar = {
-        "body": Frame(
-            "class PageWrapper:", "", "fields of a class alone, name: type", indent="    "
-        ),
+        "body": Frame("class PageWrapper:", "", "fields of a class alone", indent="    "),
         "entries": Frame(
-            'PageWrapper = TypedDict("PageWrapper", {',
-            "})",
-            'entries of a call alone, "name": "type",',
-            mark=b",",
+            'PageWrapper = TypedDict("PageWrapper", {', "})", "entries of a call alone", mark=b","
         ),
         "values": Frame(
-            "PageWrapper: TypeAlias = Literal[",
-            "]",
-            'values of a Literal alone, "value",',
-            mark=b",",
-            is_enum=True,
+            "PageWrapper = Literal[", "]", "values of a Literal alone", mark=b",", is_enum=True
         ),
     }
-    indent: ClassVar = "    "
     comment: ClassVar = "#"
     comments: ClassVar = re.compile(rb"#[^\n]*")
     around: ClassVar = re.compile(r"import|_FIELDS")
 
-    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
-        """Return the pages of one type, below the imports that they need and no header has."""
-        imports: dict[str, Line] = {}
-        pages = []
-        for page, output in enumerate(outputs, 1):
-            text = output.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-            if "import" in text:
-                provided = wording.provided_to(text)
-                for match in _IMPORT.finditer(text):
-                    number = text.count("\n", 0, match.start()) + 1
-                    for line in _lacking(match[0], provided):
-                        imports.setdefault(line, Line(line, page, number))
-                text = _IMPORT.sub(lambda match: "\n" * match[0].count("\n"), text)
-            pages.append(text)
-        joined = super().stitch(pages, name=name, is_enum=is_enum)
-        if not imports:
-            return joined
-        lines = [*imports.values()]
-        return StitchedType(
-            "\n".join([*imports, joined.text]),
-            (*(line.page for line in lines), *joined.line_pages),
-            joined.faults,
-            (*(line.number for line in lines), *joined.page_lines),
-        )
+    def imported(self, lines: list[Line]) -> tuple[list[Line], list[Line]]:
+        """Return the imports of a page that no header has, and the page without any import."""
+        text = text_of(lines)
+        if "import" not in text:
+            return [], lines
+        above, provided = [], wording.provided_to(text)
+        for match in _IMPORT.finditer(text):
+            line = lines[text.count("\n", 0, match.start())]
+            above += [replace(line, text=needed) for needed in _lacking(match[0], provided)]
+        plain = _IMPORT.sub(lambda match: "\n" * match[0].count("\n"), text).split("\n")
+        return above, [replace(line, text=left) for line, left in zip(lines, plain, strict=True)]
 
     def source(self, code: bytes) -> Source | None:
         """Return what a source declares; ``None`` where the interpreter refuses it."""
         text = code.decode("utf-8", "replace")
         try:
-            module = parse(text)
+            statements = parse(text).body
         except (SyntaxError, ValueError):
             return None
         places = _Places(code)
-        shells, outside, has_others = [], [], False
-        for node in module.body:
+        shells, outside, beside = [], [], []
+        for node in statements:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 outside.append(places.span(node))
             elif shell := places.shell(node):
                 shells.append(shell)
             else:
-                has_others = True
-        has_strays = has_others and any(fault.code == "SYNTAX" for fault in self.read(text).faults)
+                beside.append(text_of(lines_of(text, 1)[node.lineno - 1 : node.lineno]))
+        # Aliases and helpers may stand beside types, but no field and no word of prose.
+        has_strays = any(re.match(r"[a-z]\w*\s*[:=]|\w+[.!]?\s*(?:#|$)", each) for each in beside)
         return Source(tuple(shells), tuple(outside), has_strays=has_strays)
 
     def read(self, code: str) -> SourceFacts:
@@ -113,22 +103,22 @@ class PythonPages(Pages):
 
         White space inside comments and docstrings is levelled, inside other strings it is kept.
         """
-        lines = [Line(line, 1, 1) for line in code.removeprefix("\ufeff").splitlines()]
-        text = "\n".join(line.text for line in self.moved(lines, ""))
-        found, is_start = [], True
+        text = text_of(self.moved(lines_of(code, 1), ""))
+        leaves, is_start = [], True
         try:
             for token in tokenize.generate_tokens(io.StringIO(text).readline):
-                if token.type in {tokenize.INDENT, tokenize.DEDENT}:
-                    found.append(tokenize.tok_name[token.type])
+                shown = token.string
+                if token.type in _BLOCKS:
+                    shown = tokenize.tok_name[token.type]
                 elif token.type == tokenize.COMMENT or (is_start and token.type == tokenize.STRING):
-                    found.append(" ".join(token.string.split()))
-                elif token.type not in _QUIET:
-                    found.append(token.string)
-                is_quiet = token.type in {tokenize.COMMENT, tokenize.NL}
-                is_start = is_start if is_quiet else token.type in _STARTS
+                    shown = " ".join(shown.split())
+                if token.type not in _NEWLINES:
+                    leaves.append(shown)
+                if token.type not in {tokenize.COMMENT, tokenize.NL}:
+                    is_start = token.type in _BLOCKS | {tokenize.NEWLINE}
         except (tokenize.TokenError, SyntaxError):
             return tuple(text.split())
-        return tuple(found)
+        return tuple(leaves)
 
 
 def _lacking(statement: str, provided: Collection[str]) -> Iterator[str]:
@@ -138,16 +128,11 @@ def _lacking(statement: str, provided: Collection[str]) -> Iterator[str]:
     except (SyntaxError, ValueError):
         return
     for node in nodes:
-        if (
-            isinstance(node, ast.Import | ast.ImportFrom)
-            and getattr(node, "module", "") != "__future__"
-        ):
-            node.names = [one for one in node.names if (one.asname or one.name) not in provided]
+        is_future = getattr(node, "module", "") == "__future__"
+        if isinstance(node, ast.Import | ast.ImportFrom) and not is_future:
+            node.names = [each for each in node.names if (each.asname or each.name) not in provided]
             if node.names:
                 yield ast.unparse(node)
-
-
-_STARTS: Final = frozenset({tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT})
 
 
 class _Places:
@@ -159,77 +144,62 @@ class _Places:
 
     def __init__(self, code: bytes) -> None:
         self._code = code
-        self._lines = code.split(b"\n")
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line) + 1)
+        self._starts = [0, *(match.end() for match in re.finditer(rb"\n", code))]
 
-    def span(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
-        """Return where a node begins, its decorators included, and where it ends."""
-        first = min([node, *getattr(node, "decorator_list", ())], key=lambda each: each.lineno)
-        start = self._starts[first.lineno - 1] + first.col_offset - (first is not node)
-        end = self._starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
-        return start, end
+    def span(self, node: ast.stmt | ast.expr) -> Span:
+        """Return where a node begins, and where it ends."""
+        start = self._starts[node.lineno - 1] + node.col_offset
+        return start, self._starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
 
     def shell(self, node: ast.stmt) -> Shell | None:
-        """Return the type that a statement declares, if it declares one."""
+        """Return the type that a statement declares, if it takes members on lines of their own."""
         start = self.span(node)[0]
         if isinstance(node, ast.ClassDef):
-            return Shell(node.name, start, tuple(self._body(node)))
+            body = self._body(node) if node.body[0].lineno > node.lineno else None
+            return Shell(node.name, start, (body,)) if body else None
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         value = getattr(node, "value", None)
         if not isinstance(target, ast.Name) or value is None:
             return None
         for inner in ast.walk(value):
-            if isinstance(inner, ast.Call) and _name(inner.func) == "TypedDict":
-                fields = next((arg for arg in inner.args if isinstance(arg, ast.Dict)), None)
-                return Shell(target.id, start, (self._entries(fields),) if fields else ())
-            if isinstance(inner, ast.Subscript) and _name(inner.value) == "Literal":
+            if isinstance(inner, ast.Dict) and "TypedDict" in ast.dump(value):
+                return Shell(target.id, start, (self._entries(inner),))
+            if isinstance(inner, ast.Subscript) and last_name(inner) == "Literal":
                 return Shell(target.id, start, (self._values(inner),))
         return None
 
-    def _body(self, node: ast.ClassDef) -> Iterator[Slot]:
-        """Yield what the members of a class stand in, if they have lines of their own."""
-        if node.body[0].lineno == node.lineno:
-            return
-        members = tuple(self._with_comments(*self.span(each)) for each in node.body)
+    def _body(self, node: ast.ClassDef) -> Slot:
+        members = tuple(map(self._member, node.body))
         start = self._code.rfind(b"\n", 0, members[0][0]) + 1
-        end = _REST.match(self._code, members[-1][1])
         is_plain = any(isinstance(each, _FIELDS) for each in node.body) and all(
             isinstance(each, _MEMBERS)
             or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
             for each in node.body
         )
-        yield Slot("body", start, end.end() if end else members[-1][1], members, is_plain)
+        end = end_of_lines(self._code, members[-1][1])
+        return Slot("body", start, end, members, is_plain)
 
-    def _entries(self, fields: ast.Dict) -> Slot:
-        start, end = self.span(fields)
+    def _entries(self, entries: ast.Dict) -> Slot:
+        start, end = self.span(entries)
         members = [
-            self._with_comments(self.span(key or value)[0], self.span(value)[1])
-            for key, value in zip(fields.keys, fields.values, strict=True)
+            (self._member(key or value)[0], self.span(value)[1])
+            for key, value in zip(entries.keys, entries.values, strict=True)
         ]
-        return Slot("entries", start + 1, end - 1, tuple(members), all(fields.keys))
+        return Slot("entries", start + 1, end - 1, tuple(members), all(entries.keys))
 
     def _values(self, alias: ast.Subscript) -> Slot:
         values = alias.slice.elts if isinstance(alias.slice, ast.Tuple) else [alias.slice]
         start = self._code.find(b"[", self.span(alias.value)[1]) + 1
-        members = tuple(self._with_comments(*self.span(each)) for each in values)
         is_plain = all(isinstance(each, ast.Constant | ast.UnaryOp) for each in values)
+        members = tuple(map(self._member, values))
         return Slot("values", start, self.span(alias)[1] - 1, members, is_plain)
 
-    def _with_comments(self, start: int, end: int) -> tuple[int, int]:
-        """Return a span from the comments above it on."""
-        while True:
-            line = self._code.rfind(b"\n", 0, start) + 1
-            above = self._code.rfind(b"\n", 0, max(line - 1, 0)) + 1
-            if not line or not self._code[above:line].lstrip().startswith(b"#"):
-                return start, end
-            start = above + self._code[above:].index(b"#")
-
-
-def _name(node: ast.expr) -> str:
-    """Return the last part of a dotted name."""
-    return str(getattr(node, "attr", getattr(node, "id", "")))
+    def _member(self, node: ast.stmt | ast.expr) -> Span:
+        """Return where a member begins, with its decorators and the comments above, and its end."""
+        first: ast.expr | ast.stmt = next(iter(getattr(node, "decorator_list", ())), node)
+        start = self.span(first)[0] - (first is not node)
+        above = _ABOVE.search(self._code, 0, start)
+        return above.start() if above else start, self.span(node)[1]
 
 
 PAGES: Final = PythonPages()

@@ -195,12 +195,6 @@ class TypeScript:
 
         return illegality(code)
 
-    def has_only_members(self, code: str) -> bool:
-        """Return whether ``code`` is legal members alone, and no type is declared among them."""
-        from pytest_regen.languages.typescript.pages import has_only_members
-
-        return has_only_members(code)
-
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of ``code``, without what a formatter is free about."""
         from pytest_regen.languages.typescript.pages import leaves

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import SourceFacts
-from pytest_regen.languages.pages import Frame, Pages, Shell, Slot, Source
+from pytest_regen.languages.pages import Frame, Pages, Shell, Slot, Source, end_of_lines
 from pytest_regen.languages.trees import Node
 from pytest_regen.languages.typescript.reader import read
 from pytest_regen.languages.typescript.schemas import base_call, plain, returned
@@ -35,8 +35,6 @@ _MEMBERS: Final = {
     "object": frozenset({"pair", "method_definition"}),
     "enum": frozenset({"enum_assignment"}),
 }
-_REST: Final = re.compile(rb"[^\n]*(?:\s*\n[ \t]+//[^\n]*)*")
-"""What follows the last literal of a union: the end of its line, and comments."""
 _ATOMS: Final = frozenset({"regex", "string", "template_literal_type", "template_string"})
 _CLOSING: Final = frozenset({")", "]", "}"})
 _OPENING: Final = frozenset({"", "=", "(", "<", ":", "[", ","})
@@ -65,8 +63,6 @@ class TypeScriptPages(Pages):
         ),
     }
     indent: ClassVar = "  "
-    comment: ClassVar = "//"
-    comments: ClassVar = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
     around: ClassVar = re.compile(r"^[ \t]*import\b|_FIELDS", re.MULTILINE)
     open_text: ClassVar = re.compile(r"^[^`\n]*`(?:[^`\n]*`[^`\n]*`)*[^`\n]*$", re.MULTILINE)
 
@@ -159,14 +155,12 @@ def _is_plain(kind: str, node: Node) -> bool:
 
 def _union(code: bytes, inner: Node) -> Slot:
     options = [node for node in options_of(inner) if trees.text_of(node) != "never"]
-    rest = _REST.match(code, inner.end_byte)
-    end = rest.end() if rest else inner.end_byte
     members = tuple((_sign_before(node), node.end_byte) for node in options)
     # A name of a type among literals the reader can tell better.
     is_plain = all(
         constant(node) is not NOTHING or node.type == "predefined_type" for node in options
     )
-    return Slot("union", inner.start_byte, end, members, is_plain)
+    return Slot("union", inner.start_byte, end_of_lines(code, inner.end_byte), members, is_plain)
 
 
 def _sign_before(node: Node) -> int:
@@ -180,5 +174,5 @@ def _sign_before(node: Node) -> int:
 
 
 PAGES: Final = TypeScriptPages()
-has_only_members, illegality, leaves = PAGES.has_only_members, PAGES.illegality, PAGES.leaves
+illegality, leaves = PAGES.illegality, PAGES.leaves
 split, stitch, unwrap_page = PAGES.split, PAGES.stitch, PAGES.unwrap_page
