@@ -6,7 +6,6 @@ from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.sandbox.examples import (
-        ExampleFailure,
         ExamplesResult,
         run_examples,
         without_examples,
@@ -17,15 +16,13 @@ if TYPE_CHECKING:
         missing,
         strongest_level,
     )
-    from pytest_regen.sandbox.processes import Limits, Outcome, forget_used_level, run, used_level
-    from pytest_regen.sandbox.questions import Answer, Job, Module, Raised, Result, ask
+    from pytest_regen.sandbox.processes import Limits, Outcome, run
+    from pytest_regen.sandbox.questions import Job, Module, Raised, Result, ask
 else:
     __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
     "LEVELS",
-    "Answer",
-    "ExampleFailure",
     "ExamplesResult",
     "Job",
     "Level",
@@ -35,11 +32,9 @@ __all__ = [
     "Raised",
     "Result",
     "ask",
-    "forget_used_level",
     "missing",
     "run",
     "run_examples",
     "strongest_level",
-    "used_level",
     "without_examples",
 ]

@@ -8,21 +8,17 @@ made again, so that virtual environments, ``/usr/local`` and version managers wo
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from pytest_regen.strict_json import json_or_none
 
-_SYSTEM: Final = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
-_ELSEWHERE: Final = ("/usr", "/nix/store", "/gnu/store")
-_SETTINGS: Final = (
-    "/etc/alternatives",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
+_SYSTEM: Final = (
+    *("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr", "/nix/store", "/gnu/store"),
+    *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"),
     "/etc/localtime",
 )
 _PARTS: Final = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg", "share")
@@ -70,137 +66,93 @@ def plain_path(program: str) -> str:
 
 def bwrap_options(program: str, mounts: Mounts) -> list[str]:
     """Return the options of ``bwrap`` that show a child these mounts alone, and no network."""
-    features = _features(program)
-    size = ["--size", str(mounts.size)] if "--size" in features else []
+    size = ["--size", str(mounts.size)] if "--size" in _features(program) else []
     return [
         *("--unshare-user", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts"),
         *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-        *(["--disable-userns"] if "--disable-userns" in features else []),
+        *(["--disable-userns"] if "--disable-userns" in _features(program) else []),
         *("--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/tmp"),  # noqa: S108 - in there
-        *_system(),
-        *_given(mounts, size),
+        *_shown(mounts, size),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(mounts.work)),
     ]
 
 
 @cache
 def _features(program: str) -> str:
-    """Return the help text of ``bwrap``: releases differ in what they offer."""
-    done = subprocess.run([program, "--help"], capture_output=True, check=False)
-    return (done.stdout + done.stderr).decode("utf-8", "replace")
+    """Return the help text of ``bwrap``, because releases differ in what they offer."""
+    answer = subprocess.run([program, "--help"], capture_output=True, check=False)
+    return (answer.stdout + answer.stderr).decode("utf-8", "replace")
 
 
-@cache
-def _system() -> tuple[str, ...]:
-    options: list[str] = []
-    for folder in map(Path, _SYSTEM):
-        if folder.is_symlink():
-            options += ["--symlink", str(folder.readlink()), str(folder)]
-        elif folder.is_dir():
-            options += ["--ro-bind", str(folder), str(folder)]
-    for place in (*_ELSEWHERE, *_SETTINGS):
-        options += ["--ro-bind-try", place, place]
-    return tuple(options)
+def _shown(mounts: Mounts, size: list[str]) -> Iterator[str]:
+    """Yield the options for the system, Python, projects and the working folder, outer ones first.
 
-
-@dataclass(slots=True)
-class _Shown:
-    """Folders and files by their real names, and the links that lead to them."""
-
-    real: set[Path] = field(default_factory=set)
-    links: dict[Path, str] = field(default_factory=dict)
-
-    def add(self, path: Path) -> Path | None:
-        """Enter a path; return its real one, or ``None`` where there is nothing to show."""
-        real, links = _followed(path)
-        if not real.exists():
-            return None
-        self.links |= links
-        if not _is_system(real):
-            self.real.add(real)
-        return real
-
-    def holds(self, path: Path) -> bool:
-        return _is_system(path) or any(folder in self.real for folder in path.parents)
-
-
-def _given(mounts: Mounts, size: list[str]) -> Iterator[str]:
-    """Yield the options for projects, Python and the working folder, outer ones first."""
-    shown = _Shown()
+    What begins with a dot at the top of a project is not shown, because secrets stand there; but
+    the pieces of a virtual environment are.
+    """
+    links: dict[Path, str] = {}
     pieces, imported = _installation(mounts.python)
-    projects = {shown.add(path) for path in (*mounts.projects, *imported)}
-    kept = {shown.add(path) for path in (*mounts.readable, *pieces)}
-    options = {real: _bind(real) for real in shown.real if real in kept or not shown.holds(real)}
-    masks = {*_dotted(path for path in projects if path and not _is_system(path))} - {*kept}
-    folders = [place for place in masks if place.is_dir() and not place.is_symlink()]
-    for link, target in shown.links.items():
-        is_below = any(folder in kept for folder in link.parents)
-        if not shown.holds(link) or (
-            not is_below and any(place in folders for place in link.parents)
-        ):
+    projects = {_followed(path, links) for path in (*mounts.projects, *imported)}
+    kept = {_followed(path, links) for path in (*map(Path, _SYSTEM), *mounts.readable, *pieces)}
+    places = {place for place in projects | kept if place.exists()}
+    masks = {
+        place
+        for project in projects
+        if project.is_dir()
+        for place in project.iterdir()
+        if place.name.startswith(".") and place not in kept
+    }
+    folders = {place for place in masks if place.is_dir() and not place.is_symlink()}
+    # Not an empty folder of ours, because what is shown below it must still find a place.
+    empty = [*(["--size", _NOTHING] if size else []), "--tmpfs"]
+    options = {place: [*empty, str(place)] for place in folders}
+    for place in places:
+        if not places & {*place.parents} or folders & {*place.parents}:
+            options[place] = ["--ro-bind", str(place), str(place)]
+    for link, target in links.items():
+        nearest = next((place for place in link.parents if place in options), None)
+        if nearest is None or nearest in folders:
             options[link] = ["--symlink", target, str(link)]
-    for place in folders:
-        # Not an empty folder of ours: what is shown below it still finds a place there.
-        options[place] = [*(["--size", _NOTHING] if size else []), "--tmpfs", str(place)]
-    for file in (*masks.difference(folders), *(file.resolve() for file in mounts.hidden)):
-        # A link is left: what it leads to is shown under its own name or not at all.
+    for file in (*(masks - folders), *(file.resolve() for file in mounts.hidden)):
+        # A link is left, because what it leads to is shown under its own name or not at all.
         if file.is_file() and not file.is_symlink():
-            options[file] = _bind(mounts.empty, file)
+            options[file] = ["--ro-bind", str(mounts.empty), str(file)]
     options[mounts.work] = [*size, "--tmpfs", str(mounts.work)]
-    options |= {place: _bind(place) for place in mounts.work.iterdir()}
+    for place in mounts.work.iterdir():
+        options[place] = ["--ro-bind", str(place), str(place)]
     for place in sorted(options, key=lambda path: len(path.parts)):
         yield from options[place]
     for place in folders:
         yield from ("--remount-ro", str(place))
 
 
-def _bind(source: Path, place: Path | None = None) -> list[str]:
-    return ["--ro-bind", str(source), str(place or source)]
-
-
-def _dotted(projects: Iterable[Path]) -> Iterator[Path]:
-    """Yield what stands at the top of projects and begins with a dot: ``.git``, ``.env``."""
-    for project in projects:
-        try:
-            yield from (place for place in project.iterdir() if place.name.startswith("."))
-        except OSError:
-            continue  # a file, such as an archive; or not ours to read
-
-
-def _is_system(real: Path) -> bool:
-    shown = (*_ELSEWHERE, *_SYSTEM)
-    return any(str(place) in shown for place in (real, *real.parents))
-
-
-def _followed(path: Path) -> tuple[Path, dict[Path, str]]:
-    """Return the real path of a name and each link on the way there, with what it points to."""
-    links: dict[Path, str] = {}
-    rest = list(reversed(Path(os.path.abspath(path)).parts))  # keeps links
-    real = Path(rest.pop())
-    while rest and len(links) < _HOPS:
-        name = rest.pop()
-        if name == "..":
-            real = real.parent
-            continue
-        place = real / name
-        if not place.is_symlink():
+def _followed(path: Path, links: dict[Path, str]) -> Path:
+    """Return the real path of a name, and enter each link on the way with what it points to."""
+    parts = list(reversed(Path(os.path.abspath(path)).parts))  # keeps links
+    real = Path(parts.pop())
+    hops = 0
+    while parts and hops < _HOPS:
+        name = parts.pop()
+        place = real.parent if name == ".." else real / name
+        if name == ".." or not place.is_symlink():
             real = place
             continue
+        hops += 1
         target = place.readlink()
         links[place] = str(target)
         if target.is_absolute():
             real = Path("/")
-        rest += [part for part in reversed(target.parts) if part != "/"]
-    return real, links
+        parts += [part for part in reversed(target.parts) if part != "/"]
+    return real
 
 
 _QUESTION: Final = """
 import json, sys
 finders = {getattr(finder, "__module__", "") for finder in sys.meta_path}
 mapped = [getattr(sys.modules.get(name), "MAPPING", None) for name in finders]
-mapped = [path for mapping in mapped if isinstance(mapping, dict) for path in mapping.values()]
-print(json.dumps([[sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix],
-                  sys.path, [str(path) for path in mapped]]))
+mapped = [str(path) for names in mapped if isinstance(names, dict) for path in names.values()]
+roots = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
+print(json.dumps([roots, sys.path + mapped]))
 """
 
 
@@ -210,18 +162,18 @@ def _installation(python: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
     The latter are the folders of editable installations: path files and finders name them.
     """
-    done = subprocess.run(  # the interpreter of the project
+    answer = subprocess.run(  # the interpreter of the project
         [python, "-I", "-c", _QUESTION], capture_output=True, env={}, check=False
     )
-    found = json_or_none(done.stdout)
-    if not found:
+    folders = json_or_none(answer.stdout)
+    if not folders:
         return (Path(python),), ()
-    roots = {Path(root) for root in found[0]}
-    pieces = [Path(python), *(root / part for root in sorted(roots) for part in _PARTS)]
-    pieces = [piece for piece in pieces if piece.exists()]
+    roots, import_path = folders
+    pieces = [Path(python), *(Path(root, part) for root in sorted({*roots}) for part in _PARTS)]
+    # What lies within a piece is shown with it.
     others = [
         path
-        for path in map(Path, [*found[1], *found[2]])
+        for path in map(Path, import_path)
         if path.exists() and not any(piece in (path, *path.parents) for piece in pieces)
     ]
-    return tuple(pieces), tuple(others)
+    return tuple(piece for piece in pieces if piece.exists()), tuple(others)

@@ -69,8 +69,6 @@ class Answer:
     """What the handler returned: a JSON value, which may hold NaN."""
     raised: Raised | None = None
     """The question ended in an exception, ``SystemExit`` included."""
-    output: str = ""
-    """What was printed meanwhile, cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,13 +279,11 @@ class _Frames:
                 report.is_loaded = True
             case {"raised": raised} if not (is_runners or report.is_loaded or "answer" in frame):
                 report.raised = Raised(**raised)
-            case {"answer": number, "output": str(output)} if (
-                not is_runners
-                and report.is_loaded
-                and number == len(report.answers) < self._questions[self.ended]
-            ):
+            case {"answer": number} if not is_runners and report.is_loaded:
+                if number != len(report.answers) or number >= self._questions[self.ended]:
+                    raise ValueError("this answer is out of order")
                 raised = frame.get("raised")
-                answer = Answer(frame.get("value"), Raised(**raised) if raised else None, output)
+                answer = Answer(frame.get("value"), Raised(**raised) if raised else None)
                 report.answers.append(answer)
             case _:
                 raise ValueError("this frame is out of order")

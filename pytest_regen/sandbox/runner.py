@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import Any
 
 MOST = 2000
-"""Characters kept of a message, and of what was printed."""
+"""Characters kept of a message."""
 LONGEST = 100_000
 """Characters kept of an exception as Python words it, which is compared."""
 
@@ -125,13 +125,10 @@ def serve(job: "dict[str, Any]", handle: Handle, send: Send) -> None:
     paths.add(getattr(module, "__file__", None))
     send(loaded=True)
     for number, question in enumerate(job["questions"]):
-        printed = sys.stdout = sys.stderr = io.StringIO()
         try:
-            value = handle(module, question)
-            send(answer=number, value=value, output=printed.getvalue()[:MOST])
+            send(answer=number, value=handle(module, question))
         except BaseException as error:
-            output = printed.getvalue()[:MOST]
-            send(answer=number, raised=raised(error, paths, loading=False), output=output)
+            send(answer=number, raised=raised(error, paths, loading=False))
 
 
 def wait(pid: int, seconds: float) -> "int | None":

@@ -20,26 +20,22 @@ class VerdictCache(Cache):
 
     def get(self, section: str, key: str) -> Any | None:
         """Return what was put there, or ``None``."""
-        kept = super().get(section, key)
-        if not isinstance(kept, dict) or kept.keys() != {"level", "value"}:
+        entry = super().get(section, key)
+        if not isinstance(entry, dict) or entry.keys() != {"level", "value"}:
             return None
-        level = next((one for one in LEVELS if one == kept["level"]), None)
-        if level and not _counts(level):
-            return None
+        level = next((name for name in LEVELS if name == entry["level"]), None)
+        try:
+            if level and level != "bwrap" and is_weaker(level, strongest_level()):
+                return None
+        except RegenError:
+            return None  # Whoever runs the code says why it cannot be run.
         if level:
             note_used_level(level)
-        return kept["value"]
+        return entry["value"]
 
     def put(self, section: str, key: str, value: Any) -> bool:
         """Keep a JSON value with the level that it came from."""
         return super().put(section, key, {"level": used_level(), "value": value})
-
-
-def _counts(level: Level) -> bool:
-    try:
-        return level == "bwrap" or not is_weaker(level, strongest_level())
-    except RegenError:
-        return False  # Whoever runs the code says why it cannot be run.
 
 
 def _remembered(root: Path) -> Level | None:
@@ -71,11 +67,11 @@ def fallen_level(root: Path, used: str, least: Level | None) -> str:
         used: the level that verdicts came from.
         least: the level that the settings accept.
     """
-    wanted = least or _remembered(root)
-    if wanted is None or not is_weaker(used, wanted):
+    needed = least or _remembered(root)
+    if needed is None or not is_weaker(used, needed):
         return ""
     place = "sandbox in [tool.pytest-regen]" if least else REMEMBERED
     return (
-        f"code was run in the sandbox {used}, and {place} says {wanted}; next: install what "
-        f'{wanted} needs (bubblewrap), or accept less: sandbox = "{used}" in [tool.pytest-regen]'
+        f"code was run in the sandbox {used}, and {place} says {needed}; next: install what "
+        f'{needed} needs (bubblewrap), or accept less: sandbox = "{used}" in [tool.pytest-regen]'
     )
