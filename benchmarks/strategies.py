@@ -25,8 +25,8 @@ from pytest_regen.documents import build_ir, read_document
 from pytest_regen.documents.ir import DocumentRef
 from pytest_regen.errors import DocumentDefectError
 from pytest_regen.languages import find_language
-from pytest_regen.strategies.drawing import Drawing
 from pytest_regen.strategies.instances import Instances, Source
+from pytest_regen.strategies.public import strategy_of
 
 COUNT = 100
 
@@ -106,11 +106,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         cache = Cache(Path(folder))
         for number, (source, name) in enumerate(chosen):
-            plan = source.plan(name)
             totals["gate"] += timed(partial(source.instances, name, COUNT))
             cache.put("instances", str(number), source.instances(name, COUNT).to_json())
             totals["cache"] += timed(partial(read, cache, str(number)))
-            strategy = Drawing().of(plan).filter(plan.check.allows)
+            strategy = strategy_of(partial(source.plan, name), name)
             totals["given"] += timed(partial(drawn, strategy))
             totals["example"] += timed(partial(by_example, strategy))
     for what, total in totals.items():

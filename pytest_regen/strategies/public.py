@@ -51,7 +51,7 @@ def valid(store: "RegenStore | Path | str", type_name: str | None = None) -> "Se
         opened = open_store(folder)
         return Source(opened).plan(resolve_type(opened, type_name))
 
-    return _drawn(plan, f"{type_name or 'the root'} of {folder}")
+    return strategy_of(plan, f"{type_name or 'the root'} of {folder}")
 
 
 def from_schema(
@@ -89,7 +89,7 @@ def from_schema(
         translation.add_tags()
         return Plans().plan(translation.schema(reference))
 
-    return _drawn(plan, f"{pointer} of {path.name}")
+    return strategy_of(plan, f"{pointer} of {path.name}")
 
 
 def invalid(
@@ -126,8 +126,16 @@ def _absolute(store: "RegenStore | Path | str") -> "RegenStore | Path":
     return Path(store).absolute() if isinstance(store, str | Path) else store
 
 
-def _drawn(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]":
-    """Return a strategy of the values of a plan that is made when the first one is drawn."""
+def strategy_of(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]":
+    """Return a strategy of the values of a plan that is made when the first one is drawn.
+
+    Args:
+        plan: makes the plan.
+        what: the schema, for messages.
+
+    Raises, when the first value is drawn:
+        NoInstanceError: there is none.
+    """
     with needs("strategies", "strategies"):
         from hypothesis import strategies as st
 
@@ -142,7 +150,7 @@ def _drawn(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]":
             )
         objects: list[SearchStrategy[Json]] = []
         for option in made.options if made.is_exact else ():
-            if isinstance(option, ObjectOption):
+            if isinstance(option, ObjectOption) and not option.is_map:
                 pools = {name: samples.inside(p, 1) for name, p in option.properties.items()}
                 # What stands first was chosen, null among it; what follows was thrown.
                 fields = {
@@ -154,7 +162,8 @@ def _drawn(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]":
                 if fields.keys() == option.required:
                     objects.append(st.fixed_dictionaries(fields, optional=optional))
         # Not both: what is chosen whole could not be made smaller field by field.
-        drawn = st.one_of(objects) if objects else st.sampled_from(values)
+        is_apart = objects and len(objects) == len(made.options)
+        drawn = st.one_of(objects) if is_apart else st.sampled_from(values)
         return drawn.filter(made.check.allows)
 
     return st.deferred(strategy)

@@ -42,6 +42,20 @@ def test_schemas_are_asked(tmp_path: Path) -> None:
 
 
 @needs_node
+@pytest.mark.parametrize("word", ["strictObject", "catchall"])
+def test_a_schema_that_refuses_what_an_api_adds_is_found(tmp_path: Path, word: str) -> None:
+    """The description allows properties that it does not declare; they may be dropped."""
+    changes = {"export const Crane = z.object({": "export const Crane = z.strictObject({"}
+    if word == "catchall":
+        changes = {
+            "  lifts: z.number().optional(),\n});": "  lifts: z.number().optional(),\n})"
+            ".catchall(z.never());"
+        }
+
+    assert ("Crane", "ROUND_TRIP") in check(tmp_path, "zod", changes)
+
+
+@needs_node
 def test_interfaces_are_held_against_literals(tmp_path: Path) -> None:
     """An alias that is any type is found where a literal that must not compile does."""
     anything = {"export interface Crane {": "type Text = any;\nexport interface Crane {"}

@@ -113,3 +113,33 @@ def test_strategies_compose() -> None:
         assert all(tail.keys() <= {"colours", "next"} for _, tail in found)
 
     holds()
+
+
+@pytest.mark.parametrize(
+    ("schema", "wanted"),
+    [
+        ("{type: object, additionalProperties: {type: integer}}", [{}]),
+        ("{type: string, nullable: true}", [None, "a"]),
+        ("{type: array, items: {type: boolean}}", [[], [True]]),
+    ],
+)
+def test_what_is_no_object_with_names_is_drawn_as_well(
+    tmp_path: Path, schema: str, wanted: list[object]
+) -> None:
+    """Maps, plain values and arrays."""
+    document = tmp_path / "api.yaml"
+    document.write_text(
+        "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths: {}\n"
+        f"components:\n  schemas:\n    X: {schema}\n",
+        "utf-8",
+    )
+    drawn: list[object] = []
+
+    @settings(max_examples=200, database=None, deadline=None)
+    @given(strategies.from_schema(document, "#/components/schemas/X"))
+    def draws(value: object) -> None:
+        drawn.append(value)
+
+    draws()
+    assert [each for each in wanted if each not in drawn] == []
+    assert any(drawn)
