@@ -102,9 +102,9 @@ def build_ir(
     # Several where an answer is a union of them.
     begun = [name for whole in wholes.values() for name in referenced_names(whole)]
     begun = list(dict.fromkeys(begun))
-    others = {title: _describe(e) for title, e in wholes.items() if not isinstance(e, Ref)}
+    descriptions = {title: _describe(e) for title, e in wholes.items() if not isinstance(e, Ref)}
     if not begun:
-        raise _no_type(wholes, others, log)
+        raise _no_type(wholes, descriptions, log)
     roots = [] if isinstance(part, Components) else begun
     types = _close(expressions, begun)
     if language.has_unions:
@@ -141,7 +141,7 @@ def build_ir(
         reviews=tuple(sorted(reviews, key=lambda review: positions[review.type_name])),
         format=FORMAT,
     )
-    skipped = others if isinstance(part, Components) else {}
+    skipped = descriptions if isinstance(part, Components) else {}
     return IRBuild(ir, log.in_order(), chosen, {names[key]: cores[key] for key in order}, skipped)
 
 
@@ -201,22 +201,22 @@ def _describe(expression: TypeExpr, *, is_plural: bool = False) -> str:
     """Return in words what a response without a type of its own is: ``an array of strings``."""
     match expression:
         case ArrayOf(items=inner):
-            word, rest = "array", f" of {_describe(inner, is_plural=True)}"
+            word, tail = "array", f" of {_describe(inner, is_plural=True)}"
         case MapOf(values=inner):
-            word, rest = "map", f" of {_describe(inner, is_plural=True)}"
+            word, tail = "map", f" of {_describe(inner, is_plural=True)}"
         case Scalar(kind="any"):
             return "any values" if is_plural else "any value"
         case Ref():
-            word, rest = "type", ""
+            word, tail = "type", ""
         case UnionOf(options=options) if any(referenced_names(expression)):
-            word, rest = "union", f" of {len(options)}"
+            word, tail = "union", f" of {len(options)}"
         case UnionOf(options=options):
             return " or ".join(_describe(option, is_plural=is_plural) for option in options)
         case _:
-            word, rest = expression.kind, ""
+            word, tail = expression.kind, ""
     if is_plural:
-        return f"{word}s{rest}"
-    return f"{'an' if word[0] in 'ai' else 'a'} {word}{rest}"
+        return f"{word}s{tail}"
+    return f"{'an' if word[0] in 'ai' else 'a'} {word}{tail}"
 
 
 class _Origins:
@@ -288,21 +288,21 @@ def _primary_key(
     ``x-primary-key`` says it; so does a path that ends in a parameter called exactly like a
     required field that is never null.
     """
-    known = {field.json_name: field for field in root.fields}
+    by_name = {field.json_name: field for field in root.fields}
     for note in notes:
         declared = note.get("x-primary-key")
         if isinstance(declared, list) and len(declared) == 1:
             declared = declared[0]
         if declared is None or isinstance(declared, bool):
             continue
-        if isinstance(declared, str) and declared in known:
+        if isinstance(declared, str) and declared in by_name:
             return declared
         log.review(node.place, f"x-primary-key {declared!r:.60} is no single property of the root")
     operation = part.operation if isinstance(part, Request) else part
     path = operation.path if isinstance(operation, Operation) else ""
     last = path.rstrip("/").rpartition("/")[2]
     match = _PARAMETER.fullmatch(last)
-    field = known.get(match[1]) if match and not is_wrapped else None
+    field = by_name.get(match[1]) if match and not is_wrapped else None
     if field is None or not field.required or field.nullable:
         return None
     is_scalar = isinstance(field.type, Scalar) and field.type.kind in {"string", "integer"}

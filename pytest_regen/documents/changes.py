@@ -178,7 +178,7 @@ class _Comparison:
         contents = list(self._contents(owner, old, new))
         yield from contents
         # Limits of another type say nothing of those that there were.
-        if not any(each.kind == "type" and each.effect == "other" for each in contents):
+        if not any(wide.kind == "type" and wide.effect == "other" for wide in contents):
             yield from _limit_changes(owner, name, old.constraints, new.constraints)
         yield from _documentation(owner, name, old.description, new.description)
 
@@ -238,12 +238,12 @@ def _allowed(field: FieldIR, types: _Types) -> Sequence[Any] | None:
         return [field.constraints["const"]]
     if isinstance(field.constraints.get("enum"), list):
         return list(field.constraints["enum"])
-    named = types.get(field.type.name) if isinstance(field.type, Ref) else None
-    return named.enum_values if named is not None and named.kind == "enum" else None
+    enum = types.get(field.type.name) if isinstance(field.type, Ref) else None
+    return enum.enum_values if enum is not None and enum.kind == "enum" else None
 
 
 def _fits(
-    inner: TypeExpr, outer: TypeExpr, types: _Types, others: _Types, *, by_name: bool = False
+    inner: TypeExpr, outer: TypeExpr, types: _Types, other_types: _Types, *, by_name: bool = False
 ) -> bool:
     """Return whether ``outer`` allows all that ``inner`` does.
 
@@ -253,7 +253,7 @@ def _fits(
         inner: what is to be allowed.
         outer: what allows it.
         types: those that ``inner`` uses.
-        others: those that ``outer`` uses.
+        other_types: those that ``outer`` uses.
         by_name: whether two types have to be the same, as options of a union have to.
     """
     match inner, outer:
@@ -261,17 +261,23 @@ def _fits(
             return True
         case (UnionOf(), _) | (_, UnionOf()):
             return all(
-                any(_fits(one, each, types, others, by_name=True) for each in _options(outer))
-                for one in _options(inner)
+                any(
+                    _fits(narrow, wide, types, other_types, by_name=True)
+                    for wide in _options(outer)
+                )
+                for narrow in _options(inner)
             )
         case Ref(name=name), Ref(name=other_name):
-            type_, other = types.get(name), others.get(other_name)
+            type_, other = types.get(name), other_types.get(other_name)
             if type_ is None or other is None:
                 return name == other_name or not by_name
             is_same = name == other_name or type_.schema_id == other.schema_id
             return type_.kind == other.kind and (is_same or not by_name)
-        case (ArrayOf(items=one), ArrayOf(items=each)) | (MapOf(values=one), MapOf(values=each)):
-            return _fits(one, each, types, others, by_name=by_name)
+        case (ArrayOf(items=narrow), ArrayOf(items=wide)) | (
+            MapOf(values=narrow),
+            MapOf(values=wide),
+        ):
+            return _fits(narrow, wide, types, other_types, by_name=by_name)
         case Ref(name=name), Scalar(kind=kind, format=None):
             values = types[name].enum_values if name in types else ()
             kinds = {"integer" if isinstance(value, int) else "string" for value in values}
@@ -298,9 +304,9 @@ def _values(
         yield Change("value_added", owner, field or value, message, "wider", None, value)
 
 
-def _missing(values: Iterable[Any], others: Sequence[Any]) -> list[Any]:
-    """Return those of ``values`` that are not among ``others``; ``True`` is not ``1``."""
-    typed = [(type(other), other) for other in others]
+def _missing(values: Iterable[Any], among: Sequence[Any]) -> list[Any]:
+    """Return those of ``values`` that are not ``among`` these; ``True`` is not ``1``."""
+    typed = [(type(other), other) for other in among]
     return [value for value in values if (type(value), value) not in typed]
 
 

@@ -92,7 +92,11 @@ class Subtypes:
     def places(self) -> frozenset[Pointer]:
         """Where the named schemas stand that extend one with a discriminator."""
         children: dict[Pointer, JsonNode] = {}
-        bases = [each.place for each in self._named.values() if any(_discriminators(each))]
+        bases = [
+            one_of_them.place
+            for one_of_them in self._named.values()
+            if any(_discriminators(one_of_them))
+        ]
         self._extend(children, bases)
         return frozenset(place for place, child in children.items() if "$ref" not in child.value)
 
@@ -190,7 +194,11 @@ class Operation:
     @property
     def json_statuses(self) -> tuple[str, ...]:
         """The statuses whose response has a JSON schema."""
-        return tuple(status for status, each in self.answers.items() if isinstance(each, JsonNode))
+        return tuple(
+            status
+            for status, one_of_them in self.answers.items()
+            if isinstance(one_of_them, JsonNode)
+        )
 
     @property
     def successes(self) -> tuple[str, ...]:
@@ -276,7 +284,9 @@ class Document:
         """What is wrong with the files themselves and with the list of operations."""
         log = DefectLog()
         log.extend(self.lost_operations)
-        answers = (answer for each in self.operations for answer in each.answers.values())
+        answers = (
+            answer for one_of_them in self.operations for answer in one_of_them.answers.values()
+        )
         log.extend(answer for answer in answers if isinstance(answer, Defect))
         log.extend(self.references.log.in_order())
         return log.in_order()
@@ -304,10 +314,10 @@ class Document:
 
     def _operation(self, method: str, path: str, node: JsonNode, item: JsonNode) -> Operation:
         is_swagger = self.version.startswith("2")
-        root, own = self.references.root.value, node.value
+        root, keywords = self.references.root.value, node.value
         answers: dict[str, JsonNode | Defect] = {}
         statuses = []
-        produces = own.get("produces", root.get("produces"))
+        produces = keywords.get("produces", root.get("produces"))
         for status, response in self._responses(node):
             statuses.append(status)
             answer: JsonNode | Defect | None = self._follow(response)
@@ -317,17 +327,17 @@ class Document:
                 answers[status] = answer
         request: JsonNode | Defect | None = None
         if is_swagger:
-            consumes = own.get("consumes", root.get("consumes"))
+            consumes = keywords.get("consumes", root.get("consumes"))
             for parameter in self._parameters(node, item):
                 if isinstance(parameter, Defect) or parameter.value.get("in") == "body":
                     request = parameter
                     break
             if isinstance(request, JsonNode):
                 request = _swagger_schema(request, consumes)
-        elif "requestBody" in own:
+        elif "requestBody" in keywords:
             request = self._follow(node.child("requestBody"))
             request = _json_schema(request) if isinstance(request, JsonNode) else request
-        tags = own.get("tags")
+        tags = keywords.get("tags")
         names = tuple(map(str, tags)) if isinstance(tags, list) else ()
         return Operation(method.upper(), path, names, tuple(statuses), answers, request)
 
@@ -385,13 +395,13 @@ class Document:
         method, _, path = name.strip().partition(" ")
         if method.startswith("/"):
             method, path = "", name.strip()
-        wanted = f"{method.upper()} {path.strip()}".strip()
-        for candidate in (wanted, wanted.rstrip("/"), wanted + "/"):
+        spelled = f"{method.upper()} {path.strip()}".strip()
+        for candidate in (spelled, spelled.rstrip("/"), spelled + "/"):
             if candidate in known:
                 return known[candidate]
         names = list(known)
         near = [name for name in names if name.partition(" ")[2].rstrip("/") == path.rstrip("/ ")]
-        near += difflib.get_close_matches(wanted, names, n=5, cutoff=0.5)
+        near += difflib.get_close_matches(spelled, names, n=5, cutoff=0.5)
         near = list(dict.fromkeys(near))[:5] or names[:5]
         why = "" if method else "an operation is named by its method and its path; "
         why += f"the document has {plural(len(known), 'operation')}"

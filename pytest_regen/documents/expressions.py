@@ -124,8 +124,8 @@ class Expressions:
 
     def _type_of(self, reduced: CoreSchema, place: Pointer) -> FieldType:
         shape, kind = self.classify(reduced.core)
-        said = allows_null(reduced.overlay)
-        nullable = bool(shape.null) if said is None else said
+        word_on_null = allows_null(reduced.overlay)
+        nullable = bool(shape.null) if word_on_null is None else word_on_null
         if self._language.has_unions:
             const = only_value(reduced, shape, kind)
             if const is not None:
@@ -164,10 +164,10 @@ class Expressions:
         if inner:
             self._open.append(core.place)
             with self.schemas.reading(core.place):
-                found = self.type_of(as_one_schema("allOf", inner, core.place / "allOf" / word))
+                readings = self.type_of(as_one_schema("allOf", inner, core.place / "allOf" / word))
             self._open.pop()
-            items = found.expression
-            if found.nullable:
+            items = readings.expression
+            if readings.nullable:
                 inside = ({"nullableItems" if kind == "array" else "nullableValues": True},)
         return (ArrayOf(items=items) if kind == "array" else MapOf(values=items)), inside
 
@@ -220,10 +220,13 @@ class Expressions:
     def _review_merge(self, where: Pointer, shape: Shape) -> None:
         """Note which branches of a union are one type, and which fields not all of them have."""
         merged: dict[str, frozenset[str]] = {}
-        for name, own in shape.variants:
-            merged[name] = merged.get(name, frozenset()) | own
+        for name, own_names in shape.variants:
+            merged[name] = merged.get(name, frozenset()) | own_names
         shared = frozenset.intersection(*merged.values())
-        partial = {name: (own - shared) & shape.properties.keys() for name, own in merged.items()}
+        partial = {
+            name: (own_names - shared) & shape.properties.keys()
+            for name, own_names in merged.items()
+        }
         lines = list(_list_owners(partial))
         self._log.review(
             where,
@@ -251,12 +254,12 @@ class Expressions:
             return replace(shape, enum=values), "enum"
         plain = replace(shape, enum=None, types=declared or types_of(values))
         kind = kind_of(plain)
-        said = plain.types and len(plain.types) == 1 and next(iter(plain.types))
+        read_as = plain.types and len(plain.types) == 1 and next(iter(plain.types))
         if self._language.has_unions and kind == "any" and plain.types and not plain.doubt:
-            kind, said = "union", " or ".join(sorted(plain.types))
+            kind, read_as = "union", " or ".join(sorted(plain.types))
         self._log.review(
             where,
-            f"an enum of {' and '.join(sorted(names))} is read as {said or 'any value'}; "
+            f"an enum of {' and '.join(sorted(names))} is read as {read_as or 'any value'}; "
             "only strings or integers make an enum",
         )
         return plain, kind
@@ -280,16 +283,16 @@ class Expressions:
         """Return what a schema is that allows one of several."""
         core = reduced.core
         notes = (*reduced.overlay, *shape.notes)
-        known = self._unions.get(core.place)
-        if known is None:
+        read = self._unions.get(core.place)
+        if read is None:
             if self._is_cut(core, "union"):
                 return FieldType(ANY, is_nullable, notes)
             cuts = self._cuts
-            known = self._read_union(core, shape)
+            read = self._read_union(core, shape)
             if cuts == self._cuts:
                 # Nothing inside was left out because of where it was met.
-                self._unions[core.place] = known
-        return FieldType(known.expression, is_nullable or known.nullable, (*notes, *known.notes))
+                self._unions[core.place] = read
+        return FieldType(read.expression, is_nullable or read.nullable, (*notes, *read.notes))
 
     def _read_union(self, core: JsonNode, shape: Shape) -> FieldType:
         """Return the union of the options of a schema, with what they say of null inside them."""
@@ -297,7 +300,7 @@ class Expressions:
         with self.schemas.reading(core.place):
             if shape.options:
                 self._open.append(core.place)
-                found = [self.type_of(option) for option in shape.options]
+                readings = [self.type_of(option) for option in shape.options]
                 self._open.pop()
                 for option in shape.options:
                     # What is written in a union is called by its title, if that is a name.
@@ -305,9 +308,11 @@ class Expressions:
                     if title and len(title.split()) <= MAX_TITLE_WORDS:
                         self.option_names[str(option.place)] = title
             else:
-                found = list(self._of_types(core, shape))
-        word = self._note_tags(core, [each.expression for each in found])
-        expression = one_of([each.expression for each in found], self._scalar_kinds)
+                readings = list(self._of_types(core, shape))
+        word = self._note_tags(core, [option_read.expression for option_read in readings])
+        expression = one_of(
+            [option_read.expression for option_read in readings], self._scalar_kinds
+        )
         count = len(expression.options) if isinstance(expression, UnionOf) else 1
         size = sum(1 for _ in expressions_in(expression))
         if size > _MAX_SIZE or count > MAX_OPTIONS:
@@ -317,28 +322,28 @@ class Expressions:
             expression = expression.model_copy(update={"discriminator": word or None})
         inside = {
             key: True
-            for each in found
-            for note in each.notes
+            for option_read in readings
+            for note in option_read.notes
             for key in ("nullableItems", "nullableValues")
             if note.get(key) is True
         }
-        nullable = any(each.nullable for each in found)
+        nullable = any(option_read.nullable for option_read in readings)
         return FieldType(expression, nullable, (inside,) if inside else ())
 
     def _of_types(self, core: JsonNode, shape: Shape) -> Iterator[FieldType]:
         """Yield what each of the types of a schema is that lists several."""
         types = shape.types or frozenset()
         for name in sorted(types, key=type_order(shape.notes)):
-            own = replace(shape, types=frozenset({name}), enum=None)
-            kind = kind_of(own)
+            single = replace(shape, types=frozenset({name}), enum=None)
+            kind = kind_of(single)
             if kind == "object":
                 key = self._type_at(core, "object")
                 yield FieldType(ANY if key is None else Ref(name=key), nullable=False, notes=())
                 continue
             # A format is about numbers or about texts; the other type has none.
-            if kind == "scalar" and (own.format in NUMBER_FORMATS) != (name != "string"):
-                own = replace(own, format=None)
-            expression, inside = self._plain(core, own, kind, ())
+            if kind == "scalar" and (single.format in NUMBER_FORMATS) != (name != "string"):
+                single = replace(single, format=None)
+            expression, inside = self._plain(core, single, kind, ())
             yield FieldType(expression, nullable=False, notes=inside)
 
     def _scalar_kinds(self, reference: Ref) -> frozenset[str]:
@@ -355,23 +360,28 @@ class Expressions:
         stands for it.
         """
         mapped = self._subtypes.of(core, self._log)
-        found = {each.place: each for each in mapped.found if "$ref" not in each.value}
-        if not found or len(found) >= MAX_OPTIONS:
+        subtypes = {
+            subtype.place: subtype for subtype in mapped.found if "$ref" not in subtype.value
+        }
+        if not subtypes or len(subtypes) >= MAX_OPTIONS:
             return None
-        if any(kind_of(self.schemas.shape(each)) != "object" for each in found.values()):
+        if any(kind_of(self.schemas.shape(subtype)) != "object" for subtype in subtypes.values()):
             return None
         values: dict[Pointer, dict[str, None]] = {}
         for value, target in mapped.mapped:
             values.setdefault(target.place, {})[value] = None
-        tags = [self._tag(each, mapped.word, values.get(each.place, {})) for each in found.values()]
+        tags = [
+            self._tag(subtype, mapped.word, values.get(subtype.place, {}))
+            for subtype in subtypes.values()
+        ]
         differ = None not in tags and len({*map(repr, tags)}) == len(tags)
         is_told = differ and mapped.word in shape.required
         if not is_told or core.place in values:
-            found[core.place] = core
-        keys = [self._type_at(each, "object") for each in found.values()]
-        for place, own in values.items():
-            if place in found:
-                self.tags.setdefault(str(place), {}).setdefault(mapped.word, {}).update(own)
+            subtypes[core.place] = core
+        keys = [self._type_at(subtype, "object") for subtype in subtypes.values()]
+        for place, tags_here in values.items():
+            if place in subtypes:
+                self.tags.setdefault(str(place), {}).setdefault(mapped.word, {}).update(tags_here)
         self.bases.add(str(core.place))
         options = tuple(Ref(name=key) for key in keys if key is not None)
         if len(options) == 1:
@@ -385,9 +395,9 @@ class Expressions:
             return None
         reduced = self.schemas.reduce(as_one_schema("allOf", parts, node.place / "allOf" / word))
         inner = self.schemas.shape(reduced.core)
-        own = only_value(reduced, inner, kind_of(inner))
+        value = only_value(reduced, inner, kind_of(inner))
         mapped = list(values)
-        return own if own is not None else mapped[0] if len(mapped) == 1 else None
+        return value if value is not None else mapped[0] if len(mapped) == 1 else None
 
     def _note_tags(self, core: JsonNode, options: Iterable[TypeExpr]) -> str:
         """Note which values stand for which options; return the property that holds them."""
@@ -411,8 +421,8 @@ class Expressions:
         if shape.variants:
             self._review_merge(core.place, shape)
         self._review_subtypes(core, shape)
-        known = shape.properties.keys() | _discriminators(shape.notes)
-        for name in sorted(shape.required - known):
+        read = shape.properties.keys() | _discriminators(shape.notes)
+        for name in sorted(shape.required - read):
             self._log.review(core.place, f"{name!r:.60} is required but is no property")
         for name, parts in shape.properties.items():
             if any(part.value is False for part in parts):
@@ -437,9 +447,9 @@ class Expressions:
         mapped = self._subtypes.of(core, self._log)
         lost = {}
         for subtype in mapped.found:
-            own = self._subtypes.properties(subtype) - shape.properties.keys()
-            if own:
-                lost[home_name(subtype.place)] = own
+            own_names = self._subtypes.properties(subtype) - shape.properties.keys()
+            if own_names:
+                lost[home_name(subtype.place)] = own_names
         if lost:
             extend = "extends" if len(lost) == 1 else "extend"
             self._log.review(
@@ -490,7 +500,7 @@ def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
 
 def _list_owners(fields: Mapping[str, Iterable[str]]) -> Iterator[str]:
     """Yield a line for each variant and the fields that it has; of many, the first and a count."""
-    owners = {name: own for name, own in fields.items() if own}
+    owners = {name: own_names for name, own_names in fields.items() if own_names}
     for name in list(owners)[:_MAX_LINES]:
         yield f"{name:.60}: {join_names(sorted(owners[name]), 'and')}"
     if len(owners) > _MAX_LINES:

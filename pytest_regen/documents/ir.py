@@ -62,8 +62,8 @@ class Scalar(_Node):
     @property
     def format_family(self) -> str:
         """The format that stands for all that languages hold in one type; empty without one."""
-        wanted = (self.format or "").lower()
-        return _FAMILIES.get(wanted, wanted)
+        lowered = (self.format or "").lower()
+        return _FAMILIES.get(lowered, lowered)
 
 
 class Ref(_Node):
@@ -330,13 +330,13 @@ def expressions_in(expression: TypeExpr) -> Iterator[TypeExpr]:
             inside = (inner,)
         case UnionOf(options=options):
             inside = options
-    for each in inside:
-        yield from expressions_in(each)
+    for part in inside:
+        yield from expressions_in(part)
 
 
 def referenced_names(expression: TypeExpr) -> Iterator[str]:
     """Yield the names of the types that ``expression`` uses."""
-    return (each.name for each in expressions_in(expression) if isinstance(each, Ref))
+    return (part.name for part in expressions_in(expression) if isinstance(part, Ref))
 
 
 def with_expressions(type_: TypeIR, change: Callable[[TypeExpr], TypeExpr]) -> TypeIR:
@@ -353,7 +353,7 @@ def with_expressions(type_: TypeIR, change: Callable[[TypeExpr], TypeExpr]) -> T
                 expression = expression.model_copy(update={"options": inside})
         return change(expression)
 
-    fields = (each.model_copy(update={"type": changed(each.type)}) for each in type_.fields)
+    fields = (part.model_copy(update={"type": changed(part.type)}) for part in type_.fields)
     return type_.model_copy(update={"fields": tuple(fields)})
 
 

@@ -85,14 +85,14 @@ def singular(name: str) -> str:
     lower = last.lower()
     if last.isupper() or lower in _SAME:
         return name
-    one = _IRREGULAR.get(lower, lower)
-    if one == lower and lower.endswith("s") and not lower.endswith(("ss", "us", "is")):
-        one = lower[:-1] or lower
+    single = _IRREGULAR.get(lower, lower)
+    if single == lower and lower.endswith("s") and not lower.endswith(("ss", "us", "is")):
+        single = lower[:-1] or lower
         if lower.endswith("ies") and len(lower) > len("ties"):
-            one = lower[:-3] + "y"
+            single = lower[:-3] + "y"
         elif lower.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")) or _USES.search(lower):
-            one = lower[:-2]
-    return before + (last[:-1] if lower[:-1] == one else last[0] + one[1:])
+            single = lower[:-2]
+    return before + (last[:-1] if lower[:-1] == single else last[0] + single[1:])
 
 
 def home_name(place: Pointer) -> str:

@@ -143,7 +143,7 @@ def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple
         choices = ", ".join(operation.json_statuses)
         hint = f"responses with a JSON schema: {choices}; choose with --status"
     if status is not None:
-        spelled = {each.lower(): each for each in reversed(operation.statuses)}
+        spelled = {code.lower(): code for code in reversed(operation.statuses)}
         exact = spelled.get(status.lower())
         if exact is None:
             raise UsageError(
@@ -154,7 +154,7 @@ def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple
         if exact not in answers:
             raise NothingToGenerateError(f"{what} has no JSON schema", hint=hint)
         return exact, _readable(answers[exact], what)
-    candidates = [each for each in operation.successes if each in answers]
+    candidates = [code for code in operation.successes if code in answers]
     for candidate in candidates:
         answer = answers[candidate]
         if isinstance(answer, JsonNode):

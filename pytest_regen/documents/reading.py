@@ -222,8 +222,8 @@ class _Yaml:
             self._path.append(key)
             inner = self._value(next(self._events))
             if is_merge:
-                for each in inner if isinstance(inner, list) else [inner]:
-                    merged = {**each, **merged} if isinstance(each, dict) else merged
+                for source in inner if isinstance(inner, list) else [inner]:
+                    merged = {**source, **merged} if isinstance(source, dict) else merged
             else:
                 if key in value:
                     _note_duplicate(Pointer(self._place.file, tuple(self._path)), self._log)

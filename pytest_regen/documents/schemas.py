@@ -54,9 +54,9 @@ class CoreSchema:
 class _View:
     """One schema taken apart: its own keywords, and the schemas it is composed of."""
 
-    own: Mapping[str, Any]
+    keywords: Mapping[str, Any]
     node: JsonNode
-    """Holds ``own``, so that children have their places."""
+    """Holds ``keywords``, so that children have their places."""
     members: tuple[JsonNode, ...] = ()
     """All of them hold: the target of ``$ref`` and the parts of ``allOf``."""
 
@@ -144,19 +144,19 @@ class Schemas:
             return _View({}, JsonNode({}, node.place))
         if "$ref" not in value:
             return _View(value, node, tuple(node.entries("allOf")))
-        own = {key: inner for key, inner in value.items() if key != "$ref"}
+        keywords = {key: inner for key, inner in value.items() if key != "$ref"}
         if not self._has_ref_siblings:
             # Before 3.1 everything else beside a $ref is void, but for the description.
-            if void := sorted(own.keys() & _VOID_BESIDE_REF):
+            if void := sorted(keywords.keys() & _VOID_BESIDE_REF):
                 message = f"{', '.join(void)} beside $ref has no effect before OpenAPI 3.1"
                 self._log.review(node.place, message)
-            own = {key: own[key] for key in ("description",) if key in own}
-        rest = JsonNode(own, node.place)
+            keywords = {key: keywords[key] for key in ("description",) if key in keywords}
+        beside = JsonNode(keywords, node.place)
         target = self._references.target(node)
         if isinstance(target, BrokenReference):
             self._log.error(node.place, target.reason)
-            return _View(own, rest)
-        return _View(own, rest, (target, *rest.entries("allOf")))
+            return _View(keywords, beside)
+        return _View(keywords, beside, (target, *beside.entries("allOf")))
 
     # --- wrappers -------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class Schemas:
                 if inner is None:
                     break
                 notes, node = inner
-                overlay += [view.own, *notes]
+                overlay += [view.keywords, *notes]
                 self._note_use(node.place)
             else:
                 if node.place in chain:
@@ -191,7 +191,7 @@ class Schemas:
 
     def _inner(self, view: _View) -> tuple[_Notes, JsonNode] | None:
         """Return the one schema that ``view`` wraps, if it does no more than describe it."""
-        is_type = _has_structure(view.own) or view.node.place in self._subtypes
+        is_type = _has_structure(view.keywords) or view.node.place in self._subtypes
         if is_type or len(self._readers) > _MAX_COMPOSITION:
             return None
         unions = view.unions
@@ -205,23 +205,23 @@ class Schemas:
         targets = [member for member in weighty if member not in narrowing] or narrowing
         # A single one is not reduced yet: hundreds may wrap one another.
         several = targets[len(targets) == 1 :]
-        if not targets or len({self.reduce(each).core.place for each in several}) > 1:
+        if not targets or len({self.reduce(part).core.place for part in several}) > 1:
             return None
-        limits = [view.own, *(each.value for each in narrowing if each is not targets[0])]
+        limits = [view.keywords, *(part.value for part in narrowing if part is not targets[0])]
         is_narrower = any("enum" in limit or "const" in limit for limit in limits)
         if is_narrower or len(limits) > 1:
             kind = kind_of(self.shape(self.reduce(targets[0]).core))
             if kind != "enum" and (is_narrower or kind != "scalar"):
                 return None
-        around = (each.value for each in view.members if each not in targets)
+        around = (part.value for part in view.members if part not in targets)
         return [value for value in around if isinstance(value, dict)], targets[0]
 
     def _single_branch(self, branches: Sequence[JsonNode]) -> tuple[_Notes, JsonNode] | None:
         live = [branch for branch in branches if not _is_null(branch)]
         reduced = [self.reduce(branch) for branch in live] if len(live) > 1 else []
-        if not live or len({each.core.place for each in reduced}) > 1:
+        if not live or len({part.core.place for part in reduced}) > 1:
             return None
-        is_nullable = any(allows_null(each.overlay) for each in reduced)
+        is_nullable = any(allows_null(part.overlay) for part in reduced)
         notes: _Notes = [{"nullable": True}] if is_nullable or len(live) < len(branches) else []
         return notes, reduced[0].core if reduced else live[0]
 
@@ -243,11 +243,11 @@ class Schemas:
                 if self._union < self._open[place]:
                     self._log.review(place, "it is composed of itself by allOf, which adds nothing")
                 self._lowest = min(self._lowest, self._open[place])
-                return own_shape(view.own, view.node, self._log)
+                return own_shape(view.keywords, view.node, self._log)
             depth, self._work = len(self._open), self._work - 1
             if depth > _MAX_COMPOSITION or self._work < 0:
                 self._log.error(place, "compositions lead back to themselves, or are too many")
-                return own_shape(view.own, view.node, self._log)
+                return own_shape(view.keywords, view.node, self._log)
             self._open[place] = depth
             shape = self._merge(view)
             del self._open[place]
@@ -263,9 +263,9 @@ class Schemas:
         for member in view.members:
             # The first member's properties come first, and its words count most.
             inner = meet(inner, self.shape(member))
-        own = own_shape(view.own, view.node, self._log)
-        shape = meet(own, inner)
-        order = dict.fromkeys((*inner.properties, *own.properties))
+        keywords = own_shape(view.keywords, view.node, self._log)
+        shape = meet(keywords, inner)
+        order = dict.fromkeys((*inner.properties, *keywords.properties))
         shape = replace(shape, properties={name: shape.properties[name] for name in order})
         outer, self._union = self._union, len(self._open) - 1
         for keyword, branches in view.unions:
@@ -327,13 +327,15 @@ def _variants(
             if not place.path or not place.path[-1].isdigit():
                 name = home_name(place)
             merged[place] = shape.variants or ((name, frozenset(shape.properties)),)
-    return tuple(each for own in merged.values() for each in own) if len(merged) > 1 else ()
+    return (
+        tuple(part for keywords in merged.values() for part in keywords) if len(merged) > 1 else ()
+    )
 
 
-def _has_structure(own: Mapping[str, Any]) -> bool:
-    """Return whether ``own`` says of which parts a value is made."""
-    extra = own.get("additionalProperties")
-    return any(own.get(key) for key in _STRUCTURE) or bool(extra and extra is not True)
+def _has_structure(keywords: Mapping[str, Any]) -> bool:
+    """Return whether ``keywords`` says of which parts a value is made."""
+    extra = keywords.get("additionalProperties")
+    return any(keywords.get(key) for key in _STRUCTURE) or bool(extra and extra is not True)
 
 
 def _only_describes(value: Any) -> bool:
@@ -368,14 +370,14 @@ def _is_null(node: JsonNode) -> bool:
 
 def allows_null(notes: Iterable[Mapping[str, Any]]) -> bool | None:
     """Return what the wrappers of a schema say about null; ``None`` if they say nothing."""
-    said = [word for word in map(_null_of, notes) if word is not None]
-    return None if not said else True in said
+    words = [word for word in map(_null_of, notes) if word is not None]
+    return None if not words else True in words
 
 
-def _null_of(own: Mapping[str, Any]) -> bool | None:
-    if True in (own.get("nullable"), own.get("x-nullable")):
+def _null_of(keywords: Mapping[str, Any]) -> bool | None:
+    if True in (keywords.get("nullable"), keywords.get("x-nullable")):
         return True
-    declared, values = own.get("type"), own.get("enum")
+    declared, values = keywords.get("type"), keywords.get("enum")
     if declared is None:
         return True if isinstance(values, list) and None in values else None
     return "null" in (declared if isinstance(declared, list) else [declared])

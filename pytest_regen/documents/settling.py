@@ -77,13 +77,13 @@ def tag_names(types: Mapping[str, TypeIR]) -> dict[str, str]:
     """Return by place the value that tells a type from the others of a union."""
     names: dict[str, str] = {}
     for type_ in types.values():
-        for union in (each for field in type_.fields for each in expressions_in(field.type)):
+        for union in (inner for field in type_.fields for inner in expressions_in(field.type)):
             if isinstance(union, UnionOf) and union.discriminator is not None:
                 for place in referenced_names(union):
                     (tag,) = (
-                        each.constraints["const"]
-                        for each in types[place].fields
-                        if each.json_name == union.discriminator
+                        inner.constraints["const"]
+                        for inner in types[place].fields
+                        if inner.json_name == union.discriminator
                     )
                     names[place] = str(tag)
     return names
@@ -103,8 +103,8 @@ def _discriminator(union: UnionOf, types: Mapping[str, TypeIR]) -> str | None:
                 if isinstance(field.constraints.get("const"), str | int)
             }
         )
-    names = [name for name in constants[0] if all(name in own for own in constants[1:])]
+    names = [name for name in constants[0] if all(name in constant for constant in constants[1:])]
     for name in sorted(names, key=lambda name: name != union.discriminator):
-        if len({repr(own[name]) for own in constants}) == len(constants):
+        if len({repr(constant[name]) for constant in constants}) == len(constants):
             return name
     return None

@@ -138,9 +138,9 @@ def meet(outer: Shape, inner: Shape) -> Shape:
     null = False if False in (outer.null, inner.null) else inner.null
     properties = dict(outer.properties)
     for name, nodes in inner.properties.items():
-        known = properties.get(name, ())
-        places = {node.place for node in known}
-        properties[name] = known + tuple(node for node in nodes if node.place not in places)
+        nodes_before = properties.get(name, ())
+        places = {node.place for node in nodes_before}
+        properties[name] = nodes_before + tuple(node for node in nodes if node.place not in places)
     return Shape(
         types=types,
         null=True if outer.null is True else null,
@@ -334,47 +334,47 @@ _UNREAD: Final = ("not", "if", "dependentSchemas", "$dynamicRef")
 _LABELS: Final = ("x-enumNames", "x-enum-varnames", "x-enumVarnames", "x-enum-names")
 
 
-def own_shape(own: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Shape:
-    """Return the shape that the keywords in ``own`` describe; ``node`` gives them their places."""
-    if not own:
+def own_shape(keywords: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Shape:
+    """Return the shape that ``keywords`` describe; ``node`` gives them their places."""
+    if not keywords:
         return ANYTHING
-    values, labels, has_null = _values(own, node, log)
-    types, null = _types(own, values, has_null=has_null, node=node, log=log)
-    extra, items = _extra(own, node), _items(own, node)
+    values, labels, has_null = _values(keywords, node, log)
+    types, null = _types(keywords, values, has_null=has_null, node=node, log=log)
+    extra, items = _extra(keywords, node), _items(keywords, node)
     properties: dict[str, tuple[JsonNode, ...]] = {}
-    if isinstance(own.get("properties"), dict):
+    if isinstance(keywords.get("properties"), dict):
         inside = node.child("properties")
         properties = {name: (inside.child(name),) for name in inside.value}
-    elif own.get("properties") is not None:
+    elif keywords.get("properties") is not None:
         log.error(node.place / "properties", "properties must be a mapping")
-    required = own.get("required")
+    required = keywords.get("required")
     if required is not None and not isinstance(required, list):
         log.review(node.place, "required must be a list of names; it is ignored")
         required = None
     if types is None and (properties or extra):
         types = frozenset({"object"})
-    if types is None and ("items" in own or "prefixItems" in own):
+    if types is None and ("items" in keywords or "prefixItems" in keywords):
         types = frozenset({"array"})
     for key in _UNREAD:
-        if key in own:
+        if key in keywords:
             log.review(node.place, f"{key} is not read")
     return Shape(
         types=types,
         null=null,
-        format=own["format"] if isinstance(own.get("format"), str) else None,
+        format=keywords["format"] if isinstance(keywords.get("format"), str) else None,
         enum=values,
         labels=labels,
-        is_const="const" in own,
+        is_const="const" in keywords,
         properties=properties,
         required=frozenset(name for name in required or () if isinstance(name, str)),
         extra=extra,
         items=items,
-        notes=(own,),
+        notes=(keywords,),
     )
 
 
 def _types(
-    own: Mapping[str, Any],
+    keywords: Mapping[str, Any],
     values: tuple[Any, ...] | None,
     *,
     has_null: bool,
@@ -382,14 +382,14 @@ def _types(
     log: DefectLog,
 ) -> tuple[frozenset[str] | None, bool | None]:
     """Return the types without null, and whether null is one of them."""
-    declared = own.get("type", [])
+    declared = keywords.get("type", [])
     listed = declared if isinstance(declared, list) else [declared]
     names = {"string" if name == "file" else name for name in listed if isinstance(name, str)}
     unknown = sorted({str(name) for name in listed} - _TYPES - {"null", "file"})
     null = "null" in names if listed and not unknown else True if "null" in names else None
-    said = [own[key] for key in ("nullable", "x-nullable") if key in own]
+    words = [keywords[key] for key in ("nullable", "x-nullable") if key in keywords]
     # That null is not allowed says nothing: it only repeats what holds without the word.
-    if True in said or (has_null and not said):
+    if True in words or (has_null and not words):
         null = True
     elif null is None and values is not None:
         null = False
@@ -399,32 +399,32 @@ def _types(
 
 
 def _values(
-    own: Mapping[str, Any], node: JsonNode, log: DefectLog
+    keywords: Mapping[str, Any], node: JsonNode, log: DefectLog
 ) -> tuple[tuple[Any, ...] | None, tuple[str, ...] | None, bool]:
     """Return the values of ``enum`` or ``const`` without null, their labels, and null's."""
-    values = [own["const"]] if "const" in own else own.get("enum")
+    values = [keywords["const"]] if "const" in keywords else keywords.get("enum")
     if values is None:
         return None, None, False
     if not isinstance(values, list) or not values:
         log.review(node.place, "enum must be a list of at least one value; it is ignored")
         return None, None, False
-    labels = None if "const" in own else _labels(own, values, node, log)
+    labels = None if "const" in keywords else _labels(keywords, values, node, log)
     first: dict[tuple[str, str], int] = {}
     for index, value in enumerate(values):
         if value is not None:
             first.setdefault(_identity(value), index)
     if len(first) + values.count(None) < len(values):
         log.review(node.place, "enum holds a value twice")
-    kept = first.values()
-    names = None if labels is None else tuple(labels[i] for i in kept)
-    return tuple(values[i] for i in kept), names, None in values
+    indexes = first.values()
+    names = None if labels is None else tuple(labels[i] for i in indexes)
+    return tuple(values[i] for i in indexes), names, None in values
 
 
 def _labels(
-    own: Mapping[str, Any], values: list[Any], node: JsonNode, log: DefectLog
+    keywords: Mapping[str, Any], values: list[Any], node: JsonNode, log: DefectLog
 ) -> list[str] | None:
     for key in _LABELS:
-        labels = own.get(key)
+        labels = keywords.get(key)
         if isinstance(labels, list) and len(labels) == len(values):
             return [str(label) for label in labels]
         if isinstance(labels, list) and len(labels) == len(values) - values.count(None):
@@ -435,19 +435,19 @@ def _labels(
     return None
 
 
-def _extra(own: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
+def _extra(keywords: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
     parts = []
-    if isinstance(own.get("additionalProperties"), dict) and own["additionalProperties"]:
+    if isinstance(keywords.get("additionalProperties"), dict) and keywords["additionalProperties"]:
         parts.append(node.child("additionalProperties"))
-    if isinstance(own.get("patternProperties"), dict):
+    if isinstance(keywords.get("patternProperties"), dict):
         patterns = node.child("patternProperties")
         parts += [patterns.child(key) for key in sorted(patterns.value)]
     return _any_of(parts, node.place / "additionalProperties")
 
 
-def _items(own: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
-    parts = [*node.entries("prefixItems" if "prefixItems" in own else "items")]
-    parts += [node.child("items")] if isinstance(own.get("items"), dict) else []
+def _items(keywords: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
+    parts = [*node.entries("prefixItems" if "prefixItems" in keywords else "items")]
+    parts += [node.child("items")] if isinstance(keywords.get("items"), dict) else []
     return _any_of(parts, node.place / "items")
 
 

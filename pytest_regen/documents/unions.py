@@ -33,23 +33,23 @@ def one_of(options: Iterable[TypeExpr], scalar_kinds: Callable[[Ref], frozenset[
         return ANY
     scalars = _merge_scalars(option for option in flat if isinstance(option, Scalar))
     wide = scalars.keys() | ({"integer"} if "number" in scalars else set())
-    kept: list[TypeExpr] = []
+    different: list[TypeExpr] = []
     for option in flat:
         if isinstance(option, Ref) and scalar_kinds(option) <= wide:
             continue  # Beside any text, an enum of texts says nothing.
         is_scalar = isinstance(option, Scalar)
         merged = scalars.get(option.kind, scalars.get("number")) if is_scalar else option
-        if merged is not None and merged not in kept:
-            kept.append(merged)
-    return kept[0] if len(kept) == 1 else UnionOf(options=tuple(kept))
+        if merged is not None and merged not in different:
+            different.append(merged)
+    return different[0] if len(different) == 1 else UnionOf(options=tuple(different))
 
 
 def _merge_scalars(scalars: Iterable[Scalar]) -> dict[str, Scalar]:
     """Return one scalar of each kind, with the format that all of that kind have."""
     merged: dict[str, Scalar] = {}
     for scalar in scalars:
-        known = merged.setdefault(scalar.kind, scalar)
-        if known.format != scalar.format:
+        first = merged.setdefault(scalar.kind, scalar)
+        if first.format != scalar.format:
             merged[scalar.kind] = Scalar(kind=scalar.kind)
     if {"integer", "number"} <= merged.keys():
         if merged["integer"].format != merged["number"].format:
@@ -61,7 +61,7 @@ def _merge_scalars(scalars: Iterable[Scalar]) -> dict[str, Scalar]:
 def type_order(notes: Iterable[Mapping[str, Any]]) -> Callable[[str], tuple[int, str]]:
     """Return the key that sorts types as the document lists them."""
     declared = (note.get("type") for note in notes)
-    listed: list[Any] = next((each for each in declared if isinstance(each, list)), [])
+    listed: list[Any] = next((allowed for allowed in declared if isinstance(allowed, list)), [])
     return lambda name: (listed.index(name) if name in listed else len(listed), name)
 
 
@@ -77,7 +77,7 @@ def only_value(reduced: CoreSchema, shape: Shape, kind: SchemaKind) -> EnumValue
     if len(values) != 1:
         return None
     value = values[0]
-    is_in = shape.enum is None or any(value == each for each in shape.enum)
+    is_in = shape.enum is None or any(value == allowed for allowed in shape.enum)
     types = shape.types or types_of([value])
     if "integer" in types and is_whole(value):
         value = int(value)

@@ -74,19 +74,19 @@ def list_corrections(
     entries = list(dict.fromkeys(filter(None, _entries(corrections, noun))))
     if not entries:
         return ""
-    used, named = 0, list[str]()
+    used, listed_fields = 0, list[str]()
     for entry in entries[:MAX_CORRECTIONS]:
         used += len(entry) + 1
-        if used > _MAX_CHARACTERS and named:
+        if used > _MAX_CHARACTERS and listed_fields:
             break
-        named.append(entry)
-    if left_out := len(entries) - len(named):
-        named.append(f"  ({left_out} more not shown)")
+        listed_fields.append(entry)
+    if left_out := len(entries) - len(listed_fields):
+        listed_fields.append(f"  ({left_out} more not shown)")
     head = (
         f"The previous attempt for this {subject} produced the following errors. "
         "Fix them in your output."
     )
-    block = ["CORRECTION REQUIRED:", head, "", *named]
+    block = ["CORRECTION REQUIRED:", head, "", *listed_fields]
     return "\n".join([*block, "", *orders] if orders else block)
 
 
@@ -135,8 +135,8 @@ def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
     message = f"{code} {_one_line(first.message)}"
     if not fields:
         return _lines(message, details)
-    named = f"{noun}: {names[0]}" if len(names) == 1 else f"{noun}s: {listed}"
-    return _lines(message, details, named)
+    listed_fields = f"{noun}: {names[0]}" if len(names) == 1 else f"{noun}s: {listed}"
+    return _lines(message, details, listed_fields)
 
 
 def _text_entry(text: str) -> str:
@@ -148,11 +148,11 @@ def _text_entry(text: str) -> str:
     return _lines(_one_line(head), details)
 
 
-def _lines(head: str, details: Sequence[str], named: str = "") -> str:
-    """Return an entry; ``head`` and ``named`` are on one line each already."""
+def _lines(head: str, details: Sequence[str], listed_fields: str = "") -> str:
+    """Return an entry; ``head`` and ``listed_fields`` are on one line each already."""
     lines = [f"    {_one_line(detail)}" for detail in details[:_MAX_DETAIL_LINES]]
-    if named:
-        lines.insert(0, f"    {named}")
+    if listed_fields:
+        lines.insert(0, f"    {listed_fields}")
     if len(details) > _MAX_DETAIL_LINES:
         lines.append(f"    ({len(details) - _MAX_DETAIL_LINES} more lines not shown)")
     return "\n".join([f"  {head}", *lines])
@@ -163,5 +163,5 @@ def _one_line(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    shown, note = clip(text, _MAX_LINE)
-    return f"{shown} ({note})" if note else shown
+    start, note = clip(text, _MAX_LINE)
+    return f"{start} ({note})" if note else start

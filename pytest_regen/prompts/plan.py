@@ -87,9 +87,9 @@ def _field_line(field: FieldIR, name: str, spelled: str, *, is_key: bool) -> Uni
         flags.append("primary-key")
     if flags:
         data["flags"] = flags
-    shown, note = clip(field.description or "", _MAX_DESCRIPTION)
-    if shown:
-        data["description"] = shown
+    about, note = clip(field.description or "", _MAX_DESCRIPTION)
+    if about:
+        data["description"] = about
     if note:
         data["description_shown"] = note
     if field.constraints:
@@ -97,7 +97,7 @@ def _field_line(field: FieldIR, name: str, spelled: str, *, is_key: bool) -> Uni
         ordered = {key: field.constraints[key] for key in sorted(field.constraints)}
         text, cut = clip(json.dumps(ordered, ensure_ascii=False, default=str), _MAX_CONSTRAINTS)
         data |= {"constraints": text, "constraints_shown": cut} if cut else {"constraints": ordered}
-    return UnitLine(quoted(data), f"{field.json_name}{name}{spelled}{shown}")
+    return UnitLine(quoted(data), f"{field.json_name}{name}{spelled}{about}")
 
 
 Plan = tuple[tuple[EnumValue, ...], ...]
@@ -166,11 +166,11 @@ def plan_pages(
         if not _place(unit, weights[unit], pages, full=full, largest=largest)
     ]
     position = {unit: index for index, unit in enumerate(units)}
-    kept = tuple(tuple(sorted(page.units, key=position.__getitem__)) for page in pages)
+    units_left = tuple(tuple(sorted(page.units, key=position.__getitem__)) for page in pages)
     if not homeless:
-        return kept
+        return units_left
     capacity = full if fields_per_page else _even(homeless, weights, full)
-    return kept + _fill(homeless, weights, capacity)
+    return units_left + _fill(homeless, weights, capacity)
 
 
 def plan_from_entries(entries: Sequence[PromptEntry]) -> dict[str, Plan]:
@@ -189,25 +189,25 @@ def page_content_hash(type_: TypeIR, units: Sequence[EnumValue], *, first: bool)
     fields of other pages do not count.
     """
     data = type_.to_json()
-    wanted = set(units)
+    on_page = set(units)
     if type_.kind == "enum":
         labels = type_.enum_names or (None,) * len(type_.enum_values)
-        own: list[object] = [
+        units_here: list[object] = [
             [value, label]
             for value, label in zip(type_.enum_values, labels, strict=False)
-            if value in wanted
+            if value in on_page
         ]
     else:
-        own = [field for field in data["fields"] if field["json_name"] in wanted]
+        units_here = [field for field in data["fields"] if field["json_name"] in on_page]
     shell = {
         key: value
         for key, value in data.items()
         if key not in {"fields", "enum_values", "enum_names"}
-        and (first or key in {"name", "kind"} or (key == "primary_key" and value in wanted))
+        and (first or key in {"name", "kind"} or (key == "primary_key" and value in on_page))
     }
     # Page 1 declares the enum for the values of all pages.
     shell["values_are"] = value_kind(type_.enum_values)
-    return canonical_hash([shell, sorted(own, key=canonical_json)])
+    return canonical_hash([shell, sorted(units_here, key=canonical_json)])
 
 
 @dataclass(slots=True)
@@ -226,10 +226,10 @@ def _keep(
     pages = []
     for old in stored:
         # A unit that stands on two pages stays on the first.
-        kept = [unit for unit in dict.fromkeys(old) if unit in waiting]
-        waiting -= set(kept)
-        if kept:
-            pages.append(_Page(kept, sum(weights[unit] for unit in kept)))
+        units_left = [unit for unit in dict.fromkeys(old) if unit in waiting]
+        waiting -= set(units_left)
+        if units_left:
+            pages.append(_Page(units_left, sum(weights[unit] for unit in units_left)))
     return pages
 
 

@@ -218,9 +218,9 @@ def _head(type_: TypeIR, page: int, language: Language, endpoint: Endpoint | Non
         called = f"{quoted(endpoint.method)} {quoted(endpoint.path)}"
         head.append(f"{_ENDPOINT.strip()} {called} status {quoted(endpoint.status)}")
     head += [f"TYPE: {quoted(type_.name)}", f"SCHEMA: {quoted(type_.schema_id)}"]
-    shown, note = clip(type_.description or "", _MAX_DESCRIPTION)
-    if shown:
-        head.append(f"DESCRIPTION: {quoted(shown)}" + (f" ({note})" if note else ""))
+    about, note = clip(type_.description or "", _MAX_DESCRIPTION)
+    if about:
+        head.append(f"DESCRIPTION: {quoted(about)}" + (f" ({note})" if note else ""))
     if type_.primary_key in type_.units and type_.primary_key is not None:
         name = language.member_names(type_)[type_.primary_key]
         head.append(f"PRIMARY KEY: {quoted(type_.primary_key)} identifier {quoted(name)}")
@@ -233,13 +233,13 @@ def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
     if len(plan) == 1:
         return []
     units = tuple(dict.fromkeys(type_.units))
-    own = set(plan[page - 1])
+    on_page = set(plan[page - 1])
     noun = "values" if type_.kind == "enum" else "fields"
-    numbers = _ranges([number for number, unit in enumerate(units, 1) if unit in own])
+    numbers = _ranges([number for number, unit in enumerate(units, 1) if unit in on_page])
     lines = ["PAGING:", f"  page {page} of {len(plan)}: {noun} {numbers} of {len(units)}"]
     if type_.kind == "object":
-        others = [quoted(unit) for unit in units if unit not in own]
-        lines.append(f"  fields of other pages: {list_some(others, _MAX_OTHER_FIELDS)}")
+        elsewhere = [quoted(unit) for unit in units if unit not in on_page]
+        lines.append(f"  fields of other pages: {list_some(elsewhere, _MAX_OTHER_FIELDS)}")
     return lines
 
 
@@ -261,10 +261,12 @@ def _reference(
     """Return the list that the correction block's first order names."""
     fields = (field for field in type_.fields if field.json_name in units)
     names = dict.fromkeys(name for field in fields for name in referenced_names(field.type))
-    kinds = {name: f"{quoted(name)} ({each.kind})" for name, each in declared.items()}
+    kinds = {
+        name: f"{quoted(name)} ({declared_type.kind})" for name, declared_type in declared.items()
+    }
     used = ", ".join(kinds[name] for name in names if name in kinds)
-    others = ", ".join(kind for name, kind in kinds.items() if name not in names)
+    elsewhere = ", ".join(kind for name, kind in kinds.items() if name not in names)
     lines = ["TYPE REFERENCE:", f"  used on this page: {used or 'none'}"]
-    if lists_all and others and len(others) <= _MAX_OTHER_TYPES:
-        lines.append(f"  also in the file: {others}")
+    if lists_all and elsewhere and len(elsewhere) <= _MAX_OTHER_TYPES:
+        lines.append(f"  also in the file: {elsewhere}")
     return lines

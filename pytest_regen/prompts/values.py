@@ -18,14 +18,14 @@ def clip(text: str, limit: int) -> tuple[str, str]:
 
 def list_some(items: Sequence[str], limit: int) -> str:
     """Return about ``limit`` characters of a list: cut between two items, never inside one."""
-    shown: list[str] = []
+    listed: list[str] = []
     used = 0
     for item in items:
         used += len(item) + 2
-        if used > limit and shown:
-            return f"{', '.join(shown)} and {len(items) - len(shown)} more"
-        shown.append(item)
-    return ", ".join(shown)
+        if used > limit and listed:
+            return f"{', '.join(listed)} and {len(items) - len(listed)} more"
+        listed.append(item)
+    return ", ".join(listed)
 
 
 class PageKey(NamedTuple):
@@ -134,8 +134,8 @@ class PromptEntry:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the entry that ``to_json`` wrote."""
-        known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
-        return cls(**{**known, "fields": tuple(data["fields"])})
+        values = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        return cls(**{**values, "fields": tuple(data["fields"])})
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``prompts.json``."""
