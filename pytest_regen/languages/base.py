@@ -135,11 +135,6 @@ class SourceFacts:
     declarations: tuple[Declaration, ...] = ()
     """In source order, nested ones after the one they stand in."""
     faults: tuple[SyntaxFault, ...] = ()
-    stray_lines: tuple[int, ...] = ()
-    """Lines of top-level code that is no declaration: prose, statements, loose members."""
-    unread: frozenset[str] = frozenset()
-    """Words and strings of a source whose syntax could not be made out, comments left aside: what
-    may stand there without having been read. Empty where everything was read."""
     aliases: frozenset[str] = frozenset()
     """Other names that it gives to types."""
     heads: tuple[int, ...] = ()
@@ -327,14 +322,6 @@ class RuleSubject(Protocol):
         """Yield each field with the member that carries it."""
         ...
 
-    def is_near_fault(self, member: Member) -> bool:
-        """Return whether a member was read from code that is illegal."""
-        ...
-
-    def is_unreadable(self, words: Iterable[str]) -> bool:
-        """Return whether one of ``words`` may stand in the block, where it is illegal."""
-        ...
-
     def issue(
         self,
         code: str,
@@ -483,13 +470,6 @@ class Language(Protocol):
 
     def read(self, code: str) -> SourceFacts:
         """Return what ``code`` declares and where it is illegal."""
-        ...
-
-    def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
-        """Return as what ``code`` declares ``name``, and on which line.
-
-        Illegal code counts: it is searched by its words.
-        """
         ...
 
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:

@@ -1,7 +1,7 @@
 """What a rule looks at: one type, what its block declares, and what the rest of the source does."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final, Literal, TypeVar
@@ -363,13 +363,3 @@ class Subject:
             for fault in faults
             if fault.code in _ILLEGAL_TEXT or fault.page == 1
         )
-
-    def is_unreadable(self, words: Iterable[str]) -> bool:
-        """Return whether one of ``words`` may stand in the block, where it is illegal."""
-        del words
-        return False
-
-    def is_near_fault(self, member: Member) -> bool:
-        """Return whether a member was read from code that is illegal."""
-        del member
-        return False

@@ -80,7 +80,7 @@ def codes(members: list[tuple[dict[str, Any], str]], profile: str = "default") -
 
 def test_the_table_of_types() -> None:
     """The first spelling is what prompts ask for, others are as right, and the last are wrong."""
-    cases = []
+    cases: list[tuple[dict[str, Any], str, set[str]]] = []
     for row in rows("Types", "type in"):
         field = {"json_name": "x", "type": expression(row["type in `ir.json`"]), "required": True}
         asked = spellings(row["asked for"])
@@ -101,7 +101,7 @@ def test_the_table_of_absence(profile: str) -> None:
     """What may be null, what may be absent, and what mistakes the one for the other."""
     [row] = [row for row in rows("Types", "profile") if profile in row["profile"]]
     _, null, absent, wrong = row.values()
-    field = {"json_name": "x", "type": {"kind": "string"}}
+    field: dict[str, Any] = {"json_name": "x", "type": {"kind": "string"}}
     cases = [({**field, "required": True, "nullable": True}, each) for each in spellings(null)]
     right = [*cases, *((field, each) for each in spellings(absent))]
     every = [*right, *((field, each) for each in spellings(wrong))]

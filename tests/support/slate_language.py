@@ -208,7 +208,6 @@ class Slate:
     def read(self, code: str) -> SourceFacts:
         found: list[Declaration] = []
         faults: list[SyntaxFault] = []
-        unread: set[str] = set()
         opened: _Open | None = None
         for number, line in _lines(code):
             starts = _OPENS.fullmatch(line)
@@ -222,25 +221,19 @@ class Slate:
                 opened.members.append(member)
             elif opened is not None or not _MODULE.fullmatch(line):
                 faults.append(SyntaxFault(number, f"this is no line of Slate: {line[:60]!r}"))
-                unread |= {word.strip('"') for word in _TOKEN.findall(line)}
         if opened is not None:
             faults.append(
                 SyntaxFault(opened.line, f"{opened.name!r} has no 'end'", in_member=False)
             )
             found.append(_declaration(opened, len(code.split("\n"))))
-        return SourceFacts(tuple(found), tuple(faults), unread=frozenset(unread))
+        return SourceFacts(tuple(found), tuple(faults))
 
-    def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
+    def _declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
         for number, line in _lines(code):
             starts = _OPENS.fullmatch(line)
             if starts and starts["name"] == name:
                 return _kind(starts["kind"]), number
         return None
-
-    def repair(self, code: str) -> str:
-        bad = {fault.line for fault in self.read(code).faults}
-        lines = code.split("\n")
-        return "\n".join("" if at in bad else line for at, line in enumerate(lines, 1))
 
     def illegality(self, code: str) -> int:
         lines = [line for _, line in _lines(code)]
@@ -265,7 +258,7 @@ class Slate:
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         pages = [_numbered(output) for output in outputs]
         head = pages[0] if pages else []
-        kind = self.declared_kind(outputs[0], name) if outputs else None
+        kind = self._declared_kind(outputs[0], name) if outputs else None
         faults: list[PageFault] = []
         if len(pages) > 1 and kind is None:
             faults.append(PageFault(1, 1, "MISSING_CLASS", f"the page declares no {name!r}"))

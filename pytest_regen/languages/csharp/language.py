@@ -27,8 +27,6 @@ from pytest_regen.validation.issues import Weakness
 
 NOUNS: Final = Nouns(object="class", enum="enum", member="property", value="member")
 _KINDS: Final = ("class", "record", "struct", "interface", "enum", "delegate")
-_DECLARATION: Final = re.compile(rf"\b(?P<kind>{'|'.join(_KINDS)})\s+(?P<name>\w+)")
-
 
 PROFILES: Final = ("default", "xchange")
 """``default`` uses attributes of .NET alone; ``xchange`` adds ``PrimaryKey`` and ``Nullable``."""
@@ -340,13 +338,6 @@ class CSharp:
         from pytest_regen.languages.csharp.reader import read
 
         return read(code)
-
-    def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
-        """Return as what ``code`` declares ``name``, by its words alone, and on which line."""
-        for found in _DECLARATION.finditer(code):
-            if found["name"] == name:
-                return found["kind"], code.count("\n", 0, found.start()) + 1
-        return None
 
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.languages.base import (
@@ -23,13 +22,6 @@ from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue, Weakness
-
-_DECLARATION: Final = re.compile(
-    r"^[ \t]*(?:class[ \t]+(?P<class>\w+)[ \t]*(?P<bases>\([^\n]*)?"
-    r"|(?P<alias>\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[ \t]*(?:\w+\.)?(?P<form>TypedDict|Literal)\b)",
-    re.MULTILINE,
-)
-_ENUM_BASE: Final = re.compile(r"\b(?:Str|Int)?(?:Enum|Flag)\b")
 
 
 class Python:
@@ -128,17 +120,6 @@ class Python:
         from pytest_regen.languages.python.source import read
 
         return read(code)
-
-    def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
-        """Return as what ``code`` declares ``name``, by its words alone, and on which line."""
-        for found in _DECLARATION.finditer(code):
-            if name in {found["class"], found["alias"]}:
-                is_enum = bool(_ENUM_BASE.search(found["bases"] or "")) or (
-                    found["class"] is None and found["form"] != "TypedDict"
-                )
-                start = found.start() + len(found[0]) - len(found[0].lstrip())
-                return "enum" if is_enum else "class", code.count("\n", 0, start) + 1
-        return None
 
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""

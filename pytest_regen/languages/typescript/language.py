@@ -154,17 +154,6 @@ class TypeScript:
 
         return read(code)
 
-    def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
-        """Return as what ``code`` declares ``name``, by its words alone, and on which line."""
-        return next(
-            (
-                (entry.kind, entry.name_line)
-                for entry in self.read(code).declarations
-                if entry.name == name
-            ),
-            None,
-        )
-
     def repair(self, code: str) -> str:
         """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
         return code
