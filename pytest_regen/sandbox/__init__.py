@@ -5,17 +5,8 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.sandbox.examples import (
-        ExamplesResult,
-        run_examples,
-        without_examples,
-    )
-    from pytest_regen.sandbox.levels import (
-        LEVELS,
-        Level,
-        missing,
-        strongest_level,
-    )
+    from pytest_regen.sandbox.examples import ExamplesResult, run_examples, without_examples
+    from pytest_regen.sandbox.levels import LEVELS, Level, missing, strongest_level
     from pytest_regen.sandbox.processes import Limits, Outcome, run
     from pytest_regen.sandbox.questions import Job, Module, Raised, Result, ask
 else:

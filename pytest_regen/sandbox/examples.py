@@ -3,11 +3,8 @@
 import ast
 import doctest
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +48,6 @@ def run_examples(
     hidden: Sequence[Path] = (),
     limits: Limits = Limits(),
     flags: Sequence[str] = (),
-    python: str = sys.executable,
 ) -> tuple[ExamplesResult, ...]:
     """Run doctests in the sandbox, each in a copy of its module's names, one process per module.
 
@@ -64,13 +60,12 @@ def run_examples(
         hidden: as for ``run``.
         limits: what one module may use.
         flags: names of those of ``doctest`` and pytest, for examples that set no others.
-        python: the interpreter.
 
     Raises:
         SandboxError: nothing can be run.
         UsageError: ``REGEN_SANDBOX`` asks for a level that does not work here.
     """
-    set_flags = reduce(or_, (doctest.OPTIONFLAGS_BY_NAME.get(name, 0) for name in flags), 0)
+    set_flags = sum({doctest.OPTIONFLAGS_BY_NAME.get(name, 0) for name in flags})
     modules = [
         module if module.source is None else replace(module, source=without_examples(module.source))
         for module, _ in jobs
@@ -95,7 +90,6 @@ def run_examples(
         import_path=import_path,
         hidden=hidden,
         limits=limits,
-        python=python,
     )
     return tuple(
         _judged(result, tests, to_run, set_flags)
@@ -148,7 +142,7 @@ def _judged(
         test = tests[number]
         line = None if test.lineno is None else test.lineno + example.lineno + 1
         failures.append(ExampleFailure(number, example, got, line, raised))
-    ending = (result.raised, result.stopped, result.why, result.level)
+    ending = (result.raised, result.stopped, result.why)
     return ExamplesResult(result.answers, *ending, tuple(failures), reached)
 
 

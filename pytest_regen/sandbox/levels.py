@@ -73,15 +73,10 @@ def strongest_level() -> Level:
     for level in LEVELS:
         if asked_for in {"", level} and (level == "process" or _works(level)):
             return level
-    names = ", ".join(LEVELS)
-    if asked_for not in LEVELS:
-        raise UsageError(
-            f"{VARIABLE}={asked_for} is no level of the sandbox", hint=f"one of {names}"
-        )
     raise UsageError(
-        f"{VARIABLE}={asked_for}: this level of the sandbox does not work here",
+        f"{VARIABLE}={asked_for} is no level of the sandbox that works here",
         why="its program is not installed, or this system allows no namespaces",
-        hint=f"unset {VARIABLE}, or install bubblewrap (bwrap)",
+        hint=f"unset {VARIABLE}, or install bubblewrap (bwrap); levels are {', '.join(LEVELS)}",
     )
 
 

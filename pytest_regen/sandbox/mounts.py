@@ -8,7 +8,7 @@ made again, so that virtual environments, ``/usr/local`` and version managers wo
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,8 +25,6 @@ _PARTS: Final = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg", "share")
 """What Python needs of the folder it is installed in, which may hold a whole project beside."""
 _NOTHING: Final = "65536"
 """Bytes of a folder that only hides another."""
-_HOPS: Final = 40
-"""Links followed from one name; the kernel gives up there as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +33,13 @@ class Mounts:
 
     holder: Path
     """A folder of ours, by its real name; holds ``work`` and ``empty``."""
-    projects: tuple[Path, ...] = ()
+    projects: Sequence[Path] = ()
     """Folders that can be read, but for names at their top that begin with a dot."""
-    readable: tuple[Path, ...] = ()
-    hidden: tuple[Path, ...] = ()
+    readable: Sequence[Path] = ()
+    hidden: Sequence[Path] = ()
     """Files that read as empty."""
     size: int = 64 << 20
     """Bytes that the working folder takes, and ``/tmp`` as well."""
-    python: str = sys.executable
 
     @property
     def work(self) -> Path:
@@ -91,7 +88,7 @@ def _shown(mounts: Mounts, size: list[str]) -> Iterator[str]:
     the pieces of a virtual environment are.
     """
     links: dict[Path, str] = {}
-    pieces, imported = _installation(mounts.python)
+    pieces, imported = _installation(plain_path(sys.executable))
     projects = {_followed(path, links) for path in (*mounts.projects, *imported)}
     kept = {_followed(path, links) for path in (*map(Path, _SYSTEM), *mounts.readable, *pieces)}
     places = {place for place in projects | kept if place.exists()}
@@ -128,22 +125,13 @@ def _shown(mounts: Mounts, size: list[str]) -> Iterator[str]:
 
 def _followed(path: Path, links: dict[Path, str]) -> Path:
     """Return the real path of a name, and enter each link on the way with what it points to."""
-    parts = list(reversed(Path(os.path.abspath(path)).parts))  # keeps links
-    real = Path(parts.pop())
-    hops = 0
-    while parts and hops < _HOPS:
-        name = parts.pop()
-        place = real.parent if name == ".." else real / name
-        if name == ".." or not place.is_symlink():
-            real = place
-            continue
-        hops += 1
-        target = place.readlink()
-        links[place] = str(target)
-        if target.is_absolute():
-            real = Path("/")
-        parts += [part for part in reversed(target.parts) if part != "/"]
-    return real
+    path = Path(os.path.abspath(path))  # keeps links
+    if path.exists():  # because links that lead in a circle do not
+        for place in (*reversed(path.parents), path):
+            if place.is_symlink():
+                links[place] = str(place.readlink())
+                return _followed(place.parent / links[place] / path.relative_to(place), links)
+    return path
 
 
 _QUESTION: Final = """

@@ -5,12 +5,11 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from threading import Thread
@@ -56,12 +55,6 @@ class Outcome:
     """What was written to the file descriptor that ``REGEN_REPORT_FD`` names."""
     stopped: str | None
     """The limit that it was ended for: ``seconds``, ``processes``, ``report``; or ``None``."""
-    level: Level
-
-    @property
-    def timed_out(self) -> bool:
-        """Whether it took longer than it may."""
-        return self.stopped == "seconds"
 
 
 _used: list[Level] = []
@@ -100,7 +93,6 @@ def run(
     files: Mapping[str, bytes] | None = None,
     environ: Mapping[str, str] | None = None,
     limits: Limits = Limits(),
-    python: str = sys.executable,
     watch: Callable[[bytes], bool] | None = None,
 ) -> Outcome:
     """Run a program in an empty temporary folder and an almost empty environment.
@@ -118,7 +110,6 @@ def run(
         files: relative names and contents of files in the working folder.
         environ: variables of its environment.
         limits: what it may use.
-        python: the interpreter whose installation it may read.
         watch: called with each piece of the report, which is then not kept; ``False`` ends the
             child. ``limits.seconds`` count from the last piece.
 
@@ -127,15 +118,14 @@ def run(
         UsageError: ``REGEN_SANDBOX`` asks for a level that does not work here.
     """
     level = strongest_level()
+    received = bytearray()
+
+    def keep(piece: bytes) -> bool:
+        received.extend(piece)
+        return len(received) <= limits.report
+
     holder = Path(tempfile.mkdtemp(prefix="regen-")).resolve()
-    mounts = Mounts(
-        holder,
-        tuple(import_path),
-        tuple(readable),
-        tuple(hidden),
-        limits.folder_size,
-        plain_path(python),
-    )
+    mounts = Mounts(holder, import_path, readable, hidden, limits.folder_size)
     try:
         mounts.work.mkdir()
         mounts.empty.touch()
@@ -149,7 +139,7 @@ def run(
         if line is None:
             raise SandboxError(f"the program of level {level} is gone", hint="install it again")
         places = {"HOME": str(mounts.work), "TMPDIR": str(mounts.work)}
-        environment = _ENVIRONMENT | places | dict(environ or {})
+        variables = {**_ENVIRONMENT, **places, **(environ or {})}
         with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
             reading, writing = os.pipe()
             with open(reading, "rb", buffering=0) as pipe:  # noqa: PTH123 - a descriptor
@@ -160,14 +150,14 @@ def run(
                         stdout=stdout,
                         stderr=stderr,
                         cwd=mounts.work,
-                        env=environment | {"REGEN_REPORT_FD": str(writing)},
+                        env={**variables, "REGEN_REPORT_FD": str(writing)},
                         pass_fds=[writing],
                         start_new_session=True,
                     )
                 finally:
                     # Ours would keep the pipe open after the child's end.
                     os.close(writing)
-                report = _Report(pipe, limits.report, watch)
+                report = _Report(pipe, watch or keep, renews=watch is not None)
                 stopped = _attend(process, stdin, report, limits)
             stdout.seek(0)
             stderr.seek(0)
@@ -180,7 +170,7 @@ def run(
         shutil.rmtree(holder, ignore_errors=True)
     note_used_level(level)
     _ran[:] = [level]
-    return Outcome(process.returncode, *printed, bytes(report.data), stopped, level)
+    return Outcome(process.returncode, *printed, bytes(received), stopped)
 
 
 _LIMITED: Final = """
@@ -195,17 +185,15 @@ in the letter for processes; a limit that a system lacks is left out."""
 
 
 def _limits(limits: Limits, level: Level) -> list[str]:
-    # The shell counts files in blocks of 512 bytes and memory in kilobytes.
-    memory = "-" if limits.memory is None else str(limits.memory // 1024)
-    processes = limits.processes
+    processes: str | int = limits.processes
     if level == "process":
         # The system counts all processes of the user, not those of the child.
-        try:
-            running = Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[2]
-        except OSError:
-            return [str(limits.cpu_seconds), str(limits.file_size // 512), memory, "-"]
-        processes += int(running) + _OTHERS
-    return [str(limits.cpu_seconds), str(limits.file_size // 512), memory, str(processes)]
+        load = Path("/proc/loadavg")
+        running = load.read_text("ascii").split()[3].partition("/")[2] if load.exists() else ""
+        processes = limits.processes + int(running) + _OTHERS if running else "-"
+    # The shell counts files in blocks of 512 bytes and memory in kilobytes.
+    memory = "-" if limits.memory is None else limits.memory // 1024
+    return [*map(str, (limits.cpu_seconds, limits.file_size // 512, memory, processes))]
 
 
 _ENVIRONMENT: Final = {
@@ -238,9 +226,9 @@ class _Report:
     """What a child writes to the pipe of its report."""
 
     pipe: FileIO
-    most: int
-    watch: Callable[[bytes], bool] | None
-    data: bytearray = field(default_factory=bytearray)
+    watch: Callable[[bytes], bool]
+    renews: bool
+    """Whether each piece gives the child its time anew."""
     is_closed: bool = False
     is_refused: bool = False
 
@@ -255,11 +243,7 @@ class _Report:
             return False
         piece = os.read(self.pipe.fileno(), _PIECE)
         self.is_closed = not piece
-        if self.watch:
-            self.is_refused = bool(piece) and not self.watch(piece)
-        else:
-            self.data += piece
-            self.is_refused = len(self.data) > self.most
+        self.is_refused = bool(piece) and not self.watch(piece)
         return bool(piece)
 
 
@@ -287,7 +271,7 @@ def _attend(
                 look = now + _LOOK
                 if _tasks(process.pid) > limits.processes + _OURS:
                     stopped = "processes"
-            elif report.take(min(_LOOK, deadline - now)) and report.watch:
+            elif report.take(min(_LOOK, deadline - now)) and report.renews:
                 deadline = now + limits.seconds
     finally:
         # Not once it is waited for, because its number may then be that of another. A namespace

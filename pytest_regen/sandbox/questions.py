@@ -9,13 +9,13 @@ import secrets
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import SandboxError
-from pytest_regen.sandbox.levels import Level, strongest_level
+from pytest_regen.sandbox.levels import strongest_level
 from pytest_regen.sandbox.processes import Limits, Outcome, run
 from pytest_regen.strict_json import strict_loads
 
@@ -28,13 +28,8 @@ class Module:
     """By which it is imported, such as ``acme.durations``."""
     source: str | None = None
     """Its text; ``None``: whatever the import path holds by that name."""
-    path: str | None = None
+    path: str = "<module>"
     """Its ``__file__``, and its name in tracebacks. ``__init__.py`` makes it a package."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what the child is told."""
-        path = self.path or f"<{self.name}>"
-        return {"name": self.name, "source": self.source, "path": path}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,6 @@ class Result:
     pipe of the answers), ``runner`` (it ended the process that watches it); or ``None``."""
     why: str
     """The same in a sentence; empty where all is well."""
-    level: Level
 
 
 def ask(
@@ -96,7 +90,6 @@ def ask(
     import_path: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
     limits: Limits = Limits(),
-    python: str = sys.executable,
 ) -> tuple[Result, ...]:
     """Import modules in the sandbox and ask questions about each.
 
@@ -112,7 +105,6 @@ def ask(
         import_path: folders put at the front of the child's import path.
         hidden: as for ``run``.
         limits: what one job may use.
-        python: the interpreter.
 
     Raises:
         SandboxError: the interpreter does not start, or the handler cannot be made ready.
@@ -131,22 +123,21 @@ def ask(
         work = {
             "word": word,
             "jobs": [
-                {**job.module.to_json(), "word": its_word, "questions": job.questions}
+                {**asdict(job.module), "word": its_word, "questions": job.questions}
                 for job, its_word in zip(waiting, words, strict=True)
             ],
             "handler": handler,
-            "beside": [module.to_json() for module in beside],
+            "beside": [asdict(module) for module in beside],
             "import_path": [str(folder) for folder in import_path],
             "seconds": limits.seconds,
             "namespace": namespace,
         }
         outcome = run(
-            [python, "-I", "-B", "-c", runner],
+            [sys.executable, "-I", "-B", "-c", runner],
             stdin=json.dumps(work).encode(),
             import_path=import_path,
             hidden=hidden,
             limits=replace(limits, seconds=limits.seconds + _MARGIN),
-            python=python,
             watch=frames.feed,
         )
         results += _results(frames, waiting, outcome)
@@ -196,7 +187,7 @@ def _results(frames: "_Frames", jobs: Sequence[Job], outcome: Outcome) -> list[R
         else:
             stopped, why = "runner", "it ended, or held up, the process that watches it"
         answers = (*report.answers, *[None] * missing)
-        results.append(Result(answers, report.raised, stopped, why, outcome.level))
+        results.append(Result(answers, report.raised, stopped, why))
     return results
 
 
@@ -214,28 +205,31 @@ def _end_of(report: _Report) -> tuple[str, str]:
     return "signal", f"its process was ended by {name} {when}"
 
 
+@dataclass(slots=True)
 class _Frames:
     """The report of a child, read as it comes: who says what, in the only order that is right."""
 
-    def __init__(
-        self, word: str, words: Sequence[str], questions: Sequence[int], most: int
-    ) -> None:
-        self._word = word
-        self._words = words
-        self._questions = questions
-        self._most = most
-        self._buffer = bytearray()
-        self._taken = 0
-        self.reports: list[_Report] = []
-        """Of the jobs that have begun."""
-        self.ended = 0
-        """How many of them are over."""
-        self.is_forged = False
-        """Something came that is not ours to send."""
+    word: str
+    """The runner's."""
+    words: Sequence[str]
+    """Of each job."""
+    questions: Sequence[int]
+    """How many each job has."""
+    most: int
+    """Bytes that one job may send."""
+    reports: list[_Report] = field(default_factory=list)
+    """Of the jobs that have begun."""
+    ended: int = 0
+    """How many of them are over."""
+    is_forged: bool = False
+    """Something came that is not ours to send."""
+    buffer: bytearray = field(default_factory=bytearray)
+    taken: int = 0
+    """Bytes that came of the job that runs."""
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of the report; return whether all is in order so far."""
-        self._buffer += piece
+        self.buffer += piece
         try:
             while not self.is_forged and (frame := self._next()):
                 self._take(*frame)
@@ -245,33 +239,33 @@ class _Frames:
 
     def _next(self) -> tuple[str, Mapping[str, Any]] | None:
         """Return the next whole frame: the word it came with, and what it says."""
-        head, line_end, _ = bytes(self._buffer[:_HEAD]).partition(b"\n")
+        head, line_end, _ = bytes(self.buffer[:_HEAD]).partition(b"\n")
         if not line_end:
             if len(head) == _HEAD:
                 raise ValueError("no frame begins like that")
             return None
         word, _, digits = head.decode("ascii").partition(" ")
         length = int(digits)
-        is_jobs = len(self.reports) > self.ended and word == self._words[self.ended]
+        is_jobs = len(self.reports) > self.ended and word == self.words[self.ended]
         # Refused before it is waited for, because no more of it may ever come.
-        if not (is_jobs or word == self._word) or self._taken + length > self._most:
+        if not (is_jobs or word == self.word) or self.taken + length > self.most:
             raise ValueError("this frame is not one of ours")
         end = len(head) + 1 + length
-        if len(self._buffer) < end:
+        if len(self.buffer) < end:
             return None
-        body = bytes(self._buffer[len(head) + 1 : end])
-        del self._buffer[:end]
-        self._taken += length
+        body = bytes(self.buffer[len(head) + 1 : end])
+        del self.buffer[:end]
+        self.taken += length
         return word, strict_loads(body, constants=True)
 
     def _take(self, word: str, frame: Mapping[str, Any]) -> None:
-        is_runners = word == self._word
+        is_runners = word == self.word
         is_running = len(self.reports) > self.ended
         report = self.reports[-1] if is_running else _Report()
         match frame:
             case {"begin": self.ended} if is_runners and not is_running:
                 self.reports.append(report)
-                self._taken = 0
+                self.taken = 0
             case {"end": self.ended, "status": status} if is_runners and is_running:
                 report.status = status
                 self.ended += 1
@@ -280,7 +274,7 @@ class _Frames:
             case {"raised": raised} if not (is_runners or report.is_loaded or "answer" in frame):
                 report.raised = Raised(**raised)
             case {"answer": number} if not is_runners and report.is_loaded:
-                if number != len(report.answers) or number >= self._questions[self.ended]:
+                if number != len(report.answers) or number >= self.questions[self.ended]:
                     raise ValueError("this answer is out of order")
                 raised = frame.get("raised")
                 answer = Answer(frame.get("value"), Raised(**raised) if raised else None)

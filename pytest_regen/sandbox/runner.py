@@ -70,25 +70,16 @@ def sender(word: str, descriptor: int) -> Send:
     return send
 
 
-def text_of(value: object, most: int = MOST) -> str:
-    """Return a value as text, whatever its methods do."""
+def words_of(make: "Callable[[], object]", most: int = MOST) -> str:
+    """Return what a call returns as text, whatever code of others it runs."""
     try:
-        text = str.__str__(str(value))
+        text = str.__str__(str(make()))
     except BaseException as error:
         text = f"<{type(error).__name__} while it was put into words>"
     return text if len(text) <= most else text[:most] + "…"
 
 
-def words_of(error: BaseException) -> str:
-    """Return an exception as Python words it at the end of a traceback."""
-    try:
-        words = traceback.format_exception_only(type(error), error)[-1]
-    except BaseException:
-        words = f"{type(error).__name__}\n"
-    return words[:LONGEST]
-
-
-def raised(error: BaseException, paths: "set[str | None]", *, loading: bool) -> "dict[str, Any]":
+def raised(error: BaseException, paths: "set[str | None]") -> "dict[str, Any]":
     """Return an exception as JSON, with the lines of the files that matter."""
     lines = []
     trace = error.__traceback__
@@ -97,14 +88,15 @@ def raised(error: BaseException, paths: "set[str | None]", *, loading: bool) -> 
         if code.co_filename in paths:
             lines.append((trace.tb_lineno, code.co_name, code.co_filename))
         trace = trace.tb_next
-    if loading and isinstance(error, SyntaxError) and error.lineno is not None:
-        lines.append((int(error.lineno), "<module>", text_of(error.filename)))
+    # No frame of its own has code that cannot be compiled.
+    if isinstance(error, SyntaxError) and words_of(lambda: error.filename) in paths:
+        lines.append((int(error.lineno or 1), "<module>", str(error.filename)))
     # The last ones alone, because endless recursion has a thousand.
     last = [f'File "{path}", line {number}, in {name}' for number, name, path in lines[-8:]]
     return {
-        "type": text_of(type(error).__name__),
-        "message": text_of(error),
-        "words": words_of(error),
+        "type": words_of(lambda: type(error).__name__),
+        "message": words_of(lambda: error),
+        "words": words_of(lambda: traceback.format_exception_only(error)[-1], LONGEST),
         "traceback": "\n".join(last),
         "line": lines[-1][0] if lines else None,
     }
@@ -120,7 +112,7 @@ def serve(job: "dict[str, Any]", handle: Handle, send: Send) -> None:
     try:
         module = import_module(job["name"])
     except BaseException as error:
-        send(raised=raised(error, paths, loading=True))
+        send(raised=raised(error, paths))
         return
     paths.add(getattr(module, "__file__", None))
     send(loaded=True)
@@ -128,7 +120,7 @@ def serve(job: "dict[str, Any]", handle: Handle, send: Send) -> None:
         try:
             send(answer=number, value=handle(module, question))
         except BaseException as error:
-            send(answer=number, raised=raised(error, paths, loading=False))
+            send(answer=number, raised=raised(error, paths))
 
 
 def wait(pid: int, seconds: float) -> "int | None":

@@ -29,7 +29,7 @@ QUESTIONS = [Question(SHIP, {"id": "Id"}, ('{"id":1}', '{"id":"1"}'))]
 
 def answers_to(printed: str, code: int = 0) -> object:
     """Return what is read of what dotnet printed."""
-    return read_answers(Outcome(code, printed.encode(), b"", b"", None, "process"), "w", QUESTIONS)
+    return read_answers(Outcome(code, printed.encode(), b"", b"", None), "w", QUESTIONS)
 
 
 def test_the_project_compiles_the_store_and_the_program() -> None:
@@ -90,7 +90,7 @@ class Compiled(CSharpRunner):
         """Read an error of the compiler back."""
         del code, folder, blocks
         error = "/tmp/x/Store.cs(2,1): error CS0103: no name 'Ghost' [/tmp/x/B.csproj]\n"
-        return read_answers(Outcome(1, error.encode(), b"", b"", None, "process"), "w", questions)
+        return read_answers(Outcome(1, error.encode(), b"", b"", None), "w", questions)
 
 
 def test_lines_around_the_types_are_at_fault_themselves(tmp_path: Path) -> None:

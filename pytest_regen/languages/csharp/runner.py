@@ -202,7 +202,7 @@ def _sdk() -> tuple[int, ...] | None:
 
 
 def _why(outcome: sandbox.Outcome) -> str:
-    if outcome.timed_out:
+    if outcome.stopped == "seconds":
         return "it took too long"
     words = (outcome.stderr + b"\n" + outcome.stdout).decode("utf-8", "replace").split("\n")
     last = " ".join(line.strip() for line in words if line.strip())[-400:]

@@ -294,7 +294,7 @@ def _limits(questions: Sequence[Question]) -> sandbox.Limits:
 
 
 def _why(outcome: sandbox.Outcome, program: str) -> str:
-    if outcome.timed_out:
+    if outcome.stopped == "seconds":
         return "it took too long"
     words = outcome.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]
     return f"{program} ended with exit code {outcome.returncode} {' '.join(words)}"[:500]
