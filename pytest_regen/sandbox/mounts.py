@@ -61,32 +61,20 @@ def plain_path(program: str) -> str:
     return os.path.join(os.path.realpath(folder), name) if folder else program
 
 
-def bwrap_options(program: str, mounts: Mounts) -> list[str]:
-    """Return the options of ``bwrap`` that show a child these mounts alone, and no network."""
-    size = ["--size", str(mounts.size)] if "--size" in _features(program) else []
-    return [
-        *("--unshare-user", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts"),
-        *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-        *(["--disable-userns"] if "--disable-userns" in _features(program) else []),
-        *("--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/tmp"),  # noqa: S108 - in there
-        *_shown(mounts, size),
-        *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(mounts.work)),
-    ]
-
-
-@cache
-def _features(program: str) -> str:
-    """Return the help text of ``bwrap``, because releases differ in what they offer."""
-    answer = subprocess.run([program, "--help"], capture_output=True, check=False)
-    return (answer.stdout + answer.stderr).decode("utf-8", "replace")
-
-
-def _shown(mounts: Mounts, size: list[str]) -> Iterator[str]:
-    """Yield the options for the system, Python, projects and the working folder, outer ones first.
+def bwrap_options(program: str, mounts: Mounts) -> Iterator[str]:
+    """Yield the options of ``bwrap`` that show a child these mounts alone, and no network.
 
     What begins with a dot at the top of a project is not shown, because secrets stand there; but
     the pieces of a virtual environment are.
     """
+    # Asked for, because releases differ in what they offer.
+    features = _printed(program, "--help").decode("utf-8", "replace")
+    size = ["--size", str(mounts.size)] if "--size" in features else []
+    yield from ("--unshare-user", "--unshare-ipc", "--unshare-net", "--unshare-pid")
+    yield from ("--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session")
+    yield from ("--cap-drop", "ALL")
+    yield from ["--disable-userns"] if "--disable-userns" in features else []
+    yield from ("--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/tmp")  # noqa: S108 - inside
     links: dict[Path, str] = {}
     pieces, imported = _installation(plain_path(sys.executable))
     projects = {_followed(path, links) for path in (*mounts.projects, *imported)}
@@ -117,10 +105,18 @@ def _shown(mounts: Mounts, size: list[str]) -> Iterator[str]:
     options[mounts.work] = [*size, "--tmpfs", str(mounts.work)]
     for place in mounts.work.iterdir():
         options[place] = ["--ro-bind", str(place), str(place)]
+    # Outer ones first, because a mount hides what was mounted below it.
     for place in sorted(options, key=lambda path: len(path.parts)):
         yield from options[place]
     for place in folders:
         yield from ("--remount-ro", str(place))
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(mounts.work))
+
+
+@cache
+def _printed(*argv: str) -> bytes:
+    """Return what a program prints; kept, because each child needs it and it does not change."""
+    return subprocess.run(argv, capture_output=True, env={}, check=False).stdout
 
 
 def _followed(path: Path, links: dict[Path, str]) -> Path:
@@ -144,16 +140,12 @@ print(json.dumps([roots, sys.path + mapped]))
 """
 
 
-@cache
 def _installation(python: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Return the pieces of an installation of Python, and what else it imports from.
 
     The latter are the folders of editable installations: path files and finders name them.
     """
-    answer = subprocess.run(  # the interpreter of the project
-        [python, "-I", "-c", _QUESTION], capture_output=True, env={}, check=False
-    )
-    folders = json_or_none(answer.stdout)
+    folders = json_or_none(_printed(python, "-I", "-c", _QUESTION))
     if not folders:
         return (Path(python),), ()
     roots, import_path = folders

@@ -257,19 +257,25 @@ def _attend(
         with suppress(OSError), process.stdin as channel:
             channel.write(stdin)
 
+    def has_ended() -> bool:
+        # Looked at, not waited for, because its number must stay its own until it is killed.
+        flags = os.WEXITED | os.WNOWAIT | os.WNOHANG
+        can_look = hasattr(os, "waitid")  # macOS can since Python 3.13.
+        return (os.waitid(os.P_PID, process.pid, flags) if can_look else process.poll()) is not None
+
     # In a thread, because a child may write its report before it has read all.
     Thread(target=feed, daemon=True).start()
     deadline = time.monotonic() + limits.seconds
     look = 0.0
     stopped = None
     try:
-        while not stopped and not report.is_refused and not _has_ended(process):
+        while not stopped and not report.is_refused and not has_ended():
             now = time.monotonic()
             if now >= deadline:
                 stopped = "seconds"
             elif now >= look:
                 look = now + _LOOK
-                if _tasks(process.pid) > limits.processes + _OURS:
+                if count_threads(process.pid) > limits.processes + _OURS:
                     stopped = "processes"
             elif report.take(min(_LOOK, deadline - now)) and report.renews:
                 deadline = now + limits.seconds
@@ -287,14 +293,7 @@ def _attend(
     return "report" if report.is_refused else stopped
 
 
-def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Return whether a child has ended, without waiting for it where the system can tell."""
-    if not hasattr(os, "waitid"):
-        return process.poll() is not None
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
-
-
-def _tasks(pid: int) -> int:
+def count_threads(pid: int) -> int:
     """Return how many threads a process and all that it started have, as far as Linux tells."""
     count = 0
     waiting = [pid]

@@ -140,7 +140,7 @@ def ask(
             limits=replace(limits, seconds=limits.seconds + _MARGIN),
             watch=frames.feed,
         )
-        results += _results(frames, waiting, outcome)
+        results += frames.results(waiting, outcome)
     return tuple(results)
 
 
@@ -162,47 +162,18 @@ class _Report:
     status: int | None = 0
     """As from ``os.waitpid``; ``None``: it took too long."""
 
-
-def _results(frames: "_Frames", jobs: Sequence[Job], outcome: Outcome) -> list[Result]:
-    """Return the results of the jobs that are decided: all that ended, at least one."""
-    if not frames.reports:
-        words = outcome.stderr.decode("utf-8", "replace").strip()[-600:]
-        raise SandboxError(
-            "the sandbox could not make ready what asks the questions",
-            why=words or f"exit {outcome.returncode} {outcome.stopped or ''}".strip(),
-            hint="see docs/sandbox.md; the packages it imports must be installed there",
-        )
-    results = []
-    # One without an end only where none has ended: the first job alone can then have broken the
-    # pipe or ended the process that watches it.
-    for job, report in zip(jobs, frames.reports[: frames.ended or 1], strict=False):
-        missing = len(job.questions) - len(report.answers)
-        is_whole = report.raised or (report.is_loaded and not missing)
-        if frames.ended:
-            stopped, why = (None, "") if is_whole else _end_of(report)
-        elif frames.is_forged:
-            stopped, why = "forged", "it wrote to the pipe of the answers by itself"
-        elif outcome.stopped == "processes":
-            stopped, why = "processes", "it started too many processes"
-        else:
-            stopped, why = "runner", "it ended, or held up, the process that watches it"
-        answers = (*report.answers, *[None] * missing)
-        results.append(Result(answers, report.raised, stopped, why))
-    return results
-
-
-def _end_of(report: _Report) -> tuple[str, str]:
-    """Return why a job ended before its last answer: the word of it, and a sentence."""
-    when = "before all questions were answered" if report.is_loaded else "while it was imported"
-    status = report.status
-    if status is None:
-        return "seconds", f"it took too long {when}"
-    code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        return "exit", f"it ended its process with exit code {code} {when}"
-    # Those of real time have no name.
-    name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
-    return "signal", f"its process was ended by {name} {when}"
+    def end(self) -> tuple[str, str]:
+        """Return why the job ended before its last answer: the word of it, and a sentence."""
+        when = "before all questions were answered" if self.is_loaded else "while it was imported"
+        status = self.status
+        if status is None:
+            return "seconds", f"it took too long {when}"
+        code = os.waitstatus_to_exitcode(status)
+        if code >= 0:
+            return "exit", f"it ended its process with exit code {code} {when}"
+        # Those of real time have no name.
+        name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
+        return "signal", f"its process was ended by {name} {when}"
 
 
 @dataclass(slots=True)
@@ -230,33 +201,28 @@ class _Frames:
     def feed(self, piece: bytes) -> bool:
         """Take a piece of the report; return whether all is in order so far."""
         self.buffer += piece
-        try:
-            while not self.is_forged and (frame := self._next()):
-                self._take(*frame)
-        except (ValueError, TypeError, KeyError):
-            self.is_forged = True
+        while not self.is_forged:
+            head, line_end, _ = bytes(self.buffer[:_HEAD]).partition(b"\n")
+            if not line_end and len(head) < _HEAD:
+                break
+            try:
+                word, _, digits = head.decode("ascii").partition(" ")
+                length = int(digits) if line_end else self.most + 1
+                is_jobs = len(self.reports) > self.ended and word == self.words[self.ended]
+                # Refused before it is waited for, because no more of it may ever come.
+                if not (is_jobs or word == self.word) or self.taken + length > self.most:
+                    self.is_forged = True
+                    break
+                end = len(head) + 1 + length
+                if len(self.buffer) < end:
+                    break
+                body = bytes(self.buffer[len(head) + 1 : end])
+                del self.buffer[:end]
+                self.taken += length
+                self._take(word, strict_loads(body, constants=True))
+            except (ValueError, TypeError, KeyError):
+                self.is_forged = True
         return not self.is_forged
-
-    def _next(self) -> tuple[str, Mapping[str, Any]] | None:
-        """Return the next whole frame: the word it came with, and what it says."""
-        head, line_end, _ = bytes(self.buffer[:_HEAD]).partition(b"\n")
-        if not line_end:
-            if len(head) == _HEAD:
-                raise ValueError("no frame begins like that")
-            return None
-        word, _, digits = head.decode("ascii").partition(" ")
-        length = int(digits)
-        is_jobs = len(self.reports) > self.ended and word == self.words[self.ended]
-        # Refused before it is waited for, because no more of it may ever come.
-        if not (is_jobs or word == self.word) or self.taken + length > self.most:
-            raise ValueError("this frame is not one of ours")
-        end = len(head) + 1 + length
-        if len(self.buffer) < end:
-            return None
-        body = bytes(self.buffer[len(head) + 1 : end])
-        del self.buffer[:end]
-        self.taken += length
-        return word, strict_loads(body, constants=True)
 
     def _take(self, word: str, frame: Mapping[str, Any]) -> None:
         is_runners = word == self.word
@@ -281,3 +247,30 @@ class _Frames:
                 report.answers.append(answer)
             case _:
                 raise ValueError("this frame is out of order")
+
+    def results(self, jobs: Sequence[Job], outcome: Outcome) -> list[Result]:
+        """Return the results of the jobs that are decided: all that ended, at least one."""
+        if not self.reports:
+            words = outcome.stderr.decode("utf-8", "replace").strip()[-600:]
+            raise SandboxError(
+                "the sandbox could not make ready what asks the questions",
+                why=words or f"exit {outcome.returncode} {outcome.stopped or ''}".strip(),
+                hint="see docs/sandbox.md; the packages it imports must be installed there",
+            )
+        results = []
+        # One without an end only where none has ended: the first job alone can then have broken the
+        # pipe or ended the process that watches it.
+        for job, report in zip(jobs, self.reports[: self.ended or 1], strict=False):
+            missing = len(job.questions) - len(report.answers)
+            is_whole = report.raised or (report.is_loaded and not missing)
+            if self.ended:
+                stopped, why = (None, "") if is_whole else report.end()
+            elif self.is_forged:
+                stopped, why = "forged", "it wrote to the pipe of the answers by itself"
+            elif outcome.stopped == "processes":
+                stopped, why = "processes", "it started too many processes"
+            else:
+                stopped, why = "runner", "it ended, or held up, the process that watches it"
+            answers = (*report.answers, *[None] * missing)
+            results.append(Result(answers, report.raised, stopped, why))
+        return results

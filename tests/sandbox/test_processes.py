@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from pytest_regen.sandbox import Job, Limits, Module, ask
-from pytest_regen.sandbox.processes import _tasks
+from pytest_regen.sandbox.processes import count_threads
 
 HANDLER = "def answer(module, question):\n    return module.f(question)\n"
 
@@ -17,8 +17,8 @@ def test_a_process_may_end_while_it_is_counted() -> None:
     for _ in range(500):
         with subprocess.Popen(["sh", "-c", "true & true & true & wait"]) as process:
             while process.poll() is None:
-                _tasks(process.pid)
-            assert _tasks(process.pid) == 0
+                count_threads(process.pid)
+            assert count_threads(process.pid) == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts what Linux tells")
