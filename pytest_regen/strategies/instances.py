@@ -1,5 +1,6 @@
 """Instances of the types of a store, as its document allows them, the same every time."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -52,6 +53,14 @@ class Instances:
             return cls(tuple(data["valid"]), tuple(invalid), tuple(skipped))
         except (KeyError, TypeError, ValueError):
             return None
+
+
+def _document_path(store: "RegenStore") -> Path:
+    """Return where the document of a store lies; ``""`` leads to the folder where there is none."""
+    relative = store.ir.document.path if store.ir.document else ""
+    path = store.path / relative
+    # A store that is being generated has no folder yet, and ``..`` leads nowhere from there.
+    return path if store.path.is_dir() else Path(os.path.normpath(path))
 
 
 def instances_of(
@@ -121,7 +130,7 @@ def instances_key(store: "RegenStore", count: int = 100) -> str:
 def _files(store: "RegenStore") -> Mapping[str, str]:
     """Return the hashes of the files that a document consists of."""
     reference = store.ir.document
-    return {} if reference is None else document_digests(store.path / reference.path)
+    return {} if reference is None else document_digests(_document_path(store))
 
 
 def _is_request(ir: IR) -> bool:
@@ -186,7 +195,7 @@ class Source:
         if ir.document is None:
             return "the store does not say which document it was made from"
         try:
-            document = read_document(self._store.path / ir.document.path)
+            document = read_document(_document_path(self._store))
             language = find_language(ir.language)
             build = rebuild_ir(ir, document, language=language)
         except RegenError as error:

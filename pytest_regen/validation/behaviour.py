@@ -125,7 +125,8 @@ def behaviour_of(
             for name, issues in behaviour.issues.items()
         }
         last = _Last(key, replace(behaviour, issues=placed))
-        store.memo[_LAST] = last
+        if behaviour.asked or not behaviour.why_not:
+            store.memo[_LAST] = last  # Else what was missing may be there the next time.
     return last.behaviour
 
 

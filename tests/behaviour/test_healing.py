@@ -1,11 +1,14 @@
 """What running a type shows is its correction, and decides between two answers."""
 
+import json
 from pathlib import Path
 
 import pytest
 from command_line import command
 from run_stores import behaviour_issues, run_store
 
+from pytest_regen.documents import Components
+from pytest_regen.regeneration import generate_store
 from pytest_regen.regeneration.regenerate import heal_store
 from pytest_regen.regeneration.values import Score, TurnSettings
 from pytest_regen.stores import RegenStore
@@ -101,3 +104,29 @@ def test_the_setting_turns_it_off(
     monkeypatch.chdir(tmp_path)
 
     assert command("validate", store.path).code == (policy == "auto")
+
+
+def test_a_first_draft_is_tried_before_its_folder_is_there(tmp_path: Path) -> None:
+    """What ``validate`` would find, ``generate`` finds: the answer is asked for again."""
+    schema = {"type": "object", "properties": {"deck": {"type": "string"}}}
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "Ships", "version": "1"},
+        "paths": {},
+        "components": {"schemas": {"Ship": schema}},
+    }
+    (tmp_path / "ships.json").write_text(json.dumps(document), "utf-8")
+    right = "class Ship(ApiModel):\n    deck: str | None = None\n"
+    narrow = right.replace(":\n", ':\n    model_config = ConfigDict(extra="forbid")\n', 1)
+    answers = iter([narrow, right])
+
+    result = generate_store(
+        tmp_path / "ships.json",
+        Components(),
+        tmp_path / "api",
+        language="python",
+        provider=CallableProvider(lambda _: f"```python\n{next(answers)}```"),
+    )
+
+    assert result.calls == 2
+    assert not result.validation["Ship"].issues
