@@ -127,7 +127,7 @@ def instances_key(store: "RegenStore", count: int = 100) -> str:
     return canonical_hash([_VERSION, count, ir.language, endpoint, ir.format, types, _files(store)])
 
 
-def _files(store: "RegenStore") -> Mapping[str, str]:
+def _files(store: "RegenStore") -> Mapping[str, str | None]:
     """Return the hashes of the files that a document consists of."""
     reference = store.ir.document
     return {} if reference is None else document_digests(_document_path(store))

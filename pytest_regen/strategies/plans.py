@@ -35,7 +35,17 @@ _MEANT: Final[Mapping[str, frozenset[str]]] = {
 """What a plan knows of each type; it tells the one that is meant where a schema does not say."""
 _PLANNED: Final = frozenset({"type", "enum", "const", "allOf", "anyOf"}).union(*_MEANT.values())
 """Keywords of which a plan says all that they mean."""
-_ANYTHING: Final = ("text", 1, True, {"key": "value"}, [1, "two"], 0.5, {}, [], "")
+_ANYTHING: Final[tuple[Json, ...]] = (
+    "text",
+    1,
+    True,
+    {"key": "value"},
+    [1, "two"],
+    0.5,
+    {},
+    [],
+    "",
+)
 
 
 @dataclass(frozen=True, slots=True)

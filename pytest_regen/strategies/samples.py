@@ -65,7 +65,7 @@ class Samples:
         key = ("least", id(plan), depth)
         if key not in self._made:
             values: list[Json] = []
-            inner = partial(self._within, depth=depth - 1) if depth else lambda _: []
+            inner: Pool = partial(self._within, depth=depth - 1) if depth else lambda _: []
             for option in plan.options:
                 tried = islice(_least_of(option, inner), _MOST_TRIED)
                 is_plain = isinstance(option, Values | Texts | Numbers)

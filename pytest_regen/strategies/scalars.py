@@ -105,7 +105,7 @@ class Texts:
         """Yield strings, the plainest first; some may not be allowed."""
         if self.patterns:
             yield from self._matching()
-        elif self.format in TEXT_FORMATS:
+        elif self.format is not None and self.format in TEXT_FORMATS:
             yield from TEXT_FORMATS[self.format]
             more = _COUNTED.get(self.format, "")
             yield from (_counted(more, number) for number in range(_RANDOM * bool(more)))

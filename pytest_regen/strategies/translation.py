@@ -292,8 +292,9 @@ def _scalars(value: Mapping[str, Any]) -> dict[str, Any]:
         schema["const"] = value["const"]
     if value.get("uniqueItems") is True:
         schema["uniqueItems"] = True
-    names = value.get("type")
-    names = ["string" if name == "file" else name for name in _as_list(names)] if names else []
+    names = value.get("type") or []
+    names = names if isinstance(names, list) else [names]
+    names = ["string" if name == "file" else name for name in names]
     if names and all(isinstance(name, str) and name in _TYPES for name in names):
         schema["type"] = names
     for limit in ("minimum", "maximum"):
@@ -302,17 +303,13 @@ def _scalars(value: Mapping[str, Any]) -> dict[str, Any]:
             schema[exclusive] = schema.pop(limit)
     if isinstance(value.get("format"), str):
         schema["format"] = usual_format(value["format"])
-        low, high = FORMAT_RANGES.get(schema["format"], (None, None))
-        if low is not None and "string" not in names:
+        if schema["format"] in FORMAT_RANGES and "string" not in names:
+            low, high = FORMAT_RANGES[schema["format"]]
             schema["minimum"] = max(schema.get("minimum", low), low)
             schema["maximum"] = min(schema.get("maximum", high), high)
     if "pattern" in schema:
         to_python(schema["pattern"])  # or it cannot be read, and the schema is forbidden
     return schema
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def reason_in(schema: Any) -> str:

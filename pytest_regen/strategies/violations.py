@@ -300,8 +300,9 @@ def _wrong_numbers(
     scalar: ir.Scalar, at: Path, value: float, said: Mapping[str, Any]
 ) -> Iterator[Mutation]:
     is_integer = scalar.kind == "integer"
-    if is_integer and scalar.format in FORMAT_RANGES and not said.keys() & {"const", "enum"}:
-        low, high = FORMAT_RANGES[scalar.format]
+    name = scalar.format or ""
+    if is_integer and name in FORMAT_RANGES and not said.keys() & {"const", "enum"}:
+        low, high = FORMAT_RANGES[name]
         yield at, "format", high + 1
         yield at, "format", low - 1
     for keyword in _LIMITS:
