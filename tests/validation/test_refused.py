@@ -446,12 +446,6 @@ def test_converters_that_read_text() -> None:
     bare = FLAG.replace(CONVERTER, "")
     used = SHIP.replace("public required Flag", f"{CONVERTER} public required Flag")
     assert issues_of(used, bare) == []
-    context = (
-        "[JsonSourceGenerationOptions(UseStringEnumConverter = true)]\n"
-        "public partial class Ships : JsonSerializerContext { }\n"
-    )
-    source = assemble([("ShipDataObject", SHIP), ("Flag", bare)]) + context
-    assert all(result.is_clean for result in validate_by_type(source, ships()).values())
 
 
 def test_a_converter_on_a_property_that_it_cannot_read() -> None:

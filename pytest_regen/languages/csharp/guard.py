@@ -32,12 +32,9 @@ _CHECKS: Final = word_set(
 
 def weakens(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
     """Yield by what new code of a type takes more, or checks less, than the old."""
-    yield from added_weaknesses(_weaknesses(_root(old)), _weaknesses(_root(new)))
+    roots = (parse(code.encode("utf-8", "replace")).root_node for code in (old, new))
+    yield from added_weaknesses(*map(_weaknesses, roots))
     yield from _dropped(type_, old, new)
-
-
-def _root(code: str) -> Node:
-    return parse(code.encode("utf-8", "replace")).root_node
 
 
 def _weaknesses(root: Node) -> Iterator[Weakness]:
@@ -82,19 +79,18 @@ def _dropped(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
         if ours is None or theirs is None:
             continue
         shown = in_quotes(field.json_name)
-        is_there = field.required and not field.nullable
-        if is_there and _demands(field, theirs) and not _demands(field, ours):
+        names, dropped = ({each.name for each in member.attributes} for member in (ours, theirs))
+        dropped -= names
+        if field.required and not field.nullable:
+            is_lost = _demands(field, theirs) and not _demands(field, ours)
             message = f"{shown} may be left out where it was demanded"
-            yield _of_field(field, ours, "required", message, AS_ASKED)
-        elif is_there and _has(theirs, "Required") and not _has(ours, "Required"):
-            message = f"drops '[Required]' of {shown}"
-            yield _of_field(field, ours, "required", message, AS_ASKED)
-        kept = {entry.name for entry in ours.attributes}
-        for entry in theirs.attributes:
-            name = entry.name.removesuffix("Attribute")
-            if name in _CHECKS and entry.name not in kept and field.constraints:
-                message = f"drops '[{name}]' of {shown}"
-                yield _of_field(field, ours, "validator", message, f"keep it; {AS_ASKED}")
+            if not is_lost and "Required" in dropped:
+                message = f"drops '[Required]' of {shown}"
+            if is_lost or "Required" in dropped:
+                yield _of_field(field, ours, "required", message, AS_ASKED)
+        for name in sorted(dropped & _CHECKS) if field.constraints else ():
+            message = f"drops '[{name}]' of {shown}"
+            yield _of_field(field, ours, "validator", message, f"keep it; {AS_ASKED}")
 
 
 def _of_field(field: FieldIR, member: Member, key: str, message: str, advice: str) -> Weakness:
@@ -109,9 +105,6 @@ def _demands(field: FieldIR, member: Member) -> bool:
     is_reference = isinstance(field.type, ArrayOf | MapOf) or (
         isinstance(field.type, Scalar) and field.type.kind == "string" and not field.type.format
     )
-    is_demanded = member.is_required or _has(member, "JsonRequired")
+    names = {each.name for each in member.attributes}
+    is_demanded = member.is_required or "JsonRequired" in names
     return is_demanded or member.has_initializer or not is_reference
-
-
-def _has(member: Member, name: str) -> bool:
-    return any(entry.name.removesuffix("Attribute") == name for entry in member.attributes)

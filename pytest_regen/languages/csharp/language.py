@@ -70,21 +70,12 @@ nameof(Identifier))] on page 1. No other class takes it.
 A property whose type ends in a question mark also takes [Nullable(true)].""",
 }
 
-_ID_PROPERTY: Final[Mapping[str, str]] = {
-    "default": """\
+_ID_PROPERTY: Final = """\
     [JsonPropertyName("kite_id")]
     [Description("Number sewn on the kite.")]
     [Required]
-    [Key]
-    public required long KiteId { get; init; }
-""",
-    "xchange": """\
-    [JsonPropertyName("kite_id")]
-    [Description("Number sewn on the kite.")]
-    [Required]
-    public required long KiteId { get; init; }
-""",
-}
+%s    public required long KiteId { get; init; }
+"""
 
 _MARK: Final[Mapping[str, str]] = {"default": "", "xchange": "    [Nullable(true)]\n"}
 
@@ -120,9 +111,10 @@ def wording(profile: str = "default") -> Wording:
 def _examples(profile: str) -> dict[OutputMode, str]:
     mark = _MARK[profile]
     class_key = '[PrimaryKey("kite_id", nameof(KiteId))]\n' if profile == "xchange" else ""
+    id_property = _ID_PROPERTY % ("" if class_key else "    [Key]\n")
     return {
         "full_class": (
-            f"{class_key}public class KiteDataObject\n{{\n{_ID_PROPERTY[profile]}\n"
+            f"{class_key}public class KiteDataObject\n{{\n{id_property}\n"
             '    [JsonPropertyName("tail-colour")]\n'
             f"{mark}    public KiteColour? TailColour {{ get; init; }}\n}}"
         ),
@@ -216,17 +208,16 @@ def header(*, namespace: str, profile: str) -> str:
     Raises:
         UsageError: the namespace is no dotted name, or the profile is unknown.
     """
-    if profile not in _PROFILE_USINGS:
-        raise UsageError(
-            f"C# has no profile {profile!r}",
-            hint=f"use one of: {', '.join(sorted(_PROFILE_USINGS))}",
-        )
+    wording(profile)  # raises where there is no such profile
     if namespace and _NAMESPACE.fullmatch(namespace) is None:
         raise UsageError(
             f"{namespace!r} is no C# namespace",
             hint="use identifiers joined by dots, e.g. --namespace Acme.Projects",
         )
-    usings = sorted((*_USINGS, *_PROFILE_USINGS[profile]), key=_system_first)
+    usings = sorted(
+        (*_USINGS, *_PROFILE_USINGS[profile]),
+        key=lambda using: (not using.startswith("System"), using),
+    )
     lines = ["#nullable enable", "", *(f"using {using};" for using in usings)]
     if namespace:
         lines += ["", f"namespace {namespace};"]
@@ -270,10 +261,6 @@ def _name_candidates(tokens: Sequence[str]) -> Iterator[tuple[bool, str]]:
             yield True, word
         if after not in {"{", "=", ";", "=>", "("}:  # Else it is a member's own name.
             yield False, word
-
-
-def _system_first(using: str) -> tuple[bool, str]:
-    return not using.startswith("System"), using
 
 
 class CSharp:
@@ -347,9 +334,7 @@ class CSharp:
 
     def unwrap_page(self, code: str, mode: OutputMode) -> str:
         """Return the members of a continuation page without what was put around them."""
-        from pytest_regen.languages.csharp.pages import (
-            unwrap_page,
-        )
+        from pytest_regen.languages.csharp.pages import unwrap_page
 
         return unwrap_page(code, mode)
 

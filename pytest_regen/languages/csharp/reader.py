@@ -15,28 +15,16 @@ from pytest_regen.languages.base import (
     SyntaxFault,
     TypeRef,
 )
+from pytest_regen.languages.csharp import tree
 from pytest_regen.languages.csharp.attributes import converter_of, ignored_by, wire_name
 from pytest_regen.languages.csharp.names import is_identifier, is_type_identifier
-from pytest_regen.languages.csharp.tree import (
-    GRAMMAR,
-    Constant,
-    constant,
-    parse,
-    read_attributes,
-    type_ref,
-)
+from pytest_regen.languages.csharp.tree import GRAMMAR, Constant, constant, parse, type_ref
 from pytest_regen.languages.csharp.types import COLLECTIONS, is_value, plain, show_type
+from pytest_regen.languages.names import word_set
 from pytest_regen.languages.trees import Node, text_of
 from pytest_regen.text import in_quotes
 
-_KINDS: Final[Mapping[str, str]] = {
-    "class_declaration": "class",
-    "delegate_declaration": "delegate",
-    "enum_declaration": "enum",
-    "interface_declaration": "interface",
-    "record_declaration": "record",
-    "struct_declaration": "struct",
-}
+_KINDS: Final = word_set("class delegate enum interface record struct")
 _HEADS: Final = frozenset({"using_directive", "file_scoped_namespace_declaration"})
 _ACCESS: Final = ("public", "private", "protected", "internal", "file")
 _BITS: Final[Mapping[str, int]] = {"sbyte": 7, "short": 15, "int": 31, "long": 63}
@@ -138,7 +126,7 @@ class _Reading:
             if node.type == "comment":
                 comment = comment or node
                 continue
-            if node.type in _KINDS:
+            if node.type.removesuffix("_declaration") in _KINDS:
                 yield from self.declaration(node, (comment or node).start_point.row + 1, outer)
             elif node.type == "using_directive" and (alias := node.child_by_field_name("name")):
                 self.aliases.add(text_of(alias))
@@ -156,19 +144,19 @@ class _Reading:
 
     def attributes(self, node: Node) -> tuple[Attribute, ...]:
         """Return the attributes of a declaration or a member."""
-        return tuple(read_attributes(node, self.constants))
+        return tuple(tree.read_attributes(node, self.constants))
 
     def declaration(
         self, node: Node, line: int, outer: Declaration | None
     ) -> Iterator[Declaration]:
         """Yield a declaration, then those nested in it."""
-        kind, body = _KINDS[node.type], node.child_by_field_name("body")
+        kind, body = node.type.removesuffix("_declaration"), node.child_by_field_name("body")
         modifiers, attributes = _modifiers(node), self.attributes(node)
         parts = {part.type: part for part in node.named_children if part != body}
         is_partial = "partial" in modifiers
         # Another part of a partial type may be the one that says it is public.
         is_public = "public" in modifiers or (is_partial and not _access(modifiers))
-        generics = parts.get("type_parameter_list")
+        generics, bases = parts.get("type_parameter_list"), parts.get("base_list")
         declaration = Declaration(
             name=self.name(node, is_type=True),
             kind=kind,
@@ -178,7 +166,7 @@ class _Reading:
             outer=outer.name if outer else None,
             is_partial=is_partial,
             type_parameters=tuple(map(self.name, generics.named_children)) if generics else (),
-            bases=tuple(_bases(parts.get("base_list"))),
+            bases=tuple(map(_base, bases.named_children)) if bases else (),
             name_line=(node.child_by_field_name("name") or node).start_point.row + 1,
             is_public=is_public and (outer is None or outer.is_public),
         )
@@ -341,12 +329,9 @@ def _is_value(node: Node, member: Member) -> bool:
     return (text.rstrip("!") if is_nullable else text) not in {"null", "default"}
 
 
-def _bases(listed: Node | None) -> Iterator[TypeRef]:
-    for node in listed.named_children if listed else ():
-        if node.type == "primary_constructor_base_type":
-            yield type_ref(node.named_children[0])
-        elif node.type not in {"comment", "argument_list"}:
-            yield type_ref(node)
+def _base(node: Node) -> TypeRef:
+    is_called = node.type == "primary_constructor_base_type"
+    return type_ref(node.named_children[0] if is_called else node)
 
 
 def _with_numbers(enum: Declaration) -> Declaration:

@@ -1,10 +1,9 @@
 """What only C# and its serializer ask of a type: names on the wire, converters, null, keys."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, Ref, Scalar, TypeIR, referenced_names
+from pytest_regen.documents.ir import EnumValue, FieldIR, Ref, Scalar, TypeIR
 from pytest_regen.languages.base import (
     AbsenceFault,
     Declaration,
@@ -89,8 +88,6 @@ def rules(subject: RuleSubject) -> Iterator[Issue]:
 
 def _unknown_arguments(subject: RuleSubject) -> Iterator[Issue]:
     """Yield types that only attributes of the serializer name: ``typeof(Ghost)``."""
-    asked = {name for field in subject.type.fields for name in referenced_names(field.type)}
-    unfixable = asked - subject.around.types.keys()
     owners: list[tuple[Declaration | Member, EnumValue | None]] = []
     for part in subject.main:
         owners += [(part, None), *((each, each.wire_name) for each in part.members)]
@@ -105,7 +102,7 @@ def _unknown_arguments(subject: RuleSubject) -> Iterator[Issue]:
             for reference in attribute.types:
                 yield from subject.missing_types(
                     reference,
-                    frozenset(unfixable),
+                    frozenset(),
                     f"[{attribute.name}] of {owner.name!r}",
                     unit,
                     line=attribute.line,
@@ -168,17 +165,13 @@ def _enum_converter(subject: RuleSubject) -> Iterator[Issue]:
 
 
 def _is_converted_elsewhere(subject: RuleSubject) -> bool:
-    """Return whether each use of the enum names a converter, or the whole context has one."""
+    """Return whether each use of the enum names a converter."""
     name = subject.type.name
     uses = [member for _, member in subject.around.uses.get(name, ())]
     converters = [converter_of(member.attributes) for member in uses]
-    if uses and all(each and each.reads in {"text", "unknown"} for each in converters):
-        return all(member.type is not None and member.type.name == name for member in uses)
-    return any(
-        re.search(r"UseStringEnumConverter\s*=\s*true", attribute.text)
-        for entry in subject.around.declarations
-        for attribute in entry.attributes
-        if attribute.name == "JsonSourceGenerationOptions"
+    is_converted = all(each and each.reads in {"text", "unknown"} for each in converters)
+    return (
+        is_converted and bool(uses) and all(each.type and each.type.name == name for each in uses)
     )
 
 

@@ -11,13 +11,12 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from pytest_regen import sandbox
-from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Scalar, TypeIR
+from pytest_regen.documents.ir import Ref, Scalar, TypeIR, UnionOf
 from pytest_regen.languages.frames import collect_answers, make_work, read_frame
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
 
@@ -68,6 +67,8 @@ _PROJECT: Final = """\
   </ItemGroup>
 </Project>
 """
+_STEP: Final = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]|\[(\d+)\]")
+_PROGRAM: Final = "languages/csharp/Program.cs.txt"
 _ERROR: Final = re.compile(
     r"Store\.cs\((\d+),\d+\): error (CS\d+: .*?)(?: \[[^\]]*\])?$", re.MULTILINE
 )
@@ -104,7 +105,10 @@ class CSharpRunner:
         if type_.kind == "enum" or keyword != "type" or not path or isinstance(value, float):
             return False
         field = next((field for field in type_.fields if field.json_name == path[0]), None)
-        return field is not None and len(path) == 1 and _is_plain(field)
+        if field is None or len(path) > 1 or isinstance(field.type, Ref | UnionOf):
+            return False
+        is_text = isinstance(field.type, Scalar) and field.type.kind in {"any", "string"}
+        return not is_text or field.type == Scalar(kind="string")
 
     def run(
         self,
@@ -134,7 +138,7 @@ def project_files(code: str, major: int) -> dict[str, bytes]:
     """Return the files of a project that asks the types of ``code``."""
     return {
         "Behaviour.csproj": _PROJECT.format(major=major).encode(),
-        "Program.cs": _program(),
+        "Program.cs": (files("pytest_regen") / _PROGRAM).read_bytes(),
         "Store.cs": code.encode("utf-8", "surrogatepass"),
     }
 
@@ -159,34 +163,10 @@ def read_answers(outcome: sandbox.Outcome, word: str, questions: Sequence[Questi
 def _reply(text: object, refusal: str | None, where: str) -> Reply:
     if text is None and refusal is None:
         return Reply()
-    return Reply((str(text),) if text is not None else (), refusal, _path(where))
-
-
-_STEP: Final = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]|\[(\d+)\]")
-
-
-def _path(where: str) -> tuple[str | int, ...]:
-    """Return the steps of a path as the serializer writes it: ``$.berths[0]['first name']``."""
-    return tuple(
-        int(found[3]) if found[3] else found[1] or found[2] for found in _STEP.finditer(where or "")
-    )
-
-
-def _is_plain(field: FieldIR) -> bool:
-    match field.type:
-        case Scalar(kind="boolean" | "integer" | "number"):
-            return True
-        case Scalar(kind="string", format=None):
-            return True
-        case ArrayOf() | MapOf():
-            return True
-        case _:
-            return False
-
-
-@cache
-def _program() -> bytes:
-    return (files("pytest_regen") / "languages" / "csharp" / "Program.cs.txt").read_bytes()
+    # The serializer writes a path as ``$.berths[0]['first name']``.
+    steps = _STEP.finditer(where or "")
+    path = tuple(int(step[3]) if step[3] else step[1] or step[2] for step in steps)
+    return Reply((str(text),) if text is not None else (), refusal, path)
 
 
 def _sdk() -> tuple[int, ...] | None:

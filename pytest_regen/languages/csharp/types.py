@@ -10,18 +10,15 @@ from pytest_regen.languages.names import word_set
 
 _OTHER_TYPES = word_set(
     """
-    BigInteger BitArray Collection ConcurrentBag ConcurrentDictionary CultureInfo DayOfWeek DBNull
-    FrozenDictionary FrozenSet Half HttpStatusCode IComparable ICloneable IConvertible IDisposable
-    IAsyncEnumerable IEqualityComparer IComparer IEquatable IFormattable IImmutableDictionary
-    IImmutableList IOrderedEnumerable IParsable IQueryable IReadOnlySet ISet ISpanParsable
-    IValidatableObject INotifyPropertyChanged ImmutableHashSet ImmutableSortedDictionary Index
-    Int128 IntPtr IPAddress LinkedList Memory MemoryStream ObservableCollection
-    PropertyChangedEventHandler Range ReadOnlyCollection ReadOnlyDictionary ReadOnlyMemory
-    ReadOnlySpan Regex SortedDictionary SortedList SortedSet Span Stream UInt128 UIntPtr Version
-    WeakReference JsonCommentHandling JsonConverterFactory JsonNamingPolicy JsonNumberEnumConverter
-    JsonNumberHandling JsonProperty JsonSerializerContext JsonValueKind Utf8JsonReader
-    Utf8JsonWriter EventHandler Comparison Converter CancellationToken IReadOnlyCollection
-    IEnumerator IGrouping ILookup Lookup
+    BigInteger Collection ConcurrentBag ConcurrentDictionary CultureInfo DayOfWeek EventHandler
+    FrozenDictionary FrozenSet Half HttpStatusCode ICloneable IComparable IDisposable IEquatable
+    IEqualityComparer IFormattable IImmutableDictionary IImmutableList INotifyPropertyChanged
+    IPAddress IReadOnlySet ISet IValidatableObject ImmutableHashSet ImmutableSortedDictionary
+    Int128 IntPtr JsonConverterFactory JsonNamingPolicy JsonNumberEnumConverter JsonProperty
+    JsonSerializerContext JsonValueKind LinkedList Memory ObservableCollection
+    PropertyChangedEventHandler ReadOnlyCollection ReadOnlyDictionary ReadOnlyMemory Regex
+    SortedDictionary SortedList SortedSet Stream UInt128 UIntPtr Utf8JsonReader Utf8JsonWriter
+    Version
     """
 )
 
@@ -40,18 +37,12 @@ _VALUES: Final = (_KEYWORDS - {"dynamic", "object", "string"}) | word_set(
 )
 
 _ALIASES: Final[Mapping[str, str]] = {
+    **{name: name.lower() for name in word_set("Byte Char Decimal Double Object SByte String")},
     "Boolean": "bool",
-    "Byte": "byte",
-    "Char": "char",
-    "Decimal": "decimal",
-    "Double": "double",
     "Int16": "short",
     "Int32": "int",
     "Int64": "long",
-    "Object": "object",
-    "SByte": "sbyte",
     "Single": "float",
-    "String": "string",
     "UInt16": "ushort",
     "UInt32": "uint",
     "UInt64": "ulong",
