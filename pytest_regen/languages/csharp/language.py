@@ -7,16 +7,7 @@ from typing import Final
 
 from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
 from pytest_regen.errors import UsageError
-from pytest_regen.languages.base import (
-    Declaration,
-    HeaderLine,
-    Nouns,
-    SourceFacts,
-    StitchedType,
-    Syntax,
-    TypeRef,
-    Wording,
-)
+from pytest_regen.languages import base
 from pytest_regen.languages.csharp import names, rules, types, writer
 from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
 from pytest_regen.languages.names import word_set
@@ -25,8 +16,7 @@ from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Weakness
 
-NOUNS: Final = Nouns(object="class", enum="enum", member="property", value="member")
-_KINDS: Final = ("class", "record", "struct", "interface", "enum", "delegate")
+NOUNS: Final = base.Nouns(object="class", enum="enum", member="property", value="member")
 
 PROFILES: Final = ("default", "xchange")
 """``default`` uses attributes of .NET alone; ``xchange`` adds ``PrimaryKey`` and ``Nullable``."""
@@ -81,7 +71,7 @@ _MARK: Final[Mapping[str, str]] = {"default": "", "xchange": "    [Nullable(true
 
 
 @cache
-def wording(profile: str = "default") -> Wording:
+def wording(profile: str = "default") -> base.Wording:
     """Return the words for ``profile``.
 
     Raises:
@@ -93,7 +83,7 @@ def wording(profile: str = "default") -> Wording:
             why="the profile decides which attributes the prompts ask for",
             hint=f"use --profile with one of: {', '.join(PROFILES)}",
         )
-    return Wording(
+    return base.Wording(
         title="C# 13 for .NET 9 with System.Text.Json and nullable reference types",
         nouns=NOUNS,
         rules=tuple(
@@ -226,7 +216,7 @@ def header(*, namespace: str, profile: str) -> str:
 
 def missing_in_header(
     outside: str, blocks: Mapping[str, str], *, profile: str
-) -> Sequence[HeaderLine]:
+) -> Sequence[base.HeaderLine]:
     """Return the usings of the header that are gone although a block needs them.
 
     See ``Language.missing_in_header``. Qualified names need none, and a global using of the file
@@ -240,14 +230,14 @@ def missing_in_header(
     from pytest_regen.languages.csharp.pages import leaves
 
     aliases = set(_ALIAS.findall(outside))
-    lines: dict[str, HeaderLine] = {}
+    lines: dict[str, base.HeaderLine] = {}
     for name, text in blocks.items():
         for is_attribute, word in _name_candidates(leaves(text)):
             names = _USING_ATTRIBUTES if is_attribute else _USING_TYPES
             plain = word.removesuffix("Attribute") if is_attribute else word
             for using in gone if word not in aliases else ():
                 if plain in names.get(using, ()):
-                    line = HeaderLine(f"using {using};", word, name, _USING_ADVICE)
+                    line = base.HeaderLine(f"using {using};", word, name, _USING_ADVICE)
                     lines.setdefault(using, line)
     return tuple(lines[using] for using in gone if using in lines)
 
@@ -276,8 +266,8 @@ class CSharp:
     fence_tags: frozenset[str] = frozenset({"c#", "cs", "csharp"})
     reserved_type_names: frozenset[str] = RESERVED_TYPE_NAMES
     object_kinds: frozenset[str] = frozenset({"class", "record", "struct"})
-    nouns: Nouns = NOUNS
-    syntax: Syntax = Syntax(
+    nouns: base.Nouns = NOUNS
+    syntax: base.Syntax = base.Syntax(
         comment_marks=("/*", "*/"),
         attribute_line=re.compile(r"\[.*\]"),
         # After a blank line, a brace, a semicolon or a comma, another member begins.
@@ -314,19 +304,19 @@ class CSharp:
         return types.spell(field)
 
     def accepts(
-        self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]
+        self, expression: TypeExpr, spelled: base.TypeRef, declared: Mapping[str, base.Declaration]
     ) -> bool:
         """Return whether ``spelled`` can hold every value of ``expression``, nullability aside."""
         del declared  # What stands in the source changes nothing about a spelling.
         return types.accepts(expression, spelled)
 
-    def read(self, code: str) -> SourceFacts:
+    def read(self, code: str) -> base.SourceFacts:
         """Return what ``code`` declares and where it is illegal."""
         from pytest_regen.languages.csharp.reader import read
 
         return read(code)
 
-    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
+    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> base.StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""
         from pytest_regen.languages.csharp.pages import stitch
 

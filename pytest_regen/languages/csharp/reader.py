@@ -35,6 +35,8 @@ _RANGES: Final = {name: range(-(2**bits), 2**bits) for name, bits in _BITS.items
 """What an enum may be based on, and the numbers it then holds."""
 _ACCESSORS: Final = frozenset({"get", "set", "init"})
 _COMPUTED: Final = "is computed, so nothing is read into it; write { get; init; }"
+_EXPLICIT: Final = "explicit_interface_specifier"
+"""Stands in a member that is seen through an interface only."""
 _ALWAYS: Final = re.compile(r"#\s*if\s+(?:true|NET(?:\d_0(?:_OR_GREATER)?)?)")
 """What .NET 9 is sure to compile."""
 _WRITE: Final = "write { get; init; }"
@@ -195,9 +197,7 @@ class _Reading:
     ) -> Iterator[_Constructor]:
         """Yield the constructors of a type, the one in its head first."""
         if primary:
-            yield _Constructor(
-                _signature(primary), is_public=True, is_marked=_is_marked(attributes)
-            )
+            yield _Constructor(_signature(primary), is_marked=_is_marked(attributes))
         for node in inside:
             modifiers = _modifiers(node)
             if node.type == "constructor_declaration" and "static" not in modifiers:
@@ -232,7 +232,7 @@ class _Reading:
                         last = each.named_children[-1]
                         has_value = each.named_child_count > 1 and _is_value(last, member)
                         yield replace(member, name=self.name(each), has_initializer=has_value)
-        elif node.type == "property_declaration" and not _is_explicit(node):
+        elif node.type == "property_declaration" and not _has(node, _EXPLICIT):
             type_, value = (node.child_by_field_name(key) for key in ("type", "value"))
             member = self.member(node, "property", type_, modifiers)
             is_computed = value is not None and value.type == "arrow_expression_clause"
@@ -250,7 +250,8 @@ class _Reading:
         hidden = _why_hidden(kind, modifiers, attributes)
         unread = hidden if reference else "has no type"
         ignore = "".join(each.text for each in attributes if each.name == "JsonIgnore")
-        if unread is None and reference and is_value(reference) and "WhenWritingNull" in ignore:
+        is_never_null = reference and is_value(reference) and not reference.nullable
+        if unread is None and reference and is_never_null and "WhenWritingNull" in ignore:
             shown = show_type(reference)
             unread = f"has WhenWritingNull, which the serializer refuses on {shown!r}"
         return Member(
@@ -304,22 +305,17 @@ def _signature(listed: Node) -> dict[str, str]:
     return found
 
 
-def _exact(reference: TypeRef | None) -> str:
+def _exact(reference: TypeRef) -> str:
     """Return a type as the serializer compares it: of what is no value, ``?`` says nothing."""
-    if reference is None:
-        return ""
-    return plain(reference) + "?" * (
-        reference.nullable and is_value(replace(reference, nullable=False))
-    )
+    return plain(reference) + "?" * (reference.nullable and is_value(reference))
+
+
+def _has(node: Node, kind: str) -> bool:
+    return any(child.type == kind for child in node.named_children)
 
 
 def _is_marked(attributes: Sequence[Attribute]) -> bool:
     return any(attribute.name == "JsonConstructor" for attribute in attributes)
-
-
-def _is_explicit(node: Node) -> bool:
-    """Return whether a member implements one of an interface, and is seen through that only."""
-    return any(child.type == "explicit_interface_specifier" for child in node.named_children)
 
 
 def _is_value(node: Node, member: Member) -> bool:
@@ -426,7 +422,7 @@ def _why_not_called(declaration: Declaration, constructors: Sequence[_Constructo
     if len(chosen) != 1:
         what = "several constructors that may be called" if chosen else "no public constructor"
         return f"has {what}; take its constructors away"
-    types = {member.name.lower(): _exact(member.type) for member in declaration.members}
+    types = {each.name.lower(): _exact(each.type) for each in declaration.members if each.type}
     for name, type_ in chosen[0].parameters.items() if not declaration.bases else ():
         if types.get(name) != type_:
             which = "matches no property" + (" by its type" if name in types else "")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, Ref, Scalar, TypeIR
+from pytest_regen.documents.ir import FieldIR, Ref, Scalar, TypeIR
 from pytest_regen.languages.base import (
     AbsenceFault,
     Declaration,
@@ -76,8 +76,7 @@ def rules(subject: RuleSubject) -> Iterator[Issue]:
     for line in subject.facts.heads[:1]:
         message = "a using directive or a namespace stands among the types: take it away"
         yield subject.issue("SYNTAX", message, line=line)
-    yield from _unknown_arguments(subject)
-    yield from _handling(subject)
+    yield from _attributes(subject)
     if subject.type.kind == "enum":
         yield from _enum_converter(subject)
     else:
@@ -86,39 +85,30 @@ def rules(subject: RuleSubject) -> Iterator[Issue]:
         yield from _primary_key(subject)
 
 
-def _unknown_arguments(subject: RuleSubject) -> Iterator[Issue]:
-    """Yield types that only attributes of the serializer name: ``typeof(Ghost)``."""
-    owners: list[tuple[Declaration | Member, EnumValue | None]] = []
-    for part in subject.main:
-        owners += [(part, None), *((each, each.wire_name) for each in part.members)]
-    for owner, unit in owners:
+def _attributes(subject: RuleSubject) -> Iterator[Issue]:
+    """Yield attributes that name types which exist nowhere, or let other JSON in or out."""
+    owners: list[Declaration | Member] = [*subject.main, *subject.members]
+    for owner in owners:
+        unit = owner.wire_name if isinstance(owner, Member) else None
         converter = converter_of(owner.attributes)
         is_judged = converter is not None and converter.reads != "unknown"
         for attribute in owner.attributes:
-            is_converter = attribute.name == "JsonConverter"
-            if not attribute.name.startswith("Json") or (is_converter and is_judged):
-                continue
-            advice = "write the converter that the rules name"
-            for reference in attribute.types:
-                yield from subject.missing_types(
-                    reference,
-                    frozenset(),
-                    f"[{attribute.name}] of {owner.name!r}",
-                    unit,
-                    line=attribute.line,
-                    advice=advice if is_converter else "take the attribute away",
-                )
-
-
-def _handling(subject: RuleSubject) -> Iterator[Issue]:
-    """Yield attributes by which other JSON is read or written than the description allows."""
-    owners: list[Declaration | Member] = [*subject.main, *subject.members]
-    for owner in owners:
-        for attribute in owner.attributes:
-            if any(word in attribute.text for word in _HANDLINGS.get(attribute.name, ())):
-                unit = owner.wire_name if isinstance(owner, Member) else None
-                message = f"{owner.name!r} has [{attribute.name}{attribute.text}]: take it away"
+            name = attribute.name
+            if any(word in attribute.text for word in _HANDLINGS.get(name, ())):
+                message = f"{owner.name!r} has [{name}{attribute.text}]: take it away"
                 yield subject.issue("WRONG_TYPE", message, line=attribute.line, unit=unit)
+            is_converter = name == "JsonConverter"
+            advice = "write the converter that the rules name"
+            for reference in attribute.types if name.startswith("Json") else ():
+                if not (is_converter and is_judged):
+                    yield from subject.missing_types(
+                        reference,
+                        frozenset(),
+                        f"[{name}] of {owner.name!r}",
+                        unit,
+                        line=attribute.line,
+                        advice=advice if is_converter else "take the attribute away",
+                    )
 
 
 def _own_name(subject: RuleSubject) -> Iterator[Issue]:
@@ -166,13 +156,13 @@ def _enum_converter(subject: RuleSubject) -> Iterator[Issue]:
 
 def _is_converted_elsewhere(subject: RuleSubject) -> bool:
     """Return whether each use of the enum names a converter."""
-    name = subject.type.name
-    uses = [member for _, member in subject.around.uses.get(name, ())]
-    converters = [converter_of(member.attributes) for member in uses]
-    is_converted = all(each and each.reads in {"text", "unknown"} for each in converters)
-    return (
-        is_converted and bool(uses) and all(each.type and each.type.name == name for each in uses)
-    )
+    uses = [member for _, member in subject.around.uses.get(subject.type.name, ())]
+    for member in uses:
+        converter = converter_of(member.attributes)
+        is_own = member.type is not None and member.type.name == subject.type.name
+        if not is_own or converter is None or converter.reads not in {"text", "unknown"}:
+            return False
+    return bool(uses)
 
 
 def _field_converters(subject: RuleSubject) -> Iterator[Issue]:

@@ -195,8 +195,8 @@ def plain(spelled: TypeRef) -> str:
 
 
 def is_value(spelled: TypeRef) -> bool:
-    """Return whether the type is known to be a value that is never null."""
-    return plain(spelled) in _VALUES and not spelled.nullable
+    """Return whether the type is known to be a value, null only with ``?``."""
+    return plain(spelled) in _VALUES
 
 
 def is_known(reference: TypeRef) -> bool:
