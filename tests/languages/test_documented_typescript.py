@@ -223,6 +223,7 @@ MORE = {
         "export class T { x: string; }": "MISSING_CLASS",
         "export type T = Record<string, string>;": "MISSING_CLASS",
         "export interface T { x(): string; }": "MISSING_FIELD",
+        'export interface T { x = "a"; }': "SYNTAX",
         "export interface T extends Ghost { x: string; }": "UNDECLARED_TYPE",
         "export type E = | 'c' | 'a-b'": "right",
         'export const enum E { AB = "a-b", C = "c", }': "right",

@@ -154,10 +154,6 @@ class TypeScript:
 
         return read(code)
 
-    def repair(self, code: str) -> str:
-        """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
-        return code
-
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""
         from pytest_regen.languages.typescript.pages import stitch
