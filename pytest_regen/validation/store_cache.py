@@ -21,6 +21,7 @@ from pytest_regen.documents.digests import document_digests
 from pytest_regen.errors import BoundaryError, RegenError
 from pytest_regen.files import content_hash, project_root
 from pytest_regen.languages import find_language, find_runner
+from pytest_regen.modes import is_ci
 from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.sources import blocks
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
@@ -292,8 +293,11 @@ def _findings_key(path: Path, facts: StoreFacts, *, behaviour: bool) -> str:
     """
     documents = document_digests(path / facts.document) if facts.document else {}
     beside = [content_hash(path / SCHEMA_FILE), documents]
-    runner = find_runner(find_language(facts.language), facts.profile) if behaviour else None
-    ran = [runner.missing(path), runner.version(path), COUNT] if runner else behaviour
+    runner = find_runner(find_language(facts.language), facts.profile)
+    is_run = runner is not None and (behaviour or runner.traits.complete is not None)
+    ran: list[object] = [behaviour, is_ci()]
+    if runner is not None and is_run:
+        ran += [runner.missing(path), runner.version(path), COUNT]
     return _key(path, facts.digests, beside, ran)
 
 

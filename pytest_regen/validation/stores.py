@@ -12,7 +12,7 @@ from pytest_regen.documents.digests import document_digests
 from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, TypeIR, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
-from pytest_regen.modes import BEHAVIOUR_CODES, HAND, TEMPLATE
+from pytest_regen.modes import BEHAVIOUR_CODES, HAND, TEMPLATE, is_ci
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.conflicts import read_ours
 from pytest_regen.text import join_names
@@ -29,6 +29,7 @@ from pytest_regen.validation.behaviour import (
 from pytest_regen.validation.by_type import Verdicts, validate_split
 from pytest_regen.validation.edits import edited_prompts, edits, file_issues
 from pytest_regen.validation.issues import (
+    IMPORT_FAILED,
     Ignore,
     Issue,
     ValidationResult,
@@ -319,6 +320,15 @@ def validate_store(
         for type_name, issues in behaviour_of_store(store).issues.items():
             known = results[type_name].issues
             results[type_name] = ValidationResult.of([*known, *without_echoes(issues, known)])
+        teller = teller_of(store.envelope.language, store.envelope.profile)
+        why_not = teller.missing(store.path) if teller is not None and is_ci() else None
+        if why_not and results:
+            # Elsewhere the run notes it; a gate that tests less than it says is red.
+            name = next(iter(results))
+            message = f"the types were only read: {why_not}"
+            detail = 'run pytest where code can be run, or set behaviour = "off"'
+            issue = Issue.of(IMPORT_FAILED, message, type_name=name, detail=detail)
+            results[name] = ValidationResult.of([issue, *results[name].issues])
     stale = _staleness(store)
     drifted = [edit.issue for edit in edits(store, found)]
     others = _by_type((*drifted, *edited_prompts(store), *file_issues(store, found)))

@@ -166,6 +166,25 @@ def test_types_are_only_loaded_where_its_codes_are_ignored(tmp_path: Path) -> No
     assert issue.message.endswith("add the line: from typing import Optional")
 
 
+def test_where_nothing_can_be_run_types_are_read_and_ci_is_red(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names are still compared; that no type was tried is told, and an error in CI."""
+    store = python_store(tmp_path, {"    maker: str\n": "    builder: str\n"})
+    monkeypatch.setattr("pytest_regen.sandbox.missing", lambda: "nothing limits it there")
+    monkeypatch.setenv("CI", "")
+    here = validate_store(store, ignore=["DRIFT"])
+    monkeypatch.setenv("CI", "true")
+    in_ci = validate_store(store, ignore=["DRIFT"])
+    off = validate_store(store, ignore=["DRIFT", "ROUND_TRIP", "ACCEPTS_INVALID"])
+
+    assert {issue.code for issue in here["Crane"].issues} == {"MISSING_FIELD", "PHANTOM_FIELD"}
+    assert behaviour_of_store(store).why_not == "nothing limits it there"
+    [told] = [one for result in in_ci.values() for one in result.issues if not one.field]
+    assert told.message == "the types were only read: nothing limits it there"
+    assert off == here
+
+
 def test_what_was_found_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same source is not run again, by another process either; a changed type is, alone."""
     store = python_store(tmp_path, {"    name: str = Field(min_length=2)": "    name: str"})
