@@ -6,26 +6,22 @@ from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.sandbox.examples import ExamplesResult, run_examples, without_examples
-    from pytest_regen.sandbox.levels import LEVELS, Level, missing, strongest_level
+    from pytest_regen.sandbox.levels import missing
     from pytest_regen.sandbox.processes import Limits, Outcome, run
-    from pytest_regen.sandbox.questions import Job, Module, Raised, Result, ask
+    from pytest_regen.sandbox.questions import Job, Module, Raised, ask
 else:
     __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
-    "LEVELS",
     "ExamplesResult",
     "Job",
-    "Level",
     "Limits",
     "Module",
     "Outcome",
     "Raised",
-    "Result",
     "ask",
     "missing",
     "run",
     "run_examples",
-    "strongest_level",
     "without_examples",
 ]

@@ -11,6 +11,7 @@ from sandbox_levels import use_level
 from pytest_regen import sandbox
 from pytest_regen.kinds.functions import Function, function_kinds
 from pytest_regen.kinds.functions import examples as examples_module
+from pytest_regen.sandbox.levels import Level
 from pytest_regen.units.kind import Unit, issues_from
 from pytest_regen.validation.issues import Issue
 
@@ -198,7 +199,7 @@ KILLERS = {
     ],
 )
 def test_who_ends_what_watches_it_is_named(
-    level: sandbox.Level, names: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    level: Level, names: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With its example; the units beside it are judged as ever, and the module is not blamed."""
     use_level(level, monkeypatch)

@@ -3,7 +3,7 @@
 import pytest
 from sandbox_levels import use_level
 
-from pytest_regen.sandbox import LEVELS, Level
+from pytest_regen.sandbox.levels import LEVELS, Level
 
 
 @pytest.fixture(params=LEVELS)

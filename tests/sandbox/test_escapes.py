@@ -14,7 +14,8 @@ import pytest
 from hostile_modules import ESCAPES
 from pages import ROOT
 
-from pytest_regen.sandbox import Job, Level, Limits, Module, ask
+from pytest_regen.sandbox import Job, Limits, Module, ask
+from pytest_regen.sandbox.levels import Level
 
 pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes of Linux")
 

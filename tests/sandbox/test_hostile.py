@@ -6,8 +6,9 @@ import time
 import pytest
 from hostile_modules import HOSTILE, SLOW
 
-from pytest_regen.sandbox import Job, Limits, Module, Result, ask, run_examples
+from pytest_regen.sandbox import Job, Limits, Module, ask, run_examples
 from pytest_regen.sandbox import questions as questions_module
+from pytest_regen.sandbox.questions import Result
 
 HONEST = "def f(x):\n    return x * 2\n"
 DOCTEST = doctest.DocTestParser().get_doctest(">>> f(2)\n4\n>>> f(\"a\")\n'aa'\n", {}, "f", None, 0)

@@ -97,7 +97,8 @@ def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path, way:
     (tmp_path / "here" / "link").symlink_to("in")
     (tmp_path / "venv").symlink_to(Path(sys.executable).parents[1])
     code = (
-        "from pytest_regen.sandbox import Job, Module, ask, strongest_level\n"
+        "from pytest_regen.sandbox import Job, Module, ask\n"
+        "from pytest_regen.sandbox.levels import strongest_level\n"
         "import sys\nassert '..' in sys.executable\n"
         "[result] = ask([Job(Module('m', 'import yaml; x = 1'), (None,))],\n"
         "    handler='def answer(module, question): return module.x')\n"

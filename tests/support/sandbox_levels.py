@@ -3,8 +3,7 @@
 import pytest
 
 from pytest_regen.errors import UsageError
-from pytest_regen.sandbox import Level
-from pytest_regen.sandbox.levels import VARIABLE, strongest_level
+from pytest_regen.sandbox.levels import VARIABLE, Level, strongest_level
 
 __all__ = ["use_level"]
 
