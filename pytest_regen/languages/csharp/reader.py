@@ -70,15 +70,11 @@ def read(code: str) -> SourceFacts:
         reading.collect_constants(root)
     declarations = tuple(reading.space(reading.flat(root), None))
     if b"//" in data or b"/*" in data:
-        reading.faults += trees.comment_faults(root, _is_documentation)
+        reading.faults += trees.comment_faults(root, lambda text: text.startswith(("///", "/**")))
     faults = tuple(sorted(reading.faults, key=lambda fault: fault.line))
     heads = [node.start_point.row + 1 for node in root.named_children if node.type in _HEADS]
     aliases = frozenset(reading.aliases)
     return SourceFacts(declarations, faults, aliases=aliases, heads=tuple(heads))
-
-
-def _is_documentation(comment: str) -> bool:
-    return comment.startswith(("///", "/**"))
 
 
 @dataclass(frozen=True, slots=True)
