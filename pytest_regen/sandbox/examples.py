@@ -66,34 +66,31 @@ def run_examples(
         UsageError: ``REGEN_SANDBOX`` asks for a level that does not work here.
     """
     set_flags = sum({doctest.OPTIONFLAGS_BY_NAME.get(name, 0) for name in flags})
-    modules = [
-        module if module.source is None else replace(module, source=without_examples(module.source))
-        for module, _ in jobs
-    ]
-    examples: list[list[_Example]] = [
-        [
+    work: list[Job] = []
+    all_examples: list[list[_Example]] = []
+    for module, tests in jobs:
+        source = None if module.source is None else without_examples(module.source)
+        examples = [
             (number, place, example)
             for number, test in enumerate(tests)
             for place, example in enumerate(test.examples)
             if not example.options.get(doctest.SKIP)
         ]
-        for _, tests in jobs
-    ]
+        all_examples.append(examples)
+        questions = tuple((number, place, example.source) for number, place, example in examples)
+        work.append(Job(replace(module, source=source), questions))
     results = ask(
-        [
-            Job(module, tuple((number, place, example.source) for number, place, example in to_run))
-            for module, to_run in zip(modules, examples, strict=True)
-        ],
+        work,
         handler=_HANDLER,
         # One may import another, whose file is hidden.
-        beside=[module for module in modules if module.source is not None],
+        beside=[job.module for job in work if job.module.source is not None],
         import_path=import_path,
         hidden=hidden,
         limits=limits,
     )
     return tuple(
-        _judged(result, tests, to_run, set_flags)
-        for (_, tests), to_run, result in zip(jobs, examples, results, strict=True)
+        _judged(result, tests, examples, set_flags)
+        for (_, tests), examples, result in zip(jobs, all_examples, results, strict=True)
     )
 
 
