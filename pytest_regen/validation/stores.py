@@ -324,11 +324,11 @@ def validate_store(
         why_not = teller.missing(store.path) if teller is not None and is_ci() else None
         if why_not and results:
             # Elsewhere the run notes it; a gate that tests less than it says is red.
-            name = next(iter(results))
+            root = next(iter(results))
             message = f"the types were only read: {why_not}"
             detail = 'run pytest where code can be run, or set behaviour = "off"'
-            issue = Issue.of(IMPORT_FAILED, message, type_name=name, detail=detail)
-            results[name] = ValidationResult.of([issue, *results[name].issues])
+            issue = Issue.of(IMPORT_FAILED, message, type_name=root, detail=detail)
+            results[root] = ValidationResult.of([issue, *results[root].issues])
     stale = _staleness(store)
     drifted = [edit.issue for edit in edits(store, found)]
     others = _by_type((*drifted, *edited_prompts(store), *file_issues(store, found)))
