@@ -26,6 +26,7 @@ _LEAST: Final = 3
 """The level from which on only the least values are made."""
 _DEEPEST: Final = 12
 """Objects and arrays inside one another in the least value; what needs more never ends."""
+_MAX_IN_ALL: Final = 2_000
 _MAX_TRIES: Final = 400
 """Values in a row that the document does not allow, after which no more are made."""
 _ENDED: Final = object()
@@ -93,7 +94,9 @@ class Samples:
                 if not only_objects or isinstance(option, ObjectOption | Values)
             ]
             failed = 0
-            for value in _in_turn([self._of_option(each, wanted, level) for each in options]):
+            streams = [self._of_option(each, wanted, level) for each in options]
+            # Because each value is held against the whole schema, those tried have an end as well.
+            for value in islice(_in_turn(streams), _MAX_IN_ALL):
                 if len(found) >= wanted or failed > _MAX_TRIES:
                     break
                 identity = canonical_json(value)

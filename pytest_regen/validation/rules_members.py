@@ -199,8 +199,8 @@ def _swapped(
 ) -> Iterator[Issue]:
     """Yield a value under the name that stands for another: whoever uses it means the other."""
     meant = next((unit for unit, name in subject.names.items() if name == member.name), value)
-    is_right_too = any(one == meant and other.name == member.name for one, other in carried)
-    if meant != value and not is_right_too:
+    others = [other.name for one, other in carried if one == meant]
+    if meant != value and others and member.name not in others:
         message = (
             f"{member.name!r} carries {in_quotes(value)}; by its name it is {in_quotes(meant)}"
         )

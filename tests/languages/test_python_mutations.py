@@ -267,7 +267,7 @@ def page_faults() -> Iterator[Operator]:
     yield Operator(
         "JSON",
         lambda code: json.dumps({"code": code}),
-        ("ARTIFACT", "SYNTAX"),
+        ("ARTIFACT", "SYNTAX", "MISSING_CLASS", *LOST),
         "page",
         profiles=PROFILES,
     )

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.documents.ir import IR, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
+from pytest_regen.documents.ir import FORMAT, IR, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.values import Usage
@@ -13,6 +13,7 @@ __all__ = ["IR_OF_STORE", "PROMPTS", "filled_store", "new_store", "page", "plan"
 _STRING = Scalar(kind="string")
 
 IR_OF_STORE = IR(
+    format=FORMAT,
     endpoint=Endpoint(method="GET", path="/v1/projects"),
     language="csharp",
     types=(

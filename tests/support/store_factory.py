@@ -6,7 +6,17 @@ from tempfile import TemporaryDirectory
 
 from small_store import new_store
 
-from pytest_regen.documents.ir import IR, ArrayOf, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
+from pytest_regen.documents.ir import (
+    FORMAT,
+    IR,
+    ArrayOf,
+    Endpoint,
+    FieldIR,
+    Ref,
+    Scalar,
+    TypeIR,
+    type_hash,
+)
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import PromptEntry, build_prompts
 from pytest_regen.stores import RegenStore, StoredPage
@@ -17,6 +27,7 @@ __all__ = ["FACTORY_IR", "GOOD", "MISSPELT", "good_output", "make_store"]
 _STRING = Scalar(kind="string")
 
 FACTORY_IR = IR(
+    format=FORMAT,
     endpoint=Endpoint(method="GET", path="/v1/projects"),
     language="csharp",
     types=(
