@@ -267,7 +267,8 @@ def _key(subject: Subject, name: str, version: Sequence[Any]) -> str:
     blocks = sorted((other, text_hash(subject.blocks[other].text)) for other in reach)
     types = [type_hash(subject.types[other]) for other, _ in blocks if other in subject.types]
     outside = text_hash(subject.outside.strip())
-    return canonical_hash([*version, subject.profile, outside, blocks, types])
+    # With its name, because types that name one another depend on the same.
+    return canonical_hash([*version, subject.profile, outside, name, blocks, types])
 
 
 # --- attribution ----------------------------------------------------------------------------------

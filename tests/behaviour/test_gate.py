@@ -166,6 +166,18 @@ def test_types_are_only_loaded_where_its_codes_are_ignored(tmp_path: Path) -> No
     assert issue.message.endswith("add the line: from typing import Optional")
 
 
+def test_types_that_name_one_another_are_told_apart(tmp_path: Path) -> None:
+    """What was kept of one is not taken for what was kept of the other."""
+    store = python_store(tmp_path, {})
+    text = store.source.replace("class State(", "# Of Harbour.\nclass State(")
+    first = store.path / store.envelope.source_file
+    first.write_text(text, "utf-8")
+
+    for _ in range(2):
+        found = validate_store(RegenStore.open(store.path), ignore=["DRIFT"])
+        assert not [issue for result in found.values() for issue in result.issues]
+
+
 def test_where_nothing_can_be_run_types_are_read_and_ci_is_red(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
