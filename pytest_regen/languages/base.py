@@ -53,9 +53,6 @@ class Attribute:
     """The types that its arguments name."""
     text: str = ""
     """Its arguments as they stand in the source."""
-    options: tuple[tuple[str, str], ...] = ()
-    """Constants among the arguments: the name of the argument, "" for a positional one, and the
-    simple name of the constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +80,6 @@ class Member:
     """Whether a serializer sees it; a private, static, computed or ignored one it does not."""
     unread: str | None = None
     """Why nothing is ever read into it, in words that follow its name."""
-    hint: str | None = None
-    """What was written to give it a name on the wire, and why that does not."""
     is_public: bool = True
     faults: tuple["SyntaxFault", ...] = ()
     """What a compiler refuses about it."""
@@ -111,8 +106,6 @@ class Declaration:
     """The line on which the name stands."""
     is_public: bool = True
     """Whether other public types may use it: it is public, and what it is nested in is."""
-    is_value: bool = False
-    """Whether it is copied where it is assigned, and never null: a struct, an enum."""
     faults: tuple["SyntaxFault", ...] = ()
     """What a compiler refuses about it, and why a serializer could not create it."""
 

@@ -96,10 +96,6 @@ class Grammar:
             code = bytes(shallow)
         return Parser(self.language).parse(_blank_out(whole))
 
-    def is_unreadable(self, code: bytes) -> bool:
-        """Return whether ``parse`` gives up on all of ``code``, because it takes too long."""
-        return len(code) > _SHORT and self._parse_in_time(code) is None
-
     def unreadable_rows(self, code: bytes) -> dict[int, str]:
         """Return what ``parse`` leaves out: rows, counted from 0, and why."""
         tree = self._parse_in_time(code)

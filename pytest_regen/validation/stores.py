@@ -355,11 +355,12 @@ def _known(store: RegenStore, runs: Runs) -> _Known:
     teller = teller_of(language, profile)
     if teller is None:
         runs = "nothing"  # Rules go by what was read: nothing is run for them.
+    is_same = known is not None and known.holds_for(made_of)
+    if known is not None and is_same and known.runs in {runs, "all"}:
+        return known
     pages = _all_pages(store)
     source = store.source if store.has_source else store.assembly()
-    if known is not None and known.holds_for(made_of):
-        if known.runs in {runs, "all"}:
-            return known
+    if known is not None and is_same:
         read, text, legal = known.read, known.text, known.legal
     else:
         read = known.read if known and known.source == source else split(source, language)

@@ -112,6 +112,15 @@ def test_the_table_of_absence(profile: str) -> None:
     assert found[len(right) :] == [{"NULLABILITY"}] * (len(every) - len(right))
 
 
+def test_the_default_of_the_document_is_right() -> None:
+    """Any other default hides that a field was absent."""
+    field = {"json_name": "x", "type": {"kind": "string"}, "constraints": {"default": "a"}}
+
+    found = codes([(field, 'x: str | None = "a"'), (field, 'x: str | None = "b"')])
+
+    assert found == [set(), {"NULLABILITY"}]
+
+
 def test_the_table_of_members() -> None:
     """A member has the code that the table names."""
     field = {"json_name": "x-y", "type": {"kind": "string"}}

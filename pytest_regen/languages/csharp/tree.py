@@ -16,7 +16,6 @@ with needs("openapi", "stores of generated code"):
 
 GRAMMAR: Final = Grammar("C#", tree_sitter_c_sharp.language)
 parse = GRAMMAR.parse
-is_unreadable = GRAMMAR.is_unreadable
 
 Constant = str | int | None
 

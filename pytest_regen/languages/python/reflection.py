@@ -34,7 +34,7 @@ def completed(entry: Declaration, facts: Mapping[str, Any]) -> Declaration:
         members = list(_values(entry, facts["values"], lines))
         faults = _unbuilt(entry, facts)
         members += _again(members, lines)
-        return replace(entry, kind="enum", members=tuple(members), is_value=True, faults=faults)
+        return replace(entry, kind="enum", members=tuple(members), faults=faults)
     fields = [_field(entry, style, each, lines) for each in facts["members"]]
     places = {member.name: at for at, member in enumerate(entry.members)}
     fields.sort(key=lambda member: places.get(member.name, -1))
@@ -44,7 +44,6 @@ def completed(entry: Declaration, facts: Mapping[str, Any]) -> Declaration:
         members=(*fields, *_again(fields, lines)),
         faults=() if any(member.faults for member in fields) else _unbuilt(entry, facts),
         attributes=(Attribute(STYLE, (style,)),),
-        is_value=False,
     )
 
 

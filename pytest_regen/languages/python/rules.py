@@ -40,12 +40,11 @@ def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
     """Return what a member lacks to carry ``wire``."""
     if is_enum:
         return f"its value, = {literal(wire)}"
-    hint = f"; {member.hint}" if member.hint else ""
     if member.kind == DATACLASS_FIELD:
-        return f'dataclasses.field(metadata={{"alias": {literal(wire)}}}){hint}'
+        return f'dataclasses.field(metadata={{"alias": {literal(wire)}}})'
     if member.kind == KEY:
-        return f"the key {literal(wire)}{hint}"
-    return f"Field(alias={literal(wire)}){hint}"
+        return f"the key {literal(wire)}"
+    return f"Field(alias={literal(wire)})"
 
 
 # --- null and absence -----------------------------------------------------------------------------
@@ -111,7 +110,7 @@ def _wrong_default(field: FieldIR, member: Member) -> str | None:
             return "has the default None, which cannot be told from null"
         return None
     said = field.constraints.get("default")
-    if said is not None and default == (literal(said) if isinstance(said, str) else repr(said)):
+    if said is not None and default == repr(said):
         return None
     return f"has the default {in_quotes(default[:40])}, which hides that it is absent"
 

@@ -194,7 +194,6 @@ def _class(node: ast.ClassDef, outer: str | None) -> Iterator[Declaration]:
         outer=outer,
         bases=tuple(TypeRef(last_name(base), line=base.lineno) for base in node.bases),
         name_line=node.lineno,
-        is_value=is_enum,
     )
     for part in node.body:
         # ``Config`` is how pydantic was set up before version 2.
@@ -293,7 +292,6 @@ def _assigned(node: ast.Assign | ast.AnnAssign, name: str) -> Declaration | None
         tuple(members),
         bases=() if is_enum else (TypeRef("TypedDict", line=node.lineno),),
         name_line=node.lineno,
-        is_value=is_enum,
     )
 
 
@@ -303,8 +301,9 @@ def _assigned(node: ast.Assign | ast.AnnAssign, name: str) -> Declaration | None
 def _refused(tree: ast.Module) -> Iterator[SyntaxFault]:
     """Yield imports of what types are not made of, and what would run while types are imported.
 
-    Where nothing shuts a module in, this is all that keeps it from reaching out: only plain calls
-    of what types are made of pass.
+    Where nothing shuts a module in, this keeps it from reaching out by what stands in it: only
+    plain calls of what types are made of pass. A text that is evaluated as an annotation is not
+    looked into; the sandbox alone keeps that in.
     """
     functions = {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
     for node in tree.body:
