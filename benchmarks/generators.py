@@ -20,13 +20,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from table import print_table
 
-from pytest_regen.behaviour.same import differences
+from pytest_regen.behaviour.same import differences, prune
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.runner import Traits
 from pytest_regen.stores import RegenStore
@@ -83,6 +83,7 @@ class Tally:
     """What one generator made of one document."""
 
     seconds: float = 0.0
+    megabytes: int = 0
     failure: str = ""
     types: int = 0
     """Schemas with instances that it has a type for."""
@@ -94,9 +95,10 @@ class Tally:
     def cells(self, wanted: int) -> list[str]:
         """Return the cells of a row."""
         if self.failure:
-            return [f"fails: {self.failure}", f"0 of {wanted}", "-", f"{self.seconds:.1f}"]
-        share = f"{self.refused} of {self.invalid}"
-        return ["works", f"{self.sound} of {wanted}", share, f"{self.seconds:.1f}"]
+            cells = [f"fails: {self.failure}", f"0 of {wanted}", "-"]
+        else:
+            cells = ["works", f"{self.sound} of {wanted}", f"{self.refused} of {self.invalid}"]
+        return [*cells, f"{self.seconds:.1f}", str(self.megabytes)]
 
 
 @dataclass
@@ -129,30 +131,50 @@ class Tools:
         packages = ["openapi-typescript", "typescript@5"]
         subprocess.run([*npm, *packages], check=True, cwd=self.folder)
 
-    def call(self, argv: Sequence[str], **options: Any) -> "tuple[float, str, str]":
-        """Run a program; return the seconds, what went wrong in a line, and what it printed."""
+    def measured(self, argv: Sequence[str], cwd: Path | None = None) -> Tally:
+        """Run a generator; return its time and memory, and what went wrong in a line."""
         begin = time.perf_counter()
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                argv, stdout=output, stderr=subprocess.STDOUT, env=self.environment, cwd=cwd
+            )
+            # Not Popen.wait, because only wait4 tells the memory of this one child.
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            seconds = time.perf_counter() - begin
+            output.seek(0)
+            failure = self.failure(output.read()) if process.returncode else ""
+        return Tally(seconds, usage.ru_maxrss // 1024, failure)
+
+    def call(self, argv: Sequence[str], **options: Any) -> tuple[str, str]:
+        """Run a program; return what went wrong in a line, and what it printed."""
         done = subprocess.run(
             argv, capture_output=True, text=True, env=self.environment, check=False, **options
         )
-        seconds = time.perf_counter() - begin
-        if not done.returncode:
-            return seconds, "", done.stdout
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        failure = self.failure(done.stderr or done.stdout) if done.returncode else ""
+        return failure, done.stdout
+
+    @staticmethod
+    def failure(printed: str) -> str:
+        """Return the line that tells why a program ended."""
+        lines = [line for line in printed.splitlines() if line.strip()]
         # Programs end a traceback, or begin one, with what it is about.
         telling = [line for line in lines if re.search(r"(?i)error|not supported", line)]
-        [failure] = (telling or lines or [f"exit {done.returncode}"])[-1:]
-        return seconds, failure.strip()[:80], done.stdout
+        [failure] = (telling or lines or ["no reason"])[-1:]
+        return failure.strip()[:80]
 
-    def ours(self, spec: Path, language: str, project: Path) -> tuple[float, str, Path]:
+    def ours(self, spec: Path, language: str, project: Path) -> tuple[Tally, Path]:
         """Generate with the template, the types not run: that is measured apart."""
         project.mkdir(parents=True)
         (project / "pyproject.toml").write_text('[tool.pytest-regen]\nbehaviour = "off"\n', "utf-8")
         words = ["--schemas", "--language", language, "--provider", "template", "--out", "api"]
         argv = [sys.executable, "-m", "pytest_regen", "generate", str(spec), *words]
-        seconds, failure, _ = self.call(argv, cwd=project)
-        found = [path.parent for path in project.glob("api/**/ir.json")]
-        return seconds, failure if not found else "", found[0] if found else project
+        tally = self.measured(argv, cwd=project)
+        # Warnings of a store end the command with 1: its types are there all the same.
+        stores = [path.parent for path in project.glob("api/**/ir.json")]
+        if stores:
+            tally.failure = ""
+        return tally, stores[0] if stores else project
 
 
 def schema_name(type_: TypeIR) -> str | None:
@@ -172,22 +194,25 @@ def asked(store: RegenStore, count: int) -> dict[str, tuple[TypeIR, Instances]]:
 
 
 def try_python(
-    tools: Tools, module: Path, subjects: Mapping[str, tuple[TypeIR, Instances]], store: RegenStore
-) -> Tally:
+    tools: Tools,
+    module: Path,
+    subjects: Mapping[str, tuple[TypeIR, Instances]],
+    store: RegenStore,
+    tally: Tally,
+) -> None:
     """Load and dump all instances with the types of a module."""
     work = {
-        name: [json.dumps(value) for value in [*found.valid, *(v.instance for v in found.invalid)]]
-        for name, (_, found) in subjects.items()
+        name: [json.dumps(value) for value in [*drawn.valid, *(v.instance for v in drawn.invalid)]]
+        for name, (_, drawn) in subjects.items()
     }
     argv = [str(tools.folder / "python" / "bin" / "python"), "-c", TRIP, str(module)]
-    _, failure, printed = tools.call(argv, input=json.dumps(work))
-    if failure:
-        return Tally(failure=failure)
+    tally.failure, printed = tools.call(argv, input=json.dumps(work))
+    if tally.failure:
+        return
     types = {type_.name: type_ for type_ in store.ir.types}
-    tally = Tally()
     for name, texts in json.loads(printed).items():
-        type_, found = subjects[name]
-        valid, invalid = texts[: len(found.valid)], texts[len(found.valid) :]
+        type_, drawn = subjects[name]
+        valid, invalid = texts[: len(drawn.valid)], texts[len(drawn.valid) :]
         tally.types += 1
         tally.sound += all(
             text is not None
@@ -200,31 +225,35 @@ def try_python(
                     Traits(keeps_offset=False),
                 )
             ]
-            for value, text in zip(found.valid, valid, strict=True)
+            for value, text in zip(drawn.valid, valid, strict=True)
         )
         tally.refused += sum(text is None for text in invalid)
         tally.invalid += len(invalid)
-    return tally
 
 
 def try_typescript(
-    tools: Tools, folder: Path, head: str, subjects: Mapping[str, tuple[str, Instances]]
-) -> Tally:
+    tools: Tools,
+    folder: Path,
+    head: str,
+    subjects: Mapping[str, tuple[str, Instances]],
+    tally: Tally,
+) -> None:
     """Ask ``tsc`` about each instance as a literal; its line tells which it refuses."""
     lines, places = [head], []
-    for name, (spelled, found) in subjects.items():
+    for name, (spelled, drawn) in subjects.items():
         for is_valid, value in [
-            *((True, value) for value in found.valid),
-            *((False, violation.instance) for violation in found.invalid),
+            *((True, value) for value in drawn.valid),
+            *((False, violation.instance) for violation in drawn.invalid),
         ]:
             places.append((name, is_valid))
             lines.append(f"{{ const it: {spelled} = {json.dumps(value)}; void it; }}")
     (folder / "cases.ts").write_text("\n".join([*lines, "export {};"]), "utf-8")
     (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS}), "utf-8")
-    _, failure, printed = tools.call([tools.npm("tsc"), "-p", "."], cwd=folder)
+    failure, printed = tools.call([tools.npm("tsc"), "-p", "."], cwd=folder)
     others = [line for line in printed.splitlines() if not line.startswith(("cases.ts(", " "))]
     if others or (failure and not printed):
-        return Tally(failure=(others or [failure])[0][:80])
+        tally.failure = (others or [failure])[0][:80]
+        return
     first = head.count("\n") + 2
     wrong = {
         int(line.partition("(")[2].partition(",")[0]) - first
@@ -232,70 +261,63 @@ def try_typescript(
         if line.startswith("cases.ts(")
     }
     faulty = {places[at][0] for at in wrong if places[at][1]}
-    return Tally(
-        types=len(subjects),
-        sound=len(subjects) - len(faulty),
-        refused=sum(not places[at][1] for at in wrong),
-        invalid=sum(not is_valid for _, is_valid in places),
-    )
+    tally.types = len(subjects)
+    tally.sound = len(subjects) - len(faulty)
+    tally.refused = sum(not places[at][1] for at in wrong)
+    tally.invalid = sum(not is_valid for _, is_valid in places)
 
 
 def compare(tools: Tools, spec: Path) -> list[list[str]]:
     """Return the rows of one document."""
     place = tools.folder / spec.stem
     rows = []
-    seconds, failure, found = tools.ours(spec, "python", place / "ours-python")
-    store = RegenStore.open(found)
+    tally, path = tools.ours(spec, "python", place / "ours-python")
+    store = RegenStore.open(path)
     subjects = asked(store, tools.count)
-    tally = (
-        Tally(failure=failure)
-        if failure
-        else try_python(tools, Path(store.source_path), subjects, store)
-    )
-    tally.seconds = seconds
+    if not tally.failure:
+        try_python(tools, Path(store.source_path), subjects, store, tally)
     rows.append([spec.name, "pytest-regen, Python", *tally.cells(len(subjects))])
 
     module = place / "models.py"
     words = ["--input", str(spec), "--input-file-type", "openapi", "--output", str(module)]
-    seconds, failure, _ = tools.call(
+    tally = tools.measured(
         [*tools.datamodel_codegen, *words, "--output-model-type", "pydantic_v2.BaseModel"]
     )
-    tally = Tally(failure=failure) if failure else try_python(tools, module, subjects, store)
-    tally.seconds = seconds
+    if not tally.failure:
+        try_python(tools, module, subjects, store, tally)
     rows.append([spec.name, "datamodel-code-generator", *tally.cells(len(subjects))])
 
-    seconds, failure, found = tools.ours(spec, "typescript", place / "ours-typescript")
-    typed = RegenStore.open(found)
+    tally, path = tools.ours(spec, "typescript", place / "ours-typescript")
+    typed = RegenStore.open(path)
+    types = {type_.name: type_ for type_ in store.ir.types}
+    # A literal may not have what its type does not name, though a value of the type may.
+    literals = {
+        name: replace(drawn, valid=tuple(prune(value, type_, types) for value in drawn.valid))
+        for name, (type_, drawn) in subjects.items()
+    }
     named = {
-        name: (f"api.{type_.name}", subjects[name][1])
+        name: (f"api.{type_.name}", literals[name])
         for type_ in typed.ir.types
         if (name := schema_name(type_)) in subjects and name
     }
     folder = place / "ours"
     folder.mkdir()
     (folder / "api.ts").write_text(typed.source, "utf-8")
-    tally = (
-        Tally(failure=failure)
-        if failure
-        else try_typescript(tools, folder, 'import type * as api from "./api";', named)
-    )
-    tally.seconds = seconds
+    if not tally.failure:
+        try_typescript(tools, folder, 'import type * as api from "./api";', named, tally)
     rows.append([spec.name, "pytest-regen, TypeScript", *tally.cells(len(subjects))])
 
     folder = place / "theirs"
     folder.mkdir()
     words = [str(spec), "--output", str(folder / "api.d.ts")]
-    seconds, failure, _ = tools.call([tools.npm("openapi-typescript"), *words])
+    tally = tools.measured([tools.npm("openapi-typescript"), *words])
     spelled = {
-        name: (f"components['schemas'][{json.dumps(name)}]", found)
-        for name, (_, found) in subjects.items()
+        name: (f"components['schemas'][{json.dumps(name)}]", drawn)
+        for name, drawn in literals.items()
     }
-    tally = (
-        Tally(failure=failure)
-        if failure
-        else try_typescript(tools, folder, 'import type { components } from "./api";', spelled)
-    )
-    tally.seconds = seconds
+    if not tally.failure:
+        head = 'import type { components } from "./api";'
+        try_typescript(tools, folder, head, spelled, tally)
     rows.append([spec.name, "openapi-typescript", *tally.cells(len(subjects))])
     return rows
 
@@ -311,7 +333,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(Path(folder), options.count)
         tools.install()
-        head = ("document", "generator", "", "types sound", "invalid refused", "seconds")
+        head = ("document", "generator", "", "types sound", "invalid refused", "seconds", "MB")
         print_table(head, (row for spec in options.spec for row in compare(tools, spec.resolve())))
 
 
