@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.languages.runner import Runner
@@ -260,22 +261,18 @@ class RuleSource(Protocol):
     @property
     def profile(self) -> str:
         """The profile that the source was generated for."""
-        ...
 
     @property
     def types(self) -> Mapping[str, TypeIR]:
         """All types that the source must declare."""
-        ...
 
     @property
     def declarations(self) -> Sequence[Declaration]:
         """Everything that the source declares."""
-        ...
 
     @property
     def uses(self) -> Mapping[str, Sequence[tuple[Declaration, Member]]]:
         """Name of a type to the serialized members whose types name it."""
-        ...
 
 
 class RuleSubject(Protocol):
@@ -284,36 +281,29 @@ class RuleSubject(Protocol):
     @property
     def type(self) -> TypeIR:
         """What it must be."""
-        ...
 
     @property
     def around(self) -> RuleSource:
         """What it shares with the other types."""
-        ...
 
     @property
     def facts(self) -> SourceFacts:
         """What was read from its block."""
-        ...
 
     @property
     def main(self) -> Sequence[Declaration]:
         """Its own declarations: one, or the parts of it."""
-        ...
 
     @property
     def members(self) -> Sequence[Member]:
         """The members of its declarations."""
-        ...
 
     @property
     def first_page(self) -> int | None:
         """The page that declares it; ``None`` where no pages are known."""
-        ...
 
     def matches(self) -> Iterator[tuple[FieldIR, Member]]:
         """Yield each field with the member that carries it."""
-        ...
 
     def issue(
         self,
@@ -327,11 +317,9 @@ class RuleSubject(Protocol):
         finding: str | None = None,
     ) -> Issue:
         """Return an issue of this type."""
-        ...
 
     def naming_issue(self, member: Member, message: str) -> Issue:
         """Return the issue of a member that must have another name, with the one to use."""
-        ...
 
     def missing_types(
         self,
@@ -353,10 +341,31 @@ class RuleSubject(Protocol):
             line: where that stands, if the reference does not say where it does.
             advice: what to do about it; else the declared types are listed.
         """
-        ...
 
 
 # --- the language --------------------------------------------------------------------------------
+
+
+class Later:
+    """A method of a language that is a function of one of its modules, imported when it is called.
+
+    Whoever writes prompts or reads documents needs names and spellings, but no grammar.
+
+    Args:
+        module: below ``pytest_regen.languages``.
+        function: in that module; by default it is called as the method.
+    """
+
+    def __init__(self, module: str, function: str = "") -> None:
+        self._module, self._function = f"pytest_regen.languages.{module}", function
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Take the name of the method where no other is known."""
+        self._function = self._function or name
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Call the function: it gets no ``self``, because this is no descriptor."""
+        return getattr(import_module(self._module), self._function)(*args, **options)
 
 
 class Language(Protocol):
@@ -385,27 +394,21 @@ class Language(Protocol):
 
     def type_name(self, schema_name: str, *, is_root: bool) -> str:
         """Return a legal name for the type of a schema called ``schema_name``."""
-        ...
 
     def member_names(self, type_: TypeIR) -> dict[str | int, str]:
         """Return an identifier for each field or enum value, all of them different."""
-        ...
 
     def has_enum_member(self, value: str) -> bool:
         """Return whether a member of an enum can stand for ``value`` on the wire."""
-        ...
 
     def is_legal_type_name(self, name: str) -> bool:
         """Return whether a type may be declared as ``name``."""
-        ...
 
     def spell(self, field: FieldIR, *, profile: str = "default") -> str:
         """Return the spelling of the field's type that the prompts of a profile ask for."""
-        ...
 
     def show_type(self, reference: TypeRef) -> str:
         """Return a type as the source spells it."""
-        ...
 
     def write_page(
         self, type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str
@@ -418,7 +421,6 @@ class Language(Protocol):
             mode: the shape of the answer.
             profile: of the store.
         """
-        ...
 
     def accepts(
         self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]
@@ -431,15 +433,12 @@ class Language(Protocol):
             declared: what the source declares; look up single names in it, for a type is validated
                 again whenever what was looked up for it has changed.
         """
-        ...
 
     def is_known(self, reference: TypeRef) -> bool:
         """Return whether a type of that name exists without being declared in the source."""
-        ...
 
     def header(self, *, namespace: str, profile: str) -> str:
         """Return the text that stands before the first boundary, without a final blank line."""
-        ...
 
     def missing_in_header(
         self, outside: str, blocks: Mapping[str, str], *, profile: str
@@ -451,7 +450,6 @@ class Language(Protocol):
             blocks: type name to the text of its block.
             profile: of the store.
         """
-        ...
 
     def wording(self, profile: str) -> Wording:
         """Return what prompts say about the language.
@@ -459,19 +457,15 @@ class Language(Protocol):
         Raises:
             UsageError: the language has no such profile.
         """
-        ...
 
     def read(self, code: str) -> SourceFacts:
         """Return what ``code`` declares and where it is illegal."""
-        ...
 
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""
-        ...
 
     def unwrap_page(self, code: str, mode: OutputMode) -> str:
         """Return the members of a continuation page without what was put around them."""
-        ...
 
     def split(
         self, code: str, *, name: str, units: Sequence[Sequence[str | int]]
@@ -486,30 +480,24 @@ class Language(Protocol):
         Raises:
             SourceError: the declaration cannot be taken apart.
         """
-        ...
 
     def illegality(self, code: str) -> int:
         """Return how far ``code`` is from a page of generated code.
 
         0 means declarations, members or enum values and nothing else; more is worse.
         """
-        ...
 
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of ``code``, without the white space between them."""
-        ...
 
     def missing_wire_name(self, member: Member, wire: str, *, is_enum: bool) -> str:
         """Return what ``member`` lacks to carry ``wire``: what has to be written on it."""
-        ...
 
     def absence_fault(self, field: FieldIR, member: Member) -> AbsenceFault | None:
         """Return what is wrong about how the member of a field treats null and absence."""
-        ...
 
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         """Yield what else is wrong with a type, by rules that only this language has."""
-        ...
 
     def weakens(self, type_: TypeIR, old: str, new: str) -> Iterable[Weakness]:
         """Return by what the code of a type is tested less than the code that it replaces.

@@ -97,12 +97,10 @@ class Runner(Protocol):
     @property
     def traits(self) -> Traits:
         """What values of the code can hold."""
-        ...
 
     @property
     def is_rare(self) -> bool:
         """Whether few have what it takes: that it is missing is then not said in each run."""
-        ...
 
     def missing(self, folder: Path) -> str | None:
         """Return what is not there to run code with, and how to get it; ``None``: all is there.
@@ -110,14 +108,12 @@ class Runner(Protocol):
         Args:
             folder: of the store; packages are looked for there and above.
         """
-        ...
 
     def version(self, folder: Path) -> str:
         """Return a text that differs where the same code could answer otherwise.
 
         That is the version of this runner, and those of the interpreter and of the libraries.
         """
-        ...
 
     def refuses(
         self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
@@ -131,7 +127,6 @@ class Runner(Protocol):
                 and is empty for an enum.
             value: what is wrong; ``None`` where it is missing.
         """
-        ...
 
     def run(
         self,
@@ -151,4 +146,3 @@ class Runner(Protocol):
             folder: of the store; only packages are read from there and above.
             blocks: first and last line of each type, which is blank where it was left out.
         """
-        ...

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
+from pytest_regen.documents.ir import FieldIR, TypeExpr
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import base
 from pytest_regen.languages.csharp import names, rules, types, writer
@@ -14,7 +14,6 @@ from pytest_regen.languages.names import word_set
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
-from pytest_regen.validation.issues import Weakness
 
 NOUNS: Final = base.Nouns(object="class", enum="enum", member="property", value="member")
 
@@ -254,11 +253,7 @@ def _name_candidates(tokens: Sequence[str]) -> Iterator[tuple[bool, str]]:
 
 
 class CSharp:
-    """C#, as ``languages.base.Language`` describes it.
-
-    The parts that parse are imported when first used: prompts and documents need names and
-    spellings only, not the grammar.
-    """
+    """C#, as ``languages.base.Language`` describes it."""
 
     name: str = "csharp"
     suffix: str = ".cs"
@@ -289,6 +284,13 @@ class CSharp:
     missing_wire_name = staticmethod(rules.missing_wire_name)
     absence_fault = staticmethod(rules.absence_fault)
     rules = staticmethod(rules.rules)
+    read = base.Later("csharp.reader")
+    stitch = base.Later("csharp.pages")
+    unwrap_page = base.Later("csharp.pages")
+    split = base.Later("csharp.pages")
+    illegality = base.Later("csharp.pages")
+    leaves = base.Later("csharp.pages")
+    weakens = base.Later("csharp.guard")
 
     def has_enum_member(self, value: str) -> bool:
         """Return whether a member of an enum can stand for ``value`` on the wire.
@@ -309,50 +311,6 @@ class CSharp:
         """Return whether ``spelled`` can hold every value of ``expression``, nullability aside."""
         del declared  # What stands in the source changes nothing about a spelling.
         return types.accepts(expression, spelled)
-
-    def read(self, code: str) -> base.SourceFacts:
-        """Return what ``code`` declares and where it is illegal."""
-        from pytest_regen.languages.csharp.reader import read
-
-        return read(code)
-
-    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> base.StitchedType:
-        """Join the pages of one type into one declaration, by syntax tree."""
-        from pytest_regen.languages.csharp.pages import stitch
-
-        return stitch(outputs, name=name, is_enum=is_enum)
-
-    def unwrap_page(self, code: str, mode: OutputMode) -> str:
-        """Return the members of a continuation page without what was put around them."""
-        from pytest_regen.languages.csharp.pages import unwrap_page
-
-        return unwrap_page(code, mode)
-
-    def split(
-        self, code: str, *, name: str, units: Sequence[Sequence[str | int]]
-    ) -> tuple[str, ...]:
-        """Return the pages of a declaration: the way back from ``stitch``."""
-        from pytest_regen.languages.csharp.pages import split
-
-        return split(code, name=name, units=units)
-
-    def illegality(self, code: str) -> int:
-        """Return how far ``code`` is from a page of generated code; 0 is legal."""
-        from pytest_regen.languages.csharp.pages import illegality
-
-        return illegality(code)
-
-    def leaves(self, code: str) -> tuple[str, ...]:
-        """Return the tokens and comments of ``code``, without the white space between them."""
-        from pytest_regen.languages.csharp.pages import leaves
-
-        return leaves(code)
-
-    def weakens(self, type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
-        """Return by what the code of a type is tested less than the code that it replaces."""
-        from pytest_regen.languages.csharp.guard import weakens
-
-        return weakens(type_, old, new)
 
     def runner(self, profile: str) -> Runner | None:
         """Return what runs code of the default profile; attributes of others are not at hand."""

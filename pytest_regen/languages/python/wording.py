@@ -306,12 +306,17 @@ _HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-def header(profile: str) -> str:
+def header(*, namespace: str, profile: str) -> str:
     """Return the lines before the first boundary, without a final line end.
+
+    Args:
+        namespace: not used, because a module is called as its file.
+        profile: decides what is imported.
 
     Raises:
         UsageError: there is no such profile.
     """
+    del namespace
     wording(profile)
     gap = "\n\n\n" if profile == "default" else "\n\n"  # two lines after a class
     return f"{_NOTE}\n{_HEADERS[profile]}{gap}{_TIGHT}"
