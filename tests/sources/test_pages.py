@@ -102,16 +102,15 @@ def test_a_page_without_members_adds_nothing() -> None:
     assert joined(FIRST, "").text == FIRST
 
 
-def test_positional_records_take_parameters_and_members() -> None:
-    """Parameters of later pages join the parameter list, properties get a body."""
+def test_a_positional_record_gets_a_body() -> None:
+    """Properties of later pages stand in braces behind its parameters."""
     first = "public record Sample(\n    int A,\n    int B\n);"
-    pages = ('    int C, // c\n    [property: X("d")] int D,', "record Sample(int E);", SECOND)
-    stitched = joined(first, *pages)
+    stitched = joined(first, SECOND, "record Sample\n{\n    int C;\n}")
     assert stitched.text == (
-        "public record Sample(\n    int A,\n    int B,\n    int C, // c\n"
-        '    [property: X("d")] int D,\n    int E\n)\n{\n    public int B { get; set; }\n}'
+        "public record Sample(\n    int A,\n    int B\n)\n{\n    public int B { get; set; }\n\n"
+        "    int C;\n}"
     )
-    assert stitched.line_pages == (1, 1, 1, 2, 2, 3, 1, 1, 4, 1)
+    assert stitched.line_pages == (1, 1, 1, 1, 1, 2, 3, 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_deeper_indentation_is_levelled() -> None:
     ("page", "line", "code"),
     [
         ("public int B { get; set; }\npublic int C { get; set;", 2, "SYNTAX"),
-        ("public int B { get; set; }\n}\n\nclass Other\n{\n    int c;", 2, "SYNTAX"),
+        ("public int B { get; set; }\n}\n\nclass Other\n{\n    int c;", 1, "SYNTAX"),
         ("public int B { get; set; }\n\npublic int C", 3, "SYNTAX"),
         ("Here are the remaining members for you.", 1, "ARTIFACT"),
         ("record Sample(int B);", 1, "SYNTAX"),

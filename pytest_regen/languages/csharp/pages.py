@@ -41,14 +41,11 @@ class CSharpPages(Pages):
     frames: ClassVar = {
         "body": Frame("class PageWrapper\n{", "}", "properties of a class alone", is_apart=True),
         "enum": Frame(
-            "enum PageWrapper\n{", "}", "values of an enum alone", mark=b",", is_enum=True
-        ),
-        "parameters": Frame(
-            "record PageWrapper(", ");", "parameters of a record alone", mark=b",", is_strict=True
+            "enum PageWrapper\n{", "}", "values of an enum alone", mark=",", is_enum=True
         ),
     }
     around: ClassVar = re.compile(
-        r"^[ \t]*(?:global\s+)?(?:using|namespace|extern)\b|_FIELDS", re.MULTILINE
+        r"^[ \t]*(?:global\s+)?(?:using|namespace|extern)\b", re.MULTILINE
     )
     open_text: ClassVar = re.compile(r'"""[ \t]*$|@\$?"(?:[^"\n]|"")*$', re.MULTILINE)
 
@@ -57,9 +54,10 @@ class CSharpPages(Pages):
         plain = name.removesuffix(ROOT_SUFFIX)
         return (name, plain if plain != name else name + ROOT_SUFFIX)
 
-    def source(self, code: bytes) -> Source | None:
+    def source(self, code: str) -> Source | None:
         """Return what a source declares; ``None`` where it is illegal."""
-        root = parse(code + b"\n").root_node  # A directive needs the end of its line.
+        # A directive needs the end of its line.
+        root = parse(code.encode("utf-8", "surrogatepass") + b"\n").root_node
         if root.has_error:
             return None
         types: list[Node] = []
@@ -83,48 +81,35 @@ def _outside(nodes: Sequence[Node], types: list[Node]) -> Iterator[Span]:
             types.append(node)
         elif node.type == "namespace_declaration" and node.children[-1].type != ";":
             body = node.child_by_field_name("body") or node
-            yield node.start_byte, body.children[0].end_byte
+            yield node.start_point, body.children[0].end_point
             yield from _outside(body.children[1:-1], types)
-            yield body.children[-1].start_byte, node.end_byte
+            yield body.children[-1].start_point, node.end_point
         elif node.type in _OUTSIDE:
-            yield node.start_byte, node.end_byte
+            yield node.start_point, node.end_point
 
 
 def _shell(node: Node) -> Shell:
-    body = node.child_by_field_name("body")
-    slots = []
-    if body is not None:
-        slots.append(_slot("enum" if node.type == "enum_declaration" else "body", body))
-    else:
-        end = node.children[-1].start_byte
-        slots.append(Slot("body", end, end, is_absent=True))
-    parameters = next((part for part in node.children if part.type == "parameter_list"), None)
-    if parameters is not None:
-        slots.append(_slot("parameters", parameters))
-    return Shell(_name_of(node), node.start_byte, tuple(slots))
-
-
-def _slot(kind: str, inner: Node) -> Slot:
-    members = [
-        node
-        for node in inner.named_children
-        if node.type == "preproc_if" or not node.type.startswith(_NO_MEMBERS)
-    ]
-    is_plain = not any(node.type in _OUTSIDE for node in members)
-    if kind == "parameters":
-        # Values of an enum without commas read like types and names, but on several lines.
-        parts = [node.named_children[-2:] for node in members]
-        is_plain = all(len({part.start_point.row for part in pair}) == 1 for pair in parts)
-    elif all(node.type in _TYPES for node in members):
-        is_plain = False  # The type itself may be nested, written once more.
-    start, end = inner.children[0].end_byte, inner.children[-1].start_byte
-    spans = tuple((trees.commented_start(node), node.end_byte) for node in members)
-    return Slot(kind, start, end, spans, is_plain)
-
-
-def _name_of(node: Node) -> str:
     name = node.child_by_field_name("name")
-    return "" if name is None else trees.text_of(name).lstrip("@")
+    called = "" if name is None else trees.text_of(name).lstrip("@")
+    body = node.child_by_field_name("body")
+    if body is None:
+        end = node.children[-1].start_point
+        return Shell(called, node.start_point.row, Slot("body", end, end, is_absent=True))
+    members = [
+        part
+        for part in body.named_children
+        if part.type == "preproc_if" or not part.type.startswith(_NO_MEMBERS)
+    ]
+    slot = Slot(
+        "enum" if node.type == "enum_declaration" else "body",
+        body.children[0].end_point,
+        body.children[-1].start_point,
+        tuple((part.start_point, part.end_point) for part in members),
+        # The type itself may be nested, written once more.
+        not any(part.type in _OUTSIDE for part in members)
+        and not all(part.type in _TYPES for part in members),
+    )
+    return Shell(called, node.start_point.row, slot)
 
 
 PAGES: Final = CSharpPages()

@@ -10,14 +10,15 @@ from typing import ClassVar, Final
 
 from pytest_regen.languages.base import SourceFacts
 from pytest_regen.languages.pages import (
+    END_OF_LINE,
     Frame,
     Line,
     Pages,
+    Point,
     Shell,
     Slot,
     Source,
     Span,
-    end_of_lines,
     lines_of,
     text_of,
 )
@@ -32,8 +33,6 @@ _MEMBERS: Final = (*_FIELDS, ast.AsyncFunctionDef, ast.FunctionDef, ast.Pass)
 _BLOCKS: Final = frozenset({tokenize.INDENT, tokenize.DEDENT})
 _NEWLINES: Final = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER})
 _OPENS: Final = re.compile(r"[:(\[{,][ \t]*(?:#.*)?$")
-_ABOVE: Final = re.compile(rb"(?:^[ \t]*#[^\n]*\n)+[ \t]*\Z", re.MULTILINE)
-"""Comments at the end of a text."""
 
 
 class PythonPages(Pages):
@@ -42,15 +41,14 @@ class PythonPages(Pages):
     frames: ClassVar = {
         "body": Frame("class PageWrapper:", "", "fields of a class alone", indent="    "),
         "entries": Frame(
-            'PageWrapper = TypedDict("PageWrapper", {', "})", "entries of a call alone", mark=b","
+            'PageWrapper = TypedDict("PageWrapper", {', "})", "entries of a call alone", mark=","
         ),
         "values": Frame(
-            "PageWrapper = Literal[", "]", "values of a Literal alone", mark=b",", is_enum=True
+            "PageWrapper = Literal[", "]", "values of a Literal alone", mark=",", is_enum=True
         ),
     }
     comment: ClassVar = "#"
-    comments: ClassVar = re.compile(rb"#[^\n]*")
-    around: ClassVar = re.compile(r"import|_FIELDS")
+    comments: ClassVar = re.compile(r"#[^\n]*")
 
     def imported(self, lines: list[Line]) -> tuple[list[Line], list[Line]]:
         """Return the imports of a page that no header has, and the page without any import."""
@@ -64,25 +62,22 @@ class PythonPages(Pages):
         plain = _IMPORT.sub(lambda match: "\n" * match[0].count("\n"), text).split("\n")
         return above, [replace(line, text=left) for line, left in zip(lines, plain, strict=True)]
 
-    def source(self, code: bytes) -> Source | None:
+    def source(self, code: str) -> Source | None:
         """Return what a source declares; ``None`` where the interpreter refuses it."""
-        text = code.decode("utf-8", "replace")
         try:
-            statements = parse(text).body
+            statements = parse(code).body
         except (SyntaxError, ValueError):
             return None
-        places = _Places(code)
-        shells, outside, beside = [], [], []
+        lines = code.split("\n")
+        shells, beside = [], []
         for node in statements:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                outside.append(places.span(node))
-            elif shell := places.shell(node):
+            if shell := _shell(node):
                 shells.append(shell)
-            else:
-                beside.append(text_of(lines_of(text, 1)[node.lineno - 1 : node.lineno]))
+            elif not isinstance(node, ast.Import | ast.ImportFrom):
+                beside.append(lines[node.lineno - 1])
         # Aliases and helpers may stand beside types, but no field and no word of prose.
         has_strays = any(re.match(r"[a-z]\w*\s*[:=]|\w+[.!]?\s*(?:#|$)", each) for each in beside)
-        return Source(tuple(shells), tuple(outside), has_strays=has_strays)
+        return Source(tuple(shells), has_strays=has_strays)
 
     def read(self, code: str) -> SourceFacts:
         """Return the facts of a source."""
@@ -135,71 +130,55 @@ def _lacking(statement: str, provided: Collection[str]) -> Iterator[str]:
                 yield ast.unparse(node)
 
 
-class _Places:
-    """Positions of nodes in a source, as bytes.
-
-    Args:
-        code: the source.
-    """
-
-    def __init__(self, code: bytes) -> None:
-        self._code = code
-        self._starts = [0, *(match.end() for match in re.finditer(rb"\n", code))]
-
-    def span(self, node: ast.stmt | ast.expr) -> Span:
-        """Return where a node begins, and where it ends."""
-        start = self._starts[node.lineno - 1] + node.col_offset
-        return start, self._starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
-
-    def shell(self, node: ast.stmt) -> Shell | None:
-        """Return the type that a statement declares, if it takes members on lines of their own."""
-        start = self.span(node)[0]
-        if isinstance(node, ast.ClassDef):
-            body = self._body(node) if node.body[0].lineno > node.lineno else None
-            return Shell(node.name, start, (body,)) if body else None
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        value = getattr(node, "value", None)
-        if not isinstance(target, ast.Name) or value is None:
-            return None
-        for inner in ast.walk(value):
-            if isinstance(inner, ast.Dict) and "TypedDict" in ast.dump(value):
-                return Shell(target.id, start, (self._entries(inner),))
-            if isinstance(inner, ast.Subscript) and last_name(inner) == "Literal":
-                return Shell(target.id, start, (self._values(inner),))
+def _shell(node: ast.stmt) -> Shell | None:
+    """Return the type that a statement declares, if it takes members on lines of their own."""
+    row = node.lineno - 1
+    if isinstance(node, ast.ClassDef):
+        return Shell(node.name, row, _body(node)) if node.body[0].lineno > node.lineno else None
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    value = getattr(node, "value", None)
+    if not isinstance(target, ast.Name) or value is None:
         return None
+    for inner in ast.walk(value):
+        if isinstance(inner, ast.Dict) and "TypedDict" in ast.dump(value):
+            pairs = zip(inner.keys, inner.values, strict=True)
+            members = tuple((_start(key or value), _end(value)) for key, value in pairs)
+            slot = _brackets("entries", _start(inner), inner, members)
+            return Shell(target.id, row, replace(slot, is_plain=all(inner.keys)))
+        if isinstance(inner, ast.Subscript) and last_name(inner) == "Literal":
+            values = inner.slice.elts if isinstance(inner.slice, ast.Tuple) else [inner.slice]
+            is_plain = all(isinstance(each, ast.Constant | ast.UnaryOp) for each in values)
+            members = tuple((_start(each), _end(each)) for each in values)
+            slot = _brackets("values", _end(inner.value), inner, members)
+            return Shell(target.id, row, replace(slot, is_plain=is_plain))
+    return None
 
-    def _body(self, node: ast.ClassDef) -> Slot:
-        members = tuple(map(self._member, node.body))
-        start = self._code.rfind(b"\n", 0, members[0][0]) + 1
-        is_plain = any(isinstance(each, _FIELDS) for each in node.body) and all(
-            isinstance(each, _MEMBERS)
-            or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
-            for each in node.body
-        )
-        end = end_of_lines(self._code, members[-1][1])
-        return Slot("body", start, end, members, is_plain)
 
-    def _entries(self, entries: ast.Dict) -> Slot:
-        start, end = self.span(entries)
-        members = [
-            (self._member(key or value)[0], self.span(value)[1])
-            for key, value in zip(entries.keys, entries.values, strict=True)
-        ]
-        return Slot("entries", start + 1, end - 1, tuple(members), all(entries.keys))
+def _body(node: ast.ClassDef) -> Slot:
+    members = tuple((_start(each), _end(each)) for each in node.body)
+    (first, _), (last, _) = members[0][0], members[-1][1]
+    is_plain = any(isinstance(each, _FIELDS) for each in node.body) and all(
+        isinstance(each, _MEMBERS)
+        or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        for each in node.body
+    )
+    return Slot("body", (first - 1, END_OF_LINE), (last, END_OF_LINE), members, is_plain)
 
-    def _values(self, alias: ast.Subscript) -> Slot:
-        values = alias.slice.elts if isinstance(alias.slice, ast.Tuple) else [alias.slice]
-        start = self._code.find(b"[", self.span(alias.value)[1]) + 1
-        is_plain = all(isinstance(each, ast.Constant | ast.UnaryOp) for each in values)
-        members = tuple(map(self._member, values))
-        return Slot("values", start, self.span(alias)[1] - 1, members, is_plain)
 
-    def _member(self, node: ast.stmt | ast.expr) -> Span:
-        """Return where a member begins, with its decorators and the comments above, and its end."""
-        first: ast.expr | ast.stmt = next(iter(getattr(node, "decorator_list", ())), node)
-        start = self.span(first)[0] - (first is not node)
-        above = _ABOVE.search(self._code, 0, start)
-        return above.start() if above else start, self.span(node)[1]
+def _brackets(kind: str, opening: Point, around: ast.expr, members: tuple[Span, ...]) -> Slot:
+    """Return what stands between a bracket and the end of an expression."""
+    (row, start), (last, end) = opening, _end(around)
+    return Slot(kind, (row, start + 1), (last, end - 1), members)
+
+
+def _start(node: ast.stmt | ast.expr) -> Point:
+    """Return where a member begins, with its decorators."""
+    first: ast.expr | ast.stmt = next(iter(getattr(node, "decorator_list", ())), node)
+    return first.lineno - 1, first.col_offset - (first is not node)
+
+
+def _end(node: ast.stmt | ast.expr) -> Point:
+    return (node.end_lineno or 1) - 1, node.end_col_offset or 0
 
 
 PAGES: Final = PythonPages()

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import SourceFacts
-from pytest_regen.languages.pages import Frame, Pages, Shell, Slot, Source, end_of_lines
+from pytest_regen.languages.pages import END_OF_LINE, Frame, Pages, Point, Shell, Slot, Source
 from pytest_regen.languages.trees import Node
 from pytest_regen.languages.typescript.reader import read
 from pytest_regen.languages.typescript.schemas import base_call, plain, returned
@@ -49,36 +49,34 @@ class TypeScriptPages(Pages):
             "type PageWrapper =",
             "",
             "literals after | alone",
-            mark=b";",
-            sign=b"| ",
+            mark=";",
+            sign="| ",
             indent="  ",
             is_enum=True,
         ),
-        "object": Frame("const PageWrapper = ({", "});", "properties and getters alone", mark=b","),
+        "object": Frame("const PageWrapper = ({", "});", "properties and getters alone", mark=","),
         "array": Frame(
-            "const PageWrapper = [", "];", "literals and commas alone", mark=b",", is_enum=True
+            "const PageWrapper = [", "];", "literals and commas alone", mark=",", is_enum=True
         ),
         "enum": Frame(
-            "enum PageWrapper {", "}", "members with their values alone", mark=b",", is_enum=True
+            "enum PageWrapper {", "}", "members with their values alone", mark=",", is_enum=True
         ),
     }
     indent: ClassVar = "  "
-    around: ClassVar = re.compile(r"^[ \t]*import\b|_FIELDS", re.MULTILINE)
+    around: ClassVar = re.compile(r"^[ \t]*import\b", re.MULTILINE)
     open_text: ClassVar = re.compile(r"^[^`\n]*`(?:[^`\n]*`[^`\n]*`)*[^`\n]*$", re.MULTILINE)
 
-    def source(self, code: bytes) -> Source | None:
+    def source(self, code: str) -> Source | None:
         """Return what a source declares; ``None`` where it is illegal."""
-        root = parse(code).root_node
+        root = parse(code.encode("utf-8", "surrogatepass")).root_node
         if root.has_error:
             return None
-        shells = [shell for node in root.named_children for shell in _shells(code, node, node)]
+        nodes = root.named_children
         outside = [
-            (node.start_byte, node.end_byte)
-            for node in root.named_children
-            if node.type == "import_statement"
+            (node.start_point, node.end_point) for node in nodes if node.type == "import_statement"
         ]
-        has_strays = any(map(is_loose, root.named_children))
-        return Source(tuple(shells), tuple(outside), has_strays=has_strays)
+        shells = [shell for node in nodes for shell in _shells(node, node)]
+        return Source(tuple(shells), tuple(outside), has_strays=any(map(is_loose, nodes)))
 
     def read(self, code: str) -> SourceFacts:
         """Return the facts of a source."""
@@ -102,30 +100,21 @@ class TypeScriptPages(Pages):
         return tuple(found)
 
 
-def _shells(code: bytes, outer: Node, node: Node) -> Iterator[Shell]:
+def _shells(outer: Node, node: Node) -> Iterator[Shell]:
     """Yield what a statement declares."""
     if node.type in {"export_statement", "ambient_declaration"}:
         for each in node.named_children:
-            yield from _shells(code, outer, each)
+            yield from _shells(outer, each)
         return
     is_constant = node.type in {"lexical_declaration", "variable_declaration"}
     for each in inside(node) if is_constant else [node]:
         name, value = each.child_by_field_name("name"), each.child_by_field_name("value")
-        inner = each.child_by_field_name("body")
-        if value is not None:
-            inner = _schema_inner(value) if is_constant else value
-        kind = "" if inner is None else _kind_of(inner)
-        if name is not None and inner is not None and kind:
-            slot = _union(code, inner) if kind == "union" else _slot(kind, inner)
-            yield Shell(trees.text_of(name), outer.start_byte, (slot,))
-
-
-def _kind_of(inner: Node) -> str:
-    """Return what members stand in; nothing where they stand in nothing of the kind."""
-    is_union = trees.text_of(inner) == "never" or any(
-        constant(option) is not NOTHING for option in options_of(inner)
-    )
-    return _KINDS.get(inner.type, "union" if is_union else "")
+        inner = each.child_by_field_name("body") if value is None else value
+        if is_constant and value is not None:
+            inner = _schema_inner(value)
+        slot = None if inner is None else _slot(inner)
+        if name is not None and slot is not None:
+            yield Shell(trees.text_of(name), outer.start_point.row, slot)
 
 
 def _schema_inner(value: Node) -> Node | None:
@@ -138,11 +127,15 @@ def _schema_inner(value: Node) -> Node | None:
     return None if inner is None else _schema_inner(inner)
 
 
-def _slot(kind: str, inner: Node) -> Slot:
+def _slot(inner: Node) -> Slot | None:
+    """Return what members stand in; ``None`` where they stand in nothing of the kind."""
+    kind = _KINDS.get(inner.type)
+    if kind is None:
+        return _union(inner)
     nodes = inside(inner)
     is_plain = all(_is_plain(kind, node) for node in nodes)
-    start, end = inner.children[0].end_byte, inner.children[-1].start_byte
-    members = tuple((trees.commented_start(node), node.end_byte) for node in nodes)
+    start, end = inner.children[0].end_point, inner.children[-1].start_point
+    members = tuple((node.start_point, node.end_point) for node in nodes)
     return Slot(kind, start, end, members, is_plain)
 
 
@@ -153,24 +146,30 @@ def _is_plain(kind: str, node: Node) -> bool:
     return node.type in _MEMBERS[kind] if kind in _MEMBERS else constant(node) is not NOTHING
 
 
-def _union(code: bytes, inner: Node) -> Slot:
+def _union(inner: Node) -> Slot | None:
+    """Return where the literals of a union stand; ``None`` where it has none."""
     options = [node for node in options_of(inner) if trees.text_of(node) != "never"]
-    members = tuple((_sign_before(node), node.end_byte) for node in options)
+    is_literal = [constant(node) is not NOTHING for node in options]
+    if options and not any(is_literal):
+        return None
     # A name of a type among literals the reader can tell better.
     is_plain = all(
-        constant(node) is not NOTHING or node.type == "predefined_type" for node in options
+        is_value or node.type == "predefined_type"
+        for node, is_value in zip(options, is_literal, strict=True)
     )
-    return Slot("union", inner.start_byte, end_of_lines(code, inner.end_byte), members, is_plain)
+    # The end of the line, because a semicolon and a comment may stand behind the last literal.
+    end = (inner.end_point.row, END_OF_LINE)
+    members = tuple((_sign_before(node), node.end_point) for node in options)
+    return Slot("union", inner.start_point, end, members, is_plain)
 
 
-def _sign_before(node: Node) -> int:
-    """Return where a literal begins: the sign before it, or the comments."""
+def _sign_before(node: Node) -> Point:
+    """Return where a literal begins, with the sign before it."""
     before = node.prev_sibling
     if before is None and node.parent is not None and node.parent.type == "union_type":
         before = node.parent.prev_sibling
-    if before is not None and before.type == "|":
-        return before.start_byte
-    return trees.commented_start(node)
+    is_sign = before is not None and before.type == "|"
+    return before.start_point if before is not None and is_sign else node.start_point
 
 
 PAGES: Final = TypeScriptPages()
