@@ -162,6 +162,9 @@ def _fault_at(title: str, code: bytes, node: Node, inner: Node) -> SyntaxFault:
     lines = code.decode("utf-8", "replace").split("\n")
     first, last = node.start_point.row, inner.end_point.row
     for row in range(first, min(last + 1, len(lines))):
+        if lines[row].lstrip().startswith(("/**", "*", "///")):
+            # Not a leftover, because the document's own words may look like a list or prose.
+            continue
         message = artifacts.leftover(lines[row])
         if message and not inner.is_missing:
             return SyntaxFault(row + 1, message, "ARTIFACT", in_member=False)
