@@ -145,8 +145,8 @@ def path_of_a_reply(provider: Any) -> Iterator[dict[str, Any]]:
             answered.append(True)
         if event != "call" or not code.co_filename.startswith(package):
             return
-        if code is by_type.validate_type.__code__:
-            seen["types"] += 1
+        if code is by_type.validate_split.__code__:
+            seen["types"] += len(frame.f_locals["ir"].types)
         if answered and code.co_name != "<module>":
             files.add(code.co_filename)
 

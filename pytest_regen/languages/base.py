@@ -161,8 +161,6 @@ class Syntax:
     """What lines of other comments than ``Language.comment`` begin with."""
     attribute_line: re.Pattern[str] = re.compile(r"(?!)")
     """Matches a whole line, blanks around it aside, that says something of the next one."""
-    member_end: re.Pattern[str] = re.compile(r"$")
-    """Found in a line that another member may follow."""
     declares: re.Pattern[str] = re.compile(r"\S")
     """Found in a text that may declare something; a text without it is not read."""
 

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from pytest_regen.documents.digests import document_digests
 from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, TypeIR, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
-from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language, find_runner
 from pytest_regen.modes import BEHAVIOUR_CODES, HAND, TEMPLATE, is_ci
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.conflicts import read_ours
@@ -20,13 +20,13 @@ from pytest_regen.validation.behaviour import (
     COUNT,
     StoreBehaviour,
     behaviour_of,
-    broken_by_reading,
-    broken_by_rules,
     completed,
+    put_on_pages,
+    subject_of,
     teller_of,
     without_echoes,
 )
-from pytest_regen.validation.by_type import Verdicts, validate_split
+from pytest_regen.validation.by_type import validate_split
 from pytest_regen.validation.edits import edited_prompts, edits, file_issues
 from pytest_regen.validation.issues import (
     IMPORT_FAILED,
@@ -36,7 +36,13 @@ from pytest_regen.validation.issues import (
     codes_by_type,
     without_ignored,
 )
-from pytest_regen.validation.pieces import PageText, Split, split, without_illegal_pages
+from pytest_regen.validation.pieces import (
+    PageText,
+    Split,
+    page_maps,
+    split,
+    without_illegal_pages,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.documents import Document
@@ -52,24 +58,18 @@ Runs = Literal["nothing", "types", "all"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What rules found in one state of a store."""
+class _State:
+    """What was found in one state of a store."""
 
-    source: str
-    read: Split
-    """The source as it was read."""
-    text: str
-    """The source without pages that are illegal alone: what is run."""
-    legal: Split
-    """The same as it was read; ``verdicts`` are about it as running shows it."""
-    verdicts: Verdicts
-    runs: Runs
+    ir: IR
     made_of: tuple[object, ...]
-    """All that they depend on; compared by identity, for these are large values."""
-
-    def holds_for(self, made_of: tuple[object, ...]) -> bool:
-        """Return whether they are those of a state that is made of these very values."""
-        return all(ours is theirs for ours, theirs in zip(self.made_of, made_of, strict=True))
+    """All else that it depends on."""
+    runs: Runs
+    whole: Split
+    """The source with its types as running shows them."""
+    results: Mapping[str, ValidationResult]
+    """What rules found."""
+    behaviour: StoreBehaviour
 
 
 def stale_types(store: RegenStore) -> dict[str, str]:
@@ -276,11 +276,7 @@ def behaviour_of_store(store: RegenStore, count: int = COUNT) -> StoreBehaviour:
     Raises:
         StoreCorruptError: ``ir.json`` does not hold an IR.
     """
-    known = _known(store, "all")
-    teller = teller_of(store.envelope.language, store.envelope.profile)
-    broken = broken_by_reading(known.legal) if teller else broken_by_rules(known.verdicts.results)
-    pages = _all_pages(store)
-    return behaviour_of(store, known.text, known.verdicts.found, broken, pages, count=count)
+    return _state(store, "all", count).behaviour
 
 
 def validate_store(
@@ -313,113 +309,84 @@ def validate_store(
         UsageError: a code to ignore, or the language of the store, is unknown.
     """
     is_tried = run and behaviour and wants_behaviour(store, ignore)
-    verdicts = _known(store, "all" if is_tried else "types" if run else "nothing").verdicts
-    found = verdicts.found
-    results = dict(verdicts.results)
+    state = _state(store, "all" if is_tried else "types" if run else "nothing")
+    issues = {name: list(result.issues) for name, result in state.results.items()}
     if is_tried:
-        for type_name, issues in behaviour_of_store(store).issues.items():
-            known = results[type_name].issues
-            results[type_name] = ValidationResult.of([*known, *without_echoes(issues, known)])
+        for name, shown in state.behaviour.issues.items():
+            issues[name] += without_echoes(shown, issues[name])
         teller = teller_of(store.envelope.language, store.envelope.profile)
         why_not = teller.missing(store.path) if teller is not None and is_ci() else None
-        if why_not and results:
+        for root in [*issues][:1] if why_not else ():
             # Elsewhere the run notes it; a gate that tests less than it says is red.
-            root = next(iter(results))
             message = f"the types were only read: {why_not}"
             detail = 'run pytest where code can be run, or set behaviour = "off"'
-            issue = Issue.of(IMPORT_FAILED, message, type_name=root, detail=detail)
-            results[root] = ValidationResult.of([issue, *results[root].issues])
-    stale = _staleness(store)
-    drifted = [edit.issue for edit in edits(store, found)]
-    others = _by_type((*drifted, *edited_prompts(store), *file_issues(store, found)))
-    drifted_types = _by_type(drifted)
-    for name in {*stale, *others}:
-        if name in results:
-            first = [*filter(None, [stale.get(name)]), *others.get(name, ())]
-            rest = _without_echoes(results[name].issues, drifted_types.get(name, ()))
-            results[name] = ValidationResult.of([*first, *rest])
-    if types is not None:
-        results = {name: result for name, result in results.items() if name in types}
+            issues[root].insert(0, Issue.of(IMPORT_FAILED, message, type_name=root, detail=detail))
+    drifted = [edit.issue for edit in edits(store, state.whole)]
+    for edit in drifted:
+        if edit.line is None and edit.file is None:
+            # The whole block was taken out by hand, so that the type is not there: said once.
+            missing = issues.get(edit.type_name or "", [])
+            missing[:] = [issue for issue in missing if issue.code != "MISSING_CLASS"]
+    of_files = (*drifted, *edited_prompts(store), *file_issues(store, state.whole))
+    for issue in reversed([*_staleness(store), *of_files]):
+        if issue.type_name in issues:
+            issues[issue.type_name].insert(0, issue)
+    chosen = issues if types is None else [name for name in issues if name in types]
+    results = {name: ValidationResult.of(issues[name]) for name in chosen}
     return without_ignored(results, ignore)
 
 
-def _known(store: RegenStore, runs: Runs) -> _Known:
-    """Return what rules find in the blocks of a store.
-
-    It stays with the snapshot, so that of another state of the store only that is validated which
-    changed.
-    """
-    known: _Known | None = store.memo.get(_MEMO)
-    made_of = store.source, store.has_source, store.envelope, store.prompts, store.ir
-    language, profile = store.envelope.language, store.envelope.profile
-    teller = teller_of(language, profile)
-    if teller is None:
+def _state(store: RegenStore, runs: Runs, count: int = COUNT) -> _State:
+    """Return what is found in a store as it is; it stays with the snapshot."""
+    profile, ir = store.envelope.profile, store.ir
+    runner = find_runner(find_language(ir.language), profile)
+    tells = runner is not None and runner.traits.complete is not None
+    if runs == "types" and not tells:
         runs = "nothing"  # Rules go by what was read: nothing is run for them.
-    is_same = known is not None and known.holds_for(made_of)
-    if known is not None and is_same and known.runs in {runs, "all"}:
-        return known
-    pages = _all_pages(store)
     source = store.source if store.has_source else store.assembly()
-    if known is not None and is_same:
-        read, text, legal = known.read, known.text, known.legal
-    else:
-        read = known.read if known and known.source == source else split(source, language)
-        text, legal = without_illegal_pages(source, read, pages, store.ir)
-    found = legal
-    if teller is not None and runs != "nothing":
-        count = COUNT if runs == "all" else 0
-        ran = behaviour_of(store, text, legal, broken_by_reading(legal), pages, count=count)
-        found = completed(legal, teller, ran.facts)
-    verdicts = validate_split(
-        found,
-        store.ir,
-        pages=pages,
-        profile=profile,
-        known=known.verdicts if known else None,
-    )
-    known = _Known(source, read, text, legal, verdicts, runs, made_of)
-    store.memo[_MEMO] = known
-    return known
-
-
-def _all_pages(store: RegenStore) -> dict[str, tuple[PageText, ...]]:
-    return {name: _pages(store, name) for name in store.type_names}
-
-
-def _by_type(issues: Iterable[Issue]) -> dict[str | None, list[Issue]]:
-    found: dict[str | None, list[Issue]] = {}
-    for issue in issues:
-        found.setdefault(issue.type_name, []).append(issue)
-    return found
+    pages = {name: _pages(store, name) for name in store.type_names}
+    made_of = source, profile, pages, count
+    state: _State | None = store.memo.get(_MEMO)
+    # By identity, because an IR is shared by all states of a store and takes long to compare.
+    is_same = state is not None and state.ir is ir and state.made_of == made_of
+    if state is not None and is_same and state.runs in {runs, "all"}:
+        return state
+    read = split(source, ir.language)
+    maps = page_maps(read, ir, pages)
+    text, whole = without_illegal_pages(source, read, maps, ir.language)
+    pieces = {piece.name: piece for piece in whole.pieces}
+    behaviour = StoreBehaviour()
+    if runner is not None and runs != "nothing" and read.has_boundaries:
+        subject = subject_of(text, whole, ir, profile, store.path)
+        behaviour = behaviour_of(store, subject, runner, count if runs == "all" else 0)
+        placed = {
+            name: tuple(put_on_pages(issues, pieces[name], maps[name]))
+            for name, issues in behaviour.issues.items()
+        }
+        behaviour = replace(behaviour, issues=placed)
+        whole = completed(whole, runner, behaviour.facts)
+    results = validate_split(whole, ir, maps, profile)
+    state = store.memo[_MEMO] = _State(ir, made_of, runs, whole, results, behaviour)
+    return state
 
 
 def _pages(store: RegenStore, name: str) -> tuple[PageText, ...]:
     """Return a page per prompt; one that was never written is there too, empty."""
     stored = {page.page: page for page in store.pages_of(name)}
-    found = []
+    texts = []
     for prompt in store.prompts_of(name):
         page = stored.get(prompt.page)
-        text = PageText(prompt.page, prompt.total_pages, prompt.fields, page.output if page else "")
-        if page is None:
-            found.append(replace(text, stop_reason=None, was_written=False))
-        else:
-            found.append(replace(text, stop_reason=page.stop_reason))
-    return tuple(found)
+        output, stop = (page.output, page.stop_reason) if page else ("", None)
+        place = prompt.page, prompt.total_pages, prompt.fields
+        texts.append(PageText(*place, output, stop, was_written=page is not None))
+    return tuple(texts)
 
 
-def _staleness(store: RegenStore) -> dict[str, Issue]:
+def _staleness(store: RegenStore) -> list[Issue]:
     """Return a warning for each type whose prompts were made from another IR."""
     verb = "rewrites" if is_by_template(store) else "asks only for"
     detail = f"generate {verb} what changed; --regen does not mend this"
-    return {
-        name: Issue.of("STALE", message, type_name=name, detail=detail)
+    return [
+        Issue.of("STALE", message, type_name=name, detail=detail)
         for name, message in stale_types(store).items()
-    }
-
-
-def _without_echoes(issues: Sequence[Issue], drift: Sequence[Issue]) -> Iterator[Issue]:
-    """Yield the issues but MISSING_CLASS where the whole block was taken out by hand."""
-    is_gone = any(issue.line is None and issue.file is None for issue in drift)
-    for issue in issues:
-        if not (is_gone and issue.code == "MISSING_CLASS"):
-            yield issue
+    ]

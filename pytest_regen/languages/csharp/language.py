@@ -265,8 +265,6 @@ class CSharp:
     syntax: base.Syntax = base.Syntax(
         comment_marks=("/*", "*/"),
         attribute_line=re.compile(r"\[.*\]"),
-        # After a blank line, a brace, a semicolon or a comma, another member begins.
-        member_end=re.compile(r"(?:^|[{};,])\s*(?://.*)?$"),
         declares=re.compile(r"[{=]|record"),
     )
     has_unions: bool = False

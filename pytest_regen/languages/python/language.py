@@ -21,8 +21,6 @@ class Python:
     syntax: Syntax = Syntax(
         code_signs=frozenset("=[]{}()"),
         attribute_line=re.compile(r"@.*"),
-        # A member ends with its line, unless a bracket is open or a comma goes on.
-        member_end=re.compile(r"(?:^|[^\s(\[{,])[ \t]*(?:#.*)?$"),
         declares=re.compile(r"^[ \t]*(?:class|import|from|\w+[ \t]*[:=])", re.MULTILINE),
     )
     has_unions: bool = True

@@ -35,8 +35,6 @@ class TypeScript:
     syntax: Syntax = Syntax(
         comment_marks=("/*", "*/", "* "),
         attribute_line=re.compile(r"/\*\*.*\*/|get .*\{"),
-        # After a blank line, a brace, a semicolon or a comma, another member begins.
-        member_end=re.compile(r"(?:^|[{};,=|]|\*/)\s*(?://.*)?$"),
         declares=re.compile(r"\b(?:interface|type|enum|class|const)\b"),
     )
     has_unions: bool = True
