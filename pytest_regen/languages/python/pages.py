@@ -22,7 +22,7 @@ from pytest_regen.languages.pages import (
     lines_of,
     text_of,
 )
-from pytest_regen.languages.python import wording
+from pytest_regen.languages.python.header import provided_to
 from pytest_regen.languages.python.source import last_name, parse, read
 
 _IMPORT: Final = re.compile(
@@ -55,7 +55,7 @@ class PythonPages(Pages):
         text = text_of(lines)
         if "import" not in text:
             return [], lines
-        above, provided = [], wording.provided_to(text)
+        above, provided = [], provided_to(text)
         for match in _IMPORT.finditer(text):
             line = lines[text.count("\n", 0, match.start())]
             above += [replace(line, text=needed) for needed in _lacking(match[0], provided)]

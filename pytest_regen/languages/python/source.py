@@ -10,7 +10,8 @@ import builtins
 import io
 import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Final
 
 from pytest_regen.languages import artifacts
@@ -40,7 +41,6 @@ VERSION: Final = (3, 11)
 
 _ENUMS: Final = word_set("Enum Flag IntEnum IntFlag ReprEnum StrEnum")
 _FORMS: Final = _ENUMS | {"Literal", "TypedDict"}
-_SETTINGS: Final = word_set("Field PrivateAttr conint constr condecimal confloat conlist field")
 _BUILTINS: Final = word_set(
     """
     bool bytes classmethod dict float frozenset int list object property set staticmethod str super
@@ -50,7 +50,18 @@ _BUILTINS: Final = word_set(
 """Builtins that may be called while a module is imported."""
 _HOOKS: Final = word_set("__init_subclass__ __set_name__ __class_getitem__ __prepare__")
 """Methods that run while classes are made, before anybody asks for it."""
-_QUIET: Final = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Import | ast.ImportFrom
+_IMPORTS: Final = (ast.Import, ast.ImportFrom)
+_STATEMENTS: Final = (
+    *_IMPORTS,
+    ast.AnnAssign,
+    ast.Assign,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Expr,
+    ast.FunctionDef,
+    ast.Pass,
+)
+"""Statements that a module or a class may have."""
 
 
 def parse(code: str) -> ast.Module:
@@ -94,41 +105,40 @@ def read(code: str) -> SourceFacts:
     except (SyntaxError, ValueError) as error:
         return SourceFacts(faults=(first_fault(code, error),))
     declarations: list[Declaration] = []
-    aliases: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            aliases.update(_bound(node))
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            if node.name in HEADER_CLASSES or node.name.startswith("_"):
-                aliases.add(node.name)  # of the header, or a help to the types of the API
-            else:
+            # What begins with an underscore is a help to the types of the API.
+            if node.name not in HEADER_CLASSES and not node.name.startswith("_"):
                 declarations += _class(node, None)
-        elif isinstance(node, ast.FunctionDef):
-            aliases.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and (name := _target(node)):
-            declared = _assigned(node, name)
-            aliases |= set() if declared else {name}
-            declarations += [declared] if declared else []
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            declarations += _assigned(node)
     faults = [*_refused(tree), *_comment_faults(code)]
     return SourceFacts(
         tuple(declarations),
         tuple(sorted(faults, key=lambda fault: fault.line)),
-        aliases=frozenset(aliases),
+        aliases=frozenset(names_bound(tree)) - {entry.name for entry in declarations},
     )
 
 
-def _bound(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    for alias in node.names:
-        is_from = isinstance(node, ast.ImportFrom)
-        yield alias.asname or (alias.name if is_from else alias.name.partition(".")[0])
+def names_bound(tree: ast.Module) -> dict[str, ast.stmt]:
+    """Return the names that imports, declarations and assignments give, each with its statement."""
+    bound: dict[str, ast.stmt] = {}
+    for node in (*(one for one in ast.walk(tree) if isinstance(one, _IMPORTS)), *tree.body):
+        if isinstance(node, ast.Import):
+            bound |= {(one.asname or one.name.partition(".")[0]): node for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            bound |= {one.asname or one.name: node for one in node.names}
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            bound[node.name] = node
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and (name := _target(node)):
+            bound[name] = node
+    return bound
 
 
 def _target(node: ast.Assign | ast.AnnAssign) -> str:
     """Return the name that an assignment gives to a value; empty where it gives not just one."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    only = targets[0]
-    return only.id if len(targets) == 1 and isinstance(only, ast.Name) and node.value else ""
+    return dotted(targets[0]) if len(targets) == 1 and node.value else ""
 
 
 def comments(code: str) -> Iterator[tuple[str, int]]:
@@ -172,10 +182,6 @@ def last_name(node: ast.expr | None) -> str:
     return dotted(node).rpartition(".")[2]
 
 
-def _first_line(node: ast.ClassDef) -> int:
-    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
-
-
 def _class(node: ast.ClassDef, outer: str | None) -> Iterator[Declaration]:
     bases = {last_name(base) for base in node.bases}
     is_enum = bool(bases & _ENUMS)
@@ -188,7 +194,7 @@ def _class(node: ast.ClassDef, outer: str | None) -> Iterator[Declaration]:
     yield Declaration(
         node.name,
         "enum" if is_enum else "class",
-        _first_line(node),
+        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]),
         node.end_lineno or node.lineno,
         tuple(members),
         outer=outer,
@@ -202,43 +208,28 @@ def _class(node: ast.ClassDef, outer: str | None) -> Iterator[Declaration]:
 
 
 def _field(node: ast.AnnAssign, name: str, *, is_key: bool) -> Member:
-    values = _settings(node)
+    """Return a field with its JSON name and limits, as far as calls give them as literals."""
+    values: dict[object, object] = {}
+    for part in ast.walk(node):
+        if isinstance(part, ast.keyword):
+            plain = constant(part.value)
+            values |= plain if isinstance(plain, dict) else {part.arg: plain}
     alias = values.get("alias")
     if values.get("validation_alias") == values.get("serialization_alias") is not None:
         alias = values["validation_alias"]
-    wire = name if is_key else alias if isinstance(alias, str) else None
     return Member(
         name,
         "field",
         node.lineno,
         node.end_lineno or node.lineno,
-        wire,
+        name if is_key else alias if isinstance(alias, str) else None,
         attributes=tuple(
-            Attribute(key, (value if isinstance(value, str | int | bool) else repr(value),))
+            Attribute(str(key), (repr(value),))
             for key, value in values.items()
+            if value is not None
         ),
         is_serialized=is_key or not name.startswith("_"),
     )
-
-
-def _settings(node: ast.AST) -> dict[str, object]:
-    """Return the constants that calls of ``Field`` and the like are given, wherever they stand."""
-    values: dict[str, object] = {}
-    for call in ast.walk(node):
-        if not isinstance(call, ast.Call) or last_name(call) not in _SETTINGS:
-            continue
-        for keyword in call.keywords:
-            pairs: Sequence[tuple[str | None, ast.expr]] = [(keyword.arg, keyword.value)]
-            if keyword.arg == "metadata" and isinstance(keyword.value, ast.Dict):
-                keys = [constant(key) for key in keyword.value.keys]
-                pairs = [
-                    (str(key), value) for key, value in zip(keys, keyword.value.values, strict=True)
-                ]
-            for key, value in pairs:
-                plain = constant(value)
-                if key and plain is not None:
-                    values[key] = plain
-    return values
 
 
 def constant(node: ast.expr | None) -> object:
@@ -251,40 +242,33 @@ def constant(node: ast.expr | None) -> object:
         return None
 
 
-def _value(node: ast.AST, value: ast.expr, name: str) -> Member:
+def _value(node: ast.stmt | ast.expr, value: ast.expr, name: str) -> Member:
     plain = constant(value)
     wire = plain if isinstance(plain, str | int) and not isinstance(plain, bool) else None
-    line = getattr(node, "lineno", value.lineno)
-    return Member(
-        name,
-        "value",
-        line,
-        getattr(node, "end_lineno", None) or line,
-        wire,
-        number=wire if isinstance(wire, int) else None,
-    )
+    number = wire if isinstance(wire, int) else None
+    return Member(name, "value", node.lineno, node.end_lineno or 0, wire, number=number)
 
 
-def _assigned(node: ast.Assign | ast.AnnAssign, name: str) -> Declaration | None:
-    """Return the type that an assignment declares: a TypedDict, a Literal, an enum by a call."""
-    value = node.value
+def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[Declaration]:
+    """Yield the type that an assignment declares: a TypedDict, a Literal, an enum by a call."""
+    value, name = node.value, _target(node)
     form = last_name(value) if isinstance(value, ast.Call | ast.Subscript) else ""
-    if form not in _FORMS:
-        return None
+    if not name or form not in _FORMS:
+        return
     members: list[Member] = []
     if isinstance(value, ast.Subscript):
         parts = value.slice.elts if isinstance(value.slice, ast.Tuple) else [value.slice]
         members = [_value(part, part, ast.unparse(part)[:100]) for part in parts]
     elif isinstance(value, ast.Call) and form == "TypedDict":
-        for entries in value.args:
-            if isinstance(entries, ast.Dict):
-                members += [
-                    Member(key, "field", spot.lineno, entry.end_lineno or entry.lineno, key)
-                    for spot, entry in zip(entries.keys, entries.values, strict=True)
-                    if spot is not None and isinstance(key := constant(spot), str)
-                ]
+        members = [
+            Member(str(key.value), "field", key.lineno, entry.end_lineno or 0, str(key.value))
+            for entries in value.args
+            if isinstance(entries, ast.Dict)
+            for key, entry in zip(entries.keys, entries.values, strict=True)
+            if isinstance(key, ast.Constant)
+        ]
     is_enum = form != "TypedDict"
-    return Declaration(
+    yield Declaration(
         name,
         "enum" if is_enum else "class",
         node.lineno,
@@ -302,85 +286,94 @@ def _refused(tree: ast.Module) -> Iterator[SyntaxFault]:
     """Yield imports of what types are not made of, and what would run while types are imported.
 
     Where nothing shuts a module in, this keeps it from reaching out by what stands in it: only
-    plain calls of what types are made of pass. A text that is evaluated as an annotation is not
-    looked into; the sandbox alone keeps that in.
+    plain calls of what types are made of pass.
     """
-    functions = {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     for node in tree.body:
-        if isinstance(node, ast.If):
-            if last_name(node.test) != "TYPE_CHECKING":
-                yield _no("an 'if' that is decided at import", node)
-        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr):
-            is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-            if isinstance(node, ast.Expr) and not is_text and not is_call:
-                yield SyntaxFault(
-                    node.lineno,
-                    f"this stands outside of every class: {in_quotes(ast.unparse(node)[:80])}",
-                )
-        elif not isinstance(node, _QUIET):
-            yield _no("a statement that runs at import", node)
-        yield from _calls(node, functions)
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant | ast.Call):
+            shown = in_quotes(ast.unparse(node)[:80])
+            yield SyntaxFault(node.lineno, f"this stands outside of every class: {shown}")
+    for part in _running(tree):
+        why = _why_refused(part, functions)
+        if why and isinstance(part, ast.stmt | ast.expr):
+            shown = in_quotes(ast.unparse(part).split("\n", 1)[0][:80])
+            yield SyntaxFault(part.lineno, f"{why}: {shown}", "NOT_ALLOWED", in_member=False)
 
 
-def _no(what: str, node: ast.stmt | ast.expr) -> SyntaxFault:
-    shown = in_quotes(ast.unparse(node).split("\n", 1)[0][:80])
-    return SyntaxFault(node.lineno, f"{what}: {shown}", "NOT_ALLOWED", in_member=False)
+def _running(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield what runs while a module is imported: all but the bodies of functions.
 
-
-def _foreign_imports(node: ast.Import | ast.ImportFrom) -> Iterator[SyntaxFault]:
-    for alias in node.names:
-        module = node.module or "" if isinstance(node, ast.ImportFrom) else alias.name
-        is_relative = isinstance(node, ast.ImportFrom) and node.level > 0
-        if is_relative or module.partition(".")[0] not in MODULES or alias.name == "*":
-            shown = in_quotes(ast.unparse(node))
-            message = f"types import only what types are made of; this is not: {shown}"
-            yield SyntaxFault(node.lineno, message, "NOT_ALLOWED", in_member=False)
-            return
-
-
-def _calls(node: ast.AST, functions: set[str]) -> Iterator[SyntaxFault]:
-    """Yield what runs at import below a statement, bodies of functions left aside."""
-    waiting: list[ast.AST] = [node]
+    A text that stands for a type counts as the code that it is, because pydantic evaluates it.
+    """
+    waiting: list[ast.AST] = [tree]
     while waiting:
-        at = waiting.pop()
-        for decorator in getattr(at, "decorator_list", ()):
-            if not isinstance(decorator, ast.Call) and not _is_quiet(decorator, functions):
-                yield _no("a decorator that runs at import", decorator)
-        match at:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                if at.name in _HOOKS:
-                    yield _no("a method that runs while classes are made", at)
-                defaults = [one for one in at.args.kw_defaults if one]
-                waiting += [*at.decorator_list, *at.args.defaults, *defaults]
+        node = waiting.pop()
+        yield node
+        # A decorator without brackets is called all the same.
+        calls = [
+            each if isinstance(each, ast.Call) else ast.copy_location(ast.Call(each, [], []), each)
+            for each in getattr(node, "decorator_list", ())
+        ]
+        match node:
+            case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args):
+                waiting += [*calls, *args.defaults, *(one for one in args.kw_defaults if one)]
+            case ast.ClassDef():
+                waiting += [*calls, *node.bases, *node.keywords, *node.body]
             case ast.Lambda():
                 pass
-            case ast.Import() | ast.ImportFrom():
-                yield from _foreign_imports(at)
-            case ast.ClassDef():
-                yield from _class_calls(at, waiting)
+            case ast.stmt() if not isinstance(node, (*_STATEMENTS, ast.If)):
+                pass  # It is refused as a whole.
+            case ast.Subscript(slice=part) if last_name(node) != "Literal":
+                parts = part.elts if isinstance(part, ast.Tuple) else [part]
+                waiting += [node.value, *map(unquoted, parts)]
+            case ast.Call(args=[_, ast.Dict(values=values)]) if last_name(node) == "TypedDict":
+                waiting += map(unquoted, values)
+            case ast.AnnAssign(annotation=annotation, value=value):
+                waiting += [unquoted(annotation), *([value] if value else [])]
             case _:
-                yield from _call(at, functions)
-                waiting += ast.iter_child_nodes(at)
+                waiting += ast.iter_child_nodes(node)
 
 
-def _class_calls(node: ast.ClassDef, waiting: list[ast.AST]) -> Iterator[SyntaxFault]:
-    """Yield what a class must not have, and add what of it runs to what waits to be looked at."""
-    if any(one.arg == "metaclass" for one in node.keywords):
-        yield _no("a metaclass, which runs while classes are made", node)
-    for part in node.body:
-        if isinstance(part, ast.Assign | ast.AnnAssign | ast.Expr | ast.Pass | _QUIET):
-            waiting.append(part)
-        else:
-            yield _no("a statement that runs at import", part)
-    waiting += [*node.decorator_list, *node.bases, *(one.value for one in node.keywords)]
+def unquoted(annotation: ast.expr) -> ast.expr:
+    """Return the type that a text stands for, or what is no such text as it is."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            inner = ast.parse(annotation.value.strip(), mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return annotation
+        for node in ast.walk(inner):
+            ast.copy_location(node, annotation)
+        return inner
+    return annotation
 
 
-def _call(node: ast.AST, functions: set[str]) -> Iterator[SyntaxFault]:
-    if isinstance(node, ast.Call) and not _is_quiet(node.func, functions):
-        yield _no("a call that runs at import", node)
-    if isinstance(node, ast.Attribute) and node.attr.startswith("__"):
-        yield _no("a name of Python's own, read at import", node)
+def _why_refused(node: ast.AST, functions: set[str]) -> str:
+    """Return what is wrong with code that runs at import, or nothing."""
+    match node:
+        case ast.If(test=test) if last_name(test) == "TYPE_CHECKING":
+            return ""
+        case ast.Import() | ast.ImportFrom() if not _is_usual(node):
+            return "types import only what types are made of; this is not"
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in _HOOKS:
+            return "a method that runs while classes are made"
+        case ast.ClassDef(keywords=keywords) if any(one.arg == "metaclass" for one in keywords):
+            return "a metaclass, which runs while classes are made"
+        case ast.Call(func=called) if not _is_quiet(called, functions):
+            return "a call that runs at import"
+        case ast.Attribute(attr=name) if name.startswith("__"):
+            return "a name of Python's own, read at import"
+        case ast.stmt() if not isinstance(node, _STATEMENTS):
+            return "a statement that runs at import"
+    return ""
+
+
+def _is_usual(node: ast.Import | ast.ImportFrom) -> bool:
+    """Return whether types are made of what is imported."""
+    if isinstance(node, ast.ImportFrom):
+        modules = [] if node.level or node.names[0].name == "*" else [node.module or ""]
+    else:
+        modules = [one.name for one in node.names]
+    return bool(modules) and all(name.partition(".")[0] in MODULES for name in modules)
 
 
 def _is_quiet(called: ast.expr, functions: set[str]) -> bool:
@@ -399,12 +392,6 @@ def _is_quiet(called: ast.expr, functions: set[str]) -> bool:
 def why_undefined(name: str) -> str:
     """Return how to make a name known that is declared nowhere, as far as that can be told."""
     for module in ("typing", "pydantic", "datetime", "decimal", "uuid", "enum", "collections.abc"):
-        if name in _exports(module):
+        if name in getattr(import_module(module), "__all__", ()):
             return f"add the line: from {module} import {name}"
     return ""
-
-
-def _exports(module: str) -> frozenset[str]:
-    from importlib import import_module
-
-    return frozenset(getattr(import_module(module), "__all__", ()))
