@@ -1,7 +1,7 @@
 """Syntax trees within limits: whatever a text holds, it is parsed in bounded time and depth."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from time import thread_time
@@ -12,24 +12,11 @@ from pytest_regen.languages import artifacts
 from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.text import in_quotes
 
-__all__ = [
-    "Grammar",
-    "Node",
-    "Tree",
-    "comment_faults",
-    "commented_start",
-    "first_fault",
-    "join_leaves",
-    "leaves",
-    "text_of",
-    "walk",
-]
-
 with needs("openapi", "stores of generated code"):
     import tree_sitter
-    from tree_sitter import Node, Parser, Tree
+    from tree_sitter import Parser, Tree
 
-
+Node = tree_sitter.Node
 _DEEPEST: Final = 200
 """Levels of a tree at most, so that code that walks one may recurse. A page has about 15."""
 _CUT: Final = _DEEPEST // 2
@@ -140,13 +127,14 @@ def first_fault(
         code: UTF-8.
         is_loose: whether a node at the top level is no declaration, though the grammar takes it.
     """
-    rows = grammar.unreadable_rows(code)
-    for row, why in rows.items():
-        return SyntaxFault(row + 1, why)
     root = grammar.parse(code).root_node
     node = next((child for child in root.children if child.has_error or is_loose(child)), None)
+    if node is None and not root.has_error:
+        return None
+    for row, why in grammar.unreadable_rows(code).items():
+        return SyntaxFault(row + 1, why)
     if node is None:
-        return SyntaxFault(1, f"not legal {grammar.title}") if root.has_error else None
+        return SyntaxFault(1, f"not legal {grammar.title}")
     inner = node
     while inner.has_error and not inner.is_missing:
         # The innermost error: an outer one starts long before its cause.
@@ -236,17 +224,6 @@ def text_of(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 
-def commented_start(node: Node) -> int:
-    """Return where ``node`` begins, the comments right before it included."""
-    first, before = node, node.prev_sibling
-    while before is not None and before.type == "comment":
-        earlier = before.prev_sibling
-        if earlier is not None and earlier.end_point.row == before.start_point.row:
-            break  # It belongs to what it stands behind.
-        first, before = before, earlier
-    return first.start_byte
-
-
 def walk(node: Node) -> Iterator[Node]:
     """Yield ``node`` and all below it, in source order."""
     waiting = [node]
@@ -269,46 +246,22 @@ def leaves(grammar: Grammar, code: str, atoms: frozenset[str]) -> tuple[str, ...
     """
     plain = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     data = plain.encode("utf-8", "surrogatepass")
-    tokens = _tokens(grammar.parse(data).root_node, atoms)
-    return join_leaves(data, tokens, lambda node: node.type == "comment")
-
-
-def join_leaves(
-    data: bytes, tokens: Iterable[Node | str], is_prose: Callable[[Node], bool]
-) -> tuple[str, ...]:
-    """Return the texts of tokens, and what stands between them, without white space.
-
-    Args:
-        data: the code.
-        tokens: nodes of its tree in source order; a text among them counts as it is.
-        is_prose: whether white space inside a node is levelled.
-    """
-    found: list[str] = []
-    position = 0
-    for node in tokens:
-        if isinstance(node, str):
-            found.append(node)
+    texts: list[str] = []
+    position, waiting = 0, [grammar.parse(data).root_node]
+    while waiting:
+        node = waiting.pop()
+        if node.child_count and node.type not in atoms:
+            waiting += reversed(node.children)
             continue
-        found += _words(data[position : node.start_byte])
         text = data[node.start_byte : node.end_byte]
-        if is_prose(node):
-            found.append(" ".join(_words(text)))
+        texts += _words(data[position : node.start_byte])
+        if node.type == "comment":
+            texts.append(" ".join(_words(text)))
         elif text:
-            found.append(text.decode("utf-8", "surrogatepass"))
+            texts.append(text.decode("utf-8", "surrogatepass"))
         position = max(position, node.end_byte)
-    found += _words(data[position:])
-    return tuple(found)
+    return (*texts, *_words(data[position:]))
 
 
 def _words(data: bytes) -> list[str]:
     return data.decode("utf-8", "surrogatepass").split()
-
-
-def _tokens(node: Node, atoms: frozenset[str]) -> Iterator[Node]:
-    waiting = [node]
-    while waiting:
-        found = waiting.pop()
-        if found.child_count == 0 or found.type in atoms:
-            yield found
-        else:
-            waiting += reversed(found.children)

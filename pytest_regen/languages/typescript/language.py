@@ -4,13 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pytest_regen.documents.ir import EnumValue, TypeExpr, TypeIR
-from pytest_regen.languages.base import Declaration, HeaderLine, Later, Nouns, Syntax, TypeRef
-from pytest_regen.languages.runner import Runner
+from pytest_regen.languages.base import HeaderLine, Later, Nouns, Syntax
 from pytest_regen.languages.typescript import names, spelling
-from pytest_regen.languages.typescript.wording import NOUNS, check_profile, wording
+from pytest_regen.languages.typescript.wording import NOUNS, wording
 from pytest_regen.languages.typescript.writer import write_page
-from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
 
 _IMPORT_ZOD: Final = 'import { z } from "zod";'
@@ -45,6 +42,8 @@ class TypeScript:
     is_legal_type_name = staticmethod(names.is_type_identifier)
     spell = staticmethod(spelling.spell)
     wording = staticmethod(wording)
+    write_page = staticmethod(write_page)
+    accepts = Later("typescript.types")
     show_type = Later("typescript.types")
     is_known = Later("typescript.types")
     read = Later("typescript.reader")
@@ -57,18 +56,12 @@ class TypeScript:
     absence_fault = Later("typescript.rules")
     rules = Later("typescript.rules")
     weakens = Later("typescript.guard")
+    runner = Later("typescript.runner", "TypeScriptRunner")
 
     def has_enum_member(self, value: str) -> bool:
         """Return whether a value can be a literal: any text can."""
         del value
         return True
-
-    def write_page(
-        self, type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str
-    ) -> str:
-        """Return the code of one page as its prompt asks for it, without a fence."""
-        check_profile(profile)
-        return write_page(type_, units, mode, profile=profile)
 
     def header(self, *, namespace: str, profile: str) -> str:
         """Return the import that schemas need; a module has no namespace.
@@ -77,23 +70,8 @@ class TypeScript:
             UsageError: TypeScript has no such profile.
         """
         del namespace
-        check_profile(profile)
+        wording(profile)  # raises where there is no such profile
         return _IMPORT_ZOD if profile == "zod" else ""
-
-    def runner(self, profile: str) -> Runner | None:
-        """Return what runs the code of a profile."""
-        from pytest_regen.languages.typescript.runner import TypeScriptRunner
-
-        return TypeScriptRunner(profile)
-
-    def accepts(
-        self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]
-    ) -> bool:
-        """Return whether ``spelled`` holds the values of ``expression``, null aside."""
-        from pytest_regen.languages.typescript.types import accepts
-
-        del declared
-        return accepts(expression, spelled)
 
     def missing_in_header(
         self, outside: str, blocks: Mapping[str, str], *, profile: str
@@ -101,7 +79,5 @@ class TypeScript:
         """Return the import of zod where it is gone."""
         if profile != "zod" or _IMPORTS_ZOD.search(outside):
             return ()
-        for name, text in blocks.items():
-            if _USES_ZOD.search(text):
-                return (HeaderLine(_IMPORT_ZOD, "z", name, _IMPORT_ADVICE),)
-        return ()
+        user = next((name for name, text in blocks.items() if _USES_ZOD.search(text)), None)
+        return (HeaderLine(_IMPORT_ZOD, "z", user, _IMPORT_ADVICE),) if user else ()

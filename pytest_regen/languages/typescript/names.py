@@ -55,15 +55,10 @@ def property_name(wire: str) -> str:
     return wire if _IDENTIFIER.fullmatch(wire) else quoted(wire)
 
 
-def literal(value: object) -> str:
-    """Return a JSON value as a literal of TypeScript, on one line."""
-    return quoted(value)
-
-
 def member_names(type_: TypeIR) -> dict[str | int, str]:
     """Return how code names each field or value: a property, or the literal of a value."""
     if type_.kind == "enum":
-        return {value: literal(value) for value in type_.enum_values}
+        return {value: quoted(value) for value in type_.enum_values}
     return {field.json_name: property_name(field.json_name) for field in type_.fields}
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import (
@@ -16,19 +16,10 @@ from pytest_regen.languages.base import (
 )
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.trees import Node, text_of
-from pytest_regen.languages.typescript import types
-from pytest_regen.languages.typescript.names import literal, property_name
-from pytest_regen.languages.typescript.schemas import base_call, plain, returned
-from pytest_regen.languages.typescript.tree import (
-    GRAMMAR,
-    child_of,
-    constant,
-    inside,
-    is_loose,
-    line_of,
-    options_of,
-    parse,
-)
+from pytest_regen.languages.typescript import schemas, tree, types
+from pytest_regen.languages.typescript.names import property_name
+from pytest_regen.languages.typescript.tree import child_of, constant, inside, line_of, options_of
+from pytest_regen.text import quoted
 
 SCHEMA: Final = Attribute("schema")
 """On what is declared by a schema of zod."""
@@ -40,15 +31,7 @@ _KEEPS: Final = _JOINS | word_set(
     "brand catchall describe loose meta or passthrough readonly strict strip"
 )
 """Methods of a schema whose properties or values can be read all the same."""
-_KINDS: Final = {
-    "abstract_class_declaration": "class",
-    "class_declaration": "class",
-    "enum_declaration": "enum",
-    "function_declaration": "function",
-    "interface_declaration": "interface",
-    "internal_module": "namespace",
-    "module": "module",
-}
+_WRAPPERS: Final = word_set("ambient_declaration export_statement")
 _CONSTANTS: Final = word_set("lexical_declaration variable_declaration")
 _WIDE: Final = re.compile(
     r"\b(?:any|unknown|ZodAny|ZodTypeAny|ZodUnknown)\b|\bZod(?:Object|Schema|Type)\b(?!<)"
@@ -56,46 +39,31 @@ _WIDE: Final = re.compile(
 """Types of schemas that say nothing of what is inferred."""
 
 
+class _Statement(NamedTuple):
+    """A statement at the top level."""
+
+    top: Node
+    node: Node
+    """What it exports or declares; else the same."""
+    is_exported: bool
+    """By its own name."""
+
+
 @dataclass(slots=True)
 class _Source:
     """What the declarations of one source may refer to."""
 
     exported: set[str] = field(default_factory=set)
-    """Names behind the kind of statement: a constant and a type of one name are told apart."""
-    imported: set[str] = field(default_factory=set)
+    """Names in lists of exports."""
     constants: dict[str, Node] = field(default_factory=dict)
     """Values of constants by name."""
-    inferred: dict[str, Node] = field(default_factory=dict)
+    inferred: dict[str, _Statement] = field(default_factory=dict)
     """Schemas to the declarations of the types that are inferred from them."""
-
-    def note(self, node: Node, *, is_exported: bool) -> None:
-        """Note what other declarations may refer to of a statement."""
-        if node.type == "export_clause":
-            self.exported.update(text_of(inside(name)[-1]) for name in inside(node))
-        elif node.type == "import_statement":
-            leaves = trees.walk(node)
-            self.imported.update(text_of(leaf) for leaf in leaves if leaf.type == "identifier")
-        schema = _inferred_from(node)
-        if schema is not None:
-            self.inferred[schema] = node
-        for entry in inside(node) if node.type in _CONSTANTS else [node]:
-            name, value = _fields(entry, "name", "value")
-            if name is not None and is_exported:
-                self.exported.add(f"{node.type} {text_of(name)}")
-            if name is not None and value is not None and node is not entry:
-                self.constants[text_of(name)] = value
 
     def without(self, name: str) -> "_Source":
         """Return the source without a constant, so that none is looked up in itself."""
         constants = {key: value for key, value in self.constants.items() if key != name}
         return replace(self, constants=constants)
-
-
-def fault_of(code: bytes) -> SyntaxFault | None:
-    """Return the first place where a source is not legal; ``None`` where all of it is."""
-    root = parse(code).root_node
-    is_legal = not root.has_error and not any(map(is_loose, root.named_children))
-    return None if is_legal else trees.first_fault(GRAMMAR, code, is_loose)
 
 
 def read(code: str) -> SourceFacts:
@@ -105,30 +73,39 @@ def read(code: str) -> SourceFacts:
         code: TypeScript source; a byte order mark and any line ends are allowed.
     """
     data = code.removeprefix("\ufeff").encode("utf-8", "replace")
-    fault = fault_of(data)
+    fault = trees.first_fault(tree.GRAMMAR, data, tree.is_loose)
     if fault is not None:
         return SourceFacts(faults=(fault,))
-    root = parse(data).root_node
-    source = _Source()
-    statements = [*_statements(root, is_exported=False)]
-    for node, is_exported in statements:
-        source.note(node, is_exported=is_exported)
-    declarations = [entry for node, _ in statements for entry in _declared(source, node)]
+    root = tree.parse(data).root_node
+    source, imported = _Source(), set[str]()
+    statements = [*map(_statement, root.named_children)]
+    for statement in statements:
+        node = statement.node
+        if node.type == "export_clause":
+            source.exported.update(text_of(inside(name)[-1]) for name in inside(node))
+        elif node.type == "import_statement":
+            imported.update(text_of(leaf) for leaf in trees.walk(node) if leaf.type == "identifier")
+        for entry in inside(node) if node.type in _CONSTANTS else ():
+            name, value = _fields(entry, "name", "value")
+            if name is not None and value is not None:
+                source.constants[text_of(name)] = value
+        schema = _inferred_from(node)
+        if schema is not None:
+            source.inferred[schema] = statement
+    declarations = [entry for each in statements for entry in _declared(source, each)]
     return SourceFacts(
         tuple(sorted(declarations, key=lambda entry: entry.name_line)),
         tuple(trees.comment_faults(root, lambda text: text.startswith("/**"))),
-        aliases=frozenset(source.imported),
+        aliases=frozenset(imported),
     )
 
 
-def _statements(parent: Node, *, is_exported: bool) -> Iterator[tuple[Node, bool]]:
-    """Yield the statements at the top level, and whether each is exported by its name."""
-    for node in parent.named_children:
-        if node.type in {"ambient_declaration", "export_statement"} and node.named_child_count:
-            is_named = node.type == "export_statement" and child_of(node, "default") is None
-            yield from _statements(node, is_exported=is_exported or is_named)
-        else:
-            yield node, is_exported
+def _statement(top: Node) -> _Statement:
+    node, is_exported = top, False
+    while node.type in _WRAPPERS and inside(node):
+        is_named = node.type == "export_statement" and child_of(node, "default") is None
+        node, is_exported = inside(node)[-1], is_exported or is_named
+    return _Statement(top, node, is_exported)
 
 
 def _fields(node: Node, *names: str) -> Iterator[Node | None]:
@@ -145,55 +122,52 @@ def _inferred_from(node: Node) -> str | None:
         return None
     name, arguments = inside(value)
     query = child_of(arguments, "type_query")
-    is_inferred = "".join(text_of(name).split()) in _INFERS and query is not None
+    is_inferred = "".join(text_of(name).split()) in _INFERS
     return text_of(inside(query)[0]) if is_inferred and query is not None else None
 
 
-def _declared(source: _Source, node: Node) -> Iterator[Declaration]:
+def _declared(source: _Source, statement: _Statement) -> Iterator[Declaration]:
     """Yield what a statement declares."""
+    node = statement.node
     name, body = _fields(node, "name", "body")
     if node.type in _CONSTANTS:
         for entry in inside(node):
-            yield from _constant(source, node, entry)
+            yield from _constant(source, statement, entry)
     # A type that is inferred is told of with its schema.
     elif name is not None and _inferred_from(node) not in source.constants:
-        kind = _KINDS.get(node.type, "")
+        kind = node.type.replace("internal_module", "namespace").removesuffix("_declaration")
         members: list[Member] = []
-        if node.type == "type_alias_declaration":
+        if kind == "type_alias":
             kind, members = _alias(source, node)
         elif body is not None and kind in {"enum", "interface"}:
             members = [*(_enum_members if kind == "enum" else _properties)(body)]
-        if kind:
-            yield _declaration(source, node, name, kind, members)
+        yield _declaration(source, statement, name, kind, members)
 
 
 def _declaration(
-    source: _Source, node: Node, name: Node, kind: str, members: list[Member]
+    source: _Source, statement: _Statement, name: Node, kind: str, members: list[Member]
 ) -> Declaration:
-    clause = child_of(node, "extends_type_clause")
+    top, node, _ = statement
+    clause, before = child_of(node, "extends_type_clause"), top.prev_sibling
     if child_of(node, "type_parameters") is not None:
         kind += " with type parameters"  # Nothing in JSON says what they are.
-    outer = node
-    while outer.parent is not None and outer.parent.parent is not None:
-        outer = outer.parent
-    before = outer.prev_sibling
-    if before is not None and before.type == "comment":
-        # The comment right above a declaration is part of it.
-        outer = before if before.end_point.row + 1 == outer.start_point.row else outer
+    # The comment right above a declaration is part of it.
+    is_above = before is not None and before.end_point.row + 1 == top.start_point.row
+    first = before if before is not None and is_above and before.type == "comment" else top
     return Declaration(
         name=text_of(name),
         kind=kind,
-        line=line_of(outer),
+        line=line_of(first),
         end_line=node.end_point.row + 1,
         members=tuple(members),
         bases=tuple(map(types.spelled_type, inside(clause))) if clause is not None else (),
         name_line=line_of(name),
-        faults=tuple(_export_faults(source, node, name)),
+        faults=tuple(_export_faults(source, statement, name)),
     )
 
 
-def _export_faults(source: _Source, node: Node, name: Node) -> Iterator[SyntaxFault]:
-    if not {text_of(name), f"{node.type} {text_of(name)}"} & source.exported:
+def _export_faults(source: _Source, statement: _Statement, name: Node) -> Iterator[SyntaxFault]:
+    if not statement.is_exported and text_of(name) not in source.exported:
         message = f"{text_of(name)!r} is not exported; write export before it"
         yield SyntaxFault(line_of(name), message, "MISSING_CLASS")
 
@@ -204,17 +178,17 @@ def _export_faults(source: _Source, node: Node, name: Node) -> Iterator[SyntaxFa
 def _properties(body: Node) -> Iterator[Member]:
     """Yield the properties of an interface or an object type; JSON has no methods."""
     for node in inside(body):
-        if node.type == "property_signature":
+        (name,) = _fields(node, "name")
+        if node.type == "property_signature" and name is not None:
+            annotation = child_of(node, "type_annotation")
             # What has no type is any.
-            annotation, name = child_of(node, "type_annotation"), next(_fields(node, "name"))
             type_ = types.spelled_type(inside(annotation)[-1]) if annotation else TypeRef("any")
             is_required = child_of(node, "?") is None
             type_ = type_ if is_required else types.without_undefined(type_)
-            yield _property(name or node, "property", type_, is_required=is_required)
+            yield _property(name, "property", type_, is_required=is_required)
         elif node.type == "index_signature" and len(inside(body)) > 1:
             # Alone it makes a map. Beside properties it takes any other one, misspelt ones too.
-            member = _property(node, "property", TypeRef("any"), is_required=True)
-            yield replace(member, name=text_of(node))
+            yield _member(text_of(node), "property", node, text_of(node))
 
 
 def _property(name: Node, kind: str, type_: TypeRef, *, is_required: bool) -> Member:
@@ -232,7 +206,7 @@ def _member(name: str, kind: str, node: Node, wire: str | int | None) -> Member:
 
 def _alias(source: _Source, node: Node) -> tuple[str, list[Member]]:
     """Return what ``type T = …`` declares: kind and members."""
-    value = next(_fields(node, "value"))
+    (value,) = _fields(node, "value")
     if value is None or text_of(value) == "never":
         return "enum", []
     parts = options_of(value, "intersection_type")
@@ -252,20 +226,20 @@ def _alias(source: _Source, node: Node) -> tuple[str, list[Member]]:
 def _value(value: object, node: Node) -> Member:
     """Return a member of an enum; one that is no literal has no value, but its text as its name."""
     if isinstance(value, str | int) and not isinstance(value, bool):
-        member = _member(literal(value), "literal", node, value)
+        member = _member(quoted(value), "literal", node, value)
         return replace(member, number=value) if isinstance(value, int) else member
     return _member(text_of(node)[:100], "literal", node, None)
 
 
 def _literals(source: _Source, node: Node) -> Iterator[Member]:
     """Yield the literals in an array, an object or a schema, keys aside; those of constants too."""
-    value, name = constant(node), text_of(node)
-    if isinstance(value, str | int) and not isinstance(value, bool):
-        yield _value(value, node)
+    member, name = _value(constant(node), node), text_of(node)
+    if member.wire_name is not None:
+        yield member
     elif node.type == "identifier" and name in source.constants:
         yield from _literals(source.without(name), source.constants[name])
     else:
-        key = next(_fields(node, "key"))
+        (key,) = _fields(node, "key")
         for part in inside(node):
             yield from _literals(source, part) if part != key else ()
 
@@ -274,7 +248,7 @@ def _enum_members(body: Node) -> Iterator[Member]:
     """Yield the members of an enum; one without a value counts on from the one before."""
     following: object = 0
     for node in inside(body):
-        written = next(_fields(node, "value"))
+        (written,) = _fields(node, "value")
         value = following if written is None else constant(written)
         yield _value(value, node)
         following = value + 1 if isinstance(value, int) else None
@@ -283,15 +257,15 @@ def _enum_members(body: Node) -> Iterator[Member]:
 # --- schemas -------------------------------------------------------------------------------------
 
 
-def _constant(source: _Source, node: Node, declarator: Node) -> Iterator[Declaration]:
+def _constant(source: _Source, statement: _Statement, declarator: Node) -> Iterator[Declaration]:
     """Yield a constant that is a schema, or of no use; of arrays and objects types are taken."""
     name, value = _fields(declarator, "name", "value")
-    if name is None or value is None or plain(value).type in {"array", "object"}:
+    if name is None or value is None or schemas.plain(value).type in {"array", "object"}:
         return
     bases: list[TypeRef] = []
-    call, members = base_call(value), _shape(source, value, bases)
+    call, members = schemas.base_call(value), _shape(source, value, bases)
     kind = "constant" if members is None else "schema"
-    methods = [*call.methods] if call is not None else []
+    methods = call.methods if call is not None else ()
     changed = next((method for method, _ in methods if method not in _KEEPS), None)
     if changed is not None:
         kind = f"schema that .{changed}() changes"
@@ -299,7 +273,7 @@ def _constant(source: _Source, node: Node, declarator: Node) -> Iterator[Declara
         nodes = [*call.arguments[:1], *(node for _, arguments in methods for node in arguments)]
         members = [value for node in nodes for value in _literals(source, node)]
         kind = "enum" if members or call.name == "never" else kind
-    entry = _declaration(source, node, name, kind, members or [])
+    entry = _declaration(source, statement, name, kind, members or [])
     if kind != "constant":
         faults = (*entry.faults, *_typing_faults(source, declarator, name))
         entry = replace(entry, faults=faults, attributes=(SCHEMA,), bases=tuple(bases))
@@ -311,24 +285,25 @@ def _shape(source: _Source, node: Node, bases: list[TypeRef]) -> list[Member] | 
 
     Schemas of other blocks that it extends are put in ``bases``.
     """
-    if plain(node).type == "object":
-        return [*_entries(plain(node))]
-    call = base_call(node)
+    if schemas.plain(node).type == "object":
+        return [*_entries(schemas.plain(node))]
+    call = schemas.base_call(node)
     if call is None:
         return None
     inner = next(iter(call.arguments), None)
-    name = "" if call.reference is None else text_of(call.reference)
-    if name:
+    members: list[Member] | None = None
+    if call.reference is not None:
+        name = text_of(call.reference)
         inner = source.constants.get(name)
         source = source.without(name)
+        if inner is None:
+            members = []
+            bases.append(TypeRef(name))
     elif call.name == "lazy" and inner is not None:
-        inner = returned(inner)
+        inner = schemas.returned(inner)
     elif call.name not in _OBJECTS:
         return None
-    members = None if inner is None else _shape(source, inner, bases)
-    if inner is None and name:
-        members = []
-        bases.append(TypeRef(name))
+    members = _shape(source, inner, bases) if inner is not None else members
     for method, arguments in call.methods:
         more = _shape(source, arguments[0], bases) if method in _JOINS and arguments else []
         if members is None or more is None:
@@ -345,14 +320,14 @@ def _typing_faults(source: _Source, declarator: Node, name: Node) -> Iterator[Sy
     if hidden is not None:
         message = f"{called!r} is annotated as {hidden}, which hides what its type is"
         yield SyntaxFault(line, f"{message}; write export const {called} = z.…", "MISSING_CLASS")
-    type_ = source.inferred.get(called)
-    type_name = next(_fields(type_, "name")) if type_ is not None else None
+    statement = source.inferred.get(called)
+    (type_name,) = _fields(statement.node, "name") if statement is not None else (None,)
     # A schema with a suffix is named wrongly, which is reported already; its type need not be.
-    if type_ is None or type_name is None or not called.startswith(text_of(type_name)):
+    if statement and type_name is not None and called.startswith(text_of(type_name)):
+        yield from _export_faults(source, statement, type_name)
+    else:
         message = f"{called!r} has no type; write export type {called} = z.infer<typeof {called}>;"
         yield SyntaxFault(line, message, "MISSING_CLASS")
-    else:
-        yield from _export_faults(source, type_, type_name)
 
 
 def _wide_type(annotation: Node | None) -> str | None:
@@ -367,9 +342,7 @@ def _entries(shape: Node) -> Iterator[Member]:
     for node in inside(shape):
         key, name, value, annotation = _fields(node, "key", "name", "value", "return_type")
         if node.type == "method_definition" and child_of(node, "get") is not None:
-            value = returned(node)
-        elif node.type == "shorthand_property_identifier":
-            name = value = node
+            value = schemas.returned(node)
         name = key or name
         if name is None or value is None:
             continue

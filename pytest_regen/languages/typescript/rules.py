@@ -3,19 +3,18 @@
 from collections.abc import Iterator
 
 from pytest_regen.documents.ir import ArrayOf, FieldIR
-from pytest_regen.languages.base import AbsenceFault, Member, RuleSubject, describe_absence
-from pytest_regen.languages.typescript.names import literal
+from pytest_regen.languages.base import AbsenceFault, Member, RuleSubject, TypeRef, describe_absence
 from pytest_regen.languages.typescript.reader import SCHEMA
 from pytest_regen.languages.typescript.spelling import is_any, spell
-from pytest_regen.languages.typescript.types import is_nullable_inside
-from pytest_regen.text import in_quotes
+from pytest_regen.languages.typescript.types import ANYTHING
+from pytest_regen.text import in_quotes, quoted
 from pytest_regen.validation.issues import Issue
 
 
 def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
     """Return what a member lacks to carry ``wire``."""
     del member
-    return f"{'its value: write' if is_enum else 'its name on the wire: call it'} {literal(wire)}"
+    return f"{'its value: write' if is_enum else 'its name on the wire: call it'} {quoted(wire)}"
 
 
 def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
@@ -25,11 +24,13 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
     faults: list[str] = []
     if member.is_required != field.required:
         faults.append(f"lacks its {absent}" if member.is_required else f"has a {absent} too many")
-    is_nullable = member.type is not None and member.type.nullable
+    type_ = member.type or TypeRef("any")
+    is_nullable = type_.nullable
     if is_nullable != field.nullable and not is_any(field.type):
         faults.append(f"has {null} too many" if is_nullable else f"lacks {null}")
     key = "nullableItems" if isinstance(field.type, ArrayOf) else "nullableValues"
-    if is_nullable_inside(member.type) not in {None, bool(field.constraints.get(key))}:
+    item = type_.args[0] if type_.name in {"[]", "{}"} else TypeRef("any")
+    if item.name not in ANYTHING and item.nullable != bool(field.constraints.get(key)):
         faults.append("says of null inside it what the document does not")
     if not faults:
         return None

@@ -19,8 +19,8 @@ from pytest_regen.documents.ir import (
     UnionOf,
     referenced_names,
 )
-from pytest_regen.languages.typescript.names import literal
 from pytest_regen.languages.typescript.patterns import regex_literal
+from pytest_regen.text import quoted
 
 _SCALARS: Final = {
     "string": ("string", "z.string()"),
@@ -54,7 +54,7 @@ def spell(field: FieldIR, *, profile: str = "default") -> str:
     """
     is_zod = profile == "zod"
     if has_const(field):
-        value = literal(field.constraints["const"])
+        value = quoted(field.constraints["const"])
         spelled = f"z.literal({value})" if is_zod else value
     else:
         key = "nullableItems" if isinstance(field.type, ArrayOf) else "nullableValues"
@@ -101,7 +101,7 @@ def _spelling(expression: TypeExpr, *, is_zod: bool, has_null: bool = False) -> 
             if not is_zod:
                 return " | ".join(inner)
             shown = f"[{', '.join(inner)}]"
-            return f"z.discriminatedUnion({literal(tag)}, {shown})" if tag else f"z.union({shown})"
+            return f"z.discriminatedUnion({quoted(tag)}, {shown})" if tag else f"z.union({shown})"
         case ArrayOf(items=held) | MapOf(values=held):
             spelled = _spelling(held, is_zod=is_zod)
             if has_null and not is_any(held):
@@ -187,7 +187,7 @@ def _number(value: object, *, is_integer: bool) -> str | None:
         return None
     if abs(value) > _SAFE and (is_integer or isinstance(value, int)):
         return None
-    return literal(int(value) if value == int(value) and abs(value) <= _SAFE else value)
+    return quoted(int(value) if value == int(value) and abs(value) <= _SAFE else value)
 
 
 def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:

@@ -13,19 +13,21 @@ from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, Uni
 from pytest_regen.languages.base import TypeRef
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.trees import Node, text_of
-from pytest_regen.languages.typescript.names import KNOWN_TYPES, literal
+from pytest_regen.languages.typescript.names import KNOWN_TYPES
 from pytest_regen.languages.typescript.schemas import base_call, items_of, returned
+from pytest_regen.languages.typescript.spelling import is_any
 from pytest_regen.languages.typescript.tree import child_of, constant, inside, options_of
+from pytest_regen.text import quoted
 
 _UNDEFINED: Final = TypeRef("undefined")
 _NULL: Final = TypeRef("null")
 _STRING: Final = TypeRef("string")
+ANYTHING: Final = frozenset({"any", "unknown"})
 _HOLDERS: Final[Mapping[str, re.Pattern[str]]] = {
     "string": re.compile(r'string|".*"', re.DOTALL),
     "integer": re.compile(r"number|-?\d.*"),
     "number": re.compile(r"number|-?\d.*"),
     "boolean": re.compile(r"boolean|true|false"),
-    "any": re.compile(r"any|unknown"),
 }
 """Types that hold a scalar of the IR, and literals of it: which one it must be, running tells."""
 _INFERRED: Final[Mapping[str, str]] = {
@@ -61,7 +63,7 @@ def _join(options: Iterable[TypeRef]) -> TypeRef:
     """Return the union of some types: each is in it once, and null beside them all."""
     whole = [*options]
     flat = [part for type_ in whole for part in (type_.args if type_.name == "|" else (type_,))]
-    is_nullable = any(type_.nullable or type_ == _NULL for type_ in (*whole, *flat))
+    is_nullable = _NULL in flat or any(type_.nullable for type_ in (*whole, *flat))
     parts = tuple(dict.fromkeys(replace(part, nullable=False) for part in flat if part != _NULL))
     if len(parts) == 1:
         return replace(parts[0], nullable=is_nullable)
@@ -72,24 +74,17 @@ def _join(options: Iterable[TypeRef]) -> TypeRef:
 
 def without_undefined(type_: TypeRef) -> TypeRef:
     """Return a type without ``undefined`` among its options."""
+    if _UNDEFINED not in type_.args or type_.name != "|":
+        return type_
     parts = tuple(part for part in type_.args if part != _UNDEFINED)
-    is_same = type_.name != "|" or parts == type_.args
-    return type_ if is_same else _join([replace(type_, args=parts)])
-
-
-def is_nullable_inside(type_: TypeRef | None) -> bool | None:
-    """Return whether null may stand in an array or a map; ``None`` where anything may, or all."""
-    if type_ is None or type_.name not in {"[]", "{}"}:
-        return None
-    inner = type_.args[0]
-    return None if _HOLDERS["any"].fullmatch(inner.name) else inner.nullable
+    return _join([replace(type_, args=parts)])
 
 
 def _option(node: Node) -> TypeRef:
     """Return a type that is no union. One that is not taken apart is known by its text alone."""
     value = constant(node)
     if isinstance(value, str | int | float):
-        return TypeRef(literal(value))
+        return TypeRef(quoted(value))
     match node.type:
         case "array_type":
             return TypeRef("[]", (spelled_type(inside(node)[0]),))
@@ -152,10 +147,11 @@ def _inferred(name: str, arguments: tuple[Node, ...]) -> TypeRef:
             return TypeRef("[]", (schema_type(first),))
         case "record" if len(arguments) == 2:  # keys and values
             return _generic("Record", (schema_type(first), schema_type(last)))
-        case "discriminatedUnion" | "union":
-            options = next(filter(None, map(items_of, arguments)), [])
-            tag = "" if name == "union" else _option(first).name
-            return replace(_join(map(schema_type, options)), qualifier=tag)
+        case "union":
+            return _join(map(schema_type, items_of(first) or []))
+        case "discriminatedUnion":
+            whole = _join(map(schema_type, items_of(last) or []))
+            return replace(whole, qualifier=_option(first).name)
     return TypeRef(f"z.{name}(…)")
 
 
@@ -185,8 +181,11 @@ def show_type(reference: TypeRef) -> str:
 # --- what holds which values ---------------------------------------------------------------------
 
 
-def accepts(expression: TypeExpr, spelled: TypeRef) -> bool:
+def accepts(expression: TypeExpr, spelled: TypeRef, declared: object = None) -> bool:
     """Return whether ``spelled`` holds the values of ``expression``, null aside, and no others."""
+    del declared  # Names are told apart, not what they stand for.
+    if is_any(expression):
+        return spelled.name in ANYTHING
     match expression:
         case Ref(name=name):
             return spelled.name == name and not spelled.args
@@ -195,10 +194,8 @@ def accepts(expression: TypeExpr, spelled: TypeRef) -> bool:
         case MapOf(values=inner):
             return spelled.name == "{}" and accepts(inner, spelled.args[0])
         case UnionOf(options=options, discriminator=tag):
-            if spelled.qualifier not in {"", literal(tag)}:
+            if spelled.qualifier not in {"", quoted(tag)}:
                 return False
-            if any(isinstance(option, Scalar) and option.kind == "any" for option in options):
-                return bool(_HOLDERS["any"].fullmatch(spelled.name))
             parts = spelled.args if spelled.name == "|" else (spelled,)
             pairs = [[accepts(option, part) for part in parts] for option in options]
             return all(map(any, pairs)) and all(map(any, zip(*pairs, strict=True)))

@@ -96,20 +96,6 @@ _EXAMPLES: Final[Mapping[str, Mapping[OutputMode, str]]] = {
 }
 
 
-def check_profile(profile: str) -> None:
-    """Raise if TypeScript has no such profile.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if profile not in PROFILES:
-        raise UsageError(
-            f"unknown profile {profile!r} for TypeScript",
-            why="the profile decides whether prompts ask for interfaces or for schemas of zod",
-            hint=f"use --profile with one of: {', '.join(PROFILES)}",
-        )
-
-
 @cache
 def wording(profile: str = "default") -> Wording:
     """Return the words for ``profile``.
@@ -117,7 +103,12 @@ def wording(profile: str = "default") -> Wording:
     Raises:
         UsageError: there is no such profile.
     """
-    check_profile(profile)
+    if profile not in PROFILES:
+        raise UsageError(
+            f"unknown profile {profile!r} for TypeScript",
+            why="the profile decides whether prompts ask for interfaces or for schemas of zod",
+            hint=f"use --profile with one of: {', '.join(PROFILES)}",
+        )
     is_zod = profile == "zod"
     return Wording(
         title="TypeScript 5 or later, strict, with zod 4"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
-from pytest_regen.languages.typescript.names import literal, property_name
+from pytest_regen.languages.typescript.names import property_name
 from pytest_regen.languages.typescript.spelling import needs_getter, spell
 from pytest_regen.prompts.values import OutputMode
-from pytest_regen.text import flatten
+from pytest_regen.text import flatten, quoted
 
 BEGIN: Final = "// BEGIN_FIELDS"
 END: Final = "// END_FIELDS"
@@ -22,7 +22,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
 def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:
     """Return the code of one page; see ``Language.write_page``."""
     is_zod, is_whole = profile == "zod", len(units) == len(type_.units)
-    name, values = type_.name, [literal(value) for value in units]
+    name, values = type_.name, [quoted(value) for value in units]
     if type_.kind == "enum":
         is_text = all(isinstance(value, str) for value in type_.enum_values)
         lines = [f"  {value}," if is_zod else f"  | {value}" for value in values]
