@@ -8,7 +8,6 @@ back.
 
 import __future__
 
-import contextlib
 import dataclasses
 import json
 import sys
@@ -44,21 +43,16 @@ origin_of, args_of = typing_extensions.get_origin, typing_extensions.get_args
 decode = json.loads
 new, put = object.__new__, object.__setattr__
 own_load = vars(Model)[LOAD].__func__
-QUALIFIERS = {
-    getattr(source, name)
-    for name in ("ClassVar", "Final", "NotRequired", "ReadOnly", "Required")
-    for source in (typing, typing_extensions)
-    if hasattr(source, name)
-}
-UNIONS = (typing.Union, types.UnionType)
-LITERALS = (typing.Literal, typing_extensions.Literal)
-ALIASES = tuple(
-    {
-        source.TypeAliasType
-        for source in (typing, typing_extensions)
-        if hasattr(source, "TypeAliasType")
-    }
-)
+
+
+def both(*names: str) -> tuple[Any, ...]:
+    """Return what ``typing`` and ``typing_extensions`` have of the names: two things, maybe."""
+    places = [(source, name) for source in (typing, typing_extensions) for name in names]
+    return tuple(getattr(source, name) for source, name in places if hasattr(source, name))
+
+
+QUALIFIERS = both("ClassVar", "Final", "NotRequired", "ReadOnly", "Required")
+UNIONS, LITERALS, ALIASES = (typing.Union, types.UnionType), both("Literal"), both("TypeAliasType")
 
 
 class StandIn(pydantic.BaseModel):
@@ -87,61 +81,21 @@ def load_source(module: Any, source: str, blocks: list[list[Any]]) -> dict[str, 
     path, space = module.__file__, vars(module)
     faults: dict[str, Any] = {}
     lines = source.split("\n")
-    pieces, at = [], 0
-    for first, last, name in blocks:
-        pieces += [("", at, first - 1), (name, first - 1, last)]
+    flags = at = 0
+    for first, last, name in [*blocks, [len(lines) + 1, 0, ""]]:
+        for piece, start, end in (("", at, first - 1), (name, first - 1, last)):
+            text = "\n" * start + "\n".join(lines[start:end])
+            try:
+                code = compile(text, path, "exec", flags, dont_inherit=True)
+                # The first piece has the import from ``__future__``, and it counts for all.
+                flags |= code.co_flags & ANNOTATIONS
+                exec(code, space)  # noqa: S102
+            except BaseException as error:
+                faults.setdefault(piece, fault_of(error, path))
+            if piece and (piece in faults or piece not in space):
+                space[piece] = types.new_class(piece, (StandIn,))
         at = last
-    pieces.append(("", at, len(lines)))
-    try:
-        flags = compile(source, path, "exec", dont_inherit=True).co_flags & ANNOTATIONS
-    except SyntaxError as error:
-        line, flags = error.lineno or 1, ANNOTATIONS
-        name = next((name for name, start, end in pieces if start < line <= end), "")
-        faults[name] = fault_of(error, path)
-    for name, start, end in pieces:
-        if name in faults and name:
-            space[name] = types.new_class(name, (StandIn,))
-        if name in faults:
-            continue
-        text = "\n" * start + "\n".join(lines[start:end])
-        try:
-            exec(compile(text, path, "exec", flags, dont_inherit=True), space)  # noqa: S102
-        except BaseException as error:
-            faults[name] = fault_of(error, path)
-        if name and (name in faults or name not in space):
-            space[name] = types.new_class(name, (StandIn,))
     return faults
-
-
-def built(name: str, told: dict[str, Any], module: Any, failed: list[str]) -> None:
-    """Note why pydantic cannot make a model: on the field at fault, else on the model.
-
-    Args:
-        name: of a type.
-        told: what is known of it.
-        module: that declares it.
-        failed: names of types that could not be loaded.
-    """
-    space = vars(module)
-    kind = space.get(name)
-    if "members" not in told or not isinstance(kind, type) or not issubclass(kind, Model):
-        return
-    try:
-        kind.model_rebuild(raise_errors=False, _types_namespace=space)
-    except BaseException as error:
-        said = fault_of(error, module.__file__)["fault"]
-        if any(repr(other)[1:-1] in said for other in failed):
-            return  # What it misses is not its own.
-        told["unbuilt"] = said
-    fields = fields_of(kind) if "unbuilt" in told else {}
-    for one in told["members"] if fields else ():
-        info = fields[one["name"]]
-        try:
-            Adapter(typing.Annotated[info.annotation, info])
-        except pydantic.PydanticUndefinedAnnotation:
-            pass
-        except BaseException as error:
-            one["broken"] = fault_of(error, module.__file__)["fault"]
 
 
 def fault_of(error: BaseException, path: str) -> dict[str, Any]:
@@ -221,143 +175,143 @@ def is_written(metadata: Any) -> bool:
 
 def join(parts: list[list[Any]]) -> list[Any]:
     """Return a union: ``None`` and ``Unset`` among its parts are marks of the whole."""
-    flat: list[list[Any]] = []
-    for part in parts:
-        flat += part[3] if part[0] == "|" else [part]
-    nullable = any(part[1] for part in parts)
-    wrapped = any(part[2] for part in parts)
     kept: list[list[Any]] = []
-    for name, _, is_wrapped, args in flat:
-        plain = [name, False, is_wrapped and name != "Unset", args]
-        if name not in ("None", "Unset") and plain not in kept:
-            kept.append(plain)
-    if not kept:
-        return ["None", nullable, wrapped, []]
-    if len(kept) == 1:
-        return [kept[0][0], nullable, wrapped, kept[0][3]]
-    return ["|", nullable, wrapped, kept]
+    for part in parts:
+        for name, _, is_wrapped, args in part[3] if part[0] == "|" else [part]:
+            plain = [name, False, is_wrapped, args]
+            if name not in ("None", "Unset") and plain not in kept:
+                kept.append(plain)
+    name, _, _, args = kept[0] if kept else ["None", False, False, []]
+    if len(kept) > 1:
+        name, args = "|", kept
+    return [name, any(part[1] for part in parts), any(part[2] for part in parts), args]
 
 
-def describe(module: Any, name: str) -> dict[str, Any]:
-    """Return what a type is: its style, and what each member is called, holds and demands."""
+def describe(module: Any, name: str, failed: list[str]) -> dict[str, Any]:
+    """Return what a type is: its style, and what each member is called, holds and demands.
+
+    Args:
+        module: that declares it.
+        name: of the type.
+        failed: names of types that could not be loaded.
+    """
     space = vars(module)
     kind = space.get(name)
-    if isinstance(kind, type) and StandIn in kind.__mro__:
+    is_class = isinstance(kind, type)
+    if is_class and StandIn in kind.__mro__:
         return {"blocked": True}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        values = [[key, one.value] for key, one in kind.__members__.items()]
-        return {"style": "enum", "values": plain(values)}
+    if is_class and issubclass(kind, Enum):
+        return values_of([[key, one.value] for key, one in kind.__members__.items()])
     if origin_of(kind) in LITERALS:
-        return {"style": "enum", "values": plain([[repr(one), one] for one in args_of(kind)])}
+        return values_of([[repr(one), one] for one in args_of(kind)])
+    # Before its fields are looked at, because their annotations are texts until it is built.
+    unbuilt = why_unbuilt(kind, module, failed) if is_class and issubclass(kind, Model) else ""
+    style, fields = fields_of(kind)
+    members = [member(field, space) for field in fields]
+    if not unbuilt:
+        texts = [one.get("wire") for one in members if "type" in one and one["type"][0] == "str"]
+        return {"style": style, "members": members, "texts": texts}
+    for one, (_, annotation, info, _) in zip(members, fields, strict=True):
+        try:
+            Adapter(typing.Annotated[annotation, info])
+        except pydantic.PydanticUndefinedAnnotation:
+            pass
+        except BaseException as error:
+            one["broken"] = fault_of(error, module.__file__)["fault"]
+    return {"style": style, "members": members, "unbuilt": unbuilt}
+
+
+def fields_of(kind: Any) -> tuple[str, list[tuple[Any, ...]]]:
+    """Return the style of a type, and name, annotation, settings and need of each field."""
     if is_typed_dict(kind):
-        required = kind.__required_keys__
-        members = [
-            member(key, annotation, ..., [], space, required=key in required)
-            for key, annotation in kind.__annotations__.items()
-        ]
-        return {"style": "key", "members": members}
+        needed = kind.__required_keys__
+        return "key", [(key, one, None, key in needed) for key, one in kind.__annotations__.items()]
     if isinstance(kind, type) and issubclass(kind, Model):
-        with contextlib.suppress(Exception):
-            kind.model_rebuild(raise_errors=False, _types_namespace=space)
-        members = [
-            member(key, info.annotation, info, info.metadata, space, required=info.is_required())
-            for key, info in fields_of(kind).items()
-        ]
-        return {"style": "field", "members": members}
+        infos = infos_of(kind).items()
+        return "field", [(key, one.annotation, one, one.is_required()) for key, one in infos]
     if isinstance(kind, type) and is_dataclass(kind):
-        return {
-            "style": "dataclass field",
-            "members": [of_dataclass(one, space) for one in dataclasses.fields(kind)],
-        }
-    return {"style": "", "members": []}
+        return "dataclass field", list(map(of_dataclass, dataclasses.fields(kind)))
+    return "", []
 
 
-def plain(values: list[list[Any]]) -> list[list[Any]]:
-    """Return values of an enum as JSON has them."""
-    return [[key, one if type(one) in (str, int) else repr(one)] for key, one in values]
+def why_unbuilt(kind: Any, module: Any, failed: list[str]) -> str:
+    """Return why pydantic cannot make a model; empty where it can, or others are at fault."""
+    try:
+        kind.model_rebuild(raise_errors=False, _types_namespace=vars(module))
+    except BaseException as error:
+        words = str(fault_of(error, module.__file__)["fault"])
+        return "" if any(repr(other)[1:-1] in words for other in failed) else words
+    return ""
 
 
-def of_dataclass(field: Any, space: dict[str, Any]) -> dict[str, Any]:
-    """Return what a field is; pydantic takes the metadata of a dataclass as those of ``Field``."""
+def values_of(values: list[list[Any]]) -> dict[str, Any]:
+    """Return an enum with its values as JSON has them."""
+    plain = [[key, one if type(one) in (str, int) else repr(one)] for key, one in values]
+    return {"style": "enum", "values": plain}
+
+
+def of_dataclass(field: Any) -> tuple[Any, ...]:
+    """Return name, type, settings and whether it is required; metadata count as for pydantic."""
     info = field.default
     if not isinstance(info, Info):
         is_required = info is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         info = Info(**{key: value for key, value in field.metadata.items() if isinstance(key, str)})
         info.default = ... if is_required else field.default
         info.init = field.init
-    required = info.is_required() or info.default is ...
-    return member(field.name, field.type, info, [info, *info.metadata], space, required=required)
+    return field.name, field.type, info, info.is_required() or info.default is ...
 
 
-def member(
-    name: str,
-    annotation: Any,
-    info: Any,
-    extras: list[Any],
-    space: dict[str, Any],
-    *,
-    required: bool,
-) -> dict[str, Any]:
+def member(field: tuple[Any, ...], space: dict[str, Any]) -> dict[str, Any]:
     """Return what one field is."""
-    extras = list(extras)
+    name, annotation, info, is_required = field
+    extras = [] if info is None else [info, *info.metadata]
+    told: dict[str, Any] = {"name": name, "required": is_required}
     try:
         # ``NotRequired`` decides for a key, wherever ``total`` stands.
         annotation = resolve(annotation, space)
         outer = str(origin_of(annotation)).rpartition(".")[2]
-        required = {"NotRequired": False, "Required": True}.get(outer, required)
+        told["required"] = {"NotRequired": False, "Required": True}.get(outer, is_required)
         kind = spell(annotation, space, extras)
     except NameError as error:
-        return {"name": name, "undefined": error.name or str(error), "required": required}
+        return told | {"undefined": error.name or str(error)}
     except BaseException as error:
-        words = f"{type(error).__name__}: {error}"[:MOST]
-        return {"name": name, "broken": words, "required": required}
-    infos = [one for one in [info, *extras] if isinstance(one, Info)]
+        return told | {"broken": f"{type(error).__name__}: {error}"[:MOST]}
+    infos = [one for one in extras if isinstance(one, Info)]
     metadata = [each for one in infos for each in one.metadata] + extras
     kind[2] = kind[2] or is_written(metadata)
-    told = {"name": name, "type": kind, "required": required} | wire_of(name, infos)
-    told["limits"] = {
+    limits = {
         key: value
         for one in metadata
         for key in LIMITS
         if (value := getattr(one, key, None)) is not None and type(value) in (int, float, str)
     }
-    if infos and not required:
-        told["default"] = default_of(infos, space)
-    return told
-
-
-def default_of(infos: list[Any], space: dict[str, Any]) -> str:
-    """Return the default of a field as text."""
-    for info in infos:
+    told |= {"type": kind, "limits": limits} | wire_of(name, infos)
+    if info is not None and not told["required"]:
+        told["default"] = repr(info.default)[:MOST]
         if info.default is pydantic_core.PydanticUndefined or info.default is dataclasses.MISSING:
-            continue
-        if isinstance(info.default, Enum) and type(info.default) is space.get("Unset"):
-            return "UNSET"
-        return repr(info.default)[:MOST]
-    return "a factory"
+            told["default"] = "a factory"
+        elif isinstance(info.default, Enum) and type(info.default) is space.get("Unset"):
+            told["default"] = "UNSET"
+    return told
 
 
 def wire_of(name: str, infos: list[Any]) -> dict[str, Any]:
     """Return what a field is called in JSON, or why it is not both read and written by one name."""
-    said: dict[str, Any] = {}
-    reads: Any = None
-    writes: Any = None
-    for info in infos:
-        reads = reads if info.validation_alias is None else info.validation_alias
-        reads = info.alias if reads is None else reads
-        writes = writes if info.serialization_alias is None else info.serialization_alias
-        writes = info.alias if writes is None else writes
-        if info.exclude is True or info.init is False:
-            said["unread"] = "is left out: exclude=True or init=False"
-    names = reads.choices if isinstance(reads, Choices) else [name if reads is None else reads]
-    written = name if writes is None else writes
-    if written in names:
-        said["wire"] = written
-    else:
-        texts = [one for one in names if isinstance(one, str)]
-        shown = repr(texts[0]) if texts else "a place of its own"
-        said["unread"] = f"is read from {shown} and written as {written!r}"
-    return said
+    keys = ("alias", "validation_alias", "serialization_alias")
+    alias, reads, writes = (
+        next((value for one in infos if (value := getattr(one, key)) is not None), None)
+        for key in keys
+    )
+    default = name if alias is None else alias
+    reads, writes = (default if one is None else one for one in (reads, writes))
+    names = reads.choices if isinstance(reads, Choices) else [reads]
+    if any(one.exclude is True or one.init is False for one in infos):
+        return {"wire": writes, "unread": "is left out: exclude=True or init=False"}
+    if writes in names:
+        return {"wire": writes}
+    texts = [repr(one) for one in names if isinstance(one, str)]
+    shown = texts[0] if texts else "a place of its own"
+    return {"unread": f"is read from {shown} and written as {writes!r}"}
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -372,7 +326,7 @@ def copy(value: Any) -> Any:
         put(
             held,
             "__dict__",
-            {key: copy(given[key]) for key in fields_of(type(value)) if key in given},
+            {key: copy(given[key]) for key in infos_of(type(value)) if key in given},
         )
         put(held, "__pydantic_fields_set__", set(value.__pydantic_fields_set__))
         # What the class has no field for is not kept: no field may be carried like that.
@@ -391,7 +345,7 @@ def copy(value: Any) -> Any:
     return value
 
 
-def fields_of(kind: Any) -> Any:
+def infos_of(kind: Any) -> Any:
     """Return the fields of a model by name; where they are kept depends on the version."""
     found = vars(kind).get("__pydantic_fields__")
     return kind.model_fields if found is None else found
@@ -467,21 +421,13 @@ def reply(kind: Any, adapter: Any, text: str, names: list[str], unset: Enum | No
 def answer(module: Any, question: dict[str, Any]) -> Any:
     """Return what a question asks: faults and types of pieces, or replies to instances."""
     if "source" in question:
-        blocks = question["blocks"]
-        told: dict[str, Any] = load_source(module, question["source"], blocks)
+        told: dict[str, Any] = load_source(module, question["source"], question["blocks"])
         failed = [name for name in told if name]
-        for *_, name in blocks:
-            if name not in told:
-                try:
-                    told[name] = describe(module, name)
-                    built(name, told[name], module, failed)
-                    told[name]["texts"] = [
-                        one.get("wire")
-                        for one in told[name].get("members", ())
-                        if "type" in one and one["type"][0] == "str"
-                    ]
-                except BaseException as error:
-                    told[name] = fault_of(error, module.__file__)
+        for *_, name in question["blocks"]:
+            try:
+                told[name] = told.get(name) or describe(module, name, failed)
+            except BaseException as error:
+                told[name] = fault_of(error, module.__file__)
         return told
     kind = getattr(module, question["type"])
     adapter: Any = Adapter(kind)
