@@ -44,8 +44,8 @@ class StoreLook(Look):
 
     def __init__(self, config: pytest.Config, path: Path) -> None:
         super().__init__(config, path)
-        run = getattr(config, "workerinput", {}).get("testrunuid", "")
-        self._cache = config.stash.setdefault(_CACHE, store_cache.StoreCache(run))
+        cache = store_cache.StoreCache(is_shared=hasattr(config, "workerinput"))
+        self._cache = config.stash.setdefault(_CACHE, cache)
         # Not all of them stay open, because those of a large project take too much memory.
         self._open = config.stash.setdefault(_OPEN, lru_cache(_HELD)(RegenStore.open))
         self._user_issues: dict[str, tuple[Issue, ...]] = {}

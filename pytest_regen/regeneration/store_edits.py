@@ -97,7 +97,7 @@ def rebuild(tx: StoreUpdate, words: Sequence[str] | None, *, keep_lost: bool = F
         ids = tx.write(source=source, keeps_source=store.has_source)
         return Changes(store.type_names, ids, _diff(store, source))
     edited = [edit for edit in edits(store, pieces) if edit.type_name in names]
-    lost = [edit for edit in edited if edit.where in {"both", "apart"}]
+    lost = [edit for edit in edited if edit.where == "both"]
     if lost and not keep_lost:
         raise HandEditError(
             f"{lost[0].type_name} cannot be rebuilt: {lost[0].message}",
@@ -133,8 +133,8 @@ def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
     """Make what was edited by hand the stored outputs, written by ``hand``.
 
     An edited block becomes the outputs of its pages. An output edited in ``pages.json`` stays, and
-    the source follows it; where both were edited in different ways, the source wins. An adopted
-    type is no longer stale.
+    the source follows it; where both were edited, the source wins. An adopted type is no longer
+    stale.
     """
     store = tx.store
     names = None if words is None else {store.resolve_type(word) for word in words}
@@ -198,10 +198,10 @@ def _sides(store: RegenStore, edit: Edit, block: str) -> tuple[list[StoredPage],
     """Return the pages of a type that were edited, and those that they stand in for."""
     name, prompts = edit.type_name, store.prompts_of(edit.type_name)
     stored = {page.page: page for page in store.pages_of(name)}
-    if edit.where in {"pages", "both"}:
+    if edit.where == "pages":
         new = [_by_hand(store, p, stored[p.page].output) for p in prompts if p.page in edit.pages]
-        proven = split_block(store, name, block, edit.pages) if edit.where == "pages" else None
-        return new, [replace(stored[at], output=text) for at, text in (proven or {}).items()]
+        proven = split_block(store, name, block, edit.pages) or {}
+        return new, [replace(stored[at], output=text) for at, text in proven.items()]
     is_enum = store.is_enum(name)
     language = find_language(store.ir.language)
 

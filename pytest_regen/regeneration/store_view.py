@@ -54,9 +54,9 @@ from pytest_regen.validation.stores import (
     format_note,
     from_errors_command,
     is_by_template,
+    runs_any,
     update_command,
     validate_store,
-    wants_behaviour,
 )
 
 _HIDING_CODES: Final = frozenset(
@@ -109,7 +109,7 @@ class StoreView:
     @cached_property
     def _scores(self) -> dict[str, Score]:
         unasked: Collection[str] = ()
-        if wants_behaviour(self.store, self._ignore):
+        if runs_any(self.names, self._ignore):
             unasked = behaviour_of_store(self.store).unasked
         return {
             name: self._score(name, result, is_unasked=name in unasked)
@@ -141,7 +141,7 @@ class StoreView:
     @property
     def not_run(self) -> str:
         """Why the types were not run; empty where they were, or nobody wants it."""
-        is_wanted = wants_behaviour(self.store, self._ignore)
+        is_wanted = runs_any(self.names, self._ignore)
         return behaviour_of_store(self.store).why_not if is_wanted else ""
 
     @property
@@ -442,7 +442,7 @@ def _results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, Validati
     What a project ignores neither counts nor is corrected. An edit by hand always counts: to be
     silent about it is no leave to overwrite it.
     """
-    every = validate_store(store, behaviour=wants_behaviour(store, ignore))
+    every = validate_store(store, behaviour=runs_any(store.type_names, ignore))
     results = without_ignored(every, ignore)
     for name, result in every.items():
         if is_edited(result) and not is_edited(results[name]):

@@ -9,13 +9,12 @@ from typing import Final, Literal
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import RegenError
 from pytest_regen.languages import Language, find_language
-from pytest_regen.languages.base import Declaration
 from pytest_regen.sources import same_leaves
 from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.formats import SCHEMA_FILE
 from pytest_regen.validation.issues import Issue
-from pytest_regen.validation.pieces import Piece, Split, stitch_pages
+from pytest_regen.validation.pieces import Split, stitch_pages
 
 _WAYS_OUT = "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen rebuild`"
 _GONE = "`pytest-regen rebuild` writes it from the stored pages"
@@ -24,9 +23,7 @@ _NO_WAY_BACK = (
     " (`git checkout`) and run `pytest-regen rebuild`"
 )
 
-Where = Literal["source", "pages", "both", "apart"]
-"""``pages``: only in pages.json. ``both``: in pages.json and the source alike. ``apart``: in both,
-differently."""
+Where = Literal["source", "pages", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,78 +41,66 @@ class Edit:
     @property
     def issue(self) -> Issue:
         """The DRIFT issue of this edit."""
-        detail = _WAYS_OUT
-        if self.where in {"both", "apart"}:
-            detail = _NO_WAY_BACK
-        elif self.where == "source" and self.line is None:
-            detail = _GONE
+        is_gone = self.where == "source" and self.line is None
+        details = {"source": _GONE if is_gone else _WAYS_OUT, "both": _NO_WAY_BACK}
         return Issue.of(
             "DRIFT",
             self.message,
             type_name=self.type_name,
             page=self.pages[0] if self.pages else None,
             line=self.line,
-            detail=detail,
+            detail=details.get(self.where, _WAYS_OUT),
             file=PAGES_FILE if self.where == "pages" else None,
         )
 
 
-def broken_file(store: RegenStore, found: Split) -> str:
+def broken_file(store: RegenStore, whole: Split) -> str:
     """Return why the types of a source cannot be found; empty where they can."""
     # A type is written to the source as soon as it has all of its pages.
     is_written = any(_is_complete(store, name) for name in store.type_names)
     if not store.has_source:
         return f"the source file {store.envelope.source_file} is missing" if is_written else ""
-    if found.broken:
-        return found.broken
-    if not found.has_boundaries and is_written:
+    if whole.broken:
+        return whole.broken
+    if not whole.has_boundaries and is_written:
         return f"the boundary lines are gone from {store.envelope.source_file}"
     return ""
 
 
-def edits(store: RegenStore, found: Split) -> Iterator[Edit]:
+def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
     """Yield the types whose block, or whose pages, are not as they were stored.
 
     White space between tokens is no edit. A source that cannot be split into types is one edit
     of the first type.
     """
-    broken = broken_file(store, found)
+    broken = broken_file(store, whole)
     if broken:
         for name in store.type_names[:1]:
             yield Edit(name, "source", broken)
         return
     if not store.has_source:
         return
-    tampered: dict[str, list[int]] = {}
-    for key in store.tampered_pages:
-        tampered.setdefault(key.type_name, []).append(key.page)
-    pieces = {piece.name: piece for piece in found.pieces}
+    pieces = {piece.name: piece for piece in whole.pieces}
     for name in store.type_names:
         if not _is_complete(store, name):
             continue
-        piece, pages = pieces.get(name), tuple(tampered.get(name, ()))
+        piece = pieces.get(name)
+        pages = tuple(key.page for key in store.tampered_pages if key.type_name == name)
         if piece is None:
-            yield Edit(
-                name, "source", f"the block of {name!r} is gone from {store.envelope.source_file}"
-            )
+            message = f"the block of {name!r} is gone from {store.envelope.source_file}"
+            yield Edit(name, "source", message)
         elif pages:
-            yield _in_pages(store, name, pages, piece.text, piece.first_line)
+            words = ("page", "was") if len(pages) == 1 else ("pages", "were")
+            numbers = ", ".join(map(str, pages))
+            message = f"{words[0]} {numbers} of {name!r} {words[1]} edited in {PAGES_FILE}"
+            if split_block(store, name, piece.text, pages) is None:
+                yield Edit(name, "both", f"{message}, and the source, too", piece.first_line, pages)
+            else:
+                message += f"; {store.envelope.source_file} is as it was written"
+                yield Edit(name, "pages", message, None, pages)
         elif not _is_same(store, name, piece.text):
             message = f"the block of {name!r} was edited: it differs from its stored pages"
             yield Edit(name, "source", message, piece.first_line)
-
-
-def _in_pages(store: RegenStore, name: str, pages: tuple[int, ...], block: str, line: int) -> Edit:
-    """Return the edit of a type of which outputs were edited in pages.json."""
-    numbers = ", ".join(map(str, pages))
-    words = ("page", "was") if len(pages) == 1 else ("pages", "were")
-    what = f"{words[0]} {numbers} of {name!r} {words[1]} edited in {PAGES_FILE}"
-    if split_block(store, name, block, pages) is not None:
-        source = store.envelope.source_file
-        return Edit(name, "pages", f"{what}; {source} is as it was written", None, pages)
-    if _is_same(store, name, block):
-        return Edit(name, "both", f"{what}, and the source with it", line, pages)
-    return Edit(name, "apart", f"{what}, and the source in another way", line, pages)
 
 
 def split_block(
@@ -135,16 +120,13 @@ def split_block(
         except RegenError:
             return None
     stored = {page.page: page.output_hash for page in store.pages_of(name)}
-    found = {}
+    proven: dict[int, str] = {}
     for entry, output in zip(prompts, outputs, strict=True):
-        if entry.page in pages:
-            # Members stand deeper in the block than on a page of their own.
-            forms = (output, textwrap.dedent(output))
-            found[entry.page] = next(
-                (form for form in forms if text_hash(form) == stored[entry.page]), None
-            )
-    proven = {page: output for page, output in found.items() if output is not None}
-    return proven if len(proven) == len(found) else None
+        # Members stand deeper in the block than on a page of their own.
+        for form in (output, textwrap.dedent(output)) if entry.page in pages else ():
+            if text_hash(form) == stored[entry.page]:
+                proven.setdefault(entry.page, form)
+    return proven if len(proven) == len(pages) else None
 
 
 def edited_prompts(store: RegenStore) -> Iterator[Issue]:
@@ -171,10 +153,9 @@ def _is_complete(store: RegenStore, name: str) -> bool:
 def _is_same(store: RegenStore, name: str, block: str) -> bool:
     """Return whether a block is what its pages make, white space between tokens aside."""
     outputs = tuple(page.output for page in store.pages_of(name))
-    type_ = store.ir.type_named(name)
-    is_enum = type_ is not None and type_.kind == "enum"
-    joined = stitch_pages(store.envelope.language, outputs, name, is_enum).text
-    return joined == block or same_leaves(joined, block, language=store.envelope.language)
+    language = store.envelope.language
+    joined = stitch_pages(language, outputs, name, store.is_enum(name)).text
+    return joined == block or same_leaves(joined, block, language=language)
 
 
 _MARKER: Final = re.compile(r"^(?:<{7}|>{7}|\|{7})(?= |\r?$)[^\n]*", re.MULTILINE)
@@ -184,100 +165,81 @@ for: it may underline a heading, and never stands alone."""
 _SHOWN: Final = 40
 
 
-def file_issues(store: RegenStore, found: Split) -> Iterator[Issue]:
+def file_issues(store: RegenStore, whole: Split) -> Iterator[Issue]:
     """Yield what is wrong with the file as a whole, each on the type it belongs to, else the root.
 
     Args:
         store: the store.
-        found: its source, as it was split.
+        whole: its source, as it was split.
     """
     root = next(iter(store.type_names), None)
     if root is None:
         return
-    yield from _conflicts(store, found, root)
-    if not found.has_boundaries or not store.has_source:
+    yield from _conflicts(store, whole, root)
+    if not whole.has_boundaries or not store.has_source:
         return
-    pieces = {piece.name: piece for piece in found.pieces}
     language = find_language(store.envelope.language)
-    yield from _redeclarations(found, pieces, language)
-    yield from _missing_header_lines(store, found, language, root)
+    yield from _redeclarations(whole, language)
+    texts = {piece.name: piece.text for piece in whole.pieces}
+    for lack in language.missing_in_header(whole.around, texts, profile=store.envelope.profile):
+        message = f"the file lacks {lack.line!r}, and {lack.type_name!r} uses {lack.word!r}"
+        yield Issue.of("MISSING_USING", message, type_name=root, line=1, detail=lack.advice)
 
 
-def _conflicts(store: RegenStore, found: Split, root: str) -> Iterator[Issue]:
+def _conflicts(store: RegenStore, whole: Split, root: str) -> Iterator[Issue]:
     """Yield the first conflict marker of the source, and of schema.md, which nothing else reads."""
-    marker = _MARKER.search(store.source) if store.has_source else None
-    if marker:
+    if store.has_source and (marker := _MARKER.search(store.source)):
         line = store.source.count("\n", 0, marker.start()) + 1
-        detail = (
-            "resolve the conflict, or let `pytest-regen rebuild` write what differs from pages.json"
+        homes = (
+            piece.name
+            for piece in (whole.pieces if whole.has_boundaries else ())
+            if piece.first_line <= line <= piece.first_line + piece.text.count("\n")
         )
         yield Issue.of(
             "CONFLICT",
             f"a conflict marker of git: {marker[0].strip()[:_SHOWN]!r}",
-            type_name=_home(found, line) or root,
+            type_name=next(homes, root),
             line=line,
-            detail=detail,
+            detail="resolve the conflict, or let `pytest-regen rebuild` write what differs from "
+            "pages.json",
         )
     try:
-        schema = (store.path / SCHEMA_FILE).read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return  # It is for people; a store without it works.
+        schema = (store.path / SCHEMA_FILE).read_text("utf-8")
+    except (OSError, ValueError):
+        return  # It is there to be read by people; the store works without it.
     if marker := _MARKER.search(schema):
         line = schema.count("\n", 0, marker.start()) + 1
+        shown = repr(marker[0].strip()[:_SHOWN])
         yield Issue.of(
             "CONFLICT",
-            f"a conflict marker of git on line {line} of {SCHEMA_FILE}: "
-            f"{marker[0].strip()[:_SHOWN]!r}",
+            f"a conflict marker of git on line {line} of {SCHEMA_FILE}: {shown}",
             type_name=root,
             detail="`pytest-regen rebuild` takes our side, `pytest-regen generate` writes it anew",
             file=SCHEMA_FILE,
         )
 
 
-def _home(found: Split, line: int) -> str | None:
-    """Return the type in whose block a line stands."""
-    for piece in found.pieces if found.has_boundaries else ():
-        if piece.first_line <= line <= piece.first_line + piece.text.count("\n"):
-            return piece.name
-    return None
-
-
-def _redeclarations(found: Split, pieces: dict[str, Piece], language: Language) -> Iterator[Issue]:
+def _redeclarations(whole: Split, language: Language) -> Iterator[Issue]:
     """Yield types that are declared in their block and outside of it."""
-    for entry in found.outside:
+    pieces = {piece.name: piece for piece in whole.pieces}
+    for entry in whole.outside:
         piece = pieces.get(entry.name)
         if piece is None or entry.outer is not None:
             continue
-        own = [known for known in piece.facts.declarations if _is_same_type(known, entry)]
-        if own and not (entry.is_partial and all(known.is_partial for known in own)):
+        same = [
+            inner
+            for inner in piece.facts.declarations
+            if inner.name == entry.name
+            and inner.outer is None
+            and len(inner.type_parameters) == len(entry.type_parameters)
+        ]
+        if same and not (entry.is_partial and all(inner.is_partial for inner in same)):
+            line = piece.first_line + same[0].name_line - 1
             yield Issue.of(
                 "REDECLARED",
-                f"{entry.name!r} is declared outside of its block, too; line "
-                f"{piece.first_line + own[0].name_line - 1} declares it already",
+                f"{entry.name!r} is declared outside of its block, too; line {line} declares it "
+                "already",
                 type_name=entry.name,
                 line=entry.name_line or entry.line,
                 detail=language.redeclared,
             )
-
-
-def _is_same_type(one: Declaration, other: Declaration) -> bool:
-    return (
-        one.name == other.name
-        and one.outer is None
-        and len(one.type_parameters) == len(other.type_parameters)
-    )
-
-
-def _missing_header_lines(
-    store: RegenStore, found: Split, language: Language, root: str
-) -> Iterator[Issue]:
-    """Yield what the header lacks although a block needs it."""
-    texts = {piece.name: piece.text for piece in found.pieces}
-    for lack in language.missing_in_header(found.around, texts, profile=store.envelope.profile):
-        yield Issue.of(
-            "MISSING_USING",
-            f"the file lacks {lack.line!r}, and {lack.type_name!r} uses {lack.word!r}",
-            type_name=root,
-            line=1,
-            detail=lack.advice,
-        )

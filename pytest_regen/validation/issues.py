@@ -125,52 +125,24 @@ class Issue:
         finding: str | None = None,
     ) -> Self:
         """Return an issue whose severity follows from its code."""
+        severity = severity_of(code)
         return cls(
-            code,
-            message,
-            type_name,
-            detail,
-            page,
-            line,
-            field,
-            severity_of(code),
-            file,
-            excerpt,
-            finding,
+            code, message, type_name, detail, page, line, field, severity, file, excerpt, finding
         )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the issue that ``to_json`` wrote."""
-        return cls(
-            code=str(data["code"]),
-            message=str(data["message"]),
-            type_name=data.get("type_name"),
-            detail=data.get("detail"),
-            page=data.get("page"),
-            line=data.get("line"),
-            field=data.get("field"),
-            severity=data.get("severity", "error"),
-            file=data.get("file"),
-            is_by_hand=data.get("is_by_hand", False),
-        )
+        return cls(**{name: data[name] for name in (*_KEYS, *_RARE) if name in data})
 
     def to_json(self) -> dict[str, Any]:
         """Return the issue as ``--json`` and ``ir.json`` hold it; the rest only where it is set."""
-        more: dict[str, Any] = {} if self.file is None else {"file": self.file}
-        if self.is_by_hand:
-            more["is_by_hand"] = True
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "message": self.message,
-            "detail": self.detail,
-            "type_name": self.type_name,
-            "page": self.page,
-            "line": self.line,
-            "field": self.field,
-            **more,
-        }
+        names = (*_KEYS, *(name for name in _RARE if getattr(self, name)))
+        return {name: getattr(self, name) for name in names}
+
+
+_KEYS: Final = ("code", "severity", "message", "detail", "type_name", "page", "line", "field")
+_RARE: Final = ("file", "is_by_hand")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,17 +197,12 @@ def added_weaknesses(old: Iterable[Weakness], new: Iterable[Weakness]) -> tuple[
         known = next((at for at, each in enumerate(same) if each.covers(weakness)), None)
         if known is not None:
             del same[known]
-        elif weakness.scope and weakness.scope <= _scope_of(same):
+        elif weakness.scope and weakness.scope <= {rule for each in same for rule in each.scope}:
             # One for what several were limited to.
             same[:] = [each for each in same if not each.scope <= weakness.scope]
         else:
             added.append(weakness)
     return tuple(added)
-
-
-def _scope_of(weaknesses: Iterable[Weakness]) -> frozenset[str]:
-    """Return all that weaknesses are limited to."""
-    return frozenset(each for weakness in weaknesses for each in weakness.scope)
 
 
 class FailedTest(str):
@@ -309,7 +276,12 @@ def without_ignored(
         UsageError: a code is unknown; the hint lists those there are.
     """
     codes_of = codes_by_type(ignore)
-    return {name: _without(result, codes_of(name)) for name, result in results.items()}
+    clean = {}
+    for name, result in results.items():
+        codes = codes_of(name)
+        issues = [issue for issue in result.issues if issue.code not in codes] if codes else ()
+        clean[name] = ValidationResult.of(issues) if codes else result
+    return clean
 
 
 def codes_by_type(ignore: Ignore) -> Callable[[str], Collection[str]]:
@@ -318,32 +290,17 @@ def codes_by_type(ignore: Ignore) -> Callable[[str], Collection[str]]:
     Raises:
         UsageError: a code is unknown; the hint lists those there are.
     """
-    return ignore if callable(ignore) else _lookup(ignore)
-
-
-def _lookup(
-    ignore: Iterable[str] | Mapping[str, Iterable[str]],
-) -> Callable[[str], Collection[str]]:
+    if callable(ignore):
+        return ignore
     by_type = ignore if isinstance(ignore, Mapping) else {"*": tuple(ignore)}
-    codes = {pattern: frozenset(map(_code, found)) for pattern, found in by_type.items()}
-    return lambda name: frozenset(
-        code for pattern, found in codes.items() if fnmatchcase(name, pattern) for code in found
-    )
-
-
-def _code(text: str) -> str:
-    code = _ALIASES.get(text, text)
-    if code not in CODES:
-        raise UsageError(
-            f"there is no issue code {text!r} to ignore", hint=f"use one of: {', '.join(CODES)}"
-        )
-    return code
-
-
-def _without(result: ValidationResult, codes: Collection[str]) -> ValidationResult:
-    if not codes:
-        return result
-    return ValidationResult.of(issue for issue in result.issues if issue.code not in codes)
+    codes = [
+        (pattern, _ALIASES.get(text, text)) for pattern, texts in by_type.items() for text in texts
+    ]
+    for _, code in codes:
+        if code not in CODES:
+            hint = f"use one of: {', '.join(CODES)}"
+            raise UsageError(f"there is no issue code {code!r} to ignore", hint=hint)
+    return lambda name: frozenset(code for pattern, code in codes if fnmatchcase(name, pattern))
 
 
 def read_reason(node: Node, words: Collection[str]) -> tuple[Any, tuple[Issue, ...]]:

@@ -8,9 +8,9 @@ whatever runs the types. Everything else, a cache that cannot be read among it, 
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import astuple, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Self
@@ -36,7 +36,7 @@ from pytest_regen.validation.stores import (
     validate_store,
 )
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _FACTS: Final = "stores"
 _FINDINGS: Final = "findings"
 _ARTIFACTS: Final = (IR_FILE, PROMPTS_FILE, PAGES_FILE)
@@ -75,26 +75,6 @@ class StoreFacts:
             (*_digests_of(store), _digest(store.source.encode() if store.has_source else None)),
         )
 
-    def to_json(self) -> list[Any]:
-        """Return plain JSON."""
-        return [
-            list(self.type_names),
-            self.source_file,
-            self.language,
-            self.profile,
-            self.document,
-            self.format_note,
-        ]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self | None:
-        """Return the facts that ``to_json`` made, without digests; ``None`` for anything else."""
-        try:
-            names, source_file, language, profile, document, note = data
-            return cls(tuple(names), source_file, language, profile, document, note, ())
-        except (TypeError, ValueError):
-            return None
-
 
 @dataclass(frozen=True, slots=True)
 class StoreFindings:
@@ -106,27 +86,6 @@ class StoreFindings:
     not_run: str = ""
     """Why the types were not run, where that is worth saying."""
 
-    def to_json(self) -> list[Any]:
-        """Return plain JSON."""
-        results = {
-            name: [_issue_as_json(issue) for issue in result.issues]
-            for name, result in self.results.items()
-        }
-        return [results, dict(self.lines), self.not_run]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self | None:
-        """Return the findings that ``to_json`` made; ``None`` for anything else."""
-        try:
-            results, lines, not_run = data
-            found = {
-                name: ValidationResult.of(map(_issue_from_json, issues))
-                for name, issues in results.items()
-            }
-            return cls(found, dict(lines), not_run)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            return None
-
 
 def _issue_as_json(issue: Issue) -> dict[str, Any]:
     """Return an issue with what a model is told of it, too."""
@@ -135,21 +94,8 @@ def _issue_as_json(issue: Issue) -> dict[str, Any]:
 
 
 def _issue_from_json(data: Mapping[str, Any]) -> Issue:
-    issue = Issue.from_json(data)
     excerpt = data["excerpt"] and Excerpt(*data["excerpt"])
-    return Issue(
-        issue.code,
-        issue.message,
-        issue.type_name,
-        issue.detail,
-        issue.page,
-        issue.line,
-        issue.field,
-        issue.severity,
-        issue.file,
-        excerpt,
-        data["finding"],
-    )
+    return replace(Issue.from_json(data), excerpt=excerpt, finding=data["finding"])
 
 
 def lines_of(store: RegenStore) -> dict[str, int]:
@@ -167,13 +113,11 @@ class StoreCache:
     """What is known of stores by this run, and by those before it.
 
     Args:
-        run: names a run of several processes, which share what holds for this run alone; empty
-            where there is one process.
+        is_shared: whether other processes of this run look at the same stores.
     """
 
-    def __init__(self, run: str = "") -> None:
-        self._run = run
-        self._is_shared = bool(run)
+    def __init__(self, *, is_shared: bool = False) -> None:
+        self._is_shared = is_shared
         self._caches: dict[Path, VerdictCache] = {}
 
     def facts(self, path: Path, open_store: Open) -> StoreFacts:
@@ -183,22 +127,24 @@ class StoreCache:
             StoreError: it cannot be opened.
         """
         try:
-            known = store_files(path).read(partial(self._known_facts, path))
+            facts = store_files(path).read(partial(self._known_facts, path))
         except (OSError, RegenError):
-            known = None  # Opening it says what is wrong.
-        if known is not None:
-            return known
-        store = open_store()
-        facts = StoreFacts.of(store)
-        self._cache(path).put(_FACTS, _key(path, _digests_of(store)), facts.to_json())
+            facts = None  # Opening it says what is wrong.
+        if facts is None:
+            store = open_store()
+            facts = StoreFacts.of(store)
+            *stored, _ = astuple(facts)
+            self._cache(path).put(_FACTS, _key(path, _digests_of(store)), stored)
         return facts
 
     def _known_facts(self, path: Path, view: View) -> StoreFacts | None:
         digests = tuple(_digest(view.read(name)) for name in _ARTIFACTS)
-        if None in digests:
+        stored = None if None in digests else self._cache(path).get(_FACTS, _key(path, digests))
+        if stored is None:
             return None
-        known = StoreFacts.from_json(self._cache(path).get(_FACTS, _key(path, digests)))
-        return known and replace(known, digests=(*digests, _digest(view.read(known.source_file))))
+        names, source_file, language, profile, document, note = stored
+        digests = *digests, _digest(view.read(source_file))
+        return StoreFacts(tuple(names), source_file, language, profile, document, note, digests)
 
     def known_findings(
         self, path: Path, facts: StoreFacts, *, behaviour: bool
@@ -214,12 +160,14 @@ class StoreCache:
             key = _findings_key(path, facts, behaviour=behaviour)
         except RegenError:
             return None  # Validating it says what is wrong.
-        stored = self._cache(path)
-        for scope in dict.fromkeys(("", self._run)):
-            found = StoreFindings.from_json(stored.get(_FINDINGS, f"{key} {scope}"))
-            if found is not None:
-                return found
-        return None
+        stored = self._cache(path).get(_FINDINGS, key)
+        if stored is None:
+            return None
+        issues, lines, not_run = stored
+        results = {
+            name: ValidationResult.of(map(_issue_from_json, each)) for name, each in issues.items()
+        }
+        return StoreFindings(results, lines, not_run)
 
     def findings(
         self, path: Path, facts: StoreFacts, open_store: Open, *, behaviour: bool
@@ -238,43 +186,29 @@ class StoreCache:
             StoreError: it cannot be opened.
             UsageError: its language is unknown.
         """
-        with self._turn(path):
-            known = self.known_findings(path, facts, behaviour=behaviour)
-            return known or self._validate(path, open_store(), behaviour=behaviour)
+        with hold_lock(path, ".gate.lock") if self._is_shared else nullcontext():
+            findings = self.known_findings(path, facts, behaviour=behaviour)
+            return findings or self._validate(path, open_store(), behaviour=behaviour)
 
     def _validate(self, path: Path, store: RegenStore, *, behaviour: bool) -> StoreFindings:
         facts = StoreFacts.of(store)
-        before = _findings_key(path, facts, behaviour=behaviour)
+        key = _findings_key(path, facts, behaviour=behaviour)
         results = validate_store(store, behaviour=behaviour)
         ran = behaviour_of_store(store) if behaviour else StoreBehaviour()
         not_run = "" if ran.is_expected else ran.why_not
-        found = StoreFindings(results, lines_of(store), not_run)
-        # The document may have changed while it was read.
-        after = _findings_key(path, facts, behaviour=behaviour)
-        if after == before:
-            # What kept types from being run may be gone the next time, and the code of languages of
-            # others is not all known.
-            is_lasting = not not_run and _is_ours(facts.language)
-            if is_lasting or self._run:
-                scope = "" if is_lasting else self._run
-                self._keep(path, f"{after} {scope}", found)
-        return found
-
-    def _keep(self, path: Path, key: str, found: StoreFindings) -> None:
-        if not self._cache(path).put(_FINDINGS, key, found.to_json()):
-            self._is_shared = False  # Whoever waits for this process waits in vain.
+        findings = StoreFindings(results, lines_of(store), not_run)
+        # What kept types from being run may be gone the next time; the code of languages of others
+        # is not all known; and the document may have changed while it was read.
+        module = type(find_language(facts.language)).__module__
+        is_lasting = not not_run and module.startswith("pytest_regen.")
+        if is_lasting and key == _findings_key(path, facts, behaviour=behaviour):
+            issues = {name: [*map(_issue_as_json, each.issues)] for name, each in results.items()}
+            self._cache(path).put(_FINDINGS, key, [issues, findings.lines, not_run])
+        return findings
 
     def _cache(self, path: Path) -> VerdictCache:
         root = project_root(path)
-        if root not in self._caches:
-            self._caches[root] = VerdictCache(root / ".regen" / "cache")
-        return self._caches[root]
-
-    @contextmanager
-    def _turn(self, path: Path) -> Iterator[None]:
-        """Wait while another worker validates the store."""
-        with hold_lock(path, ".gate.lock") if self._is_shared else nullcontext():
-            yield
+        return self._caches.setdefault(root, VerdictCache(root / ".regen" / "cache"))
 
 
 def _digest(content: bytes | None) -> str | None:
@@ -303,10 +237,6 @@ def _findings_key(path: Path, facts: StoreFacts, *, behaviour: bool) -> str:
 
 def _key(path: Path, *parts: object) -> str:
     return canonical_hash([_FORMAT, code_version(), str(path.absolute()), *parts])
-
-
-def _is_ours(language: str) -> bool:
-    return type(find_language(language)).__module__.startswith("pytest_regen.")
 
 
 @cache

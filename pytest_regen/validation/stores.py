@@ -253,11 +253,6 @@ def _read_document(path: Path, digests: tuple[str | None, ...]) -> "Document":
     return read_document(path)
 
 
-def wants_behaviour(store: RegenStore, ignore: Ignore) -> bool:
-    """Return whether what running the types of a store shows counts for any of them."""
-    return runs_any(store.type_names, ignore)
-
-
 def runs_any(type_names: Iterable[str], ignore: Ignore) -> bool:
     """Return whether what running types shows counts for any of these."""
     codes_of = codes_by_type(ignore)
@@ -308,7 +303,7 @@ def validate_store(
         StoreCorruptError: ``ir.json`` does not hold an IR.
         UsageError: a code to ignore, or the language of the store, is unknown.
     """
-    is_tried = run and behaviour and wants_behaviour(store, ignore)
+    is_tried = run and behaviour and runs_any(store.type_names, ignore)
     state = _state(store, "all" if is_tried else "types" if run else "nothing")
     issues = {name: list(result.issues) for name, result in state.results.items()}
     if is_tried:

@@ -210,7 +210,7 @@ def test_an_edit_of_source_and_pages_alike_is_drift(tmp_path: Path) -> None:
     issue = drift_of(edit_page(store, "string? Name", "string? FullName"))
 
     assert (issue.type_name, issue.page, issue.file) == ("Owner", 1, None)
-    assert issue.message == "page 1 of 'Owner' was edited in pages.json, and the source with it"
+    assert issue.message == "page 1 of 'Owner' was edited in pages.json, and the source, too"
     assert issue.detail is not None
     assert "adopt" in issue.detail
 
