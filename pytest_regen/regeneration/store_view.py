@@ -27,11 +27,10 @@ from pytest_regen.regeneration.values import (
     TurnSettings,
 )
 from pytest_regen.sources import (
+    boundaries,
     extract_code,
     extract_type_block,
-    insert_type_block,
     list_type_names,
-    remove_type_block,
     replace_type_block,
 )
 from pytest_regen.stores import RegenStore, StoredPage
@@ -558,7 +557,9 @@ def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
         if name in there:
             source = replace_type_block(source, name, code)
         else:
-            source = insert_type_block(source, name, code, order=store.type_names, comment=comment)
+            source = boundaries.insert_type_block(
+                source, name, code, order=store.type_names, comment=comment
+            )
     if stitched and not source:
         source = candidate.assembly()
     return replace(candidate, source=source, has_source=store.has_source or bool(source))
@@ -569,5 +570,5 @@ def without_types(source: str, type_names: Sequence[str]) -> str:
     stored = list_type_names(source) if type_names else ()
     for name in type_names:
         if name in stored:
-            source = remove_type_block(source, name)
+            source = boundaries.remove_type_block(source, name)
     return source

@@ -169,9 +169,3 @@ def renumber(marker: Marker, mark: str) -> str:
         return marker.text
     inside, bracket, close = marker.text.rpartition("]")
     return inside.rstrip().removesuffix(marker.mark) + mark + bracket + close
-
-
-def is_comment(comment: Comment) -> bool:
-    """Return whether markers that are written as such comments can be read again."""
-    line = write_marker(comment, "BEGIN", "name")
-    return [type(marker) for marker in read_markers(line)] == [Marker]

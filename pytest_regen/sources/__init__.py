@@ -1,6 +1,5 @@
 """Generated source: out of a reply, from pages to a type, from types to a file, and back."""
 
-from pytest_regen.regions.markers import DEFAULT_TAG
 from pytest_regen.sources.assemble import (
     assemble,
     assemble_cs,
@@ -14,16 +13,13 @@ from pytest_regen.sources.boundaries import (
     Block,
     blocks,
     extract_type_block,
-    insert_type_block,
     list_type_names,
-    remove_type_block,
     replace_type_block,
     wrap_type_block,
 )
 from pytest_regen.sources.extract import extract_code
 
 __all__ = [
-    "DEFAULT_TAG",
     "MARKER_BEGIN",
     "MARKER_END",
     "Block",
@@ -32,9 +28,7 @@ __all__ = [
     "blocks",
     "extract_code",
     "extract_type_block",
-    "insert_type_block",
     "list_type_names",
-    "remove_type_block",
     "replace_type_block",
     "same_leaves",
     "stitch",

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from pytest_regen.errors import SourceError, UsageError
+from pytest_regen.errors import UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.languages.base import Language, StitchedType
 from pytest_regen.regions.markers import DEFAULT_TAG
-from pytest_regen.sources.boundaries import is_boundary_free, wrap_type_block
+from pytest_regen.sources.boundaries import wrap_type_block
 
 
 def same_leaves(a: str, b: str, *, language: str | Language = DEFAULT_LANGUAGE) -> bool:
@@ -52,24 +52,16 @@ def assemble(
 
     Raises:
         UsageError: two types have one name, or a name, the namespace or the profile is no good.
-        SourceError: the header holds a boundary line.
     """
     target = find_language(language)
     if header is None:
         header = target.header(namespace=namespace or "", profile=profile)
-    counts = Counter(name for name, _ in types)
-    twice = next((name for name, count in counts.items() if count > 1), None)
-    if twice is not None:
+    twice = [name for name, count in Counter(name for name, _ in types).items() if count > 1]
+    if twice:
         raise UsageError(
-            f"two types are called {twice!r}",
+            f"two types are called {twice[0]!r}",
             why="type names are unique in a source; blocks are found by them",
             hint="rename one of the types",
-        )
-    if not is_boundary_free(header):
-        raise SourceError(
-            "the header holds a line that reads as a boundary",
-            why="a boundary outside a block would be taken for the start or end of one",
-            hint="remove that line from the header",
         )
     parts = [header.rstrip("\n")] if header.strip("\n") else []
     parts += [wrap_type_block(name, code, tag=tag, comment=target.comment) for name, code in types]
@@ -116,7 +108,6 @@ def stitch_and_assemble(
 
     Raises:
         UsageError: see ``assemble``.
-        SourceError: see ``assemble``.
     """
     target = find_language(language)
     # No ``is_enum``, because page 1 tells by itself whether the members are enum values.

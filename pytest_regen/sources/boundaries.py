@@ -6,23 +6,12 @@ sign of the language. Taking a text out again is exact for every text there is: 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_regen.errors import BoundaryError, MissingBlockError, UsageError
-from pytest_regen.regions.markers import (
-    ANY_TAG,
-    DEFAULT_TAG,
-    Comment,
-    Malformed,
-    Marker,
-    free_mark,
-    is_comment,
-    pair_markers,
-    read_markers,
-    renumber,
-    write_marker,
-)
+from pytest_regen.regions import markers
+from pytest_regen.regions.markers import ANY_TAG, DEFAULT_TAG, Comment, Malformed, Marker
 
 DEFAULT_COMMENT = Comment("//")
 
@@ -44,17 +33,14 @@ class Block:
     """What stands between the two boundaries of one type."""
 
     name: str
-    tag: str
     text: str
     """Without the boundary lines; line ends as LF where the file's boundaries end in CRLF."""
     first_line: int
     """Line of the source, counted from 1, on which ``text`` begins; the boundary is before it."""
     last_line: int
     """Line on which ``text`` ends; one less than ``first_line`` if there is no line at all."""
-    start: int
-    """Index of the first character of the opening boundary line in the source."""
-    end: int
-    """Index after the last character of the closing boundary line, line end not included."""
+    edges: tuple[Marker, Marker]
+    """The boundary lines: characters ``edges[0].start`` to ``edges[1].end`` of the source."""
 
 
 def wrap_type_block(
@@ -73,14 +59,10 @@ def wrap_type_block(
     """
     _check_word(type_name, r"[^\s\[\]]+", "type name")
     _check_word(tag, ANY_TAG, "boundary tag")
-    if not is_comment(comment):
-        raise UsageError(
-            f"{comment.line('…')!r} is no comment that boundaries can be read from again",
-            hint="use a comment of a language that is known, such as // or # or <!-- -->",
-        )
-    mark = free_mark(code, ANY_TAG)
+    mark = markers.free_mark(code, ANY_TAG)
     begin, end = (
-        write_marker(comment, edge, type_name, tag=tag, mark=mark) for edge in ("BEGIN", "END")
+        markers.write_marker(comment, edge, type_name, tag=tag, mark=mark)
+        for edge in ("BEGIN", "END")
     )
     return f"{begin}\n{code}\n{end}"
 
@@ -96,16 +78,28 @@ def blocks(source: str, *, tag: str | None = None) -> tuple[Block, ...]:
         BoundaryError: a boundary is not closed, not opened, stands inside another block, or a
             second block has the same name. The error names the line.
     """
+
+    def error(problem: str, marker: Marker | Malformed, reason: str) -> BoundaryError:
+        return BoundaryError(
+            f"line {marker.line}: the boundary {marker.text.strip()!r} {reason}",
+            problem=problem,
+            line=marker.line,
+            name=marker.name if isinstance(marker, Marker) else "",
+            hint=_HINT,
+        )
+
+    tags = "|".join(map(re.escape, dict.fromkeys((*_READ_TAGS, tag or DEFAULT_TAG))))
+    # Not the malformed ones, because a line that is only like a boundary is a comment.
+    lines = (line for line in markers.read_markers(source, tags) if isinstance(line, Marker))
     read = []
-    for begin, end in _pairs(source, tag):
+    for begin, end in markers.pair_markers(lines, error):
         # The line end before the closing boundary is not the text's, because any text, one that
         # ends in a line end too, must come back byte for byte.
         start = source.index("\n", begin.end) + 1
         text = source[start : max(start, end.start - 1)]
         if source.startswith("\r", begin.end):
             text = source[start : end.start].replace("\r\n", "\n")[:-1]
-        place = (begin.line + 1, end.line - 1, begin.start, end.end)
-        read.append(Block(begin.name, begin.tag, text, *place))
+        read.append(Block(begin.name, text, begin.line + 1, end.line - 1, (begin, end)))
     return tuple(read)
 
 
@@ -115,7 +109,7 @@ def list_type_names(source: str, *, tag: str | None = None) -> list[str]:
     Raises:
         BoundaryError: see ``blocks``.
     """
-    return [begin.name for begin, _ in _pairs(source, tag)]
+    return [block.name for block in blocks(source, tag=tag)]
 
 
 def extract_type_block(source: str, type_name: str, *, tag: str | None = None) -> str | None:
@@ -141,27 +135,25 @@ def replace_type_block(
         MissingBlockError: there is no such block.
         BoundaryError: see ``blocks``.
     """
-    # All pairs are read, because a second block of the name must not go unnoticed.
-    pairs = {begin.name: (begin, end) for begin, end in _pairs(source, tag)}
-    if type_name not in pairs:
-        names = ", ".join(pairs) or "none"
-        raise MissingBlockError(
-            f"the source has no block for {type_name!r}",
-            why=f"blocks it has: {names}",
-            hint="pass one of these names, or assemble the source again from its pages",
-        )
-    begin, end = pairs[type_name]
-    mark = free_mark(new_code, ANY_TAG)
+    begin, end = _block(source, type_name, tag).edges
+    mark = markers.free_mark(new_code, ANY_TAG)
     line_end = "\r\n" if source.startswith("\r", begin.end) else "\n"
     if line_end == "\r\n":
         new_code = new_code.replace("\r\n", "\n").replace("\n", "\r\n")
-    lines = (renumber(begin, mark), new_code, renumber(end, mark))
+    lines = (markers.renumber(begin, mark), new_code, markers.renumber(end, mark))
     return f"{source[: begin.start]}{line_end.join(lines)}{source[end.end :]}"
 
 
-def is_boundary_free(text: str) -> bool:
-    """Return whether no line of ``text`` could be taken for a boundary, whatever its tag."""
-    return next(read_markers(text, ANY_TAG), None) is None
+def _block(source: str, type_name: str, tag: str | None = None) -> Block:
+    # All are read, because a second block of the name must not go unnoticed.
+    by_name = {block.name: block for block in blocks(source, tag=tag)}
+    if type_name not in by_name:
+        raise MissingBlockError(
+            f"the source has no block for {type_name!r}",
+            why=f"blocks it has: {', '.join(by_name) or 'none'}",
+            hint="pass one of these names, or assemble the source again from its pages",
+        )
+    return by_name[type_name]
 
 
 def _check_word(word: str, pattern: str, what: str) -> None:
@@ -171,25 +163,6 @@ def _check_word(word: str, pattern: str, what: str) -> None:
             why="a boundary is one line that holds the tag and the name",
             hint="use a word without white space and brackets",
         )
-
-
-def _pairs(source: str, tag: str | None) -> Iterator[tuple[Marker, Marker]]:
-    """Yield the pairs of boundary lines in order; a line that is only like one is a comment."""
-
-    def error(problem: str, marker: Marker | Malformed, reason: str) -> BoundaryError:
-        return BoundaryError(
-            f"line {marker.line}: the boundary {marker.text.strip()!r} {reason}",
-            problem=problem,
-            line=marker.line,
-            name=marker.name if isinstance(marker, Marker) else "",
-            hint=_HINT,
-        )
-
-    if tag is not None:
-        _check_word(tag, ANY_TAG, "boundary tag")
-    tags = "|".join(map(re.escape, dict.fromkeys((*_READ_TAGS, tag or DEFAULT_TAG))))
-    markers = (line for line in read_markers(source, tags) if isinstance(line, Marker))
-    return pair_markers(markers, error)
 
 
 def insert_type_block(
@@ -214,22 +187,18 @@ def insert_type_block(
     Raises:
         BoundaryError: the boundaries of ``source`` do not hold together.
     """
-    present = {block.name: block for block in blocks(source)}
-    tag = next((block.tag for block in present.values()), DEFAULT_TAG)
+    present = blocks(source)
+    tag = present[0].edges[0].tag if present else DEFAULT_TAG
     line_end = "\r\n" if "\r\n" in source else "\n"
     text = wrap_type_block(type_name, code, tag=tag, comment=comment)
     text = text.replace("\r\n", "\n").replace("\n", line_end)
-    names = list(order)
-    earlier = names[: names.index(type_name)] if type_name in names else list(present)
-    for name in reversed(earlier):
-        if name in present:
-            at = present[name].end
-            return f"{source[:at]}{line_end * 2}{text}{source[at:]}"
-    if present:
-        at = min(block.start for block in present.values())
+    earlier = order[: order.index(type_name)] if type_name in order else [b.name for b in present]
+    before = [block.edges[1].end for block in present if block.name in earlier]
+    if present and not before:
+        at = present[0].edges[0].start
         return f"{source[:at]}{text}{line_end * 2}{source[at:]}"
-    head = source.rstrip()  # because a file ends in one line end, however many it had
-    return f"{head}{line_end * 2 if head else ''}{text}{line_end}"
+    at = before[-1] if before else len(source.rstrip())
+    return f"{source[:at]}{line_end * 2}{text}{source[at:]}"
 
 
 def remove_type_block(source: str, type_name: str) -> str:
@@ -239,14 +208,10 @@ def remove_type_block(source: str, type_name: str) -> str:
         MissingBlockError: there is no such block.
         BoundaryError: the boundaries of ``source`` do not hold together.
     """
-    block = next((block for block in blocks(source) if block.name == type_name), None)
-    if block is None:
-        raise MissingBlockError(
-            f"the source has no block for {type_name!r}", hint="list them with list_type_names"
-        )
-    line_end = "\r\n" if source.startswith("\r\n", block.end) else "\n"
+    begin, end = _block(source, type_name).edges
+    line_end = "\r\n" if source.startswith("\r\n", end.end) else "\n"
     # One blank line goes with the block, because each block was put in with one.
-    before, after = source[: block.start], source[block.end :].removeprefix(line_end)
+    before, after = source[: begin.start], source[end.end :].removeprefix(line_end)
     if before.endswith(line_end * 2) and (not after or after.startswith(line_end)):
         before = before.removesuffix(line_end)
     return before + after

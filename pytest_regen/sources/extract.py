@@ -54,14 +54,20 @@ def _readings(
     blocks = [*fenced_blocks(text)]
     if blocks:
         yield _chosen(blocks[-_MOST_BLOCKS:], target, type_name, fields)
-        # Comments and strings of the code may hold fences themselves, because descriptions do.
-        lines = text.split("\n")
-        fences = [at for at, line in enumerate(lines) if _FENCE.fullmatch(line)]
-        yield "\n".join(lines[fences[0] + 1 : fences[-1]])
-        # A reply that was cut and then begun again opens its fence a second time.
-        yield "\n".join(lines[fences[-2:][0] + 1 : fences[-1]])
-        yield from _without_prose(lines[fences[0] + 1 :], target)
-    yield from _without_prose(text.split("\n"), target)
+    lines = text.split("\n")
+    fences = [at for at, line in enumerate(lines) if _FENCE.fullmatch(line)]
+    first, last = 0, len(lines)
+    while last and _is_prose(lines[last - 1].strip(), target):
+        last -= 1
+    while first < last and _is_prose(lines[first].strip(), target):
+        first += 1
+    spans = [(0, len(lines)), (0, last), (first, last)]
+    if fences:
+        # Comments and strings of the code may hold fences themselves, because descriptions do; and
+        # a reply that was cut and then begun again opens its fence a second time.
+        begin, again, end = fences[0] + 1, fences[-2:][0] + 1, fences[-1]
+        spans = [(begin, end), (again, end), (begin, last), *spans]
+    yield from ("\n".join(lines[start:end]) for start, end in spans)
 
 
 def _chosen(
@@ -71,12 +77,9 @@ def _chosen(
     fields: Sequence[str],
 ) -> str:
     """Return the blocks that are code of the language, joined, or the one that was asked for."""
-    by_tag: dict[bool, list[str]] = {}
-    for info, code in blocks:
-        tag = (info.split() or [""])[0].strip("{}.").lower()
-        if not tag or tag in target.fence_tags:
-            by_tag.setdefault(bool(tag), []).append(code)
-    codes = by_tag.get(True) or by_tag.get(False) or [code for _, code in blocks]
+    tagged = [((info.split() or [""])[0].strip("{}.").lower(), code) for info, code in blocks]
+    codes = [code for tag, code in tagged if tag in target.fence_tags]
+    codes = codes or [code for tag, code in tagged if not tag] or [code for _, code in tagged]
     # A single block is not looked at, because whoever asked tries what is returned.
     legal = [code for code in codes if not target.illegality(code)] if len(codes) > 1 else codes
     if len(legal) < 2:
@@ -95,18 +98,6 @@ def _chosen(
         # Of equals the first, which is the last of the reply, because these are in reverse.
         return max(candidates, key=lambda code: sum(field in code for field in fields))
     return "\n\n".join(parts)
-
-
-def _without_prose(lines: Sequence[str], target: Language) -> Iterator[str]:
-    """Yield a text, then without the sentences and fences below its code, then above as well."""
-    first, last = 0, len(lines)
-    yield "\n".join(lines)
-    while last and _is_prose(lines[last - 1].strip(), target):
-        last -= 1
-    yield "\n".join(lines[:last])
-    while first < last and _is_prose(lines[first].strip(), target):
-        first += 1
-    yield "\n".join(lines[first:last])
 
 
 def _is_prose(line: str, target: Language) -> bool:

@@ -75,8 +75,9 @@ def split(source: str, language: str) -> Split:
     around, position = "", 0
     for block in marked:
         # As many empty lines as the block has, because lines of faults count in the source.
-        around += source[position : block.start] + "\n" * source.count("\n", block.start, block.end)
-        position = block.end
+        start, end = block.edges[0].start, block.edges[1].end
+        around += source[position:start] + "\n" * source.count("\n", start, end)
+        position = end
     around += source[position:]
     may_declare = find_language(language).syntax.declares.search(around)
     facts = read_text(language, around) if may_declare else SourceFacts()
