@@ -335,9 +335,9 @@ def enum_faults() -> Iterator[Operator]:
     yield Operator("numbers in a StrEnum", sub("IntEnum", "StrEnum"), ILLEGAL, "enum")
     yield Operator("text in an IntEnum", sub("StrEnum", "IntEnum"), ILLEGAL, "enum")
     yield Operator("no enum", sub(r"\((?:Str|Int)Enum\)", ""), ("MISSING_CLASS",), "enum")
-    yield Operator(
-        "comma of a value lost", sub(r",$", ""), ENUM, "value", ("typeddict",), "sky-blue|-1"
-    )
+    lost = sub(r",$", "")
+    yield Operator("comma of a text lost", lost, ENUM, "value", ("typeddict",), "sky-blue")
+    yield Operator("comma of a number lost", lost, ILLEGAL, "value", ("typeddict",), "-1")
 
 
 OPERATORS = [
