@@ -29,7 +29,7 @@ _SCALARS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     },
     "integer": {"": _WHOLE},
     "number": {
-        "": _FRACTION | {"DecimalNumber"},
+        "": _FRACTION,
         "decimal": _FRACTION | {"DecimalNumber"},
         "int32": _WHOLE | _FRACTION | {"DecimalNumber"},
         "int64": _WHOLE | {"DecimalNumber"},
