@@ -38,6 +38,13 @@ _SCALARS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "any": {"": frozenset({"Any", "JsonValue", "object"})},
 }
 """Kind and format to what holds every such value, and writes it as it read it."""
+_KINDS: Final[Mapping[str, set[type]]] = {
+    "string": {str},
+    "integer": {int},
+    "number": {int},
+    "boolean": {bool},
+}
+"""What a ``Literal`` holds of each kind."""
 
 
 def show_type(reference: TypeRef) -> str:
@@ -59,34 +66,26 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
         spelled: what the source says.
         declared: what the source declares, by name.
     """
+    name, args = spelled.name, spelled.args
     match expression:
-        case Ref(name=name):
-            if spelled.name == LITERAL:
-                # An alias of a Literal is its values to the interpreter, whatever it is called.
-                entry = declared.get(name)
-                values = {member.wire_name for member in entry.members} if entry else set()
-                return set(literals_of(spelled)) == values
-            return spelled.name == name and not spelled.args
+        case Ref(name=wanted) if name == LITERAL and wanted in declared:
+            # An alias of a Literal is its values to the interpreter, whatever it is called.
+            return set(literals_of(spelled)) == {
+                each.wire_name for each in declared[wanted].members
+            }
+        case Ref(name=wanted):
+            return name == wanted and not args
         case ArrayOf(items=items):
-            return _is_sequence(spelled) and accepts(items, spelled.args[0], declared)
+            is_tuple = name in {"Tuple", "tuple"} and [each.name for each in args[1:]] == ["..."]
+            is_sequence = is_tuple or (name in _SEQUENCES and len(args) == 1)
+            return is_sequence and accepts(items, args[0], declared)
         case MapOf(values=values):
-            is_map = spelled.name in _MAPS and len(spelled.args) == 2  # key and value
-            is_text = is_map and _is_text(spelled.args[0])
-            return is_text and accepts(values, spelled.args[1], declared)
+            is_map = name in _MAPS and len(args) == 2 and args[0].name in _TEXT  # key and value
+            return is_map and not args[0].nullable and accepts(values, args[1], declared)
         case UnionOf(options=options):
             return _accepts_union(options, spelled, declared)
         case Scalar():
             return _accepts_scalar(expression, spelled)
-
-
-def _is_sequence(spelled: TypeRef) -> bool:
-    if spelled.name in {"Tuple", "tuple"}:
-        return len(spelled.args) == 2 and spelled.args[1].name == "..."  # any number of them
-    return spelled.name in _SEQUENCES and len(spelled.args) == 1
-
-
-def _is_text(spelled: TypeRef) -> bool:
-    return spelled.name in _TEXT and not spelled.nullable
 
 
 def _accepts_union(
@@ -96,52 +95,25 @@ def _accepts_union(
     if any(isinstance(option, Scalar) and option.kind == "any" for option in options):
         return accepts(Scalar(kind="any"), spelled, declared)
     places = spelled.args if spelled.name == UNION else (spelled,)
-
-    def fits(option: TypeExpr, place: TypeRef) -> bool:
-        return accepts(option, place, declared)
-
-    return all(any(fits(option, place) for place in places) for option in options) and all(
-        any(fits(option, place) for option in options) for place in places
-    )
+    fits = [[accepts(option, place, declared) for place in places] for option in options]
+    return all(map(any, fits)) and all(map(any, zip(*fits, strict=True)))
 
 
 def _accepts_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
-    if spelled.name == LITERAL:
-        return _are_of(literals_of(spelled), scalar.kind)
     formats = _SCALARS[scalar.kind]
     accepted = formats.get(scalar.format_family, formats[""])
+    if spelled.name == LITERAL:
+        kinds = {type(value) for value in literals_of(spelled)}
+        return bool(kinds) and (scalar.kind == "any" or kinds <= _KINDS[scalar.kind])
     if spelled.name == UNION and scalar.kind == "number":
         # ``int | float`` keeps the digits of whole numbers.
         names = {part.name for part in spelled.args}
         return names <= _WHOLE | _FRACTION and bool(names & _FRACTION)
-    if spelled.args:
-        return False
-    return spelled.name in accepted or (
-        # A decimal that says how it is written.
-        spelled.name == "Decimal" and spelled.is_wrapped and "DecimalNumber" in accepted
-    )
+    # A decimal is right where it says how it is written.
+    is_decimal = spelled.name == "Decimal" and spelled.is_wrapped
+    return not spelled.args and ("DecimalNumber" if is_decimal else spelled.name) in accepted
 
 
 def literals_of(spelled: TypeRef) -> tuple[object, ...]:
-    """Return the values of ``Literal[...]``; a member of an enum is no value."""
-    return tuple(
-        ast.literal_eval(part.name)
-        for part in spelled.args
-        if not part.name.isidentifier() or part.name in {"True", "False"}
-    )
-
-
-def _are_of(values: tuple[object, ...], kind: str) -> bool:
-    """Return whether values are of the kind that JSON has."""
-    kinds: Mapping[str, type | tuple[type, ...]] = {
-        "string": str,
-        "integer": int,
-        "number": int,
-        "boolean": bool,
-    }
-    if kind == "any":
-        return bool(values)
-    return bool(values) and all(
-        isinstance(value, kinds[kind]) and isinstance(value, bool) == (kind == "boolean")
-        for value in values
-    )
+    """Return the values of ``Literal[...]``."""
+    return tuple(ast.literal_eval(part.name) for part in spelled.args)

@@ -152,7 +152,10 @@ def spell(annotation: Any, space: dict[str, Any], extras: list[Any]) -> list[Any
         return spell(args[0], space, extras)
     if origin in LITERALS:
         values = [value.value if isinstance(value, Enum) else value for value in args]
-        parts = [[repr(value), False, False, []] for value in values if value is not None]
+        plain = [
+            one if isinstance(one, str | int) else str(one) for one in values if one is not None
+        ]
+        parts = [[repr(value), False, False, []] for value in plain]
         return ["Literal", None in values, False, parts]
     if origin in UNIONS:
         return join([spell(part, space, extras) for part in args])
@@ -225,13 +228,17 @@ def fields_of(kind: Any) -> tuple[str, list[tuple[Any, ...]]]:
     """Return the style of a type, and name, annotation, settings and need of each field."""
     if is_typed_dict(kind):
         needed = kind.__required_keys__
-        return "key", [(key, one, None, key in needed) for key, one in kind.__annotations__.items()]
+        return "TypedDict", [
+            (key, one, None, key in needed) for key, one in kind.__annotations__.items()
+        ]
     if isinstance(kind, type) and issubclass(kind, Model):
         infos = infos_of(kind).items()
-        return "field", [(key, one.annotation, one, one.is_required()) for key, one in infos]
+        return "pydantic model", [
+            (key, one.annotation, one, one.is_required()) for key, one in infos
+        ]
     if isinstance(kind, type) and is_dataclass(kind):
-        return "dataclass field", list(map(of_dataclass, dataclasses.fields(kind)))
-    return "", []
+        return "dataclass", list(map(of_dataclass, dataclasses.fields(kind)))
+    return "plain class", []
 
 
 def why_unbuilt(kind: Any, module: Any, failed: list[str]) -> str:

@@ -16,7 +16,9 @@ class Python:
     comment: Comment = Comment("#")
     fence_tags: frozenset[str] = frozenset({"py", "py3", "python", "python3"})
     reserved_type_names: frozenset[str] = names.RESERVED_TYPE_NAMES
-    object_kinds: frozenset[str] = frozenset({"class"})
+    object_kinds: frozenset[str] = frozenset(
+        {"class", "plain class", names.MODEL, names.DATACLASS, names.KEYS}
+    )
     nouns: Nouns = wording.NOUNS
     syntax: Syntax = Syntax(
         code_signs=frozenset("=[]{}()"),

@@ -18,6 +18,11 @@ from pytest_regen.languages.names import shorten, split_words, word_set
 BASE_MODEL: Final = "ApiModel"
 """The base class of all models; it stands in the header."""
 
+MODEL: Final = "pydantic model"
+DATACLASS: Final = "dataclass"
+KEYS: Final = "TypedDict"
+"""Kinds of classes, one for each profile, and of their members."""
+
 HEADER_CLASSES: Final = frozenset({BASE_MODEL, "Unset"})
 """What the headers declare themselves."""
 

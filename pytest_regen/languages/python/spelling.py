@@ -1,9 +1,11 @@
 """Types of the document as Python spells them, and which constraints a profile keeps."""
 
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final, Literal
+
+from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from pytest_regen.documents.ir import (
     ArrayOf,
@@ -55,26 +57,12 @@ def spell(field: FieldIR, *, profile: str = "default") -> str:
 
 def spell_value(field: FieldIR, *, profile: str) -> str:
     """Return the spelling of the values of a field, null and absence aside."""
-    if has_tag(field):
-        return f"Literal[{literal(field.constraints['const'])}]"
-    items = bool(field.constraints.get("nullableItems"))
-    values = bool(field.constraints.get("nullableValues"))
-    match field.type:
-        case ArrayOf(items=inner):
-            return f"list[{_or_none(_spelling(inner, profile), is_nullable=items)}]"
-        case MapOf(values=inner):
-            return f"dict[str, {_or_none(_spelling(inner, profile), is_nullable=values)}]"
-        case _:
-            return _spelling(field.type, profile)
-
-
-def _or_none(spelled: str, *, is_nullable: bool) -> str:
-    return f"{spelled} | None" if is_nullable and spelled != "Any" else spelled
-
-
-def has_tag(field: FieldIR) -> bool:
-    """Return whether the document allows one value only, and ``Literal`` can say so."""
-    return tag_of(field) is not None
+    tag = tag_of(field)
+    if tag is not None:
+        return f"Literal[{literal(tag)}]"
+    said = field.constraints
+    may_be_null = said.get("nullableItems") or said.get("nullableValues")
+    return _spelling(field.type, profile, " | None" if may_be_null else "")
 
 
 def tag_of(field: FieldIR) -> EnumValue | None:
@@ -83,14 +71,14 @@ def tag_of(field: FieldIR) -> EnumValue | None:
     return value if isinstance(value, str | int) else None
 
 
-def _spelling(expression: TypeExpr, profile: str) -> str:
+def _spelling(expression: TypeExpr, profile: str, inside: str = "") -> str:
     match expression:
         case Ref(name=name):
             return name
-        case ArrayOf(items=inner):
-            return f"list[{_spelling(inner, profile)}]"
-        case MapOf(values=inner):
-            return f"dict[str, {_spelling(inner, profile)}]"
+        case ArrayOf(items=inner) | MapOf(values=inner):
+            part = _spelling(inner, profile)
+            part += "" if part == "Any" else inside
+            return f"list[{part}]" if isinstance(expression, ArrayOf) else f"dict[str, {part}]"
         case UnionOf(options=options, discriminator=tag):
             return _union([_spelling(option, profile) for option in options], tag, profile)
         case Scalar():
@@ -129,6 +117,18 @@ _BOUNDS: Final = (
     ("minimum", "exclusiveMinimum", "ge", "gt"),
     ("maximum", "exclusiveMaximum", "le", "lt"),
 )
+_LONGEST: Final = 300
+_MOST: Final = 2**31
+_HUGE: Final = 1e300
+_PORTABLE: Final = re.compile(
+    r"(?:\\(?:[dDwWsSbBtnrfv]|[^\w<>])"  # an escape
+    # A set: Rust has operations on them.
+    r"|\[\^?(?:\\(?:[dDwWsStnrfv]|[^\w<>])|(?!&&|--|~~|\|\|)[^\\\[\]])+\]"
+    r"|\((?:\?:|(?!\?))"  # a group: look-around, flags and names differ
+    r"|\{\d+(?:,\d*)?\}"
+    r"|[^\\\[({}])*"
+)
+"""What JSON Schema and pydantic read alike: pydantic's regular expressions are Rust's."""
 
 
 def constraint_arguments(field: FieldIR, *, profile: str) -> dict[str, Any]:
@@ -151,124 +151,55 @@ def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
     return frozenset(always | {key for key, _, _ in _constraints(field, profile)})
 
 
-def _constraints(field: FieldIR, profile: str) -> list[tuple[str, str, Any]]:
-    """Return triples of keyword, argument and value."""
-    if profile != "default" or has_tag(field):
-        return []
-    spelled = spell_value(field, profile=profile)
+def _constraints(field: FieldIR, profile: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield triples of keyword, argument and value."""
+    if profile != "default" or tag_of(field) is not None:
+        return
+    spelled = spell_value(field, profile=profile).partition("[")[0]
     said = field.constraints
-    found: list[tuple[str, str, Any]] = []
     if spelled in {"int", "float", "DecimalNumber"}:
-        for bound, exclusive, inclusive_name, exclusive_name in _BOUNDS:
-            found += _bound(said, bound, exclusive, (inclusive_name, exclusive_name), spelled)
+        for keyword, strict_keyword, name, strict_name in _BOUNDS:
+            # In the older dialect the keyword of a strict bound says only how the other is meant.
+            is_strict = said.get(strict_keyword) is True
+            bound = _number(said.get(keyword), spelled)
+            if bound is not None:
+                yield keyword, strict_name if is_strict else name, bound
+            bound = _number(said.get(strict_keyword), spelled)
+            if bound is not None:
+                yield strict_keyword, strict_name, bound
         step = _number(said.get("multipleOf"), spelled)
         if step is not None and step > 0 and spelled != "DecimalNumber":
-            found.append(("multipleOf", "multiple_of", step))
-        return found
-    lower, upper = _LENGTHS.get(spelled.partition("[")[0], ("", ""))
-    for keyword, name in ((lower, "min_length"), (upper, "max_length")):
-        length = _length(said.get(keyword))
-        if length is not None and (length or name == "max_length"):
-            found.append((keyword, name, length))
+            yield "multipleOf", "multiple_of", step
+        return
+    for keyword, name in zip(_LENGTHS.get(spelled, ()), ("min_length", "max_length"), strict=False):
+        length = _number(said.get(keyword), "int")
+        if length is not None and (name == "min_length") <= length < _MOST:
+            yield keyword, name, length
     pattern = said.get("pattern")
     if spelled == "str" and isinstance(pattern, str) and is_portable(pattern):
-        found.append(("pattern", "pattern", pattern))
-    return found
-
-
-def _bound(
-    said: Mapping[str, Any], key: str, exclusive: str, names: tuple[str, str], spelled: str
-) -> list[tuple[str, str, Any]]:
-    """Return a bound in either dialect: ``exclusiveMinimum`` is a number, or says how."""
-    found: list[tuple[str, str, Any]] = []
-    value = _number(said.get(key), spelled)
-    if value is not None:
-        is_exclusive = said.get(exclusive) is True
-        found.append((key, names[is_exclusive], value))
-    other = _number(said.get(exclusive), spelled)
-    if other is not None:
-        found.append((exclusive, names[True], other))
-    return found
+        yield "pattern", "pattern", pattern
 
 
 def _number(value: Any, spelled: str) -> int | float | None:
     """Return a bound as ``Field`` takes it: whole for whole numbers, ``None`` where it cannot."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    # No value comes near a limit of some 300 digits, which no float holds.
+    if type(value) not in {int, float} or not abs(value) < _HUGE:
         return None
-    try:
-        number = float(value)
-    except OverflowError:  # of some 300 digits: a limit that no value comes near
-        return None
-    if not math.isfinite(number):
-        return None
-    if number.is_integer():
-        return int(value)
-    return value if spelled == "float" else None
+    return int(value) if value == int(value) else value if spelled == "float" else None
 
 
-def _length(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**31:
-        return None
-    return int(value) if float(value).is_integer() else None
-
-
-_ESCAPES: Final = frozenset("dDwWsSbBtnrfv")
-_UNSAFE: Final = re.compile(
-    r"\(\?(?!:)"  # look-around, flags, names: each regex language has its own
-    r"|&&|--|~~|\|\|"  # operations on sets of characters, in Rust
-    r"|\[\]|\[\^\]"  # an empty set, in JavaScript
-)
-
-
+@cache
 def is_portable(pattern: str) -> bool:
     """Return whether a pattern means the same to JSON Schema and to pydantic.
 
-    pydantic's regular expressions are Rust's: without look-around and backreferences, and with
-    meanings of their own for brackets and braces. Here only what is safely the same passes.
+    What is not safely the same does not pass, and neither does what pydantic refuses.
     """
-    if _UNSAFE.search(pattern) or len(pattern) > _LONGEST:
-        return False
-    if not pattern.isprintable() or not _has_common_escapes(pattern):
+    is_plain = len(pattern) <= _LONGEST and pattern.isprintable()
+    if not is_plain or not _PORTABLE.fullmatch(pattern):
         return False
     try:
         re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
+        SchemaValidator(core_schema.str_schema(pattern=pattern))
+    except (re.error, RecursionError, OverflowError, SchemaError):
         return False
     return True
-
-
-_LONGEST: Final = 300
-_REPEAT: Final = re.compile(r"\{(\d+)(,(\d*))?\}")
-_MOST: Final = 1_000
-"""Repetitions at most: Rust refuses an expression that grows too large."""
-
-
-def _has_common_escapes(pattern: str) -> bool:
-    """Return whether each escape, bracket and brace has one meaning in both languages."""
-    at, in_set = 0, False
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "\\":
-            if not _is_common_escape(pattern[at + 1 : at + 2], in_set=in_set):
-                return False
-            at += 1
-        elif in_set:
-            if char == "[":
-                return False
-            in_set = char != "]"
-        elif char == "[":
-            in_set = True
-            at += pattern[at + 1 : at + 2] == "^"
-        elif char in "{}":
-            repeat = _REPEAT.match(pattern, at)
-            if repeat is None or max(int(repeat[1]), int(repeat[3] or 0)) > _MOST:
-                return False
-            at = repeat.end() - 1
-        at += 1
-    return not in_set
-
-
-def _is_common_escape(char: str, *, in_set: bool) -> bool:
-    if not char or char in "_<>" or (char.isalnum() and char not in _ESCAPES):
-        return False
-    return not (in_set and char in "bB")

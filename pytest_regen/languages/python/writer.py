@@ -20,11 +20,6 @@ from pytest_regen.prompts.values import OutputMode
 BEGIN: Final = "# BEGIN_FIELDS"
 END: Final = "# END_FIELDS"
 _INDENT: Final = "    "
-_HEADS: Final = {
-    "default": "class {name}({base}):",
-    "dataclass": "@dataclasses.dataclass(slots=True, kw_only=True)\nclass {name}:",
-    "typeddict": "class {name}(TypedDict):",
-}
 
 
 def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:
@@ -63,19 +58,22 @@ def _declaration(type_: TypeIR, members: Sequence[str], profile: str) -> Iterato
         yield f"{_INDENT}}},"
         yield ")"
     else:
-        base = _enum_base(type_) if type_.kind == "enum" else BASE_MODEL
-        head = _HEADS["default" if type_.kind == "enum" else profile]
-        yield head.format(name=type_.name, base=base)
+        if type_.kind == "enum":
+            kinds = {type(value) for value in type_.enum_values}
+            base = "IntEnum" if kinds == {int} else "StrEnum" if kinds <= {str} else "Enum"
+            yield f"class {type_.name}({base}):"
+        else:
+            yield head_of(type_.name, profile)
         yield from shown
         yield from [""] if shown and members else []
         yield from members or ([] if shown else [f"{_INDENT}pass"])
 
 
-def _enum_base(type_: TypeIR) -> str:
-    kinds = {type(value) for value in type_.enum_values}
-    if kinds == {int}:
-        return "IntEnum"
-    return "StrEnum" if kinds <= {str} else "Enum"
+def head_of(name: str, profile: str) -> str:
+    """Return the line, or the lines, that begin the class of an object."""
+    if profile == "dataclass":
+        return f"@dataclasses.dataclass(slots=True, kw_only=True)\nclass {name}:"
+    return f"class {name}({'TypedDict' if profile == 'typeddict' else BASE_MODEL}):"
 
 
 def _members(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterator[str]:
