@@ -71,6 +71,10 @@ class Frame:
 class Slot:
     """What the members of a declaration stand in."""
 
+    name: str
+    """Of the declaration."""
+    row: int
+    """On which the declaration begins."""
     kind: str
     """A name in ``Pages.frames``."""
     start: Point
@@ -84,19 +88,11 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
-    """A declaration of a source, which takes the members of other pages."""
-
-    name: str
-    row: int
-    slot: Slot
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     """What a legal source declares."""
 
-    shells: tuple[Shell, ...]
+    slots: tuple[Slot, ...]
+    """Of its declarations that take members."""
     outside: tuple[Span, ...] = ()
     """Imports and namespaces: the header of the whole file has them."""
     has_strays: bool = False
@@ -108,8 +104,12 @@ class _Part:
     """What of a page goes into the type."""
 
     lines: list[Line]
-    slot: Slot | None = None
-    """``None`` where it has no members."""
+    kind: str = ""
+    """What its members stand in; empty where it has none."""
+    first: Point = (0, 0)
+    """Where its first member begins."""
+    last: Point = (0, 0)
+    """Where its last member ends."""
     is_legal: bool = True
 
 
@@ -155,7 +155,12 @@ class Pages(ABC):
         # Comments do not count, because one may stand further left than the code around it.
         code = [text for text in texts if not text.lstrip().startswith(self.comment)] or texts
         shared = min(map(_indent, code), key=len, default="")
-        return [replace(line, text=_moved(line.text, shared, indent)) for line in lines]
+        moved = []
+        for line in lines:
+            text = line.text
+            inner = text[len(shared) :] if text.startswith(shared) else text.lstrip()
+            moved.append(replace(line, text=indent + inner if text.strip() else ""))
+        return moved
 
     # --- joining ----------------------------------------------------------------------------------
 
@@ -175,9 +180,14 @@ class Pages(ABC):
             return _as_type([*imports, *_trim(lines)])
         lines = self.moved(lines, "")
         source = self.source(text_of(lines))
-        shell = self._shell(source, name)
-        faults = [] if shell else [self._first_fault(lines, source, name)]
-        kinds = [shell.slot.kind] if shell else [*self.frames]
+        slot = self._slot(source, name)
+        faults = []
+        if slot is None:
+            message = f"the page declares no type called {name!r} with members on their own lines"
+            fault = PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
+            is_illegal = source is None or source.has_strays
+            faults.append(next(self._faults(lines, name), fault) if is_illegal else fault)
+        kinds = [slot.kind] if slot else [*self.frames]
         parts = []
         for page in later:
             part = self._part(page, kinds, name)
@@ -185,8 +195,8 @@ class Pages(ABC):
                 part = _Part(page, is_legal=False)
                 faults.append(self._page_fault(page, kinds, name, is_enum=is_enum))
             parts.append(part)
-        if shell:
-            lines = self._filled(lines, shell, parts)
+        if slot:
+            lines = self._filled(lines, slot, parts)
         else:
             lines = _join(first, [part.lines for part in parts], is_apart=True)
         return _as_type([*imports, *lines], faults)
@@ -219,35 +229,35 @@ class Pages(ABC):
                 outside.update(range(first, last + 1))
         return [line for row, line in enumerate(lines) if row not in outside]
 
-    def _filled(self, lines: list[Line], shell: Shell, parts: Sequence[_Part]) -> list[Line]:
+    def _filled(self, lines: list[Line], slot: Slot, parts: Sequence[_Part]) -> list[Line]:
         """Return page 1 with the members of the other pages in its declaration."""
-        slot, outer = shell.slot, _indent(lines[shell.row].text)
+        outer = _indent(lines[slot.row].text)
         row, at = slot.end
         before, after = lines[row].halves(at)
-        head = _Part([*lines[:row], replace(lines[row], text=before.rstrip())], slot)
+        head = _Part([*lines[:row], replace(lines[row], text=before.rstrip())])
         # What closes a declaration on the line of its last member gets a line of its own.
         after = outer + after.lstrip() if before.strip() else before + after
         tail = [replace(lines[row], text=after)] if after.strip() else []
         if slot.is_absent:
             head.lines.append(replace(lines[row], text=f"{outer}{{"))
             tail = [replace(lines[row], text=f"{outer}}}")]
-        self._separate([head, *parts])
         indent = outer + self.indent
         if slot.members:
-            start, column = slot.members[0][0]
-            before = lines[start].halves(column)[0]
+            head.kind, head.first, head.last = slot.kind, slot.members[0][0], slot.members[-1][1]
+            before = lines[head.first[0]].halves(head.first[1])[0]
             indent = indent if before.strip() else before
+        self._separate([head, *parts])
         pieces = [self.moved(part.lines, indent) if part.is_legal else part.lines for part in parts]
         joined = _join(head.lines, pieces, is_apart=self.frames[slot.kind].is_apart)
         return [*joined, *tail, *lines[row + 1 :]]
 
     def _separate(self, parts: Sequence[_Part]) -> None:
         """Put a comma between members of two parts, a semicolon only after all of them."""
-        filled = [(part.lines, part.slot) for part in parts if part.slot and part.slot.members]
+        filled = [part for part in parts if part.kind]
         closing = ""
-        for number, (lines, slot) in enumerate(filled, 1):
-            frame = self.frames[slot.kind]
-            (first, start), (last, end) = slot.members[0][0], slot.members[-1][1]
+        for number, part in enumerate(filled, 1):
+            frame, lines = self.frames[part.kind], part.lines
+            (first, start), (last, end) = part.first, part.last
             before, after = lines[last].halves(end)
             code = self.comments.sub(lambda match: " " * len(match[0]), after)
             mark = code.find(frame.mark) if frame.mark else -1
@@ -262,11 +272,11 @@ class Pages(ABC):
 
     # --- one page ---------------------------------------------------------------------------------
 
-    def _shell(self, source: Source | None, name: str) -> Shell | None:
-        """Return the declaration of a type, or the only one whatever it is called."""
-        shells = {shell.name: shell for shell in reversed(source.shells if source else ())}
-        named = [shells[called] for called in self.names(name) if called in shells]
-        return next(iter(named or (shells.values() if len(shells) == 1 else ())), None)
+    def _slot(self, source: Source | None, name: str) -> Slot | None:
+        """Return what the members of a type stand in, or of the only one whatever it is called."""
+        slots = {slot.name: slot for slot in reversed(source.slots if source else ())}
+        called = [slots[name] for name in self.names(name) if name in slots]
+        return next(iter(called or (slots.values() if len(slots) == 1 else ())), None)
 
     def _part(self, page: Sequence[Line], kinds: Sequence[str], name: str | None) -> _Part | None:
         """Return the members of a later page; ``None`` if it is illegal.
@@ -281,11 +291,11 @@ class Pages(ABC):
             return _Part(lines)  # An empty page is no illegal one.
         part = self._bare(lines, kinds)
         source = None if part else self.source(text_of(lines))
-        if source and not source.has_strays and len(source.shells) == 1:
+        if source and not source.has_strays and len(source.slots) == 1:
             # Without markers a model may write the whole declaration again.
-            (shell,) = source.shells
-            if name is None or shell.name in self.names(name):
-                part = self._bare(_between(lines, shell.slot.start, shell.slot.end), kinds)
+            (slot,) = source.slots
+            if name is None or slot.name in self.names(name):
+                part = self._bare(_between(lines, slot.start, slot.end), kinds)
         return part
 
     def _has_code(self, lines: Sequence[Line]) -> bool:
@@ -296,15 +306,11 @@ class Pages(ABC):
         for kind in kinds if lines else ():
             wrapped = self._wrapped(lines, kind)
             source = self.source(text_of(wrapped))
-            shells = source.shells if source and not source.has_strays else ()
-            slots = [shell.slot for shell in shells]
+            slots = source.slots if source and not source.has_strays else ()
             if len(slots) == 1 and slots[0].is_plain and slots[0].members:
                 rows = self.frames[kind].head.count("\n") + 1
-                members = tuple(
-                    ((first - rows, start), (last - rows, end))
-                    for (first, start), (last, end) in slots[0].members
-                )
-                return _Part(wrapped[rows:-1], replace(slots[0], kind=kind, members=members))
+                (first, start), (last, end) = slots[0].members[0][0], slots[0].members[-1][1]
+                return _Part(wrapped[rows:-1], kind, (first - rows, start), (last - rows, end))
         return None
 
     def _wrapped(self, lines: Sequence[Line], kind: str) -> list[Line]:
@@ -315,13 +321,6 @@ class Pages(ABC):
 
     # --- faults -----------------------------------------------------------------------------------
 
-    def _first_fault(self, lines: Sequence[Line], source: Source | None, name: str) -> PageFault:
-        """Return why page 1 takes no members."""
-        message = f"the page declares no type called {name!r} with members on lines of their own"
-        fault = PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
-        is_illegal = source is None or source.has_strays
-        return next(self._faults(lines, name), fault) if is_illegal else fault
-
     def _page_fault(
         self, page: Sequence[Line], kinds: Sequence[str], name: str, *, is_enum: bool
     ) -> PageFault:
@@ -331,19 +330,15 @@ class Pages(ABC):
             message = f"{name!r} is declared as what takes no values of an enum"
             return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
         lines = _delimited(page)
-        place, code = lines[0], "SYNTAX"
-        message = f"the page must hold {self.frames[kinds[0]].holds}"
         source = self.source(text_of(lines))
-        for shell in source.shells if source else ():
-            if shell.name not in self.names(name):
-                message = f"the page declares {shell.name!r} instead of members alone"
-                place, code = lines[shell.row], "FOREIGN_TYPE"
-                break
-        fault = PageFault(place.page, place.number, code, message, in_member=False)
-        is_foreign = code == "FOREIGN_TYPE"
-        return (
-            fault if is_foreign else next(self._faults(self._wrapped(lines, kinds[0]), name), fault)
-        )
+        for slot in source.slots if source else ():
+            if slot.name not in self.names(name):
+                message = f"the page declares {slot.name!r} instead of members alone"
+                line = lines[slot.row]
+                return PageFault(line.page, line.number, "FOREIGN_TYPE", message, in_member=False)
+        message = f"the page must hold {self.frames[kinds[0]].holds}"
+        fault = PageFault(lines[0].page, lines[0].number, "SYNTAX", message, in_member=False)
+        return next(self._faults(self._wrapped(lines, kinds[0]), name), fault)
 
     def _faults(self, lines: Sequence[Line], name: str) -> Iterator[PageFault]:
         """Yield what the reader finds in a page."""
@@ -360,7 +355,7 @@ class Pages(ABC):
         if not self._has_code(lines):
             return len(code) + 1
         source = self.source(text_of(self.moved(lines, "")))
-        is_source = source is not None and source.shells and not source.has_strays
+        is_source = source is not None and source.slots and not source.has_strays
         if is_source or self._bare(lines, [*self.frames]):
             return 0
         return 1 + sum(len(line.text) for line in lines if not _CODE_SIGNS & {*line.text})
@@ -386,16 +381,25 @@ class Pages(ABC):
         if len(units) <= 1:
             return (code,)
         lines = lines_of(code, 1)
-        shell = self._shell(self.source(text_of(lines)), name)
-        if shell is None:
+        slot = self._slot(self.source(text_of(lines)), name)
+        if slot is None:
             raise _cannot_split(name, "it is no legal declaration of that name")
-        slot, frame = shell.slot, self.frames[shell.slot.kind]
+        frame = self.frames[slot.kind]
         page_of = {str(unit): page for page, asked in enumerate(units) for unit in asked}
-        pages_of = [page_of.get(unit, -1) for unit in self._units(code, shell)]
+        wires = [*self._units(code, slot)]
+        owners: list[int] = []
+        lowest = len(units) - 1
+        for wire in reversed(wires):
+            lowest = min(lowest, page_of.get(wire, lowest))
+            owners.insert(0, lowest)
+        filled = {owner for wire, owner in zip(wires, owners, strict=True) if wire in page_of}
+        if {*range(1, len(units))} - filled:
+            why = "its members are mixed so that one of its pages would have none"
+            raise _cannot_split(name, why)
         cuts: list[Point] = [(0, 0)]
-        for at in _first_members(name, pages_of, len(units)):
+        for at in (owners.index(page) for page in range(1, len(units))):
             start, before = slot.members[at][0], slot.members[at - 1][1] if at else slot.start
-            # Below the member before, so that comments go with what stands below them.
+            # Below the member before, because comments go with what stands below them.
             cuts.append((before[0] + 1, 0) if before[0] < start[0] else start)
         first, *later = (_between(lines, *cut) for cut in pairwise((*cuts, slot.end)))
         last = later[-1][-1:]
@@ -409,41 +413,19 @@ class Pages(ABC):
             raise _cannot_split(name, "its pages would not be the same when joined again")
         return tuple(texts)
 
-    def _units(self, code: str, shell: Shell) -> Iterator[str]:
+    def _units(self, code: str, slot: Slot) -> Iterator[str]:
         """Yield the JSON name or value of each member; "" where the reader sees none."""
         read = [
             member
             for entry in self.read(code).declarations
             for member in entry.members
-            if entry.name == shell.name and entry.outer is None
+            if entry.name == slot.name and entry.outer is None
         ]
-        for (first, _), (last, _) in shell.slot.members:
+        for (first, _), (last, _) in slot.members:
             row = next((at for at, each in enumerate(read) if first < each.line <= last + 1), None)
             member = None if row is None else read.pop(row)
             wire = member and (member.name if member.wire_name is None else member.wire_name)
             yield "" if wire is None else str(wire)
-
-
-def _first_members(name: str, page_of: Sequence[int], total: int) -> list[int]:
-    """Return the first member of page 2 and of those after it.
-
-    Args:
-        name: of the type.
-        page_of: for each member in source order, the page that asks for it, counted from 0; -1 for
-            one that no page asks for.
-        total: how many pages there are.
-
-    Raises:
-        SourceError: a page would be left without any.
-    """
-    starts: list[int] = []
-    for page in range(1, total):
-        earlier = max((at for at, own in enumerate(page_of) if 0 <= own < page), default=-1)
-        later = (at for at, own in enumerate(page_of) if own >= page and at > earlier)
-        starts += [next(later, -1)]
-    if starts != sorted({*starts} - {-1}):
-        raise _cannot_split(name, "its members are mixed so that one of its pages would have none")
-    return starts
 
 
 def _cannot_split(name: str, why: str) -> SourceError:
@@ -520,10 +502,3 @@ def _as_type(lines: Sequence[Line], faults: Sequence[PageFault] = ()) -> Stitche
 
 def _indent(text: str) -> str:
     return text[: len(text) - len(text.lstrip())]
-
-
-def _moved(text: str, shared: str, indent: str) -> str:
-    """Return a line with the indentation ``shared`` replaced by ``indent``."""
-    if not text.strip():
-        return ""
-    return indent + (text[len(shared) :] if text.startswith(shared) else text.lstrip())

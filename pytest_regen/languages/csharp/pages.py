@@ -9,7 +9,7 @@ from pytest_regen.languages.base import SourceFacts
 from pytest_regen.languages.csharp.names import ROOT_SUFFIX
 from pytest_regen.languages.csharp.reader import read
 from pytest_regen.languages.csharp.tree import GRAMMAR, parse
-from pytest_regen.languages.pages import Frame, Pages, Shell, Slot, Source, Span
+from pytest_regen.languages.pages import Frame, Pages, Slot, Source, Span
 from pytest_regen.languages.trees import Node
 
 _TYPES: Final = frozenset(
@@ -63,7 +63,7 @@ class CSharpPages(Pages):
         types: list[Node] = []
         outside = tuple(_outside(root.children, types))
         has_strays = any(node.type == "global_statement" for node in root.children)
-        return Source(tuple(map(_shell, types)), outside, has_strays=has_strays)
+        return Source(tuple(map(_slot, types)), outside, has_strays=has_strays)
 
     def read(self, code: str) -> SourceFacts:
         """Return the facts of a source."""
@@ -88,19 +88,21 @@ def _outside(nodes: Sequence[Node], types: list[Node]) -> Iterator[Span]:
             yield node.start_point, node.end_point
 
 
-def _shell(node: Node) -> Shell:
-    name = node.child_by_field_name("name")
+def _slot(node: Node) -> Slot:
+    name, row = node.child_by_field_name("name"), node.start_point.row
     called = "" if name is None else trees.text_of(name).lstrip("@")
     body = node.child_by_field_name("body")
     if body is None:
         end = node.children[-1].start_point
-        return Shell(called, node.start_point.row, Slot("body", end, end, is_absent=True))
+        return Slot(called, row, "body", end, end, is_absent=True)
     members = [
         part
         for part in body.named_children
         if part.type == "preproc_if" or not part.type.startswith(_NO_MEMBERS)
     ]
-    slot = Slot(
+    return Slot(
+        called,
+        row,
         "enum" if node.type == "enum_declaration" else "body",
         body.children[0].end_point,
         body.children[-1].start_point,
@@ -109,7 +111,6 @@ def _shell(node: Node) -> Shell:
         not any(part.type in _OUTSIDE for part in members)
         and not all(part.type in _TYPES for part in members),
     )
-    return Shell(called, node.start_point.row, slot)
 
 
 PAGES: Final = CSharpPages()

@@ -15,10 +15,8 @@ from pytest_regen.languages.pages import (
     Line,
     Pages,
     Point,
-    Shell,
     Slot,
     Source,
-    Span,
     lines_of,
     text_of,
 )
@@ -69,15 +67,15 @@ class PythonPages(Pages):
         except (SyntaxError, ValueError):
             return None
         lines = code.split("\n")
-        shells, beside = [], []
+        slots, beside = [], []
         for node in statements:
-            if shell := _shell(node):
-                shells.append(shell)
+            if slot := _slot(node):
+                slots.append(slot)
             elif not isinstance(node, ast.Import | ast.ImportFrom):
                 beside.append(lines[node.lineno - 1])
         # Aliases and helpers may stand beside types, but no field and no word of prose.
         has_strays = any(re.match(r"[a-z]\w*\s*[:=]|\w+[.!]?\s*(?:#|$)", each) for each in beside)
-        return Source(tuple(shells), has_strays=has_strays)
+        return Source(tuple(slots), has_strays=has_strays)
 
     def read(self, code: str) -> SourceFacts:
         """Return the facts of a source."""
@@ -130,45 +128,39 @@ def _lacking(statement: str, provided: Collection[str]) -> Iterator[str]:
                 yield ast.unparse(node)
 
 
-def _shell(node: ast.stmt) -> Shell | None:
-    """Return the type that a statement declares, if it takes members on lines of their own."""
+def _slot(node: ast.stmt) -> Slot | None:
+    """Return what a type declares its members in, if they stand on lines of their own."""
     row = node.lineno - 1
     if isinstance(node, ast.ClassDef):
-        return Shell(node.name, row, _body(node)) if node.body[0].lineno > node.lineno else None
+        members = tuple((_start(each), _end(each)) for each in node.body)
+        first, last = members[0][0][0], members[-1][1][0]
+        is_plain = any(isinstance(each, _FIELDS) for each in node.body) and all(
+            isinstance(each, _MEMBERS)
+            or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+            for each in node.body
+        )
+        start, end = (first - 1, END_OF_LINE), (last, END_OF_LINE)
+        slot = Slot(node.name, row, "body", start, end, members, is_plain)
+        return slot if node.body[0].lineno > node.lineno else None
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
     value = getattr(node, "value", None)
     if not isinstance(target, ast.Name) or value is None:
         return None
     for inner in ast.walk(value):
         if isinstance(inner, ast.Dict) and "TypedDict" in ast.dump(value):
+            kind, opening, is_plain = "entries", _start(inner), all(inner.keys)
             pairs = zip(inner.keys, inner.values, strict=True)
             members = tuple((_start(key or value), _end(value)) for key, value in pairs)
-            slot = _brackets("entries", _start(inner), inner, members)
-            return Shell(target.id, row, replace(slot, is_plain=all(inner.keys)))
-        if isinstance(inner, ast.Subscript) and last_name(inner) == "Literal":
+        elif isinstance(inner, ast.Subscript) and last_name(inner) == "Literal":
             values = inner.slice.elts if isinstance(inner.slice, ast.Tuple) else [inner.slice]
+            kind, opening = "values", _end(inner.value)
             is_plain = all(isinstance(each, ast.Constant | ast.UnaryOp) for each in values)
             members = tuple((_start(each), _end(each)) for each in values)
-            slot = _brackets("values", _end(inner.value), inner, members)
-            return Shell(target.id, row, replace(slot, is_plain=is_plain))
+        else:
+            continue
+        start, (last, at) = (opening[0], opening[1] + 1), _end(inner)
+        return Slot(target.id, row, kind, start, (last, at - 1), members, is_plain)
     return None
-
-
-def _body(node: ast.ClassDef) -> Slot:
-    members = tuple((_start(each), _end(each)) for each in node.body)
-    (first, _), (last, _) = members[0][0], members[-1][1]
-    is_plain = any(isinstance(each, _FIELDS) for each in node.body) and all(
-        isinstance(each, _MEMBERS)
-        or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
-        for each in node.body
-    )
-    return Slot("body", (first - 1, END_OF_LINE), (last, END_OF_LINE), members, is_plain)
-
-
-def _brackets(kind: str, opening: Point, around: ast.expr, members: tuple[Span, ...]) -> Slot:
-    """Return what stands between a bracket and the end of an expression."""
-    (row, start), (last, end) = opening, _end(around)
-    return Slot(kind, (row, start + 1), (last, end - 1), members)
 
 
 def _start(node: ast.stmt | ast.expr) -> Point:

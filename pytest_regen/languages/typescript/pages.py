@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import SourceFacts
-from pytest_regen.languages.pages import END_OF_LINE, Frame, Pages, Point, Shell, Slot, Source
+from pytest_regen.languages.pages import END_OF_LINE, Frame, Pages, Point, Slot, Source
 from pytest_regen.languages.trees import Node
 from pytest_regen.languages.typescript.reader import read
 from pytest_regen.languages.typescript.schemas import base_call, plain, returned
@@ -24,16 +24,10 @@ from pytest_regen.languages.typescript.tree import (
 )
 
 _KINDS: Final = {
-    "class_body": "body",
     "interface_body": "body",
     "object_type": "body",
     "object": "object",
     "array": "array",
-    "enum_body": "enum",
-}
-_MEMBERS: Final = {
-    "object": frozenset({"pair", "method_definition"}),
-    "enum": frozenset({"enum_assignment"}),
 }
 _ATOMS: Final = frozenset({"regex", "string", "template_literal_type", "template_string"})
 _CLOSING: Final = frozenset({")", "]", "}"})
@@ -58,9 +52,6 @@ class TypeScriptPages(Pages):
         "array": Frame(
             "const PageWrapper = [", "];", "literals and commas alone", mark=",", is_enum=True
         ),
-        "enum": Frame(
-            "enum PageWrapper {", "}", "members with their values alone", mark=",", is_enum=True
-        ),
     }
     indent: ClassVar = "  "
     around: ClassVar = re.compile(r"^[ \t]*import\b", re.MULTILINE)
@@ -75,8 +66,8 @@ class TypeScriptPages(Pages):
         outside = [
             (node.start_point, node.end_point) for node in nodes if node.type == "import_statement"
         ]
-        shells = [shell for node in nodes for shell in _shells(node, node)]
-        return Source(tuple(shells), tuple(outside), has_strays=any(map(is_loose, nodes)))
+        slots = [slot for node in nodes for slot in _slots(node, node)]
+        return Source(tuple(slots), tuple(outside), has_strays=any(map(is_loose, nodes)))
 
     def read(self, code: str) -> SourceFacts:
         """Return the facts of a source."""
@@ -100,11 +91,11 @@ class TypeScriptPages(Pages):
         return tuple(found)
 
 
-def _shells(outer: Node, node: Node) -> Iterator[Shell]:
-    """Yield what a statement declares."""
+def _slots(outer: Node, node: Node) -> Iterator[Slot]:
+    """Yield what the members of what a statement declares stand in."""
     if node.type in {"export_statement", "ambient_declaration"}:
         for each in node.named_children:
-            yield from _shells(outer, each)
+            yield from _slots(outer, each)
         return
     is_constant = node.type in {"lexical_declaration", "variable_declaration"}
     for each in inside(node) if is_constant else [node]:
@@ -112,9 +103,10 @@ def _shells(outer: Node, node: Node) -> Iterator[Shell]:
         inner = each.child_by_field_name("body") if value is None else value
         if is_constant and value is not None:
             inner = _schema_inner(value)
-        slot = None if inner is None else _slot(inner)
-        if name is not None and slot is not None:
-            yield Shell(trees.text_of(name), outer.start_point.row, slot)
+        if name is not None and inner is not None:
+            called, row = trees.text_of(name), outer.start_point.row
+            is_braced = inner.type in _KINDS
+            yield from [_slot(called, row, inner)] if is_braced else _unions(called, row, inner)
 
 
 def _schema_inner(value: Node) -> Node | None:
@@ -127,31 +119,23 @@ def _schema_inner(value: Node) -> Node | None:
     return None if inner is None else _schema_inner(inner)
 
 
-def _slot(inner: Node) -> Slot | None:
-    """Return what members stand in; ``None`` where they stand in nothing of the kind."""
-    kind = _KINDS.get(inner.type)
-    if kind is None:
-        return _union(inner)
-    nodes = inside(inner)
-    is_plain = all(_is_plain(kind, node) for node in nodes)
+def _slot(name: str, row: int, inner: Node) -> Slot:
+    """Return what members in brackets stand in."""
+    kind, nodes = _KINDS[inner.type], inside(inner)
+    is_member = {
+        "body": lambda node: node.type == "index_signature" or child_of(node, "type_annotation"),
+        "object": lambda node: node.type in {"pair", "method_definition"},
+        "array": lambda node: constant(node) is not NOTHING,
+    }[kind]
     start, end = inner.children[0].end_point, inner.children[-1].start_point
     members = tuple((node.start_point, node.end_point) for node in nodes)
-    return Slot(kind, start, end, members, is_plain)
+    return Slot(name, row, kind, start, end, members, all(map(is_member, nodes)))
 
 
-def _is_plain(kind: str, node: Node) -> bool:
-    """Return whether a page of generated code may hold such a member."""
-    if kind == "body":
-        return node.type == "index_signature" or child_of(node, "type_annotation") is not None
-    return node.type in _MEMBERS[kind] if kind in _MEMBERS else constant(node) is not NOTHING
-
-
-def _union(inner: Node) -> Slot | None:
-    """Return where the literals of a union stand; ``None`` where it has none."""
+def _unions(name: str, row: int, inner: Node) -> Iterator[Slot]:
+    """Yield what literals of a union stand in, if a type is one."""
     options = [node for node in options_of(inner) if trees.text_of(node) != "never"]
     is_literal = [constant(node) is not NOTHING for node in options]
-    if options and not any(is_literal):
-        return None
     # A name of a type among literals the reader can tell better.
     is_plain = all(
         is_value or node.type == "predefined_type"
@@ -160,7 +144,8 @@ def _union(inner: Node) -> Slot | None:
     # The end of the line, because a semicolon and a comment may stand behind the last literal.
     end = (inner.end_point.row, END_OF_LINE)
     members = tuple((_sign_before(node), node.end_point) for node in options)
-    return Slot("union", inner.start_point, end, members, is_plain)
+    if any(is_literal) or not options:
+        yield Slot(name, row, "union", inner.start_point, end, members, is_plain)
 
 
 def _sign_before(node: Node) -> Point:

@@ -75,22 +75,22 @@ class TypeScriptRunner:
 
     def missing(self, folder: Path) -> str | None:
         """Return which program or package is not there, and what that means."""
-        lacking = [name for name in self._packages if _find_package(folder, name) is None]
+        name = next((name for name in self._packages if _find(folder, name) is None), None)
+        option = " --save-dev" if name == "typescript" else ""
         why = sandbox.missing()
-        if lacking:
-            option = " --save-dev" if lacking[0] == "typescript" else ""
-            why = f"the package {lacking[0]} is not installed: npm install{option} {lacking[0]}"
-        if _node() is None:
+        if name is not None:
+            why = f"the package {name} is not installed: npm install{option} {name}"
+        if not shutil.which("node"):
             why = "node is not on the PATH"
         return f"types were only read: {why}" if why else None
 
     def version(self, folder: Path) -> str:
         """Return the versions of what answers."""
         node = _node()
-        state = node.stat() if node else None
-        versions = [str(state and (node, state.st_size, state.st_mtime_ns))]
+        state = node.stat()
+        versions = [f"{node} {state.st_size} {state.st_mtime_ns}"]
         for name in self._packages:
-            package = _find_package(folder, name)
+            package = _find(folder, name)
             data = json_or_none((package / "package.json").read_bytes()) if package else None
             versions.append(f"{name} {data.get('version') if isinstance(data, dict) else ''}")
         return f"{FORMAT} {', '.join(versions)}"
@@ -147,48 +147,38 @@ def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> A
     kind = "Plain<T{}>" if re.search(r"\benum\b", code) else "T{}"
     names = ", ".join(f"{asked.type.name} as T{at}" for at, asked in enumerate(questions))
     lines = [f'import type {{ {names} }} from "./store"; {_PLAIN}']
-    cases: list[tuple[str, str]] = []
     places: list[tuple[int, tuple[str | int, ...]]] = [(-1, ())]
-    for at, question in enumerate(questions):
-        for text in question.instances:
-            keys: list[str | int] = []
-            lines.append(f"export const c{len(cases)}: {kind.format(at)} =")
-            places.append((len(cases), ()))
-            # One value a line, so that the line of an error tells which one is meant.
-            for line in json.dumps(json.loads(text), indent=1).split("\n"):
-                depth, key = len(line) - len(line.lstrip(" ")), _KEY.match(line)
-                keys[depth:] = [json.loads(key[1]) if key else depth]
-                lines.append(line)
-                places.append((len(cases), tuple(keys[1:])))
-            cases.append((question.type.name, text))
-    outcome = sandbox.run(
-        [*_compiler(folder), "-p", "tsconfig.json"],
-        readable=_readable(folder),
-        files={
-            "store.ts": code.encode("utf-8", "surrogatepass"),
-            "cases.ts": "\n".join(lines).encode("utf-8", "surrogatepass"),
-            "tsconfig.json": _config(_STRICT, "store.ts", "cases.ts"),
-        },
-        limits=_limits(questions),
-    )
+    texts = [(at, text) for at, asked in enumerate(questions) for text in asked.instances]
+    for case, (at, text) in enumerate(texts):
+        keys: list[str | int] = []
+        lines.append(f"export const c{case}: {kind.format(at)} =")
+        places.append((case, ()))
+        # One value a line, because the line of an error then tells which one is meant.
+        for line in json.dumps(json.loads(text), indent=1).split("\n"):
+            depth, key = len(line) - len(line.lstrip(" ")), _KEY.match(line)
+            keys[depth:] = [json.loads(key[1]) if key else depth]
+            lines.append(line)
+            places.append((case, tuple(keys[1:])))
+    config = {"compilerOptions": _STRICT, "files": ["store.ts", "cases.ts"]}
+    sources = {"store.ts": code, "cases.ts": "\n".join(lines), "tsconfig.json": json.dumps(config)}
+    outcome = _run(_compiler(folder), sources, questions, folder)
     output = outcome.stdout.decode("utf-8", "replace")
-    if outcome.stopped or (outcome.returncode and not _ERROR.search(output)):
+    errors = _ERROR.findall(output)
+    if outcome.stopped or (outcome.returncode and not errors):
         return Answers({}, (RunFault(_why(outcome, "tsc")),))
-    refusals: dict[int, Reply] = {}
-    faults: list[RunFault] = []
-    for file, line, message in _ERROR.findall(output):
-        if file == "store":
-            faults.append(RunFault(message, line=int(line)))
-        else:
-            case, path = places[int(line) - 1]
-            refusals.setdefault(case, Reply((), message, path))
+    # Beside an illegal type tsc may not look at the cases.
+    faults = [RunFault(said, line=int(line)) for file, line, said in errors if file == "store"]
     if faults:
-        return Answers({}, tuple(faults))  # Beside an illegal type tsc may not look at the cases.
-    replies: dict[str, list[Reply]] = {question.type.name: [] for question in questions}
-    for case, (name, text) in enumerate(cases):
+        return Answers({}, tuple(faults))
+    refusals: dict[int, Reply] = {}
+    for _, line, message in errors:
+        case, path = places[int(line) - 1]
+        refusals.setdefault(case, Reply((), message, path))
+    replies: dict[str, tuple[Reply, ...]] = {asked.type.name: () for asked in questions}
+    for case, (at, text) in enumerate(texts):
         # Types leave no trace at run time: what was read is what is written.
-        replies[name].append(refusals.get(case, Reply((text,))))
-    return Answers({name: tuple(answers) for name, answers in replies.items()})
+        replies[questions[at].type.name] += (refusals.get(case, Reply((text,))),)
+    return Answers(replies)
 
 
 # --- zod -----------------------------------------------------------------------------------------
@@ -202,21 +192,17 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
     program = files("pytest_regen") / "languages" / "typescript" / "zod_runner.mjs"
     work = {
         **make_work(word, questions),
-        "compiler": [*_compiler(folder), "-p", "tsconfig.json"],
-        "packages": str(_find_package(folder, "zod").parent),  # type: ignore[union-attr] # missing
+        "compiler": _compiler(folder),
+        "packages": str(_find(folder, "zod").parent),  # type: ignore[union-attr] # missing() asked
     }
-    outcome = sandbox.run(
-        [str(_node()), "--enable-source-maps", "run.mjs"],
-        stdin=json.dumps(work).encode(),
-        readable=_readable(folder),
-        files={
-            "run.mjs": program.read_bytes(),
-            "package.json": b'{"type": "module"}',
-            "store.ts": code.encode("utf-8", "surrogatepass"),
-            "tsconfig.json": _config(_EMIT, "store.ts"),
-        },
-        limits=_limits(questions),
-    )
+    sources = {
+        "run.mjs": program.read_text("utf-8"),
+        "package.json": '{"type": "module"}',
+        "store.ts": code,
+        "tsconfig.json": json.dumps({"compilerOptions": _EMIT, "files": ["store.ts"]}),
+    }
+    command = [str(_node()), "--enable-source-maps", "run.mjs"]
+    outcome = _run(command, sources, questions, folder, json.dumps(work).encode())
     frames: list[Frame] = []
     for line in outcome.report.split(b"\n"):
         frame = read_frame(line, word)
@@ -224,9 +210,9 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
             break  # Code that writes to our pipe does not know the word.
         frames.append(frame)
     why = _why(outcome, "node")
-    first = frames[0] if frames else {}
-    if "loaded" not in first:
-        return Answers({}, (_fault(str(first.get("raised", why))),))
+    if not frames or "loaded" not in frames[0]:
+        raised = frames[0].get("raised", why) if frames else why
+        return Answers({}, (_fault(str(raised)),))
     return collect_answers(questions, frames[1:], why=why, read=_reply, fault=_fault)
 
 
@@ -246,12 +232,12 @@ def _fault(text: str, type_name: str | None = None) -> RunFault:
 # --- programs and packages -----------------------------------------------------------------------
 
 
-def _node() -> Path | None:
-    program = shutil.which("node")
-    return Path(program).resolve() if program else None
+def _node() -> Path:
+    """Return the program; where there is none, nothing is run."""
+    return Path(shutil.which("node") or os.devnull).resolve()
 
 
-def _find_package(folder: Path, name: str) -> Path | None:
+def _find(folder: Path, name: str) -> Path | None:
     """Return the folder of a package: of the project's, or of those that the variable names."""
     above = [parent / "node_modules" for parent in folder.resolve().joinpath("x").parents]
     named = os.environ.get(VARIABLE, "")
@@ -261,36 +247,39 @@ def _find_package(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _compiler(folder: Path) -> tuple[str, ...]:
-    """Return how tsc is called: as a program of its own where the package brings one."""
-    package = _find_package(folder, "typescript")
-    assert package is not None  # asked before
-    real = package.resolve()
-    for modules in dict.fromkeys((package.parent, real.parent)):
-        for program in sorted(modules.glob("@typescript/typescript-*/lib/tsc")):
-            if os.access(program, os.X_OK):
-                return (str(program.resolve()),)
-    return (str(_node()), str(real / "bin" / "tsc"))
+def _compiler(folder: Path) -> list[str]:
+    return [str(_node()), f"{_find(folder, 'typescript')}/bin/tsc"]
 
 
-def _readable(folder: Path) -> tuple[Path, ...]:
-    """Return the folders with packages, by their real names, and that of node."""
-    packages = [_find_package(folder, name) for name in ("typescript", "zod")]
-    real = [place for package in packages if package for place in (package, package.resolve())]
-    readable = {place.parent for place in real}
-    node = _node()
-    if node is not None and not node.is_relative_to("/usr"):
+def _run(
+    command: Sequence[str],
+    sources: Mapping[str, str],
+    questions: Sequence[Question],
+    folder: Path,
+    stdin: bytes = b"",
+) -> sandbox.Outcome:
+    """Run a command among some files, which can read the packages and nothing else of the project.
+
+    Args:
+        command: its words.
+        sources: names and texts of the files.
+        questions: what is asked; more may take longer.
+        folder: of the store.
+        stdin: what the command reads.
+    """
+    node, packages = _node(), filter(None, (_find(folder, name) for name in ("typescript", "zod")))
+    # By their real names too, because package managers put links in place of packages.
+    readable = {place.parent for each in packages for place in (each, each.resolve())}
+    if not node.is_relative_to("/usr"):
         readable.add(node.parent.parent)
-    return tuple(sorted(readable))
-
-
-def _config(options: Mapping[str, Any], *names: str) -> bytes:
-    return json.dumps({"compilerOptions": options, "files": names}).encode()
-
-
-def _limits(questions: Sequence[Question]) -> sandbox.Limits:
     seconds = _SECONDS + len(questions) / _PER_SECOND
-    return replace(_LIMITS, seconds=seconds, cpu_seconds=int(seconds))
+    return sandbox.run(
+        command,
+        stdin=stdin,
+        readable=tuple(sorted(readable)),
+        files={name: text.encode("utf-8", "surrogatepass") for name, text in sources.items()},
+        limits=replace(_LIMITS, seconds=seconds, cpu_seconds=int(seconds)),
+    )
 
 
 def _why(outcome: sandbox.Outcome, program: str) -> str:
