@@ -31,21 +31,19 @@ def read_frame(line: bytes, word: str) -> Frame | None:
     return frame if isinstance(frame, dict) else None
 
 
-def read_replies(
-    frame: Frame, count: int, read: Callable[[Any, Any, Any], Reply]
-) -> tuple[Reply, ...] | None:
+def read_replies(frame: Frame, count: int, read: Callable[..., Reply]) -> tuple[Reply, ...] | None:
     """Return the replies in a frame, if they are what the program sends.
 
     Args:
         frame: of one type.
         count: of the instances that it was asked about.
-        read: makes a reply of the three values that the program sends for an instance.
+        read: makes a reply of the values that the program sends for an instance.
     """
     value = frame.get("replies")
     if not isinstance(value, list) or len(value) != count:
         return None
     try:
-        return tuple(read(*three) for three in value)
+        return tuple(read(*values) for values in value)
     except (TypeError, ValueError):
         return None
 
@@ -55,7 +53,7 @@ def collect_answers(
     frames: Iterable[Frame],
     *,
     why: str,
-    read: Callable[[Any, Any, Any], Reply],
+    read: Callable[..., Reply],
     fault: Callable[[str, str], RunFault],
 ) -> Answers:
     """Return the answers in the frames behind the first; those after a missing one were not asked.

@@ -11,6 +11,13 @@ _WORD: Final = re.compile(
     r"|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*|[0-9]+"
 )
 
+_SIGNS: Final = r"""
+    not! hash# dollar$ percent% and& star* plus+ comma, minus- dot. slash/ colon: semicolon;
+    less< equal= greater> question? at@ backslash\ caret^ underscore_ or| tilde~
+    """
+SYMBOLS: Final = {" ": "space"} | {word[-1]: word[:-1] for word in _SIGNS.split()}
+"""Words for characters, for a name that has no others."""
+
 
 def word_set(text: str) -> frozenset[str]:
     """Return the words of ``text``: tables of names are written as text, to be read."""

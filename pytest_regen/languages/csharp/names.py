@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.names import shorten, split_words, word_set
+from pytest_regen.languages.names import SYMBOLS, shorten, split_words, word_set
 
 KEYWORDS: Final = word_set(
     """
@@ -55,11 +55,6 @@ _INHERITED: Final = word_set(
 )
 """Members that every class or record has already."""
 
-_SIGNS: Final = """
-    Not! Hash# Dollar$ Percent% And& Star* Plus+ Comma, Minus- Dot. Slash/ Colon: Semicolon;
-    Less< Equal= Greater> Question? At@ Backslash\\ Caret^ Underscore_ Or| Tilde~
-    """
-_SYMBOLS: Final = {" ": "Space"} | {word[-1]: word[:-1] for word in _SIGNS.split()}
 _LEADING_SIGN = re.compile(r"[+-](?=\w)")
 _PASCAL = re.compile(r"[A-Z][A-Za-z0-9]*")
 _WORD = re.compile(
@@ -144,7 +139,7 @@ def _pascal(text: str, prefix: str) -> str:
     text = unicodedata.normalize("NFC", text)
     words = ["Minus" if text[0] == "-" else "Plus"] if _LEADING_SIGN.match(text) else []
     words += [_capitalise(word) for word in split_words(text, _is_legal, _WORD)]
-    symbols = (_SYMBOLS.get(char) or f"U{ord(char):04X}" for char in text)
+    symbols = (SYMBOLS.get(char, "").capitalize() or f"U{ord(char):04X}" for char in text)
     words = words or [*symbols] or ["Empty"]
     name = words[0]
     for word in words[1:]:

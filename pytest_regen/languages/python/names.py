@@ -9,11 +9,10 @@ import builtins
 import keyword
 import re
 import unicodedata
-from collections.abc import Mapping
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.names import shorten, split_words, word_set
+from pytest_regen.languages.names import SYMBOLS, shorten, split_words, word_set
 
 BASE_MODEL: Final = "ApiModel"
 """The base class of all models; it stands in the header."""
@@ -64,32 +63,6 @@ OF_MODELS: Final = word_set(
 _RESERVED: Final = frozenset(keyword.kwlist) | _IN_ANNOTATIONS | OF_MODELS | {"self"}
 _MAX_LENGTH: Final = 100
 """Longer names are cut and told apart by a hash."""
-_SYMBOLS: Final[Mapping[str, str]] = {
-    "!": "not",
-    "#": "hash",
-    "$": "dollar",
-    "%": "percent",
-    "&": "and",
-    "*": "star",
-    "+": "plus",
-    ",": "comma",
-    "-": "minus",
-    ".": "dot",
-    "/": "slash",
-    ":": "colon",
-    ";": "semicolon",
-    "<": "less",
-    "=": "equal",
-    ">": "greater",
-    "?": "question",
-    "@": "at",
-    "\\": "backslash",
-    "^": "caret",
-    "_": "underscore",
-    "|": "or",
-    "~": "tilde",
-    " ": "space",
-}
 _LEADING_SIGN: Final = re.compile(r"[+-](?=\w)")
 _PLAIN: Final = re.compile(r"[a-z][a-z0-9_]*")
 _PASCAL: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -194,4 +167,4 @@ def _capitalise(word: str) -> str:
 
 
 def _symbol(char: str) -> str:
-    return _SYMBOLS.get(char) or f"u{ord(char):04x}"
+    return SYMBOLS.get(char) or f"u{ord(char):04x}"

@@ -5,17 +5,19 @@ and typed dicts through ``TypeAdapter``. Whether an invalid instance is refused 
 that pydantic makes 12 of ``"12"`` unless it is strict is no fault of a model.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from platform import python_version
 from typing import Any, Final
 
+import pydantic
+import pydantic_core
+
 from pytest_regen import sandbox
 from pytest_regen.documents.ir import TypeIR
+from pytest_regen.languages.frames import read_replies
 from pytest_regen.languages.python.reflection import completed
 from pytest_regen.languages.python.spelling import kept_constraints, spell_value
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
@@ -34,6 +36,7 @@ _SECONDS: Final = 10.0
 _PER_SECOND: Final = 5
 """Types that answer within a second, at the very least."""
 _MODULE: Final = "generated"
+_FOREIGN: Final = "its answer is not one of ours"
 
 _READ_STRICTLY: Final = {"dt.datetime": "date-time", "dt.date": "date", "UUID": "uuid"}
 """Types that stand for a format, and refuse other texts."""
@@ -57,7 +60,8 @@ class PythonRunner:
 
     def version(self, folder: Path) -> str:
         """Return the versions of what answers."""
-        return f"{FORMAT} {_versions()}"
+        libraries = f"pydantic {pydantic.VERSION} {pydantic_core.__version__}"
+        return f"{FORMAT} python {python_version()}, {libraries}"
 
     def refuses(
         self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
@@ -93,22 +97,34 @@ class PythonRunner:
         blocks: Mapping[str, tuple[int, int]],
     ) -> Answers:
         """Load the types in one process and ask them; answers before one that ends it count."""
-        # The source is run piece by piece by the handler: the module itself is empty.
+        # The handler runs the source piece by piece, so that the module itself is empty.
         module = sandbox.Module(_MODULE, "", f"{_MODULE}.py")
-        handler = f"{_handler()}\nOPTIONS = {dict(_OPTIONS[self.profile])}\n"
+        handler = (files("pytest_regen") / "languages" / "python" / "handler.py").read_text("utf-8")
         places = sorted((first, last, name) for name, (first, last) in blocks.items())
-        load = {"source": code, "blocks": places}
-        job = sandbox.Job(module, (load, *map(_as_json, questions)))
+        asked = [
+            {
+                "type": question.type.name,
+                "members": list(question.members.values()),
+                "instances": list(question.instances),
+            }
+            for question in questions
+        ]
+        job = sandbox.Job(module, ({"source": code, "blocks": places}, *asked))
         seconds = _SECONDS + (len(questions) + len(blocks)) / _PER_SECOND
         limits = sandbox.Limits(seconds=seconds, cpu_seconds=int(seconds))
-        (result,) = sandbox.ask([job], handler=handler, limits=limits)
+        options = f"\nOPTIONS = {dict(_OPTIONS[self.profile])}\n"
+        (result,) = sandbox.ask([job], handler=handler + options, limits=limits)
         loaded, *answers = result.answers
-        if loaded is None or loaded.raised is not None:
-            why = result.why or "its answer is not one of ours"
-            return Answers({}, (RunFault(why),))
-        facts, outside = _read_facts(loaded.value, blocks)
-        if outside is not None:
-            return Answers({}, (outside,))
+        if loaded is None or not isinstance(loaded.value, dict):
+            return Answers({}, (RunFault(result.why or _FOREIGN),))
+        around = loaded.value.get("")
+        if isinstance(around, dict):
+            line = around.get("line")
+            fault = RunFault(str(around.get("fault")), line=line if isinstance(line, int) else None)
+            return Answers({}, (fault,))
+        facts = {
+            name: loaded.value[name] for name in blocks if isinstance(loaded.value.get(name), dict)
+        }
         replies: dict[str, tuple[Reply, ...]] = {}
         faults: list[RunFault] = []
         for question, answer in zip(questions, answers, strict=True):
@@ -118,60 +134,20 @@ class PythonRunner:
             if answer is None:
                 faults.append(RunFault(result.why, name))
                 break  # Those after it were not asked.
-            read = _read_replies(answer.value, len(question.instances))
+            read = read_replies({"replies": answer.value}, len(question.instances), _reply)
             if answer.raised is not None:
                 faults.append(_fault(answer.raised, name))
             elif read is None:
-                faults.append(RunFault("its answer is not one of ours", name))
+                faults.append(RunFault(_FOREIGN, name))
             else:
                 replies[name] = read
         return Answers(replies, tuple(faults), facts)
 
 
-def _read_facts(
-    value: Any, names: Iterable[str]
-) -> tuple[dict[str, Mapping[str, Any]], RunFault | None]:
-    """Return what each type is, and why what stands around them cannot be loaded."""
-    told = value if isinstance(value, dict) else {}
-    around = told.get("")
-    if isinstance(around, dict):
-        line = around.get("line")
-        fault = RunFault(str(around.get("fault")), line=line if isinstance(line, int) else None)
-        return {}, fault
-    return {name: told[name] for name in names if isinstance(told.get(name), dict)}, None
+def _reply(texts: Any, refusal: Any, path: Any, members: Any) -> Reply:
+    return Reply(tuple(map(str, texts)), refusal, tuple(path), str(members))
 
 
-@cache
-def _handler() -> str:
-    return (files("pytest_regen") / "languages" / "python" / "handler.py").read_text("utf-8")
-
-
-@cache
-def _versions() -> str:
-    return f"python {python_version()}, pydantic {version('pydantic')} {version('pydantic-core')}"
-
-
-def _as_json(question: Question) -> dict[str, Any]:
-    return {
-        "type": question.type.name,
-        "members": list(question.members.values()),
-        "instances": list(question.instances),
-    }
-
-
-def _read_replies(value: Any, count: int) -> tuple[Reply, ...] | None:
-    """Return the replies in an answer, if they are what the handler sends."""
-    if not isinstance(value, list) or len(value) != count:
-        return None
-    try:
-        return tuple(
-            Reply(tuple(map(str, texts)), refusal, tuple(path), str(members))
-            for texts, refusal, path, members in value
-        )
-    except (TypeError, ValueError):
-        return None
-
-
-def _fault(raised: sandbox.Raised, type_name: str | None = None) -> RunFault:
+def _fault(raised: sandbox.Raised, type_name: str) -> RunFault:
     message = f"{raised.type}: {raised.message}".partition("\n")[0]
     return RunFault(message, type_name, raised.line, raised.traceback)

@@ -112,7 +112,12 @@ def read(code: str) -> SourceFacts:
                 declarations += _class(node, None)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             declarations += _assigned(node)
-    faults = [*_refused(tree), *_comment_faults(code)]
+    faults = [*_refused(tree)]
+    for text, line in comments(code):
+        # "#:" begins a comment that is a description.
+        is_documentation = text.startswith("#:")
+        fault = artifacts.fault_of_comment(text, line, is_documentation=is_documentation)
+        faults += [fault] if fault else []
     return SourceFacts(
         tuple(declarations),
         tuple(sorted(faults, key=lambda fault: fault.line)),
@@ -150,15 +155,6 @@ def comments(code: str) -> Iterator[tuple[str, int]]:
                     yield token.string, token.start[0]
         except (tokenize.TokenError, SyntaxError):
             return
-
-
-def _comment_faults(code: str) -> Iterator[SyntaxFault]:
-    for text, line in comments(code):
-        # "#:" begins a comment that is a description.
-        is_documentation = text.startswith("#:")
-        fault = artifacts.fault_of_comment(text, line, is_documentation=is_documentation)
-        if fault is not None:
-            yield fault
 
 
 # --- declarations ---------------------------------------------------------------------------------

@@ -95,30 +95,30 @@ def _members(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterato
             yield from comment(about, _INDENT * 2)
             yield f"{_INDENT * 2}{literal(field.json_name)}: {literal(spelled)},"
             continue
-        if profile == "default":
-            yield from _model_field(field, names[unit], spelled, about)
-            continue
-        if profile == "dataclass":
-            yield from _dataclass_field(field, names[unit], spelled)
-        else:
+        if profile == "typeddict":
             yield f"{_INDENT}{field.json_name}: {spelled}"
-        if comment_text(about):
+        else:
+            yield from _field(field, names[unit], spelled, profile)
+        if profile != "default" and comment_text(about):
             yield from docstring(about, _INDENT)
 
 
-def _model_field(field: FieldIR, name: str, spelled: str, about: str) -> Iterator[str]:
-    arguments = [] if field.required else ["default=None"]
-    if name != field.json_name:
-        arguments.append(f"alias={literal(field.json_name)}")
-    if about:
+def _field(field: FieldIR, name: str, spelled: str, profile: str) -> Iterator[str]:
+    alias = literal(field.json_name)
+    arguments = [] if name == field.json_name else [f"alias={alias}"]
+    default, call = "None", "Field"
+    if profile == "dataclass":
+        default, call = "UNSET", "dataclasses.field"
+        arguments = [f'metadata={{"alias": {alias}}}'] if arguments else []
+    elif about := sentence(field.description):
         arguments.append(described(about, _INDENT * 2))
-    for key, value in constraint_arguments(field, profile="default").items():
+    for key, value in constraint_arguments(field, profile=profile).items():
         arguments.append(f"{key}={_pattern(value) if key == 'pattern' else literal(value)}")
-    if not arguments or arguments == ["default=None"]:
-        value = "" if field.required else "None"
-        yield from _assignment(name, spelled, value)
+    if not arguments:
+        yield from _assignment(name, spelled, "" if field.required else default)
     else:
-        yield from _assignment(name, spelled, "Field", arguments)
+        first = [] if field.required else [f"default={default}"]
+        yield from _assignment(name, spelled, call, [*first, *arguments])
 
 
 def _pattern(pattern: str) -> str:
@@ -126,15 +126,6 @@ def _pattern(pattern: str) -> str:
         return literal(pattern)
     mark = "'" if '"' in pattern else '"'
     return literal(pattern) if mark in pattern else f"r{mark}{pattern}{mark}"
-
-
-def _dataclass_field(field: FieldIR, name: str, spelled: str) -> Iterator[str]:
-    if name == field.json_name:
-        yield from _assignment(name, spelled, "" if field.required else "UNSET")
-        return
-    arguments = [] if field.required else ["default=UNSET"]
-    arguments.append(f'metadata={{"alias": {literal(field.json_name)}}}')
-    yield from _assignment(name, spelled, "dataclasses.field", arguments)
 
 
 def _assignment(
