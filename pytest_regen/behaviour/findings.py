@@ -2,21 +2,12 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, Self
 
 from pytest_regen.behaviour.same import ABSENT, Difference, Step, differences
-from pytest_regen.documents.ir import (
-    ArrayOf,
-    FieldIR,
-    MapOf,
-    Ref,
-    Scalar,
-    TypeExpr,
-    TypeIR,
-    UnionOf,
-)
+from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR, referenced_names
 from pytest_regen.languages.runner import Question, Reply, RunFault, Traits
 from pytest_regen.strict_json import strict_loads
 from pytest_regen.text import in_quotes, quoted
@@ -56,16 +47,18 @@ class Finding:
         last = self.steps[-1] if self.steps else Step("", "")
         return self.kind, last.type_name, last.field, self.keyword, self.member
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        data = asdict(self)
-        data["steps"] = [[step.type_name, step.field] for step in self.steps]
-        return data
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the finding that ``to_json`` made."""
-        return cls(**{**data, "steps": tuple(Step(*step) for step in data["steps"])})
+        """Return the finding of which ``asdict`` made plain JSON."""
+        return cls(**{**data, "steps": tuple(Step(**step) for step in data["steps"])})
+
+    @classmethod
+    def of_fault(cls, fault: RunFault, type_name: str | None) -> Self:
+        """Return that a type could not be run; none of them, for the lines around, without one."""
+        reason = "\n".join(filter(None, (fault.message, fault.detail)))
+        if type_name is None:
+            return cls("outside", (), reason=reason, line=fault.line)
+        return cls("fault", (Step(type_name, ""),), reason=reason, line=fault.line)
 
 
 def smallest(findings: Iterable[Finding]) -> list[Finding]:
@@ -89,7 +82,7 @@ def findings_of_valid(
     traits: Traits,
 ) -> Iterator[Finding]:
     """Yield what is wrong with replies to instances that the document allows."""
-    held = _Members(question, types, traits)
+    held = _Members(question)
     changed = set()
     for instance, reply in zip(instances, replies, strict=True):
         if not reply.texts:
@@ -130,22 +123,10 @@ def findings_of_invalid(
     for violation, reply in zip(violations, replies, strict=True):
         if reply.refusal is None:
             steps = steps_of(violation.path, type_, types) or (Step(type_.name, violation.field),)
-            value = _value_at(violation.instance, violation.path)
+            value = _shown(value_at(violation.instance, violation.path))
             yield Finding(
                 "accepted", steps, violation.instance, actual=value, keyword=violation.keyword
             )
-
-
-def fault_finding(fault: RunFault, type_name: str) -> Finding:
-    """Return the finding that a type could not be run."""
-    reason = "\n".join(filter(None, (fault.message, fault.detail)))
-    return Finding("fault", (Step(type_name, ""),), reason=reason, line=fault.line)
-
-
-def outside_finding(fault: RunFault) -> Finding:
-    """Return the finding that no type can be run, for a fault of the lines around them."""
-    reason = "\n".join(filter(None, (fault.message, fault.detail)))
-    return Finding("outside", (), reason=reason, line=fault.line)
 
 
 def _changed(found: Difference, instance: Any) -> Finding:
@@ -169,7 +150,7 @@ def steps_of(
             field = _field(place, key)
             if field is not None:
                 steps.append(Step(place.name, field.json_name))
-                places = list(_types_in(field.type, types))
+                places = [types[ref] for ref in referenced_names(field.type) if ref in types]
                 break
     if path and not steps and type_.kind == "enum":
         return (Step(type_.name, ""),)
@@ -180,28 +161,15 @@ def _field(type_: TypeIR, key: str | int) -> FieldIR | None:
     return next((field for field in type_.fields if field.json_name == key), None)
 
 
-def _types_in(expression: TypeExpr, types: Mapping[str, TypeIR]) -> Iterator[TypeIR]:
-    match expression:
-        case Ref(name=name) if name in types:
-            yield types[name]
-        case ArrayOf(items=inner) | MapOf(values=inner):
-            yield from _types_in(inner, types)
-        case UnionOf(options=options):
-            for option in options:
-                yield from _types_in(option, types)
-        case _:
-            return
-
-
 class _Members:
     """Whether members hold the values of the fields that they are called after.
 
     A class whose members are swapped reads and writes the same JSON; its users are misled.
     """
 
-    def __init__(self, question: Question, types: Mapping[str, TypeIR], traits: Traits) -> None:
+    def __init__(self, question: Question) -> None:
         self._fields = {field.json_name: field for field in question.type.fields}
-        self._question, self._types, self._traits = question, types, traits
+        self._question = question
         self._own: set[str] = set()
         """Fields whose member held their value where no other field has it."""
         self._foreign: dict[str, Finding] = {}
@@ -214,71 +182,49 @@ class _Members:
         if not reply.members or not isinstance(instance, dict):
             return
         try:
-            held = strict_loads(reply.members, decimals=True)
+            values = strict_loads(reply.members, decimals=True)
         except ValueError:
             return
         for name, member in self._question.members.items():
-            if member not in held or name not in self._fields:
+            if member not in values or name not in self._fields:
                 continue
-            value = held[member]
-            if name not in instance:
-                self._absent(name, member, value, instance)
-            elif _is_plain(value):
-                self._present(name, member, value, instance)
-
-    def _absent(self, name: str, member: str, value: Any, instance: Any) -> None:
-        default = self._fields[name].constraints.get("default")
-        if value is None or _is_loosely(value, default):
-            return
-        steps = (Step(self._question.type.name, name),)
-        self._filled.append(Finding("filled", steps, instance, actual=_shown(value), member=member))
-
-    def _present(self, name: str, member: str, value: Any, instance: Any) -> None:
-        others = [other for other in instance if other != name and other in self._fields]
-        if _is_loosely(value, instance[name]):
-            if not any(_is_loosely(value, instance[other]) for other in others):
-                self._own.add(name)
-            return
-        for other in others:
-            if value not in (None, "", False) and _is_loosely(value, instance[other]):
-                steps = (Step(self._question.type.name, name),)
-                self._foreign.setdefault(
-                    name,
-                    Finding(
-                        "swapped",
-                        steps,
-                        instance,
-                        _shown(instance[name]),
-                        _shown(value),
-                        member=member,
-                        reason=other,
-                    ),
-                )
-                return
-        if (
-            _is_bare(self._fields[name].type)
-            and _is_plain(value)
-            and not _is_close(value, instance[name])
-        ):
+            value, expected = values[member], instance.get(name, ABSENT)
             steps = (Step(self._question.type.name, name),)
-            given, held = _shown(instance[name]), _shown(value)
-            self._held.append(Finding("held", steps, instance, given, held, member=member))
+            finding = Finding(
+                "held", steps, instance, _shown(expected), _shown(value), member=member
+            )
+            if expected is ABSENT:
+                default = self._fields[name].constraints.get("default")
+                if value is not None and not _is_loosely(value, default):
+                    self._filled.append(replace(finding, kind="filled"))
+            elif _is_plain(value):
+                self._present(value, finding)
+
+    def _present(self, value: Any, finding: Finding) -> None:
+        """Note what the member of a field that is there holds."""
+        name, instance = finding.steps[-1].field, finding.instance
+        alike = [
+            other
+            for other in instance
+            if other != name and other in self._fields and _is_loosely(value, instance[other])
+        ]
+        type_ = self._fields[name].type
+        # No format reads such a value in another way: it has one spelling.
+        is_bare = isinstance(type_, Scalar) and not (type_.kind == "string" and type_.format)
+        if _is_loosely(value, instance[name]):
+            if not alike:
+                self._own.add(name)
+        elif alike and value not in ("", False):
+            self._foreign.setdefault(name, replace(finding, kind="swapped", reason=alike[0]))
+        elif is_bare and type_.kind in {"string", "integer", "number"}:
+            self._held.append(finding)
 
     def findings(self) -> Iterator[Finding]:
         """Yield what was found in all instances together."""
         yield from self._filled
         # A value that is changed both ways comes back in the JSON; whoever uses the type is misled.
-        yield from (found for found in self._held if found.steps[-1].field not in self._foreign)
-        yield from (found for name, found in self._foreign.items() if name not in self._own)
-
-
-def _is_bare(expression: TypeExpr) -> bool:
-    """Return whether a type has one spelling of each value: no format reads it in another way."""
-    match expression:
-        case Scalar(kind="string" | "integer" | "number" as kind, format=format_):
-            return kind != "string" or not format_
-        case _:
-            return False
+        yield from (each for each in self._held if each.steps[-1].field not in self._foreign)
+        yield from (each for name, each in self._foreign.items() if name not in self._own)
 
 
 def _is_plain(value: Any) -> bool:
@@ -289,22 +235,12 @@ def _is_loosely(value: Any, other: Any) -> bool:
     """Return whether two plain values may be meant as the same, a number as text included."""
     if isinstance(value, bool) or isinstance(other, bool):
         return value is other
-    if _is_plain(value) and _is_plain(other):
-        if value == other:
-            return True
+    if _is_plain(value) and _is_plain(other) and value != other:
         try:
-            return Decimal(str(value)) == Decimal(str(other))
-        except ArithmeticError:
+            return float(str(value)) == float(str(other))
+        except (ValueError, OverflowError):
             return False
-    return type(value) is type(other) and bool(value == other)
-
-
-def _is_close(value: Any, other: Any) -> bool:
-    """Return whether two values are the same number to a double, of which one may be a text."""
-    try:
-        return float(str(value)) == float(str(other))
-    except (ValueError, OverflowError):
-        return False
+    return (_is_plain(value) or type(value) is type(other)) and bool(value == other)
 
 
 # --- from findings to issues ----------------------------------------------------------------------
@@ -402,47 +338,41 @@ _LIMITS: Final = {
     "maxProperties": "with more properties than",
     "pattern": "which does not match",
     "const": "which is not",
+    "format": "which is no",
+    "type": "which is of another type",
+    "uniqueItems": "with items that are equal",
+    **dict.fromkeys(("enum", "discriminator", "union"), "which is none of its values"),
 }
 
 
 def _accepted(finding: Finding, name: str, type_: TypeIR) -> tuple[str, str | None]:
     value, keyword = finding.actual, finding.keyword
+    if keyword == "required":
+        return (
+            f"an instance without {name} is accepted; it is required",
+            "instances without these are accepted; they are required",
+        )
+    if keyword == "nullable":
+        words = "accepted as null, which the document does not allow"
+        return f"{name} is {words}", f"these are {words}"
     field = _field(type_, finding.steps[-1].field) if finding.steps else None
-    match keyword:
-        case "required":
-            return (
-                f"an instance without {name} is accepted; it is required",
-                "instances without these are accepted; they are required",
-            )
-        case "nullable":
-            return (
-                f"{name} is accepted as null, which the document does not allow",
-                "these are accepted as null, which the document does not allow",
-            )
-        case "enum" | "discriminator" | "union":
-            return f"{name} is accepted as {value}, which is none of its values", None
-        case "type":
-            return f"{name} is accepted as {value}, which is of another type", None
-        case "uniqueItems":
-            return f"{name} is accepted with items that are equal: {value}", None
-        case "format":
-            format_ = getattr(field.type, "format", None) if field else None
-            return f"{name} is accepted as {value}, which is no {format_ or 'such text'}", None
-        case _:
-            limit = field.constraints.get(keyword) if field else None
-            words = _LIMITS.get(keyword, f"against {keyword}")
-            shown = f" {quoted(limit)}" if limit is not None else ""
-            return f"{name} is accepted as {value}, {words}{shown}", None
+    limit = ""
+    if field is not None and keyword == "format":
+        limit = f" {getattr(field.type, 'format', None) or 'such text'}"
+    elif field is not None and field.constraints.get(keyword, True) is not True:
+        limit = f" {quoted(field.constraints[keyword])}"
+    words = _LIMITS.get(keyword, f"against {keyword}")
+    return f"{name} is accepted as {value}, {words}{limit}", None
 
 
-def _value_at(instance: Any, path: Sequence[str | int]) -> str | None:
-    value = instance
+def value_at(instance: Any, path: Sequence[str | int]) -> Any:
+    """Return the value of an instance at a path; ``ABSENT`` where it is missing."""
     for key in path:
         try:
-            value = value[key]
+            instance = instance[key]
         except (KeyError, IndexError, TypeError):
-            return None
-    return _shown(value)
+            return ABSENT
+    return instance
 
 
 def _json(value: Any) -> str:

@@ -7,21 +7,20 @@ that it names are as they were, and so are the instances and whatever runs them.
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.behaviour.findings import (
     Finding,
-    fault_finding,
     findings_of_invalid,
     findings_of_valid,
-    outside_finding,
     smallest,
     to_issue,
+    value_at,
 )
-from pytest_regen.behaviour.same import prune
+from pytest_regen.behaviour.same import ABSENT, prune
 from pytest_regen.canonical import canonical_hash, canonical_json, text_hash
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language
@@ -31,7 +30,7 @@ from pytest_regen.validation.issues import Issue
 if TYPE_CHECKING:
     from pytest_regen.strategies import Instances, Violation
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Of what is kept about a type; raised when the same replies are judged differently."""
 
 _MAX_RUNS: Final = 8
@@ -121,16 +120,10 @@ class Subject:
 
     def type_at(self, line: int | None) -> str | None:
         """Return the type whose code stands on a line."""
-        if line is None:
-            return None
-        return next(
-            (
-                name
-                for name, block in self.blocks.items()
-                if block.first_line <= line <= block.last_line
-            ),
-            None,
-        )
+        for name, block in self.blocks.items():
+            if line is not None and block.first_line <= line <= block.last_line:
+                return name
+        return None
 
 
 @lru_cache(maxsize=1024)
@@ -164,25 +157,6 @@ class Verdict:
     is_tried: bool = True
     """Whether it was asked; else a type that it is made of kept it from that."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        findings = [each.to_json() for each in self.findings]
-        return {
-            "findings": findings,
-            "why_not": self.why_not,
-            "facts": self.facts,
-            "is_tried": self.is_tried,
-        }
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self | None:
-        """Return the verdict that ``to_json`` made; ``None`` for anything else."""
-        try:
-            findings = tuple(map(Finding.from_json, data["findings"]))
-            return cls(findings, str(data["why_not"]), data["facts"], bool(data["is_tried"]))
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return None
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -196,17 +170,15 @@ class Known:
 
     def get(self, key: str) -> Verdict | None:
         """Return the verdict under a key; ``None`` where nothing is known."""
-        if key not in self.verdicts:
-            verdict = Verdict.from_json(self.read(key))
-            if verdict is None:
-                return None
-            self.verdicts[key] = verdict
-        return self.verdicts[key]
+        if key not in self.verdicts and (data := self.read(key)) is not None:
+            findings = tuple(map(Finding.from_json, data["findings"]))
+            self.verdicts[key] = Verdict(**{**data, "findings": findings})
+        return self.verdicts.get(key)
 
     def put(self, key: str, verdict: Verdict) -> None:
         """Keep a verdict."""
         self.verdicts[key] = verdict
-        self.write(key, verdict.to_json())
+        self.write(key, asdict(verdict))
 
 
 Asked = Mapping[str, "Instances"]
@@ -460,13 +432,13 @@ class _Run:
         is_silent = not answers.replies and not answers.facts
         if fault is None and is_silent and not self._subject.names_outside:
             fault = next(iter(self._run(self._subject.outside, ()).faults), None)
-        return None if fault is None else outside_finding(fault)
+        return None if fault is None else Finding.of_fault(fault, None)
 
     def _fault(self, fault: RunFault, name: str) -> Finding:
         """Return the finding for a fault; its line counts in the code of the type."""
         line = fault.line if self._subject.type_at(fault.line) == name else None
         first = self._subject.blocks[name].first_line
-        return fault_finding(replace(fault, line=line and line - first + 1), name)
+        return Finding.of_fault(replace(fault, line=line and line - first + 1), name)
 
     def _find_culprits(
         self, names: Sequence[str], replies: dict[str, tuple[Reply, ...]]
@@ -497,31 +469,41 @@ class _Cases:
     """The instances of one type, valid and invalid ones mixed."""
 
     def __init__(self, subject: Subject, runner: Runner, name: str, given: "Instances") -> None:
-        self._types, self._traits = subject.types, runner.traits
+        self._types, self._runner, self._traits = subject.types, runner, runner.traits
         self._type = subject.types[name]
-        self._members = _members(subject, self._type)
+        names = subject.language.member_names(self._type)
+        is_enum = self._type.kind == "enum"
+        members = {} if is_enum else {str(name): member for name, member in names.items()}
         self._valid = [self._taken(value) for value in given.valid if self._can_hold(value)]
         self._invalid = [
             violation
             for violation in given.invalid
-            if runner.refuses(self._type, violation.keyword, violation.path, _wrong(violation))
-            and self._can_hold(violation.instance)
+            if self._is_refused(violation) and self._can_hold(violation.instance)
         ]
         texts = [canonical_json(value) for value in self._valid]
         texts += [canonical_json(self._taken(each.instance)) for each in self._invalid]
         # In an order that gives nothing away: what takes anything takes the wrong ones, too.
         self._order = sorted(range(len(texts)), key=lambda at: text_hash(texts[at]))
-        self.question = Question(self._type, self._members, tuple(texts[at] for at in self._order))
+        self.question = Question(self._type, members, tuple(texts[at] for at in self._order))
+
+    def _is_refused(self, violation: "Violation") -> bool:
+        """Return whether right code refuses an instance."""
+        value = value_at(violation.instance, violation.path)
+        value = None if value is ABSENT else value
+        return self._runner.refuses(self._type, violation.keyword, violation.path, value)
 
     def _can_hold(self, value: Any) -> bool:
         """Return whether right code can hold an instance."""
         from pytest_regen.strategies.dialects import has_format
 
-        return _fits(value, self._traits.largest_integer) and not any(
-            has_format(text, name)
-            for name in self._traits.partial_formats
-            for text in _texts(value)
-        )
+        formats, largest = self._traits.partial_formats, self._traits.largest_integer
+        for leaf in _leaves(value):
+            if isinstance(leaf, str) and any(has_format(leaf, name) for name in formats):
+                return False
+            is_number = isinstance(leaf, int | float) and not isinstance(leaf, bool)
+            if largest is not None and is_number and abs(leaf) > largest and leaf == int(leaf):
+                return False
+        return True
 
     def _taken(self, value: Any) -> Any:
         """Return an instance as the code takes it."""
@@ -543,43 +525,10 @@ class _Cases:
         yield from findings_of_invalid(self._type, self._invalid, given[count:], self._types)
 
 
-def _members(subject: Subject, type_: TypeIR) -> dict[str, str]:
-    if type_.kind == "enum":
-        return {}
-    return {str(name): member for name, member in subject.language.member_names(type_).items()}
-
-
-def _wrong(violation: "Violation") -> Any:
-    """Return the value that is wrong; ``None`` where it is missing."""
-    value = violation.instance
-    for key in violation.path:
-        try:
-            value = value[key]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yield all plain values in a JSON value."""
+    if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
-
-
-def _fits(value: Any, largest: int | None) -> bool:
-    """Return whether all integers in a value can be held."""
-    if largest is None:
-        return True
-    match value:
-        case bool():
-            return True
-        case int() | float():
-            return abs(value) <= largest or value != int(value)
-        case list():
-            return all(_fits(item, largest) for item in value)
-        case dict():
-            return all(_fits(item, largest) for item in value.values())
-        case _:
-            return True
+            yield from _leaves(inner)
+    else:
+        yield value

@@ -259,12 +259,7 @@ def put_on_pages(issues: Iterable[Issue], piece: Piece, mapped: PageMap) -> Iter
         if issue.code == IMPORT_FAILED:  # It is about the lines around the types.
             yield issue
             continue
-        line = lines.get(issue.field or "") if issue.line is None else issue.line - first
-        page, excerpt = asked.get(issue.field or ""), None
-        if line is not None:
-            page, excerpt = page or mapped.page_of_line(line), mapped.excerpt(line)
-        elif len(mapped.pages) == 1:
-            page = mapped.pages[0].page
-        yield replace(
-            issue, page=page, line=None if line is None else line + first, excerpt=excerpt
-        )
+        line = lines.get(issue.field or "", 0) if issue.line is None else issue.line - first
+        page = asked.get(issue.field or "") or mapped.page_of_line(line)
+        at = line + first if line else None
+        yield replace(issue, page=page, line=at, excerpt=mapped.excerpt(line))

@@ -7,17 +7,9 @@ from typing import Any
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Declaration, SourceFacts
+from pytest_regen.validation import pieces as parts
 from pytest_regen.validation import rules
 from pytest_regen.validation.issues import IMPORT_FAILED, Issue, ValidationResult
-from pytest_regen.validation.pieces import (
-    PageMap,
-    Pages,
-    Piece,
-    Split,
-    page_maps,
-    split,
-    without_illegal_pages,
-)
 from pytest_regen.validation.subject import Subject, Surroundings
 
 
@@ -44,7 +36,7 @@ def validate_by_type(
     source: str,
     ir: IR | Mapping[str, Any],
     *,
-    pages: Pages | None = None,
+    pages: parts.Pages | None = None,
     profile: str = "default",
 ) -> dict[str, ValidationResult]:
     """Return what is wrong with each type.
@@ -68,14 +60,14 @@ def validate_by_type(
     # Imported here because running stands on stores, which this module knows nothing of.
     from pytest_regen.validation.behaviour import run_source
 
-    read = split(source, model.language)
-    maps = page_maps(read, model, pages or {})
-    text, legal = without_illegal_pages(source, read, maps, model.language)
+    read = parts.split(source, model.language)
+    maps = parts.page_maps(read, model, pages or {})
+    text, legal = parts.without_illegal_pages(source, read, maps, model.language)
     return validate_split(run_source(text, legal, model, profile), model, maps, profile)
 
 
 def validate_split(
-    whole: Split, ir: IR, maps: Mapping[str, PageMap], profile: str
+    whole: parts.Split, ir: IR, maps: Mapping[str, parts.PageMap], profile: str
 ) -> dict[str, ValidationResult]:
     """Return what is wrong with each type of a source that was already split.
 
@@ -95,7 +87,18 @@ def validate_split(
         # Equal ones once; those without a line come first.
         issues = dict.fromkeys(rules.issues_of(subject))
         results[type_.name] = ValidationResult.of(sorted(issues, key=lambda issue: issue.line or 0))
-    results = _without_echoes(results, around.types)
+    exact = {
+        name
+        for name, result in results.items()
+        if any(issue.code != IMPORT_FAILED for issue in result.errors)
+    }
+    for name, result in results.items():
+        others = [issue for issue in result.issues if issue.code != IMPORT_FAILED]
+        fields = around.types[name].fields if len(others) < len(result.issues) else ()
+        used = {name for field in fields for name in referenced_names(field.type)}
+        if exact & {name, *used}:
+            # Because a type is made of others: it is said once, where it is known more exactly.
+            results[name] = ValidationResult.of(others)
     for piece in whole.pieces:
         if piece.name not in around.types:
             results.setdefault(piece.name, _foreign(piece, around))
@@ -103,7 +106,11 @@ def validate_split(
 
 
 def _subject(
-    type_: TypeIR, piece: Piece | None, whole: Split, around: Surroundings, pages: PageMap
+    type_: TypeIR,
+    piece: parts.Piece | None,
+    whole: parts.Split,
+    around: Surroundings,
+    pages: parts.PageMap,
 ) -> Subject:
     """Return a type with its own block, or with the block it is nested in."""
     facts = piece.facts if piece else SourceFacts()
@@ -130,33 +137,7 @@ def _named(declarations: Sequence[Declaration], name: str) -> tuple[Declaration,
     return tuple(entry for entry in declarations if entry.name == name)
 
 
-def _without_echoes(
-    results: Mapping[str, ValidationResult], types: Mapping[str, TypeIR]
-) -> dict[str, ValidationResult]:
-    """Return the results without IMPORT_FAILED where what is wrong is known more exactly.
-
-    That is an error of the type itself, or of one that its fields are made of.
-    """
-    exact = {
-        name
-        for name, result in results.items()
-        if any(issue.code != IMPORT_FAILED for issue in result.errors)
-    }
-    clean = {}
-    for name, result in results.items():
-        issues, reach, used = result.issues, set[str](), [name]
-        while used and any(issue.code == IMPORT_FAILED for issue in issues):
-            reach.add(used[-1])
-            if used[-1] in exact:
-                issues = tuple(issue for issue in issues if issue.code != IMPORT_FAILED)
-            fields = types[used.pop()].fields
-            names = {ref for field in fields for ref in referenced_names(field.type)}
-            used += (names & types.keys()) - reach
-        clean[name] = ValidationResult.of(issues)
-    return clean
-
-
-def _foreign(piece: Piece, around: Surroundings) -> ValidationResult:
+def _foreign(piece: parts.Piece, around: Surroundings) -> ValidationResult:
     """Return the result of a block that the IR has no type for."""
     facts, before = piece.facts, piece.first_line - 1
     line = facts.declarations[0].name_line if facts.declarations else 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR, referenced_names
+from pytest_regen.documents.ir import EnumValue, FieldIR, referenced_names
 from pytest_regen.languages.base import Declaration, Member, with_article
 from pytest_regen.text import in_quotes, quoted
 from pytest_regen.validation.issues import IMPORT_FAILED, Issue
@@ -23,8 +23,7 @@ def issues_of(subject: Subject) -> Iterator[Issue]:
 
     The rules of a language see the type with its members, once it is declared as what it must be.
     """
-    yield from _of_the_document(subject.type, subject.around)
-    yield from _reviews(subject)
+    yield from _of_the_document(subject)
     yield from _pages(subject)
     if 1 in subject.pages.illegal:
         return  # Nothing declares the type.
@@ -42,62 +41,52 @@ def issues_of(subject: Subject) -> Iterator[Issue]:
 
 def _declared(subject: Subject) -> Iterator[Issue]:
     """Yield what is wrong with the declarations of a block, and with their members."""
-    instead = _stands_in(subject)
+    around, instead = subject.around, None
+    top = [entry for entry in subject.facts.declarations if entry.outer is None]
+    if not subject.main and len(top) == 1 and top[0].name not in around.types:
+        # ``Prject`` alone in the block of ``Project`` is ``Project``, misspelt: one fault.
+        instead = top[0]
     yield from _foreign_types(subject, instead)
     if 1 not in subject.pages.silent:
         yield from _declaration(subject, instead)
     if instead is not None:
-        # Its members are those of the type, because one misspelt name is one fault.
         subject = replace(subject, main=(instead,))
     if not subject.main or not all(_is_right(subject, part) for part in subject.main):
         return
-    yield from _undeclared_types(subject)
-    for part in subject.main:
-        for fault in part.faults:
-            yield subject.issue(fault.code, fault.message, line=fault.line)
-    yield from _visibility(subject)
+    yield from _references(subject)
     yield from _members(subject)
     if subject.type.kind == "enum":
         yield from _enum_values(subject)
     else:
         yield from _field_presence(subject)
         yield from _field_types(subject)
-    yield from subject.around.language.rules(subject)
+    yield from around.language.rules(subject)
 
 
 # --- before the members ---------------------------------------------------------------------------
 
 
-def _of_the_document(type_: TypeIR, around: Surroundings) -> Iterator[Issue]:
-    """Yield what is wrong with a type before any model is asked."""
+def _of_the_document(subject: Subject) -> Iterator[Issue]:
+    """Yield what no model is to blame for: the document is wrong, or says more than the type."""
+    type_, around = subject.type, subject.around
     if not around.language.is_legal_type_name(type_.name):
         message = f"{type_.name!r} cannot be the name of a type"
-        yield Issue.of("UNFIXABLE", message, type_name=type_.name, detail=_AGAIN)
+        yield subject.issue("UNFIXABLE", message, detail=_AGAIN)
     for field in type_.fields:
         for name in _lacking(field, around):
             message = f"field {field.json_name!r} is of type {name!r}, which the IR lacks"
-            yield Issue.of(
-                "UNFIXABLE", message, type_name=type_.name, detail=_AGAIN, field=field.json_name
-            )
+            yield subject.issue("UNFIXABLE", message, unit=field.json_name, detail=_AGAIN)
+    for review in around.ir.reviews:
+        if review.type_name == type_.name:
+            unit = review.field if review.field in type_.units else None
+            page = None if unit is None else subject.page_of_unit(unit)
+            detail = "\n".join(filter(None, (f"in the document: {review.where}", review.detail)))
+            yield subject.issue("REVIEW", review.message, unit=unit, page=page, detail=detail)
 
 
 def _lacking(field: FieldIR, around: Surroundings) -> list[str]:
     """Return undeclared types that the prompt itself asks for: reported as UNFIXABLE."""
     return [name for name in referenced_names(field.type) if name not in around.types]
-
-
-def _reviews(subject: Subject) -> Iterator[Issue]:
-    """Yield where a type says less than the document it was read from."""
-    for review in subject.around.ir.reviews:
-        if review.type_name == subject.type.name:
-            unit = review.field if review.field in subject.type.units else None
-            yield subject.issue(
-                "REVIEW",
-                review.message,
-                unit=unit,
-                page=None if unit is None else subject.page_of_unit(unit),
-                detail="\n".join(filter(None, (f"in the document: {review.where}", review.detail))),
-            )
 
 
 def _pages(subject: Subject) -> Iterator[Issue]:
@@ -126,17 +115,6 @@ def _is_right(subject: Subject, part: Declaration) -> bool:
     if subject.type.kind == "enum":
         return part.kind == "enum"
     return part.kind in subject.around.language.object_kinds
-
-
-def _stands_in(subject: Subject) -> Declaration | None:
-    """Return the declaration that took the type's place under another name.
-
-    ``Prject`` alone in the block of ``Project`` is ``Project``, misspelt: one fault.
-    """
-    top = [entry for entry in subject.facts.declarations if entry.outer is None]
-    if subject.main or len(top) != 1 or top[0].name in subject.around.types:
-        return None
-    return top[0]
 
 
 def _declaration(subject: Subject, instead: Declaration | None) -> Iterator[Issue]:
@@ -187,8 +165,9 @@ def _foreign_types(subject: Subject, instead: Declaration | None) -> Iterator[Is
             yield subject.issue("FOREIGN_TYPE", f"{what}: {why}", line=entry.name_line)
 
 
-def _undeclared_types(subject: Subject) -> Iterator[Issue]:
-    """Yield each use of a type that exists nowhere, once per member."""
+def _references(subject: Subject) -> Iterator[Issue]:
+    """Yield what a compiler refuses about the declaration, and uses of types that exist nowhere."""
+    name, first = subject.type.name, subject.main[0]
     lacking = {name for field in subject.type.fields for name in _lacking(field, subject.around)}
     for part in subject.main:
         parameters = frozenset(part.type_parameters)
@@ -199,13 +178,10 @@ def _undeclared_types(subject: Subject) -> Iterator[Issue]:
             if member.type is not None and member.name:
                 where = f"{member.kind} {member.name!r}"
                 unit = member.wire_name or subject.unit_of(member)
-                known = parameters | lacking
-                yield from subject.missing_types(member.type, known, where, unit, line=member.line)
-
-
-def _visibility(subject: Subject) -> Iterator[Issue]:
-    """Yield a type that is not public though public members of public types use it."""
-    name, first = subject.type.name, subject.main[0]
+                exist = parameters | lacking
+                yield from subject.missing_types(member.type, exist, where, unit, line=member.line)
+        for fault in part.faults:
+            yield subject.issue(fault.code, fault.message, line=fault.line)
     for owner, member in subject.around.uses.get(name, ()) if not first.is_public else ():
         if owner.is_public and member.is_public and owner.name != name:
             message = f"{name!r} is not public, but {member.name!r} of the public {owner.name!r}"
@@ -219,8 +195,9 @@ def _visibility(subject: Subject) -> Iterator[Issue]:
 
 
 def _members(subject: Subject) -> Iterator[Issue]:
-    """Yield members that a compiler refuses, and identifiers that are used twice in one type."""
-    first_of: dict[str, Member] = {}
+    """Yield members that a compiler refuses, and names and numbers that are used twice."""
+    first_of: dict[str | int, Member] = {}
+    has_numbers = any(isinstance(unit, int) for unit in subject.type.units)
     for member in subject.members:
         if not member.name:
             continue
@@ -231,6 +208,15 @@ def _members(subject: Subject) -> Iterator[Issue]:
         is_told = first.is_serialized and member.is_serialized and first.wire_name is not None
         if first is not member and not (is_told and first.wire_name == member.wire_name):
             yield subject.naming_issue(member, f"the name {member.name!r} is used twice")
+        if member.number is None or has_numbers:
+            continue
+        first = first_of.setdefault(member.number, member)
+        if first.name != member.name:
+            # Because of two of one number, read from text, the second becomes the first.
+            message = f"{member.name!r} has the number of {first.name!r}, {member.number}"
+            detail = "the two values cannot be told apart; leave the numbers out"
+            unit = wire_of(member)
+            yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=unit, detail=detail)
 
 
 def _missing(
@@ -265,50 +251,49 @@ def _missing(
 
 def _field_presence(subject: Subject) -> Iterator[Issue]:
     """Yield fields that are missing, invented or carried twice."""
-    carriers, language = subject.carriers, subject.around.language
-    expected = [field.json_name for field in subject.type.fields]
+    type_, carriers, language = subject.type, subject.carriers, subject.around.language
+    expected = [field.json_name for field in type_.fields]
     missing = [name for name in expected if name not in carriers]
-    waiting = {subject.names[name]: name for name in missing}
-    unnamed: dict[str, Member] = {}
-    for member in subject.members:
-        if member.wire_name is None or not member.is_serialized:
-            # It would carry a missing field, if it had its name on the wire.
-            name = str(member.wire_name)
-            meant = name if name in missing else waiting.get(member.name)
-            if meant is not None:
-                unnamed.setdefault(meant, member)
+    unnamed = _without_wire_name(subject, missing)
     for name in expected:
         if name not in carriers:
-            near = unnamed.get(name)
-            why = near and (
-                near.unread or f"lacks {language.missing_wire_name(near, name, is_enum=False)}"
-            )
-            yield from _missing(subject, name, near, why or "")
+            meant_for, why = unnamed.get(name), ""
+            if meant_for is not None:
+                lack = language.missing_wire_name(meant_for, name, is_enum=False)
+                why = meant_for.unread or f"lacks {lack}"
+            yield from _missing(subject, name, meant_for, why)
         elif all(member.unread is not None for member in carriers[name]):
             first = carriers[name][0]
             yield from _missing(subject, name, first, first.unread or "")
-    meant_otherwise = [unnamed[name] for name in missing if name in unnamed]
     for wire, members in carriers.items():
         first = members[0]
-        if wire not in expected and first.name and first not in meant_otherwise:
-            yield _phantom(subject, wire, first, missing)
+        if wire not in expected and first.name and first not in unnamed.values():
+            owners = [name for name in subject.around.owners.get(wire, ()) if name != type_.name]
+            near = get_close_matches(wire, missing, 1)
+            detail = f"it belongs to {', '.join(owners[:3])}" if owners else None
+            yield subject.issue(
+                "PHANTOM_FIELD",
+                f"{type_.name!r} has no field {in_quotes(wire)} ({first.name!r} carries it)",
+                line=first.line,
+                unit=wire,
+                detail=f"did you mean {in_quotes(near[0])}?" if near else detail,
+                finding=None if near else "the type has no such fields; leave them out",
+            )
         for member in members[1:]:
             yield subject.repeated("DUPLICATE_FIELD", "field", wire, first, member)
 
 
-def _phantom(subject: Subject, wire: str, member: Member, missing: Sequence[str]) -> Issue:
-    """Return the issue of a member that carries a field which the type does not have."""
-    owners = [name for name in subject.around.owners.get(wire, ()) if name != subject.type.name]
-    near = get_close_matches(wire, missing, 1)
-    detail = f"it belongs to {', '.join(owners[:3])}" if owners else None
-    return subject.issue(
-        "PHANTOM_FIELD",
-        f"{subject.type.name!r} has no field {in_quotes(wire)} ({member.name!r} carries it)",
-        line=member.line,
-        unit=wire,
-        detail=f"did you mean {in_quotes(near[0])}?" if near else detail,
-        finding=None if near else "the type has no such fields; leave them out",
-    )
+def _without_wire_name(subject: Subject, missing: Sequence[str]) -> dict[str, Member]:
+    """Return members that would carry a missing field, if they had its name on the wire."""
+    waiting = {subject.names[name]: name for name in missing}
+    unnamed: dict[str, Member] = {}
+    for member in subject.members:
+        if member.wire_name is None or not member.is_serialized:
+            wire = str(member.wire_name)
+            meant = wire if wire in missing else waiting.get(member.name)
+            if meant is not None:
+                unnamed.setdefault(meant, member)
+    return unnamed
 
 
 def _field_types(subject: Subject) -> Iterator[Issue]:
@@ -354,8 +339,6 @@ def _enum_values(subject: Subject) -> Iterator[Issue]:
             yield _unknown_value(subject, value, member, missing)
     for value in missing:
         yield from _missing(subject, value)
-    if not any(isinstance(value, int) for value in expected):
-        yield from _same_numbers(subject)
 
 
 def _swapped(
@@ -382,20 +365,6 @@ def _wire_values(subject: Subject) -> Iterator[tuple[EnumValue, Member]]:
             yield number, member
         else:
             yield member.name, member
-
-
-def _same_numbers(subject: Subject) -> Iterator[Issue]:
-    """Yield members of one number: read from text, the second becomes the first."""
-    first_of: dict[int, Member] = {}
-    for member in subject.members:
-        if member.number is None or not member.name:
-            continue
-        first = first_of.setdefault(member.number, member)
-        if first.name != member.name:
-            message = f"{member.name!r} has the number of {first.name!r}, {member.number}"
-            detail = "the two values cannot be told apart; leave the numbers out"
-            unit = wire_of(member)
-            yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=unit, detail=detail)
 
 
 def _unknown_value(

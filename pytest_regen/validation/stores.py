@@ -16,16 +16,8 @@ from pytest_regen.modes import BEHAVIOUR_CODES, HAND, TEMPLATE, is_ci
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.conflicts import read_ours
 from pytest_regen.text import join_names
-from pytest_regen.validation.behaviour import (
-    COUNT,
-    StoreBehaviour,
-    behaviour_of,
-    completed,
-    put_on_pages,
-    subject_of,
-    teller_of,
-    without_echoes,
-)
+from pytest_regen.validation import behaviour as running
+from pytest_regen.validation import pieces as parts
 from pytest_regen.validation.by_type import validate_split
 from pytest_regen.validation.edits import edited_prompts, edits, file_issues
 from pytest_regen.validation.issues import (
@@ -35,13 +27,6 @@ from pytest_regen.validation.issues import (
     ValidationResult,
     codes_by_type,
     without_ignored,
-)
-from pytest_regen.validation.pieces import (
-    PageText,
-    Split,
-    page_maps,
-    split,
-    without_illegal_pages,
 )
 
 if TYPE_CHECKING:
@@ -65,11 +50,11 @@ class _State:
     made_of: tuple[object, ...]
     """All else that it depends on."""
     runs: Runs
-    whole: Split
+    whole: parts.Split
     """The source with its types as running shows them."""
     results: Mapping[str, ValidationResult]
     """What rules found."""
-    behaviour: StoreBehaviour
+    behaviour: running.StoreBehaviour
 
 
 def stale_types(store: RegenStore) -> dict[str, str]:
@@ -259,7 +244,7 @@ def runs_any(type_names: Iterable[str], ignore: Ignore) -> bool:
     return any(not set(codes_of(name)) >= BEHAVIOUR_CODES for name in type_names)
 
 
-def behaviour_of_store(store: RegenStore, count: int = COUNT) -> StoreBehaviour:
+def behaviour_of_store(store: RegenStore, count: int = running.COUNT) -> running.StoreBehaviour:
     """Return what running the types of a store shows, and why not all of them were run.
 
     What was run before is not run again.
@@ -308,8 +293,8 @@ def validate_store(
     issues = {name: list(result.issues) for name, result in state.results.items()}
     if is_tried:
         for name, shown in state.behaviour.issues.items():
-            issues[name] += without_echoes(shown, issues[name])
-        teller = teller_of(store.envelope.language, store.envelope.profile)
+            issues[name] += running.without_echoes(shown, issues[name])
+        teller = running.teller_of(store.envelope.language, store.envelope.profile)
         why_not = teller.missing(store.path) if teller is not None and is_ci() else None
         for root in [*issues][:1] if why_not else ():
             # Elsewhere the run notes it; a gate that tests less than it says is red.
@@ -331,7 +316,7 @@ def validate_store(
     return without_ignored(results, ignore)
 
 
-def _state(store: RegenStore, runs: Runs, count: int = COUNT) -> _State:
+def _state(store: RegenStore, runs: Runs, count: int = running.COUNT) -> _State:
     """Return what is found in a store as it is; it stays with the snapshot."""
     profile, ir = store.envelope.profile, store.ir
     runner = find_runner(find_language(ir.language), profile)
@@ -346,26 +331,26 @@ def _state(store: RegenStore, runs: Runs, count: int = COUNT) -> _State:
     is_same = state is not None and state.ir is ir and state.made_of == made_of
     if state is not None and is_same and state.runs in {runs, "all"}:
         return state
-    read = split(source, ir.language)
-    maps = page_maps(read, ir, pages)
-    text, whole = without_illegal_pages(source, read, maps, ir.language)
+    read = parts.split(source, ir.language)
+    maps = parts.page_maps(read, ir, pages)
+    text, whole = parts.without_illegal_pages(source, read, maps, ir.language)
     pieces = {piece.name: piece for piece in whole.pieces}
-    behaviour = StoreBehaviour()
+    behaviour = running.StoreBehaviour()
     if runner is not None and runs != "nothing" and read.has_boundaries:
-        subject = subject_of(text, whole, ir, profile, store.path)
-        behaviour = behaviour_of(store, subject, runner, count if runs == "all" else 0)
+        subject = running.subject_of(text, whole, ir, profile, store.path)
+        behaviour = running.behaviour_of(store, subject, runner, count if runs == "all" else 0)
         placed = {
-            name: tuple(put_on_pages(issues, pieces[name], maps[name]))
+            name: tuple(running.put_on_pages(issues, pieces[name], maps[name]))
             for name, issues in behaviour.issues.items()
         }
         behaviour = replace(behaviour, issues=placed)
-        whole = completed(whole, runner, behaviour.facts)
+        whole = running.completed(whole, runner, behaviour.facts)
     results = validate_split(whole, ir, maps, profile)
     state = store.memo[_MEMO] = _State(ir, made_of, runs, whole, results, behaviour)
     return state
 
 
-def _pages(store: RegenStore, name: str) -> tuple[PageText, ...]:
+def _pages(store: RegenStore, name: str) -> tuple[parts.PageText, ...]:
     """Return a page per prompt; one that was never written is there too, empty."""
     stored = {page.page: page for page in store.pages_of(name)}
     texts = []
@@ -373,7 +358,7 @@ def _pages(store: RegenStore, name: str) -> tuple[PageText, ...]:
         page = stored.get(prompt.page)
         output, stop = (page.output, page.stop_reason) if page else ("", None)
         place = prompt.page, prompt.total_pages, prompt.fields
-        texts.append(PageText(*place, output, stop, was_written=page is not None))
+        texts.append(parts.PageText(*place, output, stop, was_written=page is not None))
     return tuple(texts)
 
 

@@ -7,22 +7,13 @@ from functools import cached_property, partial
 from itertools import chain
 
 from pytest_regen.documents.ir import IR, EnumValue, FieldIR, TypeIR
-from pytest_regen.languages import Language
-from pytest_regen.languages.base import (
-    Declaration,
-    Member,
-    Nouns,
-    PageFault,
-    SourceFacts,
-    SyntaxFault,
-    TypeRef,
-)
+from pytest_regen.languages import Language, base
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.pieces import PageMap
 
 
-def wire_of(member: Member) -> str:
+def wire_of(member: base.Member) -> str:
     """Return the name of a property on the wire: its own, where none is written."""
     return member.name if member.wire_name is None else str(member.wire_name)
 
@@ -34,7 +25,7 @@ class Surroundings:
     ir: IR
     language: Language
     profile: str
-    declarations: tuple[Declaration, ...]
+    declarations: tuple[base.Declaration, ...]
     """Everything that the source declares, outside of the boundaries too."""
     aliases: frozenset[str]
     """Other names that the source gives to types."""
@@ -54,19 +45,19 @@ class Surroundings:
         return owners
 
     @cached_property
-    def nouns(self) -> Nouns:
+    def nouns(self) -> base.Nouns:
         """What the profile calls things."""
         return self.language.wording(self.profile).nouns
 
     @cached_property
-    def declarations_by_name(self) -> Mapping[str, Declaration]:
+    def declarations_by_name(self) -> Mapping[str, base.Declaration]:
         """The first declaration of each name."""
         return {entry.name: entry for entry in reversed(self.declarations)}
 
     @cached_property
-    def uses(self) -> Mapping[str, Sequence[tuple[Declaration, Member]]]:
+    def uses(self) -> Mapping[str, Sequence[tuple[base.Declaration, base.Member]]]:
         """Name of a type to the serialized members whose types name it, wherever they stand."""
-        uses: dict[str, list[tuple[Declaration, Member]]] = {}
+        uses: dict[str, list[tuple[base.Declaration, base.Member]]] = {}
         for entry in self.declarations:
             for member in entry.members:
                 if member.type is not None and member.is_serialized:
@@ -79,7 +70,7 @@ class Surroundings:
         """What blocks, or the text around them, declare at their top level."""
         return frozenset(entry.name for entry in self.declarations if entry.outer is None)
 
-    def exists(self, reference: TypeRef) -> bool:
+    def exists(self, reference: base.TypeRef) -> bool:
         """Return whether something declares the type, or nothing has to."""
         name = reference.name
         is_declared = name in self.declarations_by_name or name in self.aliases
@@ -91,9 +82,9 @@ class Subject:
     """One type under validation."""
 
     type: TypeIR
-    facts: SourceFacts
+    facts: base.SourceFacts
     """Of its block; empty where the source has none."""
-    main: tuple[Declaration, ...]
+    main: tuple[base.Declaration, ...]
     """The declarations of the type itself: one, or the parts of a partial class."""
     first_line: int
     around: Surroundings
@@ -126,7 +117,7 @@ class Subject:
             finding=finding,
         )
 
-    def unit_of(self, member: Member) -> EnumValue | None:
+    def unit_of(self, member: base.Member) -> EnumValue | None:
         """Return the field or value of the type that a member stands for, if there is one.
 
         A member that is given no name on the wire has its own name there.
@@ -134,7 +125,7 @@ class Subject:
         wire = member.name if member.wire_name is None else member.wire_name
         return wire if wire in self.names else None
 
-    def fault(self, fault: SyntaxFault | PageFault, *, line: int | None) -> Issue:
+    def fault(self, fault: base.SyntaxFault | base.PageFault, *, line: int | None) -> Issue:
         """Return the issue of illegal code; it is one of the field that its member names, if any.
 
         Only the text is searched, because there is no tree of illegal code.
@@ -150,10 +141,10 @@ class Subject:
             named = (unit for unit, name in self.names.items() if name in words)
             quoted = (unit for unit in self.names if f'"{unit}"' in text)
             unit = next(chain(quoted, named), None)
-        page = fault.page if isinstance(fault, PageFault) else None
+        page = fault.page if isinstance(fault, base.PageFault) else None
         return self.issue(fault.code, fault.message, line=line, page=page, unit=unit)
 
-    def naming_issue(self, member: Member, message: str) -> Issue:
+    def naming_issue(self, member: base.Member, message: str) -> Issue:
         """Return the issue of a member that must have another name, with the one to use."""
         unit = self.unit_of(member)
         proposed = None if unit is None else self.names[unit]
@@ -161,7 +152,7 @@ class Subject:
         return self.issue("DUPLICATE_PROPERTY", message, line=member.line, unit=unit, detail=detail)
 
     def repeated(
-        self, code: str, noun: str, unit: EnumValue, first: Member, member: Member
+        self, code: str, noun: str, unit: EnumValue, first: base.Member, member: base.Member
     ) -> Issue:
         """Return the issue of a field or value that ``member`` carries after ``first`` did.
 
@@ -187,7 +178,7 @@ class Subject:
 
     def missing_types(
         self,
-        reference: TypeRef,
+        reference: base.TypeRef,
         known: frozenset[str],
         where: str,
         unit: EnumValue | None = None,
@@ -221,7 +212,7 @@ class Subject:
                 detail=detail[:1000],
             )
 
-    def matches(self) -> Iterator[tuple[FieldIR, Member]]:
+    def matches(self) -> Iterator[tuple[FieldIR, base.Member]]:
         """Yield each field of the type with the first member that carries it."""
         for field in self.type.fields:
             if carriers := self.carriers.get(field.json_name):
@@ -242,12 +233,12 @@ class Subject:
         return self.around.language.member_names(self.type)
 
     @cached_property
-    def carriers(self) -> Mapping[str, Sequence[Member]]:
+    def carriers(self) -> Mapping[str, Sequence[base.Member]]:
         """Serialized members by the name they have on the wire.
 
         Of several, the one whose page was asked for the field comes first.
         """
-        carriers: dict[str, list[Member]] = {}
+        carriers: dict[str, list[base.Member]] = {}
         for member in self.members:
             if member.is_serialized:
                 carriers.setdefault(wire_of(member), []).append(member)
@@ -256,13 +247,13 @@ class Subject:
                 members.sort(key=partial(self.is_out_of_place, wire))
         return carriers
 
-    def is_out_of_place(self, unit: EnumValue, member: Member) -> bool:
+    def is_out_of_place(self, unit: EnumValue, member: base.Member) -> bool:
         """Return whether another page was asked for the field than the one that wrote it."""
         asked = self.page_of_unit(unit)
         return asked is not None and self.pages.page_of_line(member.line) != asked
 
     @cached_property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[base.Member, ...]:
         """Members of the type; a positional parameter that a property repeats is left out.
 
         Of a type that is declared twice, only the first declaration counts, but for partial ones.
@@ -270,12 +261,12 @@ class Subject:
         """
         parts = [part for part in self.main if part is self.main[0] or part.is_partial]
         members = [member for part in parts for member in part.members]
-        bases = [base.name for part in parts for base in part.bases]
+        bases = [parent.name for part in parts for parent in part.bases]
         for name in bases:  # It grows, because a base may have one itself.
             base_type = self.around.declarations_by_name.get(name)
             if base_type is not None and bases.count(name) == 1:
                 declared = {wire_of(member) for member in members}
-                bases += [base.name for base in base_type.bases]
+                bases += [parent.name for parent in base_type.bases]
                 members += [
                     replace(member, line=parts[0].name_line, end_line=parts[0].name_line, faults=())
                     for member in base_type.members
