@@ -265,10 +265,6 @@ class RuleSource(Protocol):
         """All types that the source must declare."""
 
     @property
-    def declarations(self) -> Sequence[Declaration]:
-        """Everything that the source declares."""
-
-    @property
     def uses(self) -> Mapping[str, Sequence[tuple[Declaration, Member]]]:
         """Name of a type to the serialized members whose types name it."""
 

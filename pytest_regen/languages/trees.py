@@ -19,10 +19,6 @@ with needs("openapi", "stores of generated code"):
 Node = tree_sitter.Node
 _DEEPEST: Final = 200
 """Levels of a tree at most, so that code that walks one may recurse. A page has about 15."""
-_CUT: Final = _DEEPEST // 2
-"""The level at which too deep a branch is cut off."""
-_CUTS: Final = 4
-"""How often a text is cut before nothing of it is left to be read."""
 _SHORT: Final = 2_000
 """Bytes that are parsed at once, whatever they are."""
 _SECONDS: Final = 0.25
@@ -63,35 +59,22 @@ class Grammar:
     def parse(self, code: bytes) -> Tree:
         """Return the syntax tree of ``code`` (UTF-8). Never fails: errors are nodes of the tree.
 
-        What is nested more than 200 levels deep is an error, too, and so is a text that takes too
-        long: the tree has a stray character and blanks in its place. Positions and lines are those
-        of ``code``.
+        Of what is nested more than 200 levels deep, or takes too long, it is one error: a stray
+        character, and blanks.
         """
-        whole = code
-        for _ in range(_CUTS):
-            tree = self._parse_in_time(code)
-            deep = _deep_branches(tree, self._chains) if tree else []
-            if tree and not deep:
-                return tree
-            if tree is None:
-                break
-            shallow = bytearray(code)
-            for node in deep:
-                shallow[node.start_byte : node.end_byte] = _blank_out(
-                    code[node.start_byte : node.end_byte]
-                )
-            code = bytes(shallow)
-        return Parser(self.language).parse(_blank_out(whole))
+        tree = self._parse_in_time(code)
+        if tree is None or _too_deep(tree.root_node, self._chains):
+            return Parser(self.language).parse(_STRAY + _VISIBLE.sub(b" ", code[1:]))
+        return tree
 
-    def unreadable_rows(self, code: bytes) -> dict[int, str]:
-        """Return what ``parse`` leaves out: rows, counted from 0, and why."""
+    def why_unreadable(self, code: bytes) -> SyntaxFault | None:
+        """Return why ``parse`` gives nothing of a text, if it does not."""
         tree = self._parse_in_time(code)
         if tree is None:
-            return {0: f"this cannot be read: it is far from being {self.title}"}
-        why = f"this is nested more than {_DEEPEST} levels deep"
-        return dict.fromkeys(
-            (node.start_point.row for node in _deep_branches(tree, self._chains)), why
-        )
+            return SyntaxFault(1, f"this cannot be read: it is far from being {self.title}")
+        node = _too_deep(tree.root_node, self._chains)
+        message = f"this is nested more than {_DEEPEST} levels deep"
+        return SyntaxFault(node.start_point.row + 1, message) if node else None
 
     def _parse_in_time(self, code: bytes) -> Tree | None:
         """Return the tree as the grammar gives it, or ``None`` where that takes too long."""
@@ -131,10 +114,9 @@ def first_fault(
     node = next((child for child in root.children if child.has_error or is_loose(child)), None)
     if node is None and not root.has_error:
         return None
-    for row, why in grammar.unreadable_rows(code).items():
-        return SyntaxFault(row + 1, why)
-    if node is None:
-        return SyntaxFault(1, f"not legal {grammar.title}")
+    unreadable = grammar.why_unreadable(code)
+    if unreadable or node is None:
+        return unreadable or SyntaxFault(1, f"not legal {grammar.title}")
     inner = node
     while inner.has_error and not inner.is_missing:
         # The innermost error: an outer one starts long before its cause.
@@ -188,35 +170,22 @@ def comment_faults(root: Node, is_documentation: Callable[[str], bool]) -> Itera
                 yield fault
 
 
-def _deep_branches(tree: Tree, chains: frozenset[str]) -> list[Node]:
-    """Return the nodes at the level of the cut that have nodes below the deepest level."""
-    return [
-        node
-        for node in _branching_nodes(tree.root_node, _CUT, chains)
-        if any(_branching_nodes(node, _DEEPEST - _CUT, chains))
-    ]
-
-
-def _branching_nodes(top: Node, level: int, chains: frozenset[str]) -> Iterator[Node]:
-    """Yield the nodes ``level`` levels below ``top`` that have nodes below them."""
-    waiting = [(top, 0)]
+def _too_deep(root: Node, chains: frozenset[str]) -> Node | None:
+    """Return a node at the deepest level that has nodes below it."""
+    waiting = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
-        if depth == level:
-            yield node
+        if depth == _DEEPEST:
+            return node
         # A branch has no more levels than nodes: nearly all of a source is passed over at once.
-        elif node.descendant_count > level - depth:
+        if node.descendant_count > _DEEPEST - depth:
             is_chain = node.type in chains
             waiting += [
                 (child, depth if is_chain and child.type == node.type else depth + 1)
                 for child in node.children
                 if child.child_count
             ]
-
-
-def _blank_out(text: bytes) -> bytes:
-    """Return a stray character and blanks in place of ``text``, its lines kept."""
-    return _STRAY + _VISIBLE.sub(b" ", text[1:])
+    return None
 
 
 def text_of(node: Node) -> str:

@@ -25,31 +25,25 @@ KEYS: Final = "TypedDict"
 HEADER_CLASSES: Final = frozenset({BASE_MODEL, "Unset"})
 """What the headers declare themselves."""
 
-HEADER_NAMES: Final = word_set(
+_STANDARD: Final = word_set(
     """
-    Annotated Any ApiModel BaseModel ConfigDict Decimal DecimalNumber Enum Field Final IntEnum
-    Literal NotRequired PlainSerializer StrEnum TypeAlias TypedDict UNSET UUID Unset
-    """
-)
-"""What the headers of all profiles import or declare."""
-
-_TYPING: Final = word_set(
-    """
-    Callable ClassVar Dict FrozenSet Generic Iterable Iterator List Mapping MutableMapping Optional
-    Protocol Required Self Sequence Set Tuple Type TypeVar Union
+    Annotated Any ApiModel BaseModel Callable ClassVar ConfigDict Decimal DecimalNumber Dict Enum
+    Field Final FrozenSet Generic IntEnum Iterable Iterator List Literal Mapping MutableMapping
+    NotRequired Optional PlainSerializer Protocol Required Self Sequence Set StrEnum Tuple Type
+    TypeAlias TypeVar TypedDict UNSET UUID Union Unset
     """
 )
+"""What the headers of all profiles have, and what code may import beside."""
 
 RESERVED_TYPE_NAMES: Final = (
-    HEADER_NAMES
-    | _TYPING
+    _STANDARD
     | frozenset(name for name in dir(builtins) if name[:1].isupper())
     | frozenset(name for name in keyword.kwlist if name[:1].isupper())
 )
 """Names a generated type must not take: code that means the standard one would mean it instead."""
 
 _IN_ANNOTATIONS: Final = word_set("bool dataclasses dict dt float int list str")
-OF_MODELS: Final = word_set(
+_OF_MODELS: Final = word_set(
     """
     construct copy dict from_orm json model_computed_fields model_config model_construct model_copy
     model_dump model_dump_json model_extra model_fields model_fields_set model_json_schema
@@ -60,7 +54,7 @@ OF_MODELS: Final = word_set(
 )
 """What pydantic's ``BaseModel`` has already: a field of that name would hide it."""
 
-_RESERVED: Final = frozenset(keyword.kwlist) | _IN_ANNOTATIONS | OF_MODELS | {"self"}
+_RESERVED: Final = frozenset(keyword.kwlist) | _IN_ANNOTATIONS | _OF_MODELS | {"self"}
 _MAX_LENGTH: Final = 100
 """Longer names are cut and told apart by a hash."""
 _LEADING_SIGN: Final = re.compile(r"[+-](?=\w)")
@@ -89,18 +83,14 @@ def member_names(type_: TypeIR) -> dict[str | int, str]:
     ``populate_by_name`` a field is found by its identifier, so that no field may have the JSON name
     of another for its own. Where several would be called the same, the later ones are numbered.
     """
-    if type_.kind == "enum":
-        return _value_names(type_)
-    taken = set(map(str, type_.units))
-    wanted = {unit: member_name(unit) for unit in type_.units}
-    return {unit: name if name == unit else _free(name, taken) for unit, name in wanted.items()}
-
-
-def _value_names(type_: TypeIR) -> dict[str | int, str]:
+    if type_.kind == "object":
+        taken = set(map(str, type_.units))
+        plain = {unit: member_name(unit) for unit in type_.units}
+        return {unit: name if name == unit else _free(name, taken) for unit, name in plain.items()}
     labels: dict[str | int, str | int] = {unit: unit for unit in type_.units}
     if type_.enum_names and len(type_.enum_names) == len(type_.enum_values):
         labels.update(zip(type_.enum_values, type_.enum_names, strict=True))
-    taken: set[str] = set()
+    taken = set()
     return {unit: _free(_constant(label), taken) for unit, label in labels.items()}
 
 

@@ -21,7 +21,6 @@ from pytest_regen.languages.base import (
     Member,
     SourceFacts,
     SyntaxFault,
-    TypeRef,
 )
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.python.names import HEADER_CLASSES
@@ -194,7 +193,6 @@ def _class(node: ast.ClassDef, outer: str | None) -> Iterator[Declaration]:
         node.end_lineno or node.lineno,
         tuple(members),
         outer=outer,
-        bases=tuple(TypeRef(last_name(base), line=base.lineno) for base in node.bases),
         name_line=node.lineno,
     )
     for part in node.body:
@@ -270,7 +268,6 @@ def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[Declaration]:
         node.lineno,
         node.end_lineno or node.lineno,
         tuple(members),
-        bases=() if is_enum else (TypeRef("TypedDict", line=node.lineno),),
         name_line=node.lineno,
     )
 

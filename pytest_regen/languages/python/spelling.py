@@ -46,12 +46,10 @@ def spell(field: FieldIR, *, profile: str = "default") -> str:
         profile: of the store.
     """
     value = spell_value(field, profile=profile)
-    if value == "Any":
-        return f"NotRequired[{value}]" if profile == "typeddict" and not field.required else value
-    if profile == "dataclass" and not field.required:
-        value += " | Unset"
-    if field.nullable or (profile == "default" and not field.required):
-        value += " | None"
+    if value != "Any":
+        value += " | Unset" if profile == "dataclass" and not field.required else ""
+        may_be_null = field.nullable or (profile == "default" and not field.required)
+        value += " | None" if may_be_null else ""
     return f"NotRequired[{value}]" if profile == "typeddict" and not field.required else value
 
 
