@@ -38,12 +38,7 @@ _SCALARS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "any": {"": frozenset({"Any", "JsonValue", "object"})},
 }
 """Kind and format to what holds every such value, and writes it as it read it."""
-_KINDS: Final[Mapping[str, set[type]]] = {
-    "string": {str},
-    "integer": {int},
-    "number": {int},
-    "boolean": {bool},
-}
+_KINDS: Final = {"string": "str", "integer": "int", "number": "int", "boolean": "bool"}
 """What a ``Literal`` holds of each kind."""
 
 
@@ -103,8 +98,8 @@ def _accepts_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
     formats = _SCALARS[scalar.kind]
     accepted = formats.get(scalar.format_family, formats[""])
     if spelled.name == LITERAL:
-        kinds = {type(value) for value in literals_of(spelled)}
-        return bool(kinds) and (scalar.kind == "any" or kinds <= _KINDS[scalar.kind])
+        kinds = {type(value).__name__ for value in literals_of(spelled)}
+        return bool(kinds) and (scalar.kind == "any" or kinds == {_KINDS[scalar.kind]})
     if spelled.name == UNION and scalar.kind == "number":
         # ``int | float`` keeps the digits of whole numbers.
         names = {part.name for part in spelled.args}

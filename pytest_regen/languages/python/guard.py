@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.names import word_set
@@ -59,54 +59,49 @@ def _weaknesses(code: str) -> Iterator[Weakness]:
         if directive := directive_in(text):
             yield Weakness.of_directive(directive, line)
     for node in _nodes(code):
-        yield from _of_node(node, getattr(node, "lineno", 1))
+        for key, message in _of_node(node):
+            yield Weakness((key, message), message, getattr(node, "lineno", 1), AS_ASKED)
 
 
-def _of_node(node: ast.AST, line: int) -> Iterator[Weakness]:
-    if isinstance(node, ast.Dict):
-        for key, setting in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant):
-                yield from _setting(str(key.value), setting, key.lineno)
-        return
+def _of_node(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield by what code takes more than it should: of what kind it is, and a message."""
+    for name, value in _settings(node):
+        text = ast.unparse(value)
+        if text in _LOOSE.get(name, ()):
+            yield "setting", f"sets {name} = {text}, by which more is taken"
     match node:
-        case ast.Assign(targets=[target], value=value):
-            yield from _setting(dotted(target), value, line)
-        case ast.AnnAssign(target=target, value=ast.expr() as value):
-            yield from _setting(dotted(target), value, line)
-        case ast.keyword(arg=str(name), value=value):
-            yield from _setting(name, value, value.lineno)
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             if node.name in _METHODS:
-                yield _weakness("method", f"adds the method {in_quotes(node.name)}", line)
-            yield from _changing(node)
+                yield "method", f"adds the method {in_quotes(node.name)}"
+            for decorator in filter(_changes_values, node.decorator_list):
+                shown = f"@{ast.unparse(decorator)}"[:80]
+                yield "validator", f"changes values by {in_quotes(shown)}"
         case ast.Name(id=name) | ast.Attribute(attr=name) if name in _TAKING_ALL:
-            yield _weakness("validator", f"uses {name}", line)
+            yield "validator", f"uses {name}"
 
 
-def _weakness(key: str, message: str, line: int) -> Weakness:
-    return Weakness((key, message), message, line, AS_ASKED)
+def _settings(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    """Return the names that a node gives to values."""
+    match node:
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            return [(str(key.value), each) for key, each in pairs if isinstance(key, ast.Constant)]
+        case ast.Assign(targets=[target], value=value):
+            return [(dotted(target), value)]
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            return [(dotted(target), value)]
+        case ast.keyword(arg=str(name), value=value):
+            return [(name, value)]
+    return []
 
 
-def _changing(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Weakness]:
-    """Yield the decorators that make a method change values."""
-    for decorator in node.decorator_list:
-        name = last_name(decorator)
-        keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-        # What only checks says so by ``mode="after"``, or by nothing.
-        is_before = any(
-            one.arg == "mode" and "after" not in ast.unparse(one.value) for one in keywords
-        )
-        if name in _SERIALIZERS or (name in _VALIDATORS and is_before):
-            shown = f"@{ast.unparse(decorator)}"[:80]
-            message = f"changes values by {in_quotes(shown)}"
-            yield _weakness("validator", message, decorator.lineno)
-
-
-def _setting(name: str, value: ast.expr, line: int) -> Iterator[Weakness]:
-    text = ast.unparse(value)
-    if text in _LOOSE.get(name, ()):
-        message = f"sets {name} = {text}, by which more is taken"
-        yield _weakness("setting", message, line)
+def _changes_values(decorator: ast.expr) -> bool:
+    name = last_name(decorator)
+    keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+    # What only checks says so by ``mode="after"``, or by nothing.
+    modes = [ast.unparse(keyword.value) for keyword in keywords if keyword.arg == "mode"]
+    is_before = any("after" not in mode for mode in modes)
+    return name in _SERIALIZERS or (name in _VALIDATORS and is_before)
 
 
 def _checks(code: str) -> Iterator[str]:
@@ -124,12 +119,12 @@ def _dropped_limits(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
         ours, theirs = after.get(field.json_name), before.get(field.json_name)
         if ours is None or theirs is None:
             continue
-        wanted: Mapping[str, Any] = constraint_arguments(field, profile="default")
-        had = {entry.name for entry in theirs.attributes}
-        has = {entry.name for entry in ours.attributes}
-        for name in wanted:
-            if name in had and name not in has:
-                message = f"drops {name}={wanted[name]!r} of {in_quotes(field.json_name)}"
+        names_before, names = (
+            {each.name for each in member.attributes} for member in (theirs, ours)
+        )
+        for name, limit in constraint_arguments(field, profile="default").items():
+            if name in names_before - names:
+                message = f"drops {name}={limit!r} of {in_quotes(field.json_name)}"
                 yield Weakness(
                     ("limit", field.json_name, name),
                     message,

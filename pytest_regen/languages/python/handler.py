@@ -29,7 +29,6 @@ OPTIONS: dict[str, Any] = {"by_alias": True}
 """How values are dumped; the sender of this text puts its own in."""
 MOST = 300
 """Characters kept of a reason."""
-LOAD = "model_validate_json"
 ANNOTATIONS = __future__.annotations.compiler_flag
 LIMITS = ("ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern")
 
@@ -42,7 +41,6 @@ is_typed_dict, is_dataclass = typing_extensions.is_typeddict, dataclasses.is_dat
 origin_of, args_of = typing_extensions.get_origin, typing_extensions.get_args
 decode = json.loads
 new, put = object.__new__, object.__setattr__
-own_load = vars(Model)[LOAD].__func__
 
 
 def both(*names: str) -> tuple[Any, ...]:
@@ -365,9 +363,7 @@ def load(kind: Any, adapter: Any, text: str) -> Any:
         TypeError: it is of another type than the one that was asked for.
     """
     is_class = isinstance(kind, type) and not is_typed_dict(kind)
-    bases = kind.__mro__ if is_class else ()
-    own = next((vars(base)[LOAD] for base in bases if LOAD in vars(base)), None)
-    if own is not None and getattr(own, "__func__", None) is not own_load:
+    if is_class and issubclass(kind, Model):
         value = kind.model_validate_json(text)
     else:
         value = adapter.validator.validate_json(text)

@@ -50,16 +50,8 @@ _BUILTINS: Final = word_set(
 _HOOKS: Final = word_set("__init_subclass__ __set_name__ __class_getitem__ __prepare__")
 """Methods that run while classes are made, before anybody asks for it."""
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)
-_STATEMENTS: Final = (
-    *_IMPORTS,
-    ast.AnnAssign,
-    ast.Assign,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-    ast.Expr,
-    ast.FunctionDef,
-    ast.Pass,
-)
+_DEFINITIONS: Final = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
+_STATEMENTS: Final = (*_IMPORTS, *_DEFINITIONS, ast.AnnAssign, ast.Assign, ast.Expr, ast.Pass)
 """Statements that a module or a class may have."""
 
 
@@ -206,30 +198,26 @@ def _field(node: ast.AnnAssign, name: str, *, is_key: bool) -> Member:
     values: dict[object, object] = {}
     for part in ast.walk(node):
         if isinstance(part, ast.keyword):
-            plain = constant(part.value)
+            plain = _constant(part.value)
             values |= plain if isinstance(plain, dict) else {part.arg: plain}
     alias = values.get("alias")
     if values.get("validation_alias") == values.get("serialization_alias") is not None:
         alias = values["validation_alias"]
+    wire = name if is_key else alias if isinstance(alias, str) else None
+    limits = (str(key) for key, value in values.items() if value is not None)
     return Member(
         name,
         "field",
         node.lineno,
         node.end_lineno or node.lineno,
-        name if is_key else alias if isinstance(alias, str) else None,
-        attributes=tuple(
-            Attribute(str(key), (repr(value),))
-            for key, value in values.items()
-            if value is not None
-        ),
+        wire,
+        attributes=tuple(map(Attribute, limits)),
         is_serialized=is_key or not name.startswith("_"),
     )
 
 
-def constant(node: ast.expr | None) -> object:
+def _constant(node: ast.expr) -> object:
     """Return the value of a literal; ``None`` for anything else."""
-    if node is None:
-        return None
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError):
@@ -237,7 +225,7 @@ def constant(node: ast.expr | None) -> object:
 
 
 def _value(node: ast.stmt | ast.expr, value: ast.expr, name: str) -> Member:
-    plain = constant(value)
+    plain = _constant(value)
     wire = plain if isinstance(plain, str | int) and not isinstance(plain, bool) else None
     number = wire if isinstance(wire, int) else None
     return Member(name, "value", node.lineno, node.end_lineno or 0, wire, number=number)
