@@ -25,23 +25,18 @@ _CHECKS: Final = word_set("check refine strict strictObject superRefine")
 
 def weakens(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
     """Yield by what new code of a type takes more than the old."""
-    before, after = _root(old), _root(new)
+    before, after = (parse(code.encode("utf-8", "replace")).root_node for code in (old, new))
     yield from added_weaknesses(_weaknesses(before), _weaknesses(after))
-    kept = set(_calls(after, _CHECKS))
-    for name in dict.fromkeys(_calls(before, _CHECKS)):
-        if name not in kept:
-            message = f"drops the check by {in_quotes(name)}"
-            yield Weakness(("validator", name), message, None, f"keep it; {AS_ASKED}")
+    names = {*_calls(after)}
+    lost = [name for name in dict.fromkeys(_calls(before)) if name not in names]
     old, new = ("".join(code.split()) for code in (old, new))
-    for call in (check.call for field in type_.fields for check in checks_of(field)):
-        # Lengths have two right forms, and are told apart by running alone.
-        if old.count(call) > new.count(call) and not call.endswith("/su)"):
-            message = f"drops the check by {in_quotes(call)}"
-            yield Weakness(("validator", call), message, None, f"keep it; {AS_ASKED}")
-
-
-def _root(code: str) -> Node:
-    return parse(code.encode("utf-8", "replace")).root_node
+    calls = [check.call for field in type_.fields for check in checks_of(field)]
+    # Lengths have two right forms, and are told apart by running alone.
+    plain = [call for call in calls if not call.endswith("/su)")]
+    lost += [call for call in plain if old.count(call) > new.count(call)]
+    for call in lost:
+        message = f"drops the check by {in_quotes(call)}"
+        yield Weakness(("validator", call), message, None, f"keep it; {AS_ASKED}")
 
 
 def _weaknesses(root: Node) -> Iterator[Weakness]:
@@ -56,8 +51,8 @@ def _weaknesses(root: Node) -> Iterator[Weakness]:
                 message = f"takes more by {in_quotes(text_of(node))}"
                 yield found_at(node, "open", message)
             case "as_expression" if _has_open(node.named_children[-1]):
-                shown = text_of(node.named_children[-1])
-                yield found_at(node, "cast", f"casts to {in_quotes(shown)}")
+                target = text_of(node.named_children[-1])
+                yield found_at(node, "cast", f"casts to {in_quotes(target)}")
             case "non_null_expression":
                 yield found_at(node, "cast", "says by ! that nothing is missing")
             case "property_identifier" if text_of(node) in _LOOSE and _is_called(node):
@@ -66,8 +61,8 @@ def _weaknesses(root: Node) -> Iterator[Weakness]:
 
 def _has_open(node: Node) -> bool:
     return any(
-        one.type in {"predefined_type", "type_identifier"} and text_of(one) in _OPEN
-        for one in walk(node)
+        part.type in {"predefined_type", "type_identifier"} and text_of(part) in _OPEN
+        for part in walk(node)
     )
 
 
@@ -82,7 +77,7 @@ def _is_called(node: Node) -> bool:
     return node.parent is not None and node.parent.type == "member_expression"
 
 
-def _calls(root: Node, names: frozenset[str]) -> Iterator[str]:
+def _calls(root: Node) -> Iterator[str]:
     for node in walk(root):
-        if node.type == "property_identifier" and text_of(node) in names and _is_called(node):
+        if node.type == "property_identifier" and text_of(node) in _CHECKS and _is_called(node):
             yield text_of(node)

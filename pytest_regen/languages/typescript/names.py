@@ -68,8 +68,9 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
     text = unicodedata.normalize("NFC", schema_name)
     if not _PASCAL.fullmatch(text):
         words = split_words(text, _is_letter_or_digit)
-        text = "".join(map(_capitalise, words)) or "".join(map(_code_point, text)) or "Empty"
-    text = text if _is_letter(text[0]) else f"Type{text}"
+        points = "".join(f"U{ord(character):04X}" for character in text)
+        text = "".join(map(_capitalise, words)) or points or "Empty"
+    text = text if text[0] in "_$" or text[0].isidentifier() else f"Type{text}"
     text = shorten(text, schema_name, _MAX_LENGTH)
     return f"{text}Model" if text in RESERVED_TYPE_NAMES or text in _KEYWORDS else text
 
@@ -83,17 +84,9 @@ def is_type_identifier(text: str) -> bool:
 def _capitalise(word: str) -> str:
     """Return ``word`` with a capital first letter; ``ID`` is ``Id``."""
     is_acronym = word.isascii() and (word.isupper() or word[:-1].isupper())
-    rest = word[1:].lower() if is_acronym else word[1:]
+    tail = word[1:].lower() if is_acronym else word[1:]
     first = word[0].upper()
-    return (first if len(first) == 1 else word[0]) + rest
-
-
-def _code_point(character: str) -> str:
-    return f"U{ord(character):04X}"
-
-
-def _is_letter(character: str) -> bool:
-    return character in "_$" or character.isidentifier()
+    return (first if len(first) == 1 else word[0]) + tail
 
 
 def _is_letter_or_digit(character: str) -> bool:

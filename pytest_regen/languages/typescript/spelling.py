@@ -79,40 +79,35 @@ def needs_getter(field: FieldIR) -> bool:
 
 def is_any(expression: TypeExpr) -> bool:
     """Return whether any value of JSON is allowed."""
-    match expression:
-        case Scalar(kind="any"):
-            return True
-        case UnionOf(options=options):
-            return any(map(is_any, options))
-    return False
+    options = expression.options if isinstance(expression, UnionOf) else (expression,)
+    return any(isinstance(option, Scalar) and option.kind == "any" for option in options)
 
 
 def _spelling(expression: TypeExpr, *, is_zod: bool, has_null: bool = False) -> str:
     """Return a type; ``has_null`` says whether null may stand in the array or map that it is."""
+    if is_any(expression):
+        return _SCALARS["any"][is_zod]
     match expression:
         case Ref(name=name):
             return name
         case Scalar(kind=kind, format_family=form):
             return _FORMATS[form] if is_zod and form in _FORMATS else _SCALARS[kind][is_zod]
         case UnionOf(options=options, discriminator=tag):
-            if is_any(expression):
-                return _SCALARS["any"][is_zod]
             inner = dict.fromkeys(_spelling(option, is_zod=is_zod) for option in options)
             if not is_zod:
                 return " | ".join(inner)
-            shown = f"[{', '.join(inner)}]"
-            return f"z.discriminatedUnion({quoted(tag)}, {shown})" if tag else f"z.union({shown})"
-        case ArrayOf(items=held) | MapOf(values=held):
-            spelled = _spelling(held, is_zod=is_zod)
-            if has_null and not is_any(held):
+            items = f"[{', '.join(inner)}]"
+            return f"z.discriminatedUnion({quoted(tag)}, {items})" if tag else f"z.union({items})"
+        case ArrayOf(items=item) | MapOf(values=item):
+            spelled = _spelling(item, is_zod=is_zod)
+            if has_null and not is_any(item):
                 spelled = _or_null(spelled, is_zod=is_zod)
-            if isinstance(expression, MapOf):
-                return (
-                    f"z.record(z.string(), {spelled})" if is_zod else f"Record<string, {spelled}>"
-                )
+            is_array = isinstance(expression, ArrayOf)
             if is_zod:
-                return f"z.array({spelled})"
-            is_union = not is_any(held) and (has_null or isinstance(held, UnionOf))
+                return f"z.array({spelled})" if is_array else f"z.record(z.string(), {spelled})"
+            if not is_array:
+                return f"Record<string, {spelled}>"
+            is_union = not is_any(item) and (has_null or isinstance(item, UnionOf))
             return f"({spelled})[]" if is_union else f"{spelled}[]"
 
 
@@ -123,30 +118,29 @@ def _or_null(spelled: str, *, is_zod: bool) -> str:
 # --- checks --------------------------------------------------------------------------------------
 
 
-def checks_of(field: FieldIR) -> tuple[Check, ...]:
-    """Return the checks of a field's schema."""
-    if not has_const(field):
-        match field.type:
-            case Scalar(kind="string", format_family=form) if form not in _FORMATS:
-                return tuple(_of_text(field.constraints))
-            case Scalar(kind="integer" | "number" as kind):
-                return tuple(_bounds(field.constraints, is_integer=kind == "integer"))
-            case ArrayOf():
-                return tuple(_sizes(field.constraints))
-    return ()
-
-
-def _of_text(limits: Mapping[str, Any]) -> Iterator[Check]:
-    low, high = _count(limits.get("minLength")) or 0, _count(limits.get("maxLength"))
-    if low == 1 and high is None:
-        yield Check(".min(1)", ("minLength",))
-    elif max(low, high or 0) <= _LONGEST and (low or high is not None):
-        # Characters: .min and .max would count some of them twice.
-        text = f".regex(/^.{{{low},{'' if high is None else high}}}$/su)"
-        yield Check(text, ("minLength", "maxLength"))
-    regex = regex_literal(limits.get("pattern"))
-    if regex is not None:
-        yield Check(f".regex({regex})", ("pattern",))
+def checks_of(field: FieldIR) -> Iterator[Check]:
+    """Yield the checks of a field's schema."""
+    limits = {} if has_const(field) else field.constraints
+    match field.type:
+        case Scalar(kind="string", format_family=form) if form not in _FORMATS:
+            low, high = _count(limits, "minLength"), _count(limits, "maxLength")
+            if low == 1 and high is None:
+                yield Check(".min(1)", ("minLength",))
+            elif max(low or 0, high or 0) <= _LONGEST and (low or high is not None):
+                # Characters, because .min and .max would count some of them twice.
+                text = f".regex(/^.{{{low or 0},{'' if high is None else high}}}$/su)"
+                yield Check(text, ("minLength", "maxLength"))
+            regex = regex_literal(limits.get("pattern"))
+            if regex is not None:
+                yield Check(f".regex({regex})", ("pattern",))
+        case Scalar(kind="integer" | "number" as kind):
+            yield from _bounds(limits, is_integer=kind == "integer")
+        case ArrayOf():
+            low, high = _count(limits, "minItems"), _count(limits, "maxItems")
+            if low:
+                yield Check(f".min({low})", ("minItems",))
+            if high is not None:
+                yield Check(f".max({high})", ("maxItems",))
 
 
 def _bounds(limits: Mapping[str, Any], *, is_integer: bool) -> Iterator[Check]:
@@ -161,33 +155,22 @@ def _bounds(limits: Mapping[str, Any], *, is_integer: bool) -> Iterator[Check]:
             (bound, names[0], (keyword,)),
             (beyond, names[1], (keyword, exclusive)),
         ):
-            number = _number(value, is_integer=is_integer)
-            if number is not None:
-                yield Check(f".{name}({number})", keywords)
-    step = _count(limits.get("multipleOf"))
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                continue
+            is_safe = abs(value) <= _SAFE
+            # Beyond that a number of JavaScript does not hold an integer.
+            if is_safe or (math.isfinite(value) and not is_integer and isinstance(value, float)):
+                number = int(value) if is_safe and value == int(value) else value
+                yield Check(f".{name}({quoted(number)})", keywords)
+    step = _count(limits, "multipleOf")
     if step:
         yield Check(f".multipleOf({step})", ("multipleOf",))
 
 
-def _sizes(limits: Mapping[str, Any]) -> Iterator[Check]:
-    for keyword, name in (("minItems", "min"), ("maxItems", "max")):
-        count = _count(limits.get(keyword))
-        if count is not None and (count or name == "max"):
-            yield Check(f".{name}({count})", (keyword,))
-
-
-def _count(value: object) -> int | None:
+def _count(limits: Mapping[str, Any], keyword: str) -> int | None:
+    value = limits.get(keyword)
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _SAFE
-    return value if is_count else None  # type: ignore[return-value] # it is an int
-
-
-def _number(value: object, *, is_integer: bool) -> str | None:
-    """Return a bound as a literal; ``None`` where it is none, or beyond what numbers can tell."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    if abs(value) > _SAFE and (is_integer or isinstance(value, int)):
-        return None
-    return quoted(int(value) if value == int(value) and abs(value) <= _SAFE else value)
+    return value if is_count else None
 
 
 def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:

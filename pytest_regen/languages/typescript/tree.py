@@ -1,5 +1,6 @@
 """TypeScript text to a syntax tree, and the values of literals."""
 
+import ast
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -83,7 +84,10 @@ def constant(node: Node) -> object:
             has_hole = any(part.type.startswith("template_") for part in parts)
             return NOTHING if has_hole else decode_string(text_of(node)[1:-1])
         case "number":
-            return _number(text_of(node).replace("_", ""))
+            with suppress(SyntaxError):  # what JavaScript alone writes so, like 1n
+                value = ast.literal_eval(text_of(node))
+                is_whole = isinstance(value, float) and value.is_integer()
+                return int(value) if is_whole and abs(value) < _EXACT else value
         case "true" | "false":
             return node.type == "true"
         case "null":
@@ -96,15 +100,6 @@ def constant(node: Node) -> object:
             return constant(parts[0])
         case "as_expression" | "satisfies_expression":
             return constant(parts[0])
-    return NOTHING
-
-
-def _number(digits: str) -> object:
-    with suppress(ValueError):
-        return int(digits) if digits.isdigit() else int(digits, 0)
-    with suppress(ValueError):
-        value = float(digits)
-        return int(value) if value.is_integer() and abs(value) < _EXACT else value
     return NOTHING
 
 
