@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, Self
 
-from pytest_regen.behaviour.same import ABSENT, Difference, Step, differences
+from pytest_regen.behaviour.same import ABSENT, Step, differences
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR, referenced_names
 from pytest_regen.languages.runner import Question, Reply, RunFault, Traits
 from pytest_regen.strict_json import strict_loads
@@ -82,7 +82,7 @@ def findings_of_valid(
     traits: Traits,
 ) -> Iterator[Finding]:
     """Yield what is wrong with replies to instances that the document allows."""
-    held = _Members(question)
+    members = _Members(question)
     changed = set()
     for instance, reply in zip(instances, replies, strict=True):
         if not reply.texts:
@@ -99,11 +99,12 @@ def findings_of_valid(
                 reason = f"what it dumps cannot be read: {error}"
                 yield Finding("changed", (), instance, _shown(instance), _cut(text), reason=reason)
                 continue
-            for found in differences(instance, actual, question.type, types, holding):
-                changed.add(found.steps[-1:])
-                yield _changed(found, instance)
-        held.add(instance, reply)
-    for finding in held.findings():
+            for difference in differences(instance, actual, question.type, types, holding):
+                changed.add(difference.steps[-1:])
+                old, new = _shown(difference.expected), _shown(difference.actual)
+                yield Finding("changed", difference.steps, instance, old, new)
+        members.add(instance, reply)
+    for finding in members.findings():
         # What comes back as it is held need not be told twice.
         if finding.kind != "held" or finding.steps not in changed:
             yield finding
@@ -127,10 +128,6 @@ def findings_of_invalid(
             yield Finding(
                 "accepted", steps, violation.instance, actual=value, keyword=violation.keyword
             )
-
-
-def _changed(found: Difference, instance: Any) -> Finding:
-    return Finding("changed", found.steps, instance, _shown(found.expected), _shown(found.actual))
 
 
 def steps_of(
@@ -223,8 +220,8 @@ class _Members:
         """Yield what was found in all instances together."""
         yield from self._filled
         # A value that is changed both ways comes back in the JSON; whoever uses the type is misled.
-        yield from (each for each in self._held if each.steps[-1].field not in self._foreign)
-        yield from (each for name, each in self._foreign.items() if name not in self._own)
+        yield from (one for one in self._held if one.steps[-1].field not in self._foreign)
+        yield from (one for name, one in self._foreign.items() if name not in self._own)
 
 
 def _is_plain(value: Any) -> bool:
@@ -308,8 +305,8 @@ def _words(finding: Finding, name: str, type_: TypeIR) -> tuple[str, str | None]
                 "these hold other values than the JSON has",
             )
         case "swapped":
-            held = f"the value of {in_quotes(finding.reason)}, not that of {name}"
-            return f"{in_quotes(finding.member)} holds {held}", None
+            what = f"the value of {in_quotes(finding.reason)}, not that of {name}"
+            return f"{in_quotes(finding.member)} holds {what}", None
         case "accepted":
             return _accepted(finding, name, type_)
         case _:

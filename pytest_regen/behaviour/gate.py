@@ -76,15 +76,15 @@ class Subject:
         """Name of a type to the types that its code names, directly or not; and itself."""
         names = frozenset(self.blocks)
         direct = {name: _words(block.text) & names for name, block in self.blocks.items()}
-        found: dict[str, frozenset[str]] = {}
+        reach: dict[str, frozenset[str]] = {}
         for name in self.blocks:
             seen, todo = {name}, [name]
             while todo:
                 new = direct[todo.pop()] - seen
                 seen |= new
                 todo += new
-            found[name] = frozenset(seen)
-        return found
+            reach[name] = frozenset(seen)
+        return reach
 
     @cached_property
     def runnable(self) -> tuple[str, ...]:
@@ -207,30 +207,35 @@ def check(
     loadable = [name for name in subject.blocks if name not in subject.broken]
     names = loadable if runner.traits.complete is not None else subject.runnable
     keys = {name: _key(subject, name, version) for name in names}
-    found = {name: known.get(key) for name, key in keys.items()}
-    if None in found.values():
+    verdicts = {name: verdict for name in names if (verdict := known.get(keys[name]))}
+    if len(verdicts) < len(names):
         with known.lock():
-            found = {name: found[name] or known.get(key) for name, key in keys.items()}
-            missing = [name for name, verdict in found.items() if verdict is None]
+            # Once more, because another process may have run them meanwhile.
+            verdicts = {name: verdict for name in names if (verdict := known.get(keys[name]))}
+            missing = [name for name in names if name not in verdicts]
             if missing:
                 new = _Run(subject, runner, instances()).verdicts(missing)
                 for name, verdict in new.items():
                     known.put(keys[name], verdict)
-                found |= new
-    verdicts = {name: verdict for name, verdict in found.items() if verdict is not None}
-    facts = {name: each.facts for name, each in verdicts.items() if each.facts is not None}
-    unloaded = {name for name, told in facts.items() if told.keys() & {"blocked", "fault"}}
-    asked = {name: each.findings for name, each in verdicts.items() if not each.why_not}
-    why_not = {name: each.why_not for name, each in verdicts.items() if each.why_not}
+                verdicts |= new
+    facts = {name: one.facts for name, one in verdicts.items() if one.facts is not None}
+    unloaded = _unloaded(facts)
+    findings = {name: one.findings for name, one in verdicts.items() if not one.why_not}
+    why_not = {name: one.why_not for name, one in verdicts.items() if one.why_not}
     answered = frozenset(
         name
-        for name, findings in asked.items()
+        for name, of_type in findings.items()
         if name in subject.runnable
         and verdicts[name].is_tried
         and not subject.reach[name] & unloaded
-        and not any(each.kind in {"fault", "outside"} for each in findings)
+        and not any(finding.kind in {"fault", "outside"} for finding in of_type)
     )
-    return Behaviour(_by_type(asked, subject), answered, why_not, facts)
+    return Behaviour(_by_type(findings, subject), answered, why_not, facts)
+
+
+def _unloaded(facts: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Return the types that a run could not load."""
+    return {name for name, of_type in facts.items() if of_type.keys() & {"blocked", "fault"}}
 
 
 def _key(subject: Subject, name: str, version: Sequence[Any]) -> str:
@@ -247,61 +252,51 @@ def _key(subject: Subject, name: str, version: Sequence[Any]) -> str:
 
 
 def _by_type(
-    found: Mapping[str, Sequence[Finding]], subject: Subject
+    findings: Mapping[str, Sequence[Finding]], subject: Subject
 ) -> dict[str, tuple[Issue, ...]]:
     """Return the issues of each type: a fault goes to the innermost type that shows it itself."""
-    shown = {(name, finding.key) for name, findings in found.items() for finding in findings}
-    reasons = {
-        (name, finding.reason)
-        for name, findings in found.items()
-        for finding in findings
-        if finding.reason
-    }
+    pairs = [(name, finding) for name, of_type in findings.items() for finding in of_type]
+    keys = {(name, finding.key) for name, finding in pairs}
+    reasons = {(name, finding.reason) for name, finding in pairs if finding.reason}
     refusing = {
-        name
-        for name, findings in found.items()
-        if any(each.kind == "refused" and len(each.steps) <= 1 for each in findings)
+        name for name, finding in pairs if finding.kind == "refused" and len(finding.steps) <= 1
     }
     placed: dict[str, list[Finding]] = {}
-    for name, findings in found.items():
-        for finding in findings:
-            inner = [step.type_name for step in finding.steps[1:]]
-            if any((other, finding.key) in shown for other in inner if other != name):
-                continue  # That type says so itself.
-            if finding.kind == "refused" and refusing & _held(finding, subject):
-                continue
-            if not finding.steps and reasons & {
-                (other, finding.reason) for other in subject.reach[name] - {name}
-            }:
-                continue  # An inner type raises the same, with nothing to say where.
-            if inner and inner[-1] not in {*found, name}:
-                placed.setdefault(inner[-1], []).append(finding)
-            elif inner and inner[-1] == name:
-                placed.setdefault(name, []).append(replace(finding, steps=finding.steps[-1:]))
-            else:  # Where the inner type passes alone, the one around it spoils its values.
-                placed.setdefault(name, []).append(replace(finding, steps=finding.steps[:1]))
+    for name, finding in pairs:
+        inner = [step.type_name for step in finding.steps[1:]]
+        if any((other, finding.key) in keys for other in inner if other != name):
+            continue  # That type says so itself.
+        if finding.kind == "refused" and refusing & _types_within(finding, subject):
+            continue
+        others = subject.reach[name] - {name}
+        if not finding.steps and reasons & {(other, finding.reason) for other in others}:
+            continue  # An inner type raises the same, with nothing to say where.
+        # Where the inner type passes alone, the one around it spoils its values.
+        home, steps = name, finding.steps[:1]
+        if inner and inner[-1] == name:
+            steps = finding.steps[-1:]
+        elif inner and inner[-1] not in findings:
+            home, steps = inner[-1], finding.steps
+        placed.setdefault(home, []).append(replace(finding, steps=steps))
     return {
         name: tuple(
             to_issue(finding, subject.types[name], subject.blocks[name].first_line)
-            for finding in smallest(findings)
+            for finding in smallest(of_type)
         )
-        for name, findings in placed.items()
+        for name, of_type in placed.items()
         if name in subject.blocks and name in subject.types
     }
 
 
-def _held(finding: Finding, subject: Subject) -> set[str]:
+def _types_within(finding: Finding, subject: Subject) -> set[str]:
     """Return the types whose values a field that was refused may hold."""
-    if not finding.steps:
-        return set()
-    last = finding.steps[-1]
-    type_ = subject.types.get(last.type_name)
-    fields = type_.fields if type_ else ()
+    last = finding.steps[-1] if finding.steps else None
+    type_ = subject.types.get(last.type_name) if last else None
     return {
         name
-        for each in fields
-        if each.json_name == last.field
-        for name in referenced_names(each.type)
+        for field in (type_.fields if type_ else ())
+        if last is not None and field.json_name == last.field
+        for name in referenced_names(field.type)
         if name != last.type_name
     }
 
@@ -316,8 +311,8 @@ class _Run:
         self._subject, self._runner = subject, runner
         self._instances = instances
         self._cases = {
-            name: _Cases(subject, runner, name, given)
-            for name, given in instances.items()
+            name: _Cases(subject, runner, name, drawn)
+            for name, drawn in instances.items()
             if name in subject.types
         }
         self._facts: dict[str, Mapping[str, Any]] = {}
@@ -329,28 +324,26 @@ class _Run:
         replies, faulty = self._ask_all(asked)
         verdicts: dict[str, Verdict] = {}
         for name in names:
-            told = self._facts.get(name)
+            facts = self._facts.get(name)
             findings = [faulty[name]] if name in faulty else []
             if name in replies:
-                texts = told.get("texts", ()) if told else ()
+                texts = facts.get("texts", ()) if facts else ()
                 findings += smallest(
-                    each
-                    for each in self._cases[name].judge(replies[name])
-                    if each.keyword != "format" or each.steps[-1].field not in texts
+                    finding
+                    for finding in self._cases[name].judge(replies[name])
+                    if finding.keyword != "format" or finding.steps[-1].field not in texts
                 )
             if name not in asked:
-                why_not = self._reason(name) if name in runnable and not findings else ""
-                verdicts[name] = Verdict(tuple(findings), why_not, told)
+                drawn = self._instances.get(name)
+                reasons = [skipped.reason for skipped in drawn.skipped] if drawn else []
+                why = next(iter(reasons), "") or "no instance of it could be drawn"
+                why_not = why if name in runnable and not findings else ""
+                verdicts[name] = Verdict(tuple(findings), why_not, facts)
             elif findings or name in replies:
-                verdicts[name] = Verdict(tuple(findings), facts=told)
-            elif told is not None:
-                verdicts[name] = Verdict(facts=told, is_tried=False)
+                verdicts[name] = Verdict(tuple(findings), facts=facts)
+            elif facts is not None:
+                verdicts[name] = Verdict(facts=facts, is_tried=False)
         return verdicts
-
-    def _reason(self, name: str) -> str:
-        given = self._instances.get(name)
-        reasons = [skipped.reason for skipped in given.skipped] if given else []
-        return next(iter(reasons), "") or "no instance of it could be drawn"
 
     def _ask_all(
         self, names: Sequence[str]
@@ -360,50 +353,41 @@ class _Run:
         A type that ends or stops the process, or does not let the source load, is left out of the
         next one, until all others have answered.
         """
+        subject, reach = self._subject, self._subject.reach
         replies: dict[str, tuple[Reply, ...]] = {}
         faulty: dict[str, Finding] = {}
-        reach = self._subject.reach
         # Inner types first: where one of them is at fault, those around it are not asked.
         names = sorted(names, key=lambda name: len(reach[name]))
         for attempt in range(_MAX_RUNS):
-            unloaded = {
-                name for name, told in self._facts.items() if told.keys() & {"blocked", "fault"}
-            }
-            open_ = [
-                name
-                for name in names
-                if name not in replies and not reach[name] & (faulty.keys() | unloaded)
-            ]
+            left_out = subject.broken | faulty.keys()
+            unasked = faulty.keys() | _unloaded(self._facts)
+            open_ = [name for name in names if name not in replies and not reach[name] & unasked]
             is_first = self._runner.traits.complete is not None and not attempt
             if not open_ and not is_first:
                 break
-            answers = self._ask({name: self._cases[name].question for name in open_}, faulty)
+            code = subject.code([name for name in reach if not reach[name] & left_out])
+            answers = self._run(code, [self._cases[name].question for name in open_])
             replies |= {name: answers.replies[name] for name in open_ if name in answers.replies}
-            found = self._place_faults(answers)
-            outside = None if found else self._fault_outside(answers)
+            is_silent = not answers.replies and not answers.facts
+            new: dict[str, Finding] = {}
+            for fault in answers.faults:
+                place = fault.type_name or subject.type_at(fault.line)
+                if place is not None:
+                    new.setdefault(place, self._fault(fault, place))
+            outside = None if new else self._fault_outside(answers, is_silent=is_silent)
             if outside is not None:
                 # None of the types fails but what stands around them. That is said once, always on
                 # the same type; and not at all where it only misses a type that was left out.
-                if self._subject.names_outside & (self._subject.broken | faulty.keys()):
+                if subject.names_outside & left_out:
                     break
-                return replies, faulty | {next(iter(self._subject.blocks)): outside}
-            if not found and not answers.replies and not answers.facts:
-                loadable = [name for name in reach if not reach[name] & self._subject.broken]
-                found = self._find_culprits(open_ or loadable, replies)
-            if not found.keys() - faulty.keys() and not answers.replies and not answers.facts:
+                return replies, faulty | {next(iter(subject.blocks)): outside}
+            if not new and is_silent:
+                loadable = [name for name in reach if not reach[name] & subject.broken]
+                new = self._find_culprits(open_ or loadable, replies)
+            if not new.keys() - faulty.keys() and is_silent:
                 break
-            faulty |= found
+            faulty |= new
         return replies, faulty
-
-    def _ask(self, questions: Mapping[str, Question], left_out: Collection[str]) -> Answers:
-        code = self._subject.code(
-            [
-                name
-                for name in self._subject.blocks
-                if not self._subject.reach[name] & (self._subject.broken | set(left_out))
-            ]
-        )
-        return self._run(code, list(questions.values()))
 
     def _run(self, code: str, questions: Sequence[Question]) -> Answers:
         blocks = {
@@ -411,25 +395,15 @@ class _Run:
             for name, block in self._subject.blocks.items()
         }
         answers = self._runner.run(code, questions, self._subject.folder, blocks)
-        for name, told in answers.facts.items():
-            self._facts.setdefault(name, told)
+        self._facts = {**answers.facts, **self._facts}
         return answers
 
-    def _place_faults(self, answers: Answers) -> dict[str, Finding]:
-        found: dict[str, Finding] = {}
-        for fault in answers.faults:
-            name = fault.type_name or self._subject.type_at(fault.line)
-            if name is not None:
-                found.setdefault(name, self._fault(fault, name))
-        return found
-
-    def _fault_outside(self, answers: Answers) -> Finding | None:
+    def _fault_outside(self, answers: Answers, *, is_silent: bool) -> Finding | None:
         """Return the finding that the lines around the types cannot be run, if they cannot.
 
         Where a fault has no line, they are run without any type.
         """
         fault = next((fault for fault in answers.faults if fault.line), None)
-        is_silent = not answers.replies and not answers.facts
         if fault is None and is_silent and not self._subject.names_outside:
             fault = next(iter(self._run(self._subject.outside, ()).faults), None)
         return None if fault is None else Finding.of_fault(fault, None)
@@ -468,20 +442,20 @@ class _Run:
 class _Cases:
     """The instances of one type, valid and invalid ones mixed."""
 
-    def __init__(self, subject: Subject, runner: Runner, name: str, given: "Instances") -> None:
+    def __init__(self, subject: Subject, runner: Runner, name: str, drawn: "Instances") -> None:
         self._types, self._runner, self._traits = subject.types, runner, runner.traits
         self._type = subject.types[name]
         names = subject.language.member_names(self._type)
         is_enum = self._type.kind == "enum"
         members = {} if is_enum else {str(name): member for name, member in names.items()}
-        self._valid = [self._taken(value) for value in given.valid if self._can_hold(value)]
+        self._valid = [self._taken(value) for value in drawn.valid if self._can_hold(value)]
         self._invalid = [
             violation
-            for violation in given.invalid
+            for violation in drawn.invalid
             if self._is_refused(violation) and self._can_hold(violation.instance)
         ]
         texts = [canonical_json(value) for value in self._valid]
-        texts += [canonical_json(self._taken(each.instance)) for each in self._invalid]
+        texts += [canonical_json(self._taken(wrong.instance)) for wrong in self._invalid]
         # In an order that gives nothing away: what takes anything takes the wrong ones, too.
         self._order = sorted(range(len(texts)), key=lambda at: text_hash(texts[at]))
         self.question = Question(self._type, members, tuple(texts[at] for at in self._order))
@@ -516,13 +490,11 @@ class _Cases:
 
     def judge(self, replies: Sequence[Reply]) -> Iterator[Finding]:
         """Yield what is wrong with the replies to ``question``."""
-        given: list[Reply] = [Reply()] * len(self._order)
-        for at, reply in zip(self._order, replies, strict=True):
-            given[at] = reply
-        count = len(self._valid)
-        valid = given[:count]
+        by_place = dict(zip(self._order, replies, strict=True))
+        in_order, count = [by_place[at] for at in range(len(by_place))], len(self._valid)
+        valid = in_order[:count]
         yield from findings_of_valid(self.question, self._valid, valid, self._types, self._traits)
-        yield from findings_of_invalid(self._type, self._invalid, given[count:], self._types)
+        yield from findings_of_invalid(self._type, self._invalid, in_order[count:], self._types)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

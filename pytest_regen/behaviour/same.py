@@ -71,18 +71,18 @@ def prune(value: Any, type_: TypeIR, types: Mapping[str, TypeIR]) -> Any:
 def _pruned(value: Any, may_be: Sequence[TypeExpr], types: Mapping[str, TypeIR]) -> Any:
     options = [
         option
-        for each in may_be
-        for option in (each.options if isinstance(each, UnionOf) else (each,))
+        for kind in may_be
+        for option in (kind.options if isinstance(kind, UnionOf) else (kind,))
     ]
     if isinstance(value, list):
-        items = [each.items for each in options if isinstance(each, ArrayOf)]
+        items = [option.items for option in options if isinstance(option, ArrayOf)]
         return [_pruned(item, items, types) for item in value] if items else value
     fields: dict[str, list[TypeExpr]] = {}
-    objects = [types[each.name] for each in options if isinstance(each, Ref)]
-    maps = [each.values for each in options if isinstance(each, MapOf)]
+    objects = [types[option.name] for option in options if isinstance(option, Ref)]
+    maps = [option.values for option in options if isinstance(option, MapOf)]
     if not isinstance(value, dict) or not (objects or maps):
         return value
-    for field in (field for each in objects for field in each.fields):
+    for field in (field for type_ in objects for field in type_.fields):
         fields.setdefault(field.json_name, []).append(field.type)
     return {
         name: _pruned(item, [*fields.get(name, ()), *maps], types)
@@ -113,8 +113,8 @@ class _Comparison:
                 if old is not new and not are_alike:
                     yield Difference((step,), old, new)
             else:
-                for found in self.of(old, new, fields.get(name, Scalar(kind="any"))):
-                    yield replace(found, steps=(step, *found.steps))
+                for inner in self.of(old, new, fields.get(name, Scalar(kind="any"))):
+                    yield replace(inner, steps=(step, *inner.steps))
 
     def of(self, expected: Any, actual: Any, expression: TypeExpr) -> Iterator[Difference]:
         """Yield where two values of an expression differ."""
@@ -138,13 +138,13 @@ class _Comparison:
 
     def _of_union(self, expected: Any, actual: Any, union: UnionOf) -> Iterator[Difference]:
         """Yield the differences for the option for which there are fewest."""
-        found = [
+        by_option = [
             list(self.of(expected, actual, option))
             for option in union.options
             if self._may_be(expected, option, union.discriminator)
         ]
-        if found:
-            yield from min(found, key=len)
+        if by_option:
+            yield from min(by_option, key=len)
         elif not _is_same(expected, actual):
             yield Difference((), expected, actual)
 
@@ -237,12 +237,12 @@ def _read_time(text: str) -> datetime:
 
 def _read_duration(text: str) -> tuple[Fraction, Fraction]:
     """Return months and seconds: how long a month is, no calendar says."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    parts = _DURATION.fullmatch(text)
+    if parts is None:
         raise ValueError(text)
-    sign = -1 if found[1] == "-" else 1
+    sign = -1 if parts[1] == "-" else 1
     years, months, weeks, days, hours, minutes, seconds = (
-        Fraction(part or 0) for part in found.groups()[1:]
+        Fraction(part or 0) for part in parts.groups()[1:]
     )
     whole = ((weeks * 7 + days) * 24 + hours) * 3600 + minutes * 60 + seconds
     return sign * (years * 12 + months), sign * whole

@@ -261,5 +261,7 @@ def put_on_pages(issues: Iterable[Issue], piece: Piece, mapped: PageMap) -> Iter
             continue
         line = lines.get(issue.field or "", 0) if issue.line is None else issue.line - first
         page = asked.get(issue.field or "") or mapped.page_of_line(line)
+        if page in mapped.illegal | mapped.silent:
+            continue  # It was run without that page, of which more is known.
         at = line + first if line else None
         yield replace(issue, page=page, line=at, excerpt=mapped.excerpt(line))

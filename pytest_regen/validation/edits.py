@@ -163,6 +163,10 @@ _MARKER: Final = re.compile(r"^(?:<{7}|>{7}|\|{7})(?= |\r?$)[^\n]*", re.MULTILIN
 for: it may underline a heading, and never stands alone."""
 
 _SHOWN: Final = 40
+_RESOLVED: Final = (
+    "resolve the conflict, or let `pytest-regen rebuild` write what differs from pages.json"
+)
+_REBUILT: Final = "`pytest-regen rebuild` takes our side, `pytest-regen generate` writes it anew"
 
 
 def file_issues(store: RegenStore, whole: Split) -> Iterator[Issue]:
@@ -188,34 +192,28 @@ def file_issues(store: RegenStore, whole: Split) -> Iterator[Issue]:
 
 def _conflicts(store: RegenStore, whole: Split, root: str) -> Iterator[Issue]:
     """Yield the first conflict marker of the source, and of schema.md, which nothing else reads."""
-    if store.has_source and (marker := _MARKER.search(store.source)):
-        line = store.source.count("\n", 0, marker.start()) + 1
-        homes = (
-            piece.name
-            for piece in (whole.pieces if whole.has_boundaries else ())
-            if piece.first_line <= line <= piece.first_line + piece.text.count("\n")
-        )
-        yield Issue.of(
-            "CONFLICT",
-            f"a conflict marker of git: {marker[0].strip()[:_SHOWN]!r}",
-            type_name=next(homes, root),
-            line=line,
-            detail="resolve the conflict, or let `pytest-regen rebuild` write what differs from "
-            "pages.json",
-        )
     try:
         schema = (store.path / SCHEMA_FILE).read_text("utf-8")
     except (OSError, ValueError):
-        return  # It is there to be read by people; the store works without it.
-    if marker := _MARKER.search(schema):
-        line = schema.count("\n", 0, marker.start()) + 1
-        shown = repr(marker[0].strip()[:_SHOWN])
+        schema = ""  # It is there to be read by people; the store works without it.
+    for text, file in ((store.source if store.has_source else "", None), (schema, SCHEMA_FILE)):
+        marker = _MARKER.search(text)
+        if marker is None:
+            continue
+        line, shown = text.count("\n", 0, marker.start()) + 1, repr(marker[0].strip()[:_SHOWN])
+        homes = (
+            piece.name
+            for piece in (whole.pieces if whole.has_boundaries and file is None else ())
+            if piece.first_line <= line <= piece.first_line + piece.text.count("\n")
+        )
+        where = f" on line {line} of {file}" if file else ""
         yield Issue.of(
             "CONFLICT",
-            f"a conflict marker of git on line {line} of {SCHEMA_FILE}: {shown}",
-            type_name=root,
-            detail="`pytest-regen rebuild` takes our side, `pytest-regen generate` writes it anew",
-            file=SCHEMA_FILE,
+            f"a conflict marker of git{where}: {shown}",
+            type_name=next(homes, root),
+            line=None if file else line,
+            detail=_REBUILT if file else _RESOLVED,
+            file=file,
         )
 
 
