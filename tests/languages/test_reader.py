@@ -39,12 +39,10 @@ def wire_names(code: str) -> list[str | int | None]:
         ('"""a"b"""', 'a"b'),
         ('"""\n    id\n    """', "id"),
         ('$"id"', "id"),
-        ('$"{{id}}"', "{id}"),
         ('$@"i""d"', 'i"d'),
         ('"i" + "d"', "id"),
         ('("id")', "id"),
         ("nameof(Ship.id)", "id"),
-        ('"id"u8', "id"),
         ('"%{x} { // }"', "%{x} { // }"),
     ],
 )

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from tables import each
 
-from pytest_regen.languages.csharp.language import _USING_ATTRIBUTES
+from pytest_regen.languages.csharp.language import _USED
 
 PACKAGE = Path(__file__).parents[2] / "pytest_regen"
 OWN = PACKAGE / "languages" / "csharp"
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if OWN not in path.parents)
 
 COMPOUND = re.compile(r"[A-Z][a-z]+[A-Z]\w+")
-ATTRIBUTES = sorted({name for names in _USING_ATTRIBUTES.values() for name in names})
-"""Attributes of .NET, as the folder of C# knows them: those of two words, others in brackets."""
+ATTRIBUTES = sorted({name for names in _USED.values() for name in names})
+"""Names of .NET, as the folder of C# knows them: those of two words, others in brackets."""
 
 WORDS = {
     "attributes": r"\b(?:" + "|".join(filter(COMPOUND.fullmatch, ATTRIBUTES)) + r")\b"

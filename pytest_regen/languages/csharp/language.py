@@ -1,7 +1,7 @@
 """C# as a target language."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -142,46 +142,39 @@ _PROFILE_USINGS: dict[str, tuple[str, ...]] = {
 """Where each profile's attributes come from, beside what both use."""
 
 
-_USING_TYPES: Final[Mapping[str, frozenset[str]]] = {
-    "System": word_set("DateOnly DateTime DateTimeOffset Guid TimeOnly TimeSpan Uri Version"),
+_USED: Final[Mapping[str, frozenset[str]]] = {
+    "System": word_set(
+        "DateOnly DateTime DateTimeOffset Flags Guid Obsolete TimeOnly TimeSpan Uri"
+    ),
     "System.Collections.Generic": word_set(
-        "Dictionary HashSet ICollection IDictionary IEnumerable IList IReadOnlyCollection "
-        "IReadOnlyDictionary IReadOnlyList IReadOnlySet ISet LinkedList List SortedDictionary "
-        "SortedSet"
+        "Dictionary ICollection IDictionary IEnumerable IList IReadOnlyCollection "
+        "IReadOnlyDictionary IReadOnlyList List SortedDictionary"
     ),
     "System.Collections.Immutable": word_set(
         "IImmutableDictionary IImmutableList ImmutableArray ImmutableDictionary ImmutableList"
     ),
     "System.Collections.ObjectModel": word_set("Collection ObservableCollection"),
-    "System.Text.Json": word_set("JsonDocument JsonElement JsonSerializerOptions"),
+    "System.Text.Json": word_set("JsonElement"),
     "System.Text.Json.Serialization": word_set(
-        "JsonIgnoreCondition JsonNumberHandling JsonStringEnumConverter JsonUnmappedMemberHandling"
+        "JsonConstructor JsonConverter JsonDerivedType JsonIgnore JsonInclude JsonNumberHandling "
+        "JsonPropertyName JsonPropertyOrder JsonRequired JsonStringEnumMemberName "
+        "JsonUnmappedMemberHandling"
     ),
-}
-"""Types that generated code is likely to use, by namespace."""
-
-_USING_ATTRIBUTES: Final[Mapping[str, frozenset[str]]] = {
-    "System": word_set("Flags Obsolete"),
-    "System.Text.Json.Serialization": word_set(
-        "JsonConstructor JsonConverter JsonDerivedType JsonExtensionData JsonIgnore JsonInclude "
-        "JsonNumberHandling JsonObjectCreationHandling JsonPolymorphic JsonPropertyName "
-        "JsonPropertyOrder JsonRequired JsonStringEnumMemberName JsonUnmappedMemberHandling"
-    ),
-    "System.ComponentModel": word_set("Browsable Category DefaultValue Description"),
+    "System.ComponentModel": word_set("Category DefaultValue Description"),
     "System.ComponentModel.DataAnnotations": word_set(
-        "Display EmailAddress Key MaxLength MinLength Phone Range RegularExpression Required "
-        "StringLength Url"
+        "Display Key MaxLength MinLength Range RegularExpression Required StringLength Url"
     ),
-    "Json.Schema.Generation": word_set("Description Nullable Required"),
+    "Json.Schema.Generation": word_set("Nullable"),
     "Xchange.Connector.SDK.CacheWriter": word_set("PrimaryKey"),
 }
-"""Attributes likewise, without their suffix."""
+"""Types and attributes that generated code is likely to use, by namespace."""
 
 _USING_ADVICE: Final = (
     "put the line back at the top of the file; where another file of the project has it as a "
     "global using, leave MISSING_USING out with `ignore`"
 )
 
+_AFTER_TYPES: Final = frozenset({"?", "[", "<", ">"})
 _USING: Final = re.compile(r"^[ \t\ufeff]*(?:global\s+)?using\s+([\w.:\s]+?)\s*;", re.MULTILINE)
 _ALIAS: Final = re.compile(r"^[ \t]*(?:global\s+)?using\s+(\w+)\s*=", re.MULTILINE)
 _NAMESPACE = re.compile(r"@?[^\W\d]\w*(\.@?[^\W\d]\w*)*")
@@ -221,35 +214,27 @@ def missing_in_header(
     See ``Language.missing_in_header``. Qualified names need none, and a global using of the file
     itself will do.
     """
-    usings = (*_USING_TYPES, *_PROFILE_USINGS.get(profile, ()))
-    there = {re.sub(r"\s|global::", "", name) for name in _USING.findall(outside)}
-    gone = [using for using in usings if using not in there]
-    if not gone:
-        return ()
-    from pytest_regen.languages.csharp.pages import leaves
-
-    aliases = set(_ALIAS.findall(outside))
+    other = {using for key in _PROFILE_USINGS if key != profile for using in _PROFILE_USINGS[key]}
+    present = {re.sub(r"\s|global::", "", name) for name in _USING.findall(outside)} | other
+    gone = {using: words for using, words in _USED.items() if using not in present}
+    used = frozenset().union(*gone.values()) - set(_ALIAS.findall(outside))
     lines: dict[str, base.HeaderLine] = {}
     for name, text in blocks.items():
-        for is_attribute, word in _name_candidates(leaves(text)):
-            names = _USING_ATTRIBUTES if is_attribute else _USING_TYPES
-            plain = word.removesuffix("Attribute") if is_attribute else word
-            for using in gone if word not in aliases else ():
-                if plain in names.get(using, ()):
-                    line = base.HeaderLine(f"using {using};", word, name, _USING_ADVICE)
-                    lines.setdefault(using, line)
+        if used.isdisjoint(re.findall(r"\w+", text)):
+            continue  # because taking nearly all texts apart would be for nothing
+        from pytest_regen.languages.csharp.pages import leaves
+
+        tokens = leaves(text)
+        for before, word, after in zip(("", *tokens), tokens, (*tokens[1:], ""), strict=False):
+            # As an attribute, or where a type stands: any other is the name of a member.
+            is_type = before not in {".", "::"} and (after[:1].isalpha() or after in _AFTER_TYPES)
+            if word in used and (
+                before in {"[", "<", ":"} or is_type or (before, after) == (",", "(")
+            ):
+                using = next(using for using, words in gone.items() if word in words)
+                line = base.HeaderLine(f"using {using};", word, name, _USING_ADVICE)
+                lines.setdefault(using, line)
     return tuple(lines[using] for using in gone if using in lines)
-
-
-def _name_candidates(tokens: Sequence[str]) -> Iterator[tuple[bool, str]]:
-    """Yield each word that may name an attribute (first value true) or a type."""
-    for before, word, after in zip(("", *tokens), tokens, (*tokens[1:], ""), strict=False):
-        if not word[:1].isalpha() or before in {".", "::"}:
-            continue
-        if before in {"[", ":"} or (before == "," and after in {"(", "]", ","}):
-            yield True, word
-        if after not in {"{", "=", ";", "=>", "("}:  # Else it is a member's own name.
-            yield False, word
 
 
 class CSharp:

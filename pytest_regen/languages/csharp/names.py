@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections import Counter
 from functools import cache
 from typing import Final
 
@@ -84,16 +83,13 @@ def member_names(type_: TypeIR) -> dict[str | int, str]:
     if type_.enum_names and len(type_.enum_names) == len(type_.enum_values):
         labels.update(zip(type_.enum_values, type_.enum_names, strict=True))
     names = {unit: member_name(label, owner=type_.name) for unit, label in labels.items()}
-    taken = Counter(names.values())
-    seen: set[str] = set()
+    first_choices, taken = frozenset(names.values()), set[str]()
     for unit, name in names.items():
-        number = 2
-        while names[unit] in seen:
-            if f"{name}{number}" not in taken:
-                names[unit] = f"{name}{number}"
-                taken[names[unit]] = 1
-            number += 1
-        seen.add(names[unit])
+        free, number = name, 2
+        while free in taken or (free != name and free in first_choices):
+            free, number = f"{name}{number}", number + 1
+        taken.add(free)
+        names[unit] = free
     return names
 
 
@@ -112,10 +108,7 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
 def is_identifier(text: str) -> bool:
     """Return whether ``text`` may name a member: legal characters, no keyword but after ``@``."""
     bare = text.removeprefix("@")
-    if bare.isascii():
-        is_legal = bare.isidentifier()
-    else:
-        is_legal = _is_legal(bare[0], is_first=True) and all(map(_is_legal, bare))
+    is_legal = bool(bare) and _is_legal(bare[0], is_first=True) and all(map(_is_legal, bare))
     return is_legal and (bare not in KEYWORDS or text.startswith("@"))
 
 
@@ -149,8 +142,8 @@ def _pascal(text: str, prefix: str) -> str:
 
 def _capitalise(word: str) -> str:
     """Return ``word`` with a capital first letter; ``ID`` is ``Id``."""
-    first, rest = word[:1].upper(), word[1:]
-    if not all(map(_is_legal, first)):
-        first = word[:1]
+    first, tail = word[0].upper(), word[1:]
     is_acronym = word.isascii() and (word.isupper() or word[:-1].isupper())
-    return first + (rest.lower() if is_acronym else rest)
+    # The capital of some letters is none that C# allows: two letters, or beyond the basic plane.
+    capital = first if all(map(_is_legal, first)) else word[0]
+    return capital + (tail.lower() if is_acronym else tail)

@@ -1,10 +1,12 @@
-"""C# source to facts: what it declares, as System.Text.Json sees it, and where it is illegal."""
+"""C# source to facts: what it declares, as System.Text.Json sees it, and where it is illegal.
+
+What the compiler alone refuses is left to it: a word that stands twice, an order of parameters.
+"""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import (
@@ -13,39 +15,24 @@ from pytest_regen.languages.base import (
     Member,
     SourceFacts,
     SyntaxFault,
-    TypeRef,
 )
-from pytest_regen.languages.csharp import tree
-from pytest_regen.languages.csharp.attributes import converter_of, ignored_by, wire_name
-from pytest_regen.languages.csharp.names import is_identifier, is_type_identifier
-from pytest_regen.languages.csharp.tree import GRAMMAR, Constant, constant, parse, type_ref
-from pytest_regen.languages.csharp.types import COLLECTIONS, is_value, plain, show_type
+from pytest_regen.languages.csharp import names, rules, tree, types
+from pytest_regen.languages.csharp.tree import Constant, constant, type_ref
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.trees import Node, text_of
 from pytest_regen.text import in_quotes
 
 _KINDS: Final = word_set("class delegate enum interface record struct")
 _HEADS: Final = frozenset({"using_directive", "file_scoped_namespace_declaration"})
-_ACCESS: Final = ("public", "private", "protected", "internal", "file")
-_BITS: Final[Mapping[str, int]] = {"sbyte": 7, "short": 15, "int": 31, "long": 63}
-_UNSIGNED_BITS: Final[Mapping[str, int]] = {"byte": 8, "ushort": 16, "uint": 32, "ulong": 64}
-_RANGES: Final = {name: range(-(2**bits), 2**bits) for name, bits in _BITS.items()} | {
-    name: range(2**bits) for name, bits in _UNSIGNED_BITS.items()
-}
-"""What an enum may be based on, and the numbers it then holds."""
-_ACCESSORS: Final = frozenset({"get", "set", "init"})
-_COMPUTED: Final = "is computed, so nothing is read into it; write { get; init; }"
-_EXPLICIT: Final = "explicit_interface_specifier"
-"""Stands in a member that is seen through an interface only."""
+_ACCESS: Final = frozenset({"private", "protected", "internal", "file"})
+_ALWAYS_PUBLIC: Final = frozenset({"enum_member", "parameter"})
+_OF_TYPE: Final = frozenset({"static", "const", "readonly"})
+_IGNORING: Final = frozenset({"JsonIgnore", "JsonExtensionData"})
+_INT32: Final = range(-(2**31), 2**31)
+_WIDE: Final = frozenset({"long", "uint", "ulong"})
+"""What an enum is based on that holds more than 32 bits with a sign."""
 _ALWAYS: Final = re.compile(r"#\s*if\s+(?:true|NET(?:\d_0(?:_OR_GREATER)?)?)")
 """What .NET 9 is sure to compile."""
-_WRITE: Final = "write { get; init; }"
-
-
-def first_fault(code: bytes) -> SyntaxFault:
-    """Return where illegal code begins to be illegal."""
-    fault = trees.first_fault(GRAMMAR, code, _is_loose)
-    return fault or SyntaxFault(1, "not legal C#")
 
 
 def _is_loose(node: Node) -> bool:
@@ -62,12 +49,16 @@ def read(code: str) -> SourceFacts:
     data = code.removeprefix("\ufeff").encode("utf-8", "replace")
     if not data.endswith(b"\n"):
         data += b"\n"  # because the grammar wants directives ended
-    root = parse(data).root_node
+    root = tree.parse(data).root_node
     if root.has_error or any(map(_is_loose, root.children)):
-        return SourceFacts(faults=(first_fault(data),))
+        fault = trees.first_fault(tree.GRAMMAR, data, _is_loose)
+        return SourceFacts(faults=(fault or SyntaxFault(1, "not legal C#"),))
     reading = _Reading()
-    if b"const " in data:
-        reading.collect_constants(root)
+    # First, because attributes above constants may use them.
+    for node in trees.walk(root) if b"const " in data else ():
+        if node.type == "variable_declarator" and node.named_child_count > 1:
+            name, *_, value = node.named_children
+            reading.constants[text_of(name)] = constant(value, reading.constants)
     declarations = tuple(reading.space(reading.flat(root), None))
     if b"//" in data or b"/*" in data:
         reading.faults += trees.comment_faults(root, lambda text: text.startswith(("///", "/**")))
@@ -77,15 +68,13 @@ def read(code: str) -> SourceFacts:
     return SourceFacts(declarations, faults, aliases=aliases, heads=tuple(heads))
 
 
-@dataclass(frozen=True, slots=True)
-class _Constructor:
+class _Constructor(NamedTuple):
     """A constructor as the serializer sees it."""
 
     parameters: Mapping[str, str]
     """Names in lower case, because they match those of properties whatever the case, and types."""
-    is_public: bool = True
-    is_marked: bool = False
-    """Whether it has ``[JsonConstructor]``."""
+    attributes: Sequence[Attribute]
+    is_public: bool
 
 
 @dataclass(slots=True)
@@ -96,13 +85,6 @@ class _Reading:
     constants: dict[str, Constant] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
     """Names that ``using Name = Type;`` gives."""
-
-    def collect_constants(self, root: Node) -> None:
-        """Read ``const`` fields first, because attributes above them may use them."""
-        for node in trees.walk(root):
-            if node.type == "variable_declarator" and node.named_child_count > 1:
-                name, *_, value = node.named_children
-                self.constants[text_of(name)] = constant(value, self.constants)
 
     def flat(self, space: Node) -> Iterator[Node]:
         """Yield what stands in a file or a body, in branches of directives and namespaces too."""
@@ -134,52 +116,63 @@ class _Reading:
         """Return the name without ``@``, noting one that the language does not allow."""
         name = node.child_by_field_name("name") or node
         text = text_of(name)
-        if not (is_type_identifier if is_type else is_identifier)(text):
+        if not (names.is_type_identifier if is_type else names.is_identifier)(text):
             message = f"{in_quotes(text)} is a keyword of C# and cannot be a name"
             line = name.start_point.row + 1
             self.faults.append(SyntaxFault(line, message, "INVALID_IDENTIFIER"))
         return text.removeprefix("@")
 
-    def attributes(self, node: Node) -> tuple[Attribute, ...]:
-        """Return the attributes of a declaration or a member."""
-        return tuple(tree.read_attributes(node, self.constants))
-
     def declaration(
         self, node: Node, line: int, outer: Declaration | None
     ) -> Iterator[Declaration]:
         """Yield a declaration, then those nested in it."""
-        kind, body = node.type.removesuffix("_declaration"), node.child_by_field_name("body")
-        modifiers, attributes = _modifiers(node), self.attributes(node)
+        body, modifiers = node.child_by_field_name("body"), _modifiers(node)
         parts = {part.type: part for part in node.named_children if part != body}
-        is_partial = "partial" in modifiers
+        generics, listed = parts.get("type_parameter_list"), parts.get("base_list")
+        bases = listed.named_children if listed else ()
         # Another part of a partial type may be the one that says it is public.
-        is_public = "public" in modifiers or (is_partial and not _access(modifiers))
-        generics, bases = parts.get("type_parameter_list"), parts.get("base_list")
+        is_partial = "partial" in modifiers
+        is_public = "public" in modifiers or (is_partial and _ACCESS.isdisjoint(modifiers))
         declaration = Declaration(
             name=self.name(node, is_type=True),
-            kind=kind,
+            kind=node.type.removesuffix("_declaration"),
             line=line,
             end_line=node.end_point.row + 1,
-            attributes=attributes,
+            attributes=tree.read_attributes(node, self.constants),
             outer=outer.name if outer else None,
             is_partial=is_partial,
             type_parameters=tuple(map(self.name, generics.named_children)) if generics else (),
-            bases=tuple(map(_base, bases.named_children)) if bases else (),
+            # That of a primary constructor is called: its type comes first.
+            bases=tuple(
+                type_ref(base.named_children[0] if base.type.startswith("primary_") else base)
+                for base in bases
+            ),
             name_line=(node.child_by_field_name("name") or node).start_point.row + 1,
             is_public=is_public and (outer is None or outer.is_public),
         )
         inside = [*self.flat(body)] if body else []
-        if kind == "enum":
-            kept = [each for each in inside if each.type == "enum_member_declaration"]
-            values = map(self.value, kept)
-            yield _with_numbers(replace(declaration, members=tuple(values)))
+        if declaration.kind == "enum":
+            yield self.enum(declaration, inside)
             return
-        parameters = parts.get("parameter_list")
-        constructors = [*self.constructors(inside, parameters, attributes)]
-        members = [*self.parameters(parameters)] if kind == "record" and parameters else []
-        filled = frozenset(name for each in constructors for name in each.parameters)
-        for each in inside:
-            members += self.members(each, filled)
+        primary = parts.get("parameter_list")
+        constructors = [
+            _Constructor(
+                _signature(entry.child_by_field_name("parameters")),
+                tree.read_attributes(entry, self.constants),
+                is_public="public" in _modifiers(entry),
+            )
+            for entry in inside
+            if entry.type == "constructor_declaration" and "static" not in _modifiers(entry)
+        ]
+        if primary:
+            attributes = declaration.attributes
+            constructors.append(_Constructor(_signature(primary), attributes, is_public=True))
+        members: list[Member] = []
+        if declaration.kind == "record" and primary:
+            members += self.parameters(primary)
+        filled = frozenset(name for entry in constructors for name in entry.parameters)
+        for entry in inside:
+            members += self.members(entry, filled)
         declaration = replace(declaration, members=tuple(members))
         if why := _why_uncreatable(declaration, modifiers, constructors):
             message = f"System.Text.Json cannot create {declaration.name!r}: it {why}"
@@ -188,239 +181,177 @@ class _Reading:
         yield declaration
         yield from self.space(inside, declaration)
 
-    def constructors(
-        self, inside: Sequence[Node], primary: Node | None, attributes: Sequence[Attribute]
-    ) -> Iterator[_Constructor]:
-        """Yield the constructors of a type, the one in its head first."""
-        if primary:
-            yield _Constructor(_signature(primary), is_marked=_is_marked(attributes))
-        for node in inside:
-            modifiers = _modifiers(node)
-            if node.type == "constructor_declaration" and "static" not in modifiers:
-                listed = node.child_by_field_name("parameters")
-                is_marked = _is_marked(self.attributes(node))
-                yield _Constructor(_signature(listed or node), "public" in modifiers, is_marked)
-
     def parameters(self, listed: Node) -> Iterator[Member]:
         """Yield the properties that the parameters of a positional record declare."""
         is_late = False
         for node in listed.named_children:
             if node.type == "parameter":
-                name, type_ = (node.child_by_field_name(key) for key in ("name", "type"))
                 last = node.named_children[-1]
-                is_required = last in (name, type_)
-                member = self.member(node, "parameter", type_, ("public",))
-                has_value = not is_required and _is_value(last, member)
+                parts = node.child_by_field_name("name"), node.child_by_field_name("type")
+                is_required = last in parts
+                member = self.member(node, node, "parameter", None if is_required else last)
                 if is_late and is_required:
                     member = replace(member, unread="stands after one that has a default value")
                 is_late = is_late or not is_required
-                yield replace(member, is_required=is_required, has_initializer=has_value)
+                yield replace(member, is_required=is_required)
 
     def members(self, node: Node, filled: frozenset[str]) -> Iterator[Member]:
         """Yield what a node in a body declares; constructors set the members ``filled``."""
-        modifiers = _modifiers(node)
         if node.type == "field_declaration":
             for part in node.named_children:
-                type_ = part.child_by_field_name("type")
-                for each in part.named_children if type_ else ():
-                    if each.type == "variable_declarator":
-                        member = self.member(node, "field", type_, modifiers)
-                        last = each.named_children[-1]
-                        has_value = each.named_child_count > 1 and _is_value(last, member)
-                        yield replace(member, name=self.name(each), has_initializer=has_value)
-        elif node.type == "property_declaration" and not _has(node, _EXPLICIT):
-            type_, value = (node.child_by_field_name(key) for key in ("type", "value"))
-            member = self.member(node, "property", type_, modifiers)
+                for entry in part.named_children if part.type == "variable_declaration" else ():
+                    if entry.type == "variable_declarator":
+                        value = entry.named_children[-1] if entry.named_child_count > 1 else None
+                        yield self.member(node, entry, "field", value, part)
+        elif node.type == "property_declaration":
+            value = node.child_by_field_name("value")
             is_computed = value is not None and value.type == "arrow_expression_clause"
-            if member.name.lower() not in filled:
-                has_value = value is not None and not is_computed and _is_value(value, member)
-                member = replace(member, has_initializer=has_value)
-                why = _COMPUTED if is_computed else _why_lost(node, member)
-                member = replace(member, unread=member.unread or why)
-            yield member
+            member = self.member(node, node, "property", None if is_computed else value)
+            if member.name.lower() in filled:
+                yield replace(member, has_initializer=False)
+            else:
+                yield replace(member, unread=member.unread or _why_lost(node, member.attributes))
 
-    def member(self, node: Node, kind: str, type_: Node | None, modifiers: Sequence[str]) -> Member:
-        """Return a member as its modifiers and attributes make the serializer see it."""
-        attributes = self.attributes(node)
+    def member(
+        self, node: Node, entry: Node, kind: str, value: Node | None, part: Node | None = None
+    ) -> Member:
+        """Return a member as its modifiers and attributes make the serializer see it.
+
+        Args:
+            node: what the modifiers and attributes stand in.
+            entry: what the name stands in: of a field, one of several.
+            kind: as facts call it.
+            value: the initial value, if there is one.
+            part: what the type stands in, if that is not ``node``.
+        """
+        attributes, modifiers = tree.read_attributes(node, self.constants), _modifiers(node)
+        type_ = (part or node).child_by_field_name("type")
         reference = type_ref(type_) if type_ else None
         hidden = _why_hidden(kind, modifiers, attributes)
-        unread = hidden if reference else "has no type"
-        ignore = "".join(each.text for each in attributes if each.name == "JsonIgnore")
-        is_never_null = reference and is_value(reference) and not reference.nullable
-        if unread is None and reference and is_never_null and "WhenWritingNull" in ignore:
-            shown = show_type(reference)
-            unread = f"has WhenWritingNull, which the serializer refuses on {shown!r}"
+        # ``default!`` promises a value, but not where null is one.
+        is_nullable = reference is not None and reference.nullable
+        initial = text_of(value).rstrip("!" if is_nullable else "") if value else "null"
+        carrier = "JsonStringEnumMemberName" if kind == "enum_member" else "JsonPropertyName"
+        values = [a.arguments[0] for a in attributes if a.name == carrier and a.arguments]
         return Member(
-            name="" if kind == "field" else self.name(node),
+            name=self.name(entry),
             kind=kind,
             line=node.start_point.row + 1,
             end_line=node.end_point.row + 1,
-            wire_name=wire_name(attributes, "JsonPropertyName"),
+            wire_name=values[0] if values else None,
             type=reference,
             is_required="required" in modifiers,
+            has_initializer=initial not in {"null", "default"},
             attributes=attributes,
             is_serialized=hidden is None,
-            unread=unread,
-            is_public="public" in modifiers,
+            unread=hidden,
+            is_public=kind in _ALWAYS_PUBLIC or "public" in modifiers,
         )
 
-    def value(self, node: Node) -> Member:
-        """Return a member of an enum with its number, where one is written."""
-        attributes, value = self.attributes(node), node.child_by_field_name("value")
-        number = constant(value, self.constants) if value else None
-        number = number if isinstance(number, int) else None
-        name, wire = self.name(node), wire_name(attributes, "JsonStringEnumMemberName")
-        self.constants[name] = number  # because other members may be made of it
-        return Member(
-            name=name,
-            kind="enum_member",
-            line=node.start_point.row + 1,
-            end_line=node.end_point.row + 1,
-            wire_name=number if wire is None else wire,
-            has_initializer=value is not None,
-            attributes=attributes,
-            number=number,
-        )
+    def enum(self, declaration: Declaration, inside: Iterable[Node]) -> Declaration:
+        """Return an enum with its members: one without a number counts on."""
+        members: list[Member] = []
+        number: int | None = -1
+        for node in inside:
+            if node.type != "enum_member_declaration":
+                continue
+            member = self.member(node, node, "enum_member", None)
+            value = node.child_by_field_name("value")
+            written = constant(value, self.constants)
+            written = written if isinstance(written, int) else None
+            number = written if value else None if number is None else number + 1
+            self.constants[member.name] = number  # because other members may be made of it
+            wire = written if member.wire_name is None else member.wire_name
+            members.append(replace(member, wire_name=wire, number=number))
+        base = types.plain(declaration.bases[0]) if declaration.bases else "int"
+        faults: tuple[SyntaxFault, ...] = ()
+        beyond = [entry for entry in members if (entry.number or 0) not in _INT32]
+        if beyond and base not in _WIDE:
+            message = f"{beyond[0].name!r} is {beyond[0].number}, which an enum of {base} cannot"
+            message += f" hold; declare 'enum {declaration.name} : long'"
+            faults = (SyntaxFault(declaration.name_line, message, "ENUM_MEMBER"),)
+        return replace(declaration, members=tuple(members), bases=(), faults=faults)
 
 
 def _modifiers(node: Node) -> tuple[str, ...]:
-    return tuple(text_of(child) for child in node.children if child.type in {"modifier", "ref"})
+    return tuple(text_of(child) for child in node.children if child.type == "modifier")
 
 
-def _access(modifiers: Sequence[str]) -> str:
-    return " ".join(word for word in modifiers if word in _ACCESS)
-
-
-def _signature(listed: Node) -> dict[str, str]:
+def _signature(listed: Node | None) -> dict[str, str]:
     """Return the names of parameters in lower case, and their types."""
-    found = {}
-    for node in listed.named_children:
-        name, type_ = (node.child_by_field_name(key) for key in ("name", "type"))
-        if name and type_:
-            found[text_of(name).removeprefix("@").lower()] = _exact(type_ref(type_))
-    return found
-
-
-def _exact(reference: TypeRef) -> str:
-    """Return a type as the serializer compares it: of what is no value, ``?`` says nothing."""
-    return plain(reference) + "?" * (reference.nullable and is_value(reference))
-
-
-def _has(node: Node, kind: str) -> bool:
-    return any(child.type == kind for child in node.named_children)
-
-
-def _is_marked(attributes: Sequence[Attribute]) -> bool:
-    return any(attribute.name == "JsonConstructor" for attribute in attributes)
-
-
-def _is_value(node: Node, member: Member) -> bool:
-    """Return whether an initial value is given, or promised by ``default!``."""
-    is_nullable = member.type is not None and member.type.nullable
-    text = text_of(node)
-    return (text.rstrip("!") if is_nullable else text) not in {"null", "default"}
-
-
-def _base(node: Node) -> TypeRef:
-    is_called = node.type == "primary_constructor_base_type"
-    return type_ref(node.named_children[0] if is_called else node)
-
-
-def _with_numbers(enum: Declaration) -> Declaration:
-    """Return an enum with the numbers of its members: one without a number counts on."""
-    number: int | None = -1
-    members: list[Member] = []
-    for member in enum.members:
-        if member.number is not None:
-            number = member.number
-        elif number is not None:
-            number = None if member.has_initializer else number + 1
-        members.append(replace(member, number=number))
-    base = plain(enum.bases[0]) if enum.bases else "int"
-    beyond = [each for each in members if (each.number or 0) not in _RANGES.get(base, range(0))]
-    faults: tuple[SyntaxFault, ...] = ()
-    if beyond:
-        message = f"{beyond[0].name!r} is {beyond[0].number}, which an enum of {base} cannot hold"
-        message += f"; declare 'enum {enum.name} : long'"
-        faults = (SyntaxFault(enum.name_line, message, "ENUM_MEMBER"),)
-    return replace(enum, members=tuple(members), bases=(), faults=faults)
+    return {
+        text_of(name).removeprefix("@").lower(): types.plain(type_ref(type_))
+        for node in (listed.named_children if listed else ())
+        if (name := node.child_by_field_name("name"))
+        and (type_ := node.child_by_field_name("type"))
+    }
 
 
 def _why_hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute]) -> str | None:
     """Return why the serializer does not see a member; ``None`` if it does."""
-    names = [attribute.name for attribute in attributes if attribute.name.startswith("Json")]
-    for word, count in Counter([*modifiers, *names]).items():
-        if count > 1:
+    texts = {entry.name: entry.text for entry in attributes if entry.name.startswith("Json")}
+    words = [*modifiers, *(entry.name for entry in attributes if entry.name in texts)]
+    access = " ".join(word for word in modifiers if word in _ACCESS)
+    for word in words:
+        if words.count(word) > 1:
             return f"has {word!r} twice; write it once"
-    is_included = "JsonInclude" in names
-    for word in ("static", "const", "readonly"):
-        if word in modifiers:
+        if word in _OF_TYPE:
             return f"is {word}, which is not serialized; make it a property of the object"
-    if kind == "field" and not is_included:
+        if word in _IGNORING and not re.search("Never|WhenWriting", texts[word]):
+            return f"has [{word}{texts[word]}], so it is not serialized; take the attribute away"
+    if "JsonInclude" in texts or kind in _ALWAYS_PUBLIC:
+        return None
+    if kind == "field":
         return "is a field, which is not serialized; make it a property"
-    if "public" not in modifiers and not is_included:
-        access = _access(modifiers)
-        why = f"is {access}, which is" if access else "has no access modifier, so it is private and"
-        return f"{why} not serialized; make it public"
-    if ignore := ignored_by(attributes):
-        return f"has {ignore}, so it is not serialized; take the attribute away"
-    return None
+    why = f"is {access}, which is" if access else "has no access modifier, so it is private and"
+    return None if "public" in modifiers else f"{why} not serialized; make it public"
 
 
-def _why_lost(node: Node, member: Member) -> str | None:
+def _why_lost(node: Node, attributes: Sequence[Attribute]) -> str | None:
     """Return why the accessors of a property let a value not come in, or not out again."""
-    attributes = {attribute.name for attribute in member.attributes}
     listed = node.child_by_field_name("accessors")
-    accessors = [
-        [*_modifiers(child), *(part.type for part in child.children if part.type in _ACCESSORS)]
+    accessors = {
+        text_of(name): " ".join(_modifiers(child))
         for child in (listed.named_children if listed else ())
-        if child.type == "accessor_declaration"
-    ]
-    narrow = next((words for words in accessors if len(words) > 1), None)
-    if narrow and "JsonInclude" not in attributes:
-        lost = "written" if narrow[-1] == "get" else "read into it"
-        return f"has '{' '.join(narrow)}', so nothing is {lost}; {_WRITE}"
-    names = sorted(words[-1] for words in accessors if words)
-    if names == ["get"]:
-        # What stands in it already may be filled.
-        is_filled = "JsonObjectCreationHandling" in attributes and member.has_initializer
-        return None if is_filled else f"has no set or init, so nothing is read into it; {_WRITE}"
-    is_pair = names in (["get", "init"], ["get", "set"])
-    return None if is_pair else f"has accessors {text_of(listed or node)}; {_WRITE}"
+        if (name := child.child_by_field_name("name"))
+    }
+    is_included = any(attribute.name == "JsonInclude" for attribute in attributes)
+    narrow = [f"'{access} {name}'" for name, access in accessors.items() if access]
+    what = f"has accessors {text_of(listed)}" if listed else "is computed"
+    if narrow and not is_included:
+        what = f"has {narrow[0]}"
+    elif accessors.keys() == {"get"}:
+        what = "has no set or init"
+    elif "get" in accessors and len(accessors) == len(("get", "set")):
+        return None
+    lost = "read into it" if accessors.get("get", "") == "" else "written"
+    return f"{what}, so nothing is {lost}; write {{ get; init; }}"
 
 
 def _why_uncreatable(
     declaration: Declaration, modifiers: Sequence[str], constructors: Sequence[_Constructor]
 ) -> str | None:
     """Return why the serializer cannot create a type; ``None`` where it can."""
-    if converter := converter_of(declaration.attributes):
-        return None if converter.reads == "unknown" else f"has {converter.text}, which reads enums"
-    is_base = any(each.name == "JsonDerivedType" for each in declaration.attributes)
-    for word in ("abstract", "static", "ref"):
-        if word in modifiers and not (word == "abstract" and is_base):
+    if rules.converter_of(declaration.attributes):
+        return None  # because it creates the type itself
+    for word in ("abstract", "static"):
+        if word in modifiers:
             return f"is {word}; take the modifier away"
     if declaration.type_parameters:
         return "is generic, and no type is given for its parameters; take them away"
-    for base in declaration.bases:
-        if base.name in COLLECTIONS:
-            what = f"is a collection, {show_type(base)}, whose properties are passed over"
-            return f"{what}; take the base away"
-    has_own = constructors and declaration.kind != "struct"
-    return _why_not_called(declaration, constructors) if has_own else None
-
-
-def _why_not_called(declaration: Declaration, constructors: Sequence[_Constructor]) -> str | None:
-    """Return why the serializer can call none of the constructors."""
-    chosen = [each for each in constructors if each.is_marked]
+    if not constructors or declaration.kind == "struct":
+        return None
+    marks = ((entry, attribute.name) for entry in constructors for attribute in entry.attributes)
+    chosen = [entry for entry, name in marks if name == "JsonConstructor"]
     if not chosen:
-        chosen = [each for each in constructors if each.is_public]
-        chosen = [each for each in chosen if not each.parameters] or chosen
+        chosen = [entry for entry in constructors if entry.is_public]
+        chosen = [entry for entry in chosen if not entry.parameters] or chosen
     if len(chosen) != 1:
         what = "several constructors that may be called" if chosen else "no public constructor"
         return f"has {what}; take its constructors away"
-    types = {each.name.lower(): _exact(each.type) for each in declaration.members if each.type}
+    properties = {entry.name.lower(): entry.type for entry in declaration.members if entry.type}
     for name, type_ in chosen[0].parameters.items() if not declaration.bases else ():
-        if types.get(name) != type_:
-            which = "matches no property" + (" by its type" if name in types else "")
+        if name not in properties or types.plain(properties[name]) != type_:
+            which = "matches no property" + (" by its type" if name in properties else "")
             return f"has a constructor whose parameter {name!r} {which}; take it away"
     return None

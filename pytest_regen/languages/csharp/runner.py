@@ -44,7 +44,6 @@ _ENVIRONMENT: Final = {
     "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
     "DOTNET_GENERATE_ASPNET_CERTIFICATE": "false",
     "DOTNET_NOLOGO": "1",
-    "DOTNET_SKIP_FIRST_TIME_EXPERIENCE": "1",
     "DOTNET_CLI_UI_LANGUAGE": "en",
     "MSBUILDDISABLENODEREUSE": "1",
 }
@@ -54,17 +53,9 @@ _PROJECT: Final = """\
     <OutputType>Exe</OutputType>
     <TargetFramework>net{major}.0</TargetFramework>
     <Nullable>enable</Nullable>
-    <LangVersion>latest</LangVersion>
-    <ImplicitUsings>disable</ImplicitUsings>
-    <EnableDefaultCompileItems>false</EnableDefaultCompileItems>
     <InvariantGlobalization>true</InvariantGlobalization>
     <UseAppHost>false</UseAppHost>
-    <NuGetAudit>false</NuGetAudit>
   </PropertyGroup>
-  <ItemGroup>
-    <Compile Include="Store.cs" />
-    <Compile Include="Program.cs" />
-  </ItemGroup>
 </Project>
 """
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]|\[(\d+)\]")

@@ -2,9 +2,10 @@
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from pytest_regen.extras import needs
 from pytest_regen.languages.base import Attribute, TypeRef
@@ -23,29 +24,30 @@ _ESCAPE = re.compile(
     r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{1,4})|(.))", re.DOTALL
 )
 _SIMPLE: Final = dict(zip("0abefnrtv", "\0\a\b\x1b\f\n\r\t\v", strict=True))
-_NUMBERS: Final[Mapping[str, Callable[[int, int], int]]] = {
+_OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add,
     "-": operator.sub,
     "|": operator.or_,
-    "<<": operator.lshift,
+    # Only so many bits count, because numbers of C# have no more.
+    "<<": lambda left, right: left << (right % 64),
 }
-_SHIFT: Final = 64
-"""Bits of a long: a number shifted further is none."""
 
 
-def constant(node: Node, names: Mapping[str, Constant]) -> Constant:
+def constant(node: Node | None, names: Mapping[str, Constant]) -> Constant:
     """Return the value of a constant expression, or ``None`` where it is not plain.
 
     Args:
-        node: the expression.
+        node: the expression, if there is one.
         names: the constants that the source declares, by simple name.
     """
+    if node is None:
+        return None
     text = text_of(node)
     match node.type:
         case "string_literal" | "verbatim_string_literal" | "raw_string_literal":
             return decode_string(text)
-        case "interpolated_string_expression":
-            has_hole = any(child.type == "interpolation" for child in node.named_children)
-            return None if has_hole else _interpolate(text)
+        case "interpolated_string_expression" if "{" not in text:
+            return decode_string(text)
         case "integer_literal":
             digits = text.rstrip("uUlL").replace("_", "")
             return int(digits, 10 if digits.isdigit() else 0)
@@ -59,59 +61,38 @@ def constant(node: Node, names: Mapping[str, Constant]) -> Constant:
             value = constant(node.named_children[-1], names)
             return -value if isinstance(value, int) and text[0] == "-" else None
         case "binary_expression":
-            return _combine(node, names)
-    return None
-
-
-def _combine(node: Node, names: Mapping[str, Constant]) -> Constant:
-    sign = next((child.type for child in node.children if not child.is_named), "")
-    values = [constant(child, names) for child in node.named_children if child.type != "comment"]
-    match values:
-        case [str(left), str(right)] if sign == "+":
-            return left + right
-        case [int(left), int(right)] if sign == "+":
-            return left + right
-        case [int(left), int(right)] if sign in _NUMBERS and (sign != "<<" or 0 <= right < _SHIFT):
-            return _NUMBERS[sign](left, right)
+            sign, *sides = map(node.child_by_field_name, ("operator", "left", "right"))
+            with suppress(KeyError, TypeError):  # of another operator, or of what is not plain
+                value = _OPERATORS[text_of(sign or node)](
+                    *(constant(side, names) for side in sides)
+                )
+                return value if isinstance(value, str | int) else None
     return None
 
 
 def decode_string(literal: str) -> str:
-    """Return what a literal without holes stands for: regular, verbatim or raw; ``u8`` allowed."""
-    literal = literal.removesuffix("u8")
-    if literal.startswith('@"'):
-        return literal[2:-1].replace('""', '"')
-    if not literal.startswith('"""'):
-        return unescape(literal[1:-1], _ESCAPE, _SIMPLE)
-    quotes = len(literal) - len(literal.lstrip('"'))
-    lines = literal[quotes:-quotes].replace("\r\n", "\n").split("\n")
+    """Return what a literal without holes stands for: regular, verbatim or raw."""
+    marks, text = literal.split('"', 1)
+    if "@" in marks:
+        return text[:-1].replace('""', '"')
+    if not text.startswith('""'):
+        return unescape(text[:-1], _ESCAPE, _SIMPLE)
+    inside = text.lstrip('"')
+    quotes = 1 + len(text) - len(inside)
+    lines = inside[:-quotes].replace("\r\n", "\n").split("\n")
     if len(lines) == 1:
         return lines[0]
     # The indentation of the last line is cut from all, because it stands before the quotes.
     return "\n".join(line.removeprefix(lines[-1]) for line in lines[1:-1])
 
 
-def _interpolate(text: str) -> str:
-    prefix = text[: text.index('"')]
-    value = decode_string(("@" if "@" in prefix else "") + text[len(prefix) :])
-    return value.replace("{{", "{").replace("}}", "}") if prefix.count("$") == 1 else value
-
-
-_NEVER_WRAPPED: Final = frozenset({"string", "String", "object", "Object", "dynamic", "Uri"})
+_NEVER_WRAPPED: Final = frozenset({"string", "String", "Uri"})
 """What ``Nullable<T>`` does not take: types that are null by themselves."""
-_MANY: Final = 4096
-_types: dict[bytes, TypeRef] = {}
 
 
 def type_ref(node: Node) -> TypeRef:
     """Return the type that ``node`` spells."""
-    text = node.text or b""
-    reference = _types.get(text)
-    if reference is None:
-        reference = _read_type(node)
-        if len(_types) < _MANY:  # Nearly all types of a source are the same few.
-            _types[text] = reference
-    return replace(reference, line=node.start_point.row + 1)
+    return replace(_read_type(node), line=node.start_point.row + 1)
 
 
 def _read_type(node: Node) -> TypeRef:
@@ -122,50 +103,44 @@ def _read_type(node: Node) -> TypeRef:
             rank = node.child_by_field_name("rank")
             return TypeRef(f"[{',' * text_of(rank or node).count(',')}]", (_read_type(inner),))
         case "generic_name", [name, arguments]:
-            args = tuple(
-                _read_type(child) for child in arguments.named_children if child.type != "comment"
-            )
-            if text_of(name) == "Nullable" and len(args) == 1 and _is_wrapped(args[0]):
-                return replace(args[0], nullable=True)
-            return TypeRef(text_of(name).removeprefix("@"), args)
+            args = [child for child in arguments.named_children if child.type != "comment"]
+            if text_of(name) == "Nullable" and args and text_of(args[0]) not in _NEVER_WRAPPED:
+                return replace(_read_type(args[0]), nullable=True)
+            return TypeRef(text_of(name).removeprefix("@"), tuple(map(_read_type, args)))
         case "qualified_name" | "alias_qualified_name", [before, name]:
             reference = _read_type(name)
-            is_wrapper = reference.nullable and name.type == "generic_name"
+            is_wrapper = reference.nullable  # Then it is what stands in ``System.Nullable``.
             qualifier = "" if is_wrapper else "".join(text_of(before).split())
             return replace(reference, qualifier=qualifier or reference.qualifier)
     return TypeRef(text_of(node).strip().removeprefix("@"))
 
 
-def _is_wrapped(reference: TypeRef) -> bool:
-    return not (reference.args or reference.nullable or reference.name in _NEVER_WRAPPED)
+def read_attributes(node: Node, constants: Mapping[str, Constant]) -> tuple[Attribute, ...]:
+    """Return the attributes of a declaration, a member or a parameter, where they say something.
 
-
-def read_attributes(node: Node, constants: Mapping[str, Constant]) -> Iterator[Attribute]:
-    """Yield the attributes of a declaration, a member or a parameter, where they say something.
-
-    Those of a backing field do not, nor those of the serializer on a parameter, because it looks
-    at the property that a positional parameter declares.
+    Those of the serializer say nothing on a backing field, and nothing on a parameter, because it
+    looks at the property that a positional parameter declares.
     """
-    is_field = node.type not in {"property_declaration", "parameter"}
+    attributes = []
     for part in node.named_children:
-        if part.type != "attribute_list":
-            continue
         target = ""
-        for child in part.named_children:
+        for child in part.named_children if part.type == "attribute_list" else ():
             if child.type == "attribute_target_specifier":
                 target = text_of(child).rstrip(": \t\r\n")
-            elif child.type == "attribute" and (is_field or target != "field"):
+            elif child.type == "attribute":
                 attribute = _attribute(child, constants)
-                is_lost = node.type == "parameter" and target != "property"
+                is_parameter = node.type == "parameter"
+                is_lost = target != "property" if is_parameter else target == "field"
                 if not (is_lost and attribute.name.startswith("Json")):
-                    yield attribute
+                    attributes.append(attribute)
+    return tuple(attributes)
 
 
 def _attribute(node: Node, constants: Mapping[str, Constant]) -> Attribute:
     values: list[Constant] = []
     types: list[TypeRef] = []
-    listed = [child for child in node.named_children if child.type == "attribute_argument_list"]
-    for argument in listed[0].named_children if listed else ():
+    listed = next((part for part in node.named_children if part.type.endswith("_list")), None)
+    for argument in listed.named_children if listed else ():
         if argument.type == "attribute_argument" and argument.named_children:
             value = argument.named_children[-1]
             if not any(child.type == "=" for child in argument.children):
@@ -176,5 +151,5 @@ def _attribute(node: Node, constants: Mapping[str, Constant]) -> Attribute:
     name = re.split(r"\.|::", full)[-1]
     # One of another serializer keeps its qualifier, because it says nothing to this one.
     name = full if "Newtonsoft." in full else name.removesuffix("Attribute") or name
-    text = text_of(listed[0]) if listed else ""
+    text = text_of(listed) if listed else ""
     return Attribute(name, tuple(values), node.start_point.row + 1, tuple(types), text)

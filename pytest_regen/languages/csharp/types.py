@@ -1,26 +1,12 @@
 """Which C# types hold which values of a document, how they are spelled and shown."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr, UnionOf
 from pytest_regen.languages.base import TypeRef
 from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
 from pytest_regen.languages.names import word_set
-
-_OTHER_TYPES = word_set(
-    """
-    BigInteger Collection ConcurrentBag ConcurrentDictionary CultureInfo DayOfWeek EventHandler
-    FrozenDictionary FrozenSet Half HttpStatusCode ICloneable IComparable IDisposable IEquatable
-    IEqualityComparer IFormattable IImmutableDictionary IImmutableList INotifyPropertyChanged
-    IPAddress IReadOnlySet ISet IValidatableObject ImmutableHashSet ImmutableSortedDictionary
-    Int128 IntPtr JsonConverterFactory JsonNamingPolicy JsonNumberEnumConverter JsonProperty
-    JsonSerializerContext JsonValueKind LinkedList Memory ObservableCollection
-    PropertyChangedEventHandler ReadOnlyCollection ReadOnlyDictionary ReadOnlyMemory Regex
-    SortedDictionary SortedList SortedSet Stream UInt128 UIntPtr Utf8JsonReader Utf8JsonWriter
-    Version
-    """
-)
 
 _KEYWORDS = word_set(
     """
@@ -28,13 +14,16 @@ _KEYWORDS = word_set(
     ulong ushort void
     """
 )
-
+_OTHER_TYPES = word_set(
+    """
+    BigInteger Collection ConcurrentDictionary ICloneable IComparable IEquatable
+    IImmutableDictionary IImmutableList IPAddress IReadOnlySet ISet IValidatableObject
+    ImmutableHashSet ImmutableSortedDictionary JsonNumberEnumConverter ObservableCollection Regex
+    SortedDictionary SortedSet Version
+    """
+)
 _KNOWN: Final = _KEYWORDS | _OTHER_TYPES | (RESERVED_TYPE_NAMES - {"Microsoft", "System"})
 """Types that exist without being declared in the source."""
-
-_VALUES: Final = (_KEYWORDS - {"dynamic", "object", "string"}) | word_set(
-    "DateOnly DateTime DateTimeOffset Guid JsonElement TimeOnly TimeSpan"
-)
 
 _ALIASES: Final[Mapping[str, str]] = {
     **{name: name.lower() for name in word_set("Byte Char Decimal Double Object SByte String")},
@@ -99,13 +88,6 @@ _MAPS: Final = word_set(
     IReadOnlyDictionary ImmutableDictionary ImmutableSortedDictionary SortedDictionary
     """
 )
-COLLECTIONS: Final = (_SEQUENCES | _MAPS) | word_set(
-    """
-    ConcurrentBag FrozenSet HashSet IAsyncEnumerable ISet ImmutableHashSet KeyedCollection
-    LinkedList Queue ReadOnlyCollection ReadOnlyDictionary SortedList SortedSet Stack
-    """
-)
-"""What derives from one of these is read as an array or a map."""
 _ANY: Final = Scalar(kind="any")
 
 
@@ -124,20 +106,19 @@ def spell(field: FieldIR) -> str:
 
     An integer without a format is ``long``, or ``int`` where its constraints fit 32 bits.
     """
-    spelled = _spelling(field.type)
+    spelled, limits = _spelling(field.type), field.constraints
     if spelled == "long" and accepts(field.type, TypeRef("int")):
-        bounds = [
-            any(_is_in_32_bits(field.constraints.get(name)) for name in names)
-            for names in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+        bounds = (
+            limits.get("minimum", limits.get("exclusiveMinimum")),
+            limits.get("maximum", limits.get("exclusiveMaximum")),
+        )
+        # ``exclusiveMinimum: true`` (OpenAPI 3.0) is no bound.
+        numbers = [
+            bound for bound in bounds if isinstance(bound, int | float) and bound is not True
         ]
-        spelled = "int" if all(bounds) else spelled
+        if len(numbers) == len(bounds) and all(-(2**31) <= number < 2**31 for number in numbers):
+            spelled = "int"
     return f"{spelled}?" if must_be_nullable(field) else spelled
-
-
-def _is_in_32_bits(bound: Any) -> bool:
-    # ``exclusiveMinimum: true`` (OpenAPI 3.0) is no bound but says how ``minimum`` is meant.
-    is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
-    return is_number and -(2**31) <= bound < 2**31
 
 
 def _spelling(expression: TypeExpr) -> str:
@@ -192,11 +173,6 @@ def plain(spelled: TypeRef) -> str:
     if spelled.args:
         return show_type(spelled).rstrip("?")
     return _ALIASES.get(spelled.name, spelled.name)
-
-
-def is_value(spelled: TypeRef) -> bool:
-    """Return whether the type is known to be a value, null only with ``?``."""
-    return plain(spelled) in _VALUES
 
 
 def is_known(reference: TypeRef) -> bool:

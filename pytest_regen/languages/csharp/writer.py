@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
+from pytest_regen.documents.ir import EnumValue, TypeIR
 from pytest_regen.languages.csharp.names import member_names
 from pytest_regen.languages.csharp.types import spell
 from pytest_regen.prompts.values import OutputMode
@@ -25,20 +25,16 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
     members = _values(type_, units) if type_.kind == "enum" else _properties(type_, units, profile)
     if mode in {"fields_only", "enum_values_only"}:
         return "\n".join(("// BEGIN_FIELDS", *members, "// END_FIELDS"))
-    return "\n".join((*_heads(type_, profile), "{", *members, "}"))
-
-
-def _heads(type_: TypeIR, profile: str) -> Iterator[str]:
-    """Yield the attributes of a declaration, and its first line."""
-    key = type_.primary_key
+    key, values, head = type_.primary_key, type_.enum_values, []
     if profile == "xchange" and key is not None and key in type_.units:
-        yield f"[PrimaryKey({string_literal(key)}, nameof({member_names(type_)[key]}))]"
-    if any(isinstance(value, str) for value in type_.enum_values):
-        yield "[JsonConverter(typeof(JsonStringEnumConverter))]"
-    yield from _description(type_.description, indent="")
-    is_wide = any(isinstance(value, int) and value not in _INT32 for value in type_.enum_values)
-    base = " : long" if is_wide else ""
-    yield f"public {'enum' if type_.kind == 'enum' else 'class'} {type_.name}{base}"
+        head.append(f"[PrimaryKey({string_literal(key)}, nameof({member_names(type_)[key]}))]")
+    if any(isinstance(value, str) for value in values):
+        head.append("[JsonConverter(typeof(JsonStringEnumConverter))]")
+    head += _description(type_.description, indent="")
+    is_wide = any(isinstance(value, int) and value not in _INT32 for value in values)
+    keyword, base = "enum" if type_.kind == "enum" else "class", " : long" if is_wide else ""
+    head.append(f"public {keyword} {type_.name}{base}")
+    return "\n".join((*head, "{", *members, "}"))
 
 
 def _values(type_: TypeIR, units: Sequence[EnumValue]) -> Iterator[str]:
@@ -59,24 +55,17 @@ def _properties(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iter
             yield ""
         field = fields[str(unit)]
         spelled = spell(field)
+        is_nullable = spelled.endswith("?")
         yield f"{_INDENT}[JsonPropertyName({string_literal(field.json_name)})]"
         yield from _description(field.description, indent=_INDENT)
-        is_key = field.json_name == type_.primary_key
-        yield from (f"{_INDENT}[{name}]" for name in _marks(field, profile, is_key=is_key))
+        if field.required and not is_nullable:
+            yield f"{_INDENT}[Required]"
+        if profile == "xchange" and is_nullable:
+            yield f"{_INDENT}[Nullable(true)]"
+        if profile == "default" and field.json_name == type_.primary_key:
+            yield f"{_INDENT}[Key]"
         required = "required " if field.required else ""
         yield f"{_INDENT}public {required}{spelled} {names[unit]} {{ get; init; }}"
-
-
-def _marks(field: FieldIR, profile: str, *, is_key: bool) -> Iterator[str]:
-    """Yield the attributes of a property about null, and about the key."""
-    is_nullable = spell(field).endswith("?")
-    if field.required and not is_nullable:
-        yield "Required"
-    if profile == "xchange":
-        if is_nullable:
-            yield "Nullable(true)"
-    elif is_key:
-        yield "Key"
 
 
 def _description(text: str | None, *, indent: str) -> Iterator[str]:
@@ -87,13 +76,11 @@ def _description(text: str | None, *, indent: str) -> Iterator[str]:
 
 def string_literal(text: str) -> str:
     """Return ``text`` as a regular C# string literal on one line."""
-    return f'"{"".join(map(_escape, text))}"'
-
-
-def _escape(character: str) -> str:
-    if character in _SHORT_ESCAPES:
-        return _SHORT_ESCAPES[character]
-    if unicodedata.category(character) not in _INVISIBLE:
-        return character
-    code = ord(character)
-    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+    characters = []
+    for character in text:
+        code = ord(character)
+        escape = _SHORT_ESCAPES.get(character, character)
+        if escape == character and unicodedata.category(character) in _INVISIBLE:
+            escape = f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+        characters.append(escape)
+    return f'"{"".join(characters)}"'
