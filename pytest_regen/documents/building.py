@@ -1,7 +1,7 @@
 """From one part of a document, such as the response of an operation, to its IR."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,7 +31,8 @@ from pytest_regen.documents.parts import (
     find_schemas,
     part_of,
 )
-from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
+from pytest_regen.documents.places import Defect, DefectLog, JsonNode, pointer_segments
+from pytest_regen.documents.reading import References
 from pytest_regen.documents.schemas import Schemas
 from pytest_regen.documents.settling import settle, tag_names
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
@@ -127,10 +128,27 @@ def build_ir(
     of_files = document.references.log.in_order()
     reviews: list[Review] = []
     if of_files or log.in_order():
-        places = {key: core.place for key, core in cores.items()}
-        reached = _Origins([start.place for start in starts.values()], order, places, expressions)
-        log.extend(filter(reached.has, of_files))
-        reviews = [review for each in log.in_order() for review in reached.reviews(each, names)]
+        owners = _owners(starts.values(), cores, document.references)
+        log.extend(
+            defect
+            for defect in of_files
+            if _owned(defect.where, owners) is not None
+            or any(place.startswith(defect.where + "/") for place in owners)
+        )
+        for defect in log.in_order():
+            where = defect.where
+            for key in dict.fromkeys(_owned(where, owners) or order[:1]):
+                # Merged types have places that nothing stands at; their fields are found as well.
+                below = where.removeprefix(key).partition("/properties/")[2].partition("/")[0]
+                field = "".join(pointer_segments("/" + below))
+                review = Review(
+                    type_name=names[key],
+                    field=field if where.startswith(key) and field in types[key].units else None,
+                    where=where,
+                    message=defect.message,
+                    detail=defect.detail,
+                )
+                reviews.append(review)
     positions = {names[key]: number for number, key in enumerate(order)}
     ir = IR(
         endpoint=endpoint_of(part, document, chosen),
@@ -219,59 +237,37 @@ def _describe(expression: TypeExpr, *, is_plural: bool = False) -> str:
     return f"{'an' if word[0] in 'ai' else 'a'} {word}{tail}"
 
 
-class _Origins:
-    """Which types and fields of an IR were read from which places of the document."""
+def _owners(
+    starts: Iterable[JsonNode], cores: Mapping[str, JsonNode], references: References
+) -> dict[str, list[str]]:
+    """Return by place the types that were read from it; none where it is only on the way."""
+    owners: dict[str, list[str]] = {}
+    types = {core.place for core in cores.values()}
+    readers = [([], start) for start in starts if start.place not in types]
+    for keys, first in [*readers, *(([key], core) for key, core in cores.items())]:
+        waiting, read = [first], set(types)
+        while waiting:
+            node = waiting.pop()
+            owners.setdefault(str(node.place), []).extend(keys)
+            read.add(node.place)
+            if isinstance(node.value, dict | list):
+                is_list = isinstance(node.value, list)
+                inside = map(node.child, range(len(node.value)) if is_list else node.value)
+                waiting += [part for part in inside if part.place not in read]
+            if isinstance(node.value, dict) and "$ref" in node.value:
+                target = references.target(node)
+                if isinstance(target, JsonNode) and target.place not in read:
+                    waiting.append(target)
+    return owners
 
-    def __init__(
-        self,
-        begins: Iterable[Pointer],
-        order: Sequence[str],
-        types: Mapping[str, Pointer],
-        expressions: Expressions,
-    ) -> None:
-        cores = frozenset(types.values())
-        read = expressions.schemas.places_read
-        owners: dict[Pointer, list[tuple[str, str | None]]] = {
-            place: [] for begin in begins for place in read(begin, stop=cores)
-        }
-        for key, core in types.items():
-            for place in read(core):
-                owners.setdefault(place, []).append((key, None))
-            for name, start in expressions.fields_read.get(key, {}).items():
-                for place in read(start, stop=cores) - cores:
-                    owners.setdefault(place, []).append((key, name))
-        self._order = order
-        self._owners = {str(place): owned for place, owned in owners.items()}
-        """By place: types, by theirs, and the fields that were read from it."""
 
-    def has(self, defect: Defect) -> bool:
-        """Return whether the IR was read from the place of a defect, or from inside it."""
-        inside = defect.where + "/"
-        return bool(self._at(defect.where)) or any(
-            place.startswith(inside) for place in self._owners
-        )
-
-    def reviews(self, defect: Defect, names: Mapping[str, str]) -> Iterator[Review]:
-        """Yield what validation is to say about a defect: on each type or field it concerns."""
-        owned = self._owners.get(self._at(defect.where) or "") or [(self._order[0], None)]
-        for key, field in dict.fromkeys(owned):
-            if field is None and any(k == key and f is not None for k, f in owned):
-                continue  # Said once, where it is most precise.
-            yield Review(
-                type_name=names[key],
-                field=field,
-                where=defect.where,
-                message=defect.message,
-                detail=defect.detail,
-            )
-
-    def _at(self, where: str) -> str | None:
-        """Return the innermost place that was read around ``where``."""
-        while where not in self._owners:
-            where, slash, _ = where.rpartition("/")
-            if not slash:
-                return None
-        return where
+def _owned(where: str, owners: Mapping[str, list[str]]) -> list[str] | None:
+    """Return the types that were read from around a place; ``None`` where nothing was read."""
+    while where not in owners:
+        where, slash, _ = where.rpartition("/")
+        if not slash:
+            return None
+    return owners[where]
 
 
 def _primary_key(

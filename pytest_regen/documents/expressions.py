@@ -103,8 +103,6 @@ class Expressions:
         """The first schema of each makeup."""
         self.types: dict[str, tuple[JsonNode, SchemaKind]] = {}
         """By place: the schema and its kind, ``object`` or ``enum``."""
-        self.fields_read: dict[str, dict[str, Pointer]] = {}
-        """By place of a type: its fields and where their schemas stand."""
         self.tags: dict[str, dict[str, dict[str, None]]] = {}
         """By place of a type: the properties that tell it from others, and the values that stand
         for it by the mapping of a discriminator."""
@@ -119,10 +117,7 @@ class Expressions:
 
     def type_of(self, node: JsonNode) -> FieldType:
         """Return the expression for a schema and what is said about it."""
-        with self.schemas.reading(node.place):
-            return self._type_of(self.schemas.reduce(node), node.place)
-
-    def _type_of(self, reduced: CoreSchema, place: Pointer) -> FieldType:
+        reduced = self.schemas.reduce(node)
         shape, kind = self.classify(reduced.core)
         word_on_null = allows_null(reduced.overlay)
         nullable = bool(shape.null) if word_on_null is None else word_on_null
@@ -141,7 +136,7 @@ class Expressions:
             if key is None:
                 return FieldType(ANY, nullable, reduced.overlay)
             # A type written in place describes the field as well; one referred to does not.
-            notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(place) else ())
+            notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(node.place) else ())
             return FieldType(Ref(name=key), nullable, notes, narrowed_values(reduced.overlay))
         notes = (*reduced.overlay, *shape.notes)
         if kind == "nothing" or (kind == "any" and shape.is_only_null):
@@ -163,8 +158,7 @@ class Expressions:
             return ANY, ()
         if inner:
             self._open.append(core.place)
-            with self.schemas.reading(core.place):
-                readings = self.type_of(as_one_schema("allOf", inner, core.place / "allOf" / word))
+            readings = self.type_of(as_one_schema("allOf", inner, core.place / "allOf" / word))
             self._open.pop()
             items = readings.expression
             if readings.nullable:
@@ -297,18 +291,17 @@ class Expressions:
     def _read_union(self, core: JsonNode, shape: Shape) -> FieldType:
         """Return the union of the options of a schema, with what they say of null inside them."""
         self._unions_left -= 1
-        with self.schemas.reading(core.place):
-            if shape.options:
-                self._open.append(core.place)
-                readings = [self.type_of(option) for option in shape.options]
-                self._open.pop()
-                for option in shape.options:
-                    # What is written in a union is called by its title, if that is a name.
-                    title = text_in([option.value], "title")
-                    if title and len(title.split()) <= MAX_TITLE_WORDS:
-                        self.option_names[str(option.place)] = title
-            else:
-                readings = list(self._of_types(core, shape))
+        if shape.options:
+            self._open.append(core.place)
+            readings = [self.type_of(option) for option in shape.options]
+            self._open.pop()
+            for option in shape.options:
+                # What is written in a union is called by its title, if that is a name.
+                title = text_in([option.value], "title")
+                if title and len(title.split()) <= MAX_TITLE_WORDS:
+                    self.option_names[str(option.place)] = title
+        else:
+            readings = list(self._of_types(core, shape))
         word = self._note_tags(core, [option_read.expression for option_read in readings])
         expression = one_of(
             [option_read.expression for option_read in readings], self._scalar_kinds
@@ -415,7 +408,6 @@ class Expressions:
 
     def _fields(self, core: JsonNode, shape: Shape) -> Iterator[FieldIR]:
         """Yield the fields of an object, in the document's order."""
-        places = self.fields_read[str(core.place)] = {}
         if shape.extra:
             self._log.review(core.place, "values beside the listed properties are left out")
         if shape.variants:
@@ -428,7 +420,6 @@ class Expressions:
             if any(part.value is False for part in parts):
                 continue  # the schema ``false``: the property is never there
             node = as_one_schema("allOf", parts, core.place / "allOf" / "properties" / name)
-            places[name] = node.place
             yield self._field(
                 name, self.type_of(node), node.place, is_required=name in shape.required
             )

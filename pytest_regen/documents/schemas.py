@@ -1,8 +1,7 @@
 """Reads single schemas: their own keywords, the wrappers around them, and their merged shape."""
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -97,42 +96,8 @@ class Schemas:
         self._union = -1
         """Depth of the innermost open schema of which a union is being read."""
         self._work = _MAX_WORK
-        self._uses: dict[Pointer, dict[Pointer, None]] = {}
-        """By place: the places that were read in order to read it."""
-        self._readers: list[Pointer] = []
-        """The places that are being read, the innermost last."""
-
-    # --- what was read for what -----------------------------------------------------------------
-
-    @contextmanager
-    def reading(self, place: Pointer) -> Iterator[None]:
-        """Remember that whatever is read inside is read for ``place``."""
-        self._note_use(place)
-        self._readers.append(place)
-        yield
-        self._readers.pop()
-
-    def _note_use(self, place: Pointer) -> None:
-        self._uses.setdefault(place, {})
-        if self._readers:
-            self._uses[self._readers[-1]][place] = None
-
-    def places_read(self, start: Pointer, *, stop: Container[Pointer] = ()) -> set[Pointer]:
-        """Return the places that were read for ``start``, itself included.
-
-        Args:
-            start: of a schema that was read.
-            stop: places whose own reading does not count.
-        """
-        places = {start}
-        waiting = [start]
-        while waiting:
-            for place in self._uses.get(waiting.pop(), ()):
-                if place not in places:
-                    places.add(place)
-                    if place not in stop:
-                        waiting.append(place)
-        return places
+        self._wrappers = 0
+        """How many wrappers are being taken off inside one another."""
 
     # --- one schema -----------------------------------------------------------------------------
 
@@ -163,36 +128,36 @@ class Schemas:
     def reduce(self, node: JsonNode) -> CoreSchema:
         """Return what ``node`` is about, and what is said around it."""
         start = node.place
-        with self.reading(start):
-            if start in self._reduced:
-                return self._reduced[start]
-            overlay: _Notes = []
-            chain: set[Pointer] = set()
-            # A schema that an outer call is at work on is met where subtypes list one another.
-            while node.place not in self._reducing:
-                chain.add(node.place)
-                self._reducing.add(node.place)
-                view = self._view(node)
-                inner = self._inner(view)
-                if inner is None:
-                    break
-                notes, node = inner
-                overlay += [view.keywords, *notes]
-                self._note_use(node.place)
-            else:
-                if node.place in chain:
-                    self._log.error(node.place, "the schema refers to nothing but itself")
-                    node = JsonNode(True, node.place)  # noqa: FBT003 - the schema ``true``
-            self._reducing -= chain
-            core = CoreSchema(node, tuple(overlay))
-            if chain:
-                self._reduced[start] = core
-            return core
+        if start in self._reduced:
+            return self._reduced[start]
+        overlay: _Notes = []
+        chain: set[Pointer] = set()
+        self._wrappers += 1
+        # A schema that an outer call is at work on is met where subtypes list one another.
+        while node.place not in self._reducing:
+            chain.add(node.place)
+            self._reducing.add(node.place)
+            view = self._view(node)
+            inner = self._inner(view)
+            if inner is None:
+                break
+            notes, node = inner
+            overlay += [view.keywords, *notes]
+        else:
+            if node.place in chain:
+                self._log.error(node.place, "the schema refers to nothing but itself")
+                node = JsonNode(True, node.place)  # noqa: FBT003 - the schema ``true``
+        self._wrappers -= 1
+        self._reducing -= chain
+        core = CoreSchema(node, tuple(overlay))
+        if chain:
+            self._reduced[start] = core
+        return core
 
     def _inner(self, view: _View) -> tuple[_Notes, JsonNode] | None:
         """Return the one schema that ``view`` wraps, if it does no more than describe it."""
         is_type = _has_structure(view.keywords) or view.node.place in self._subtypes
-        if is_type or len(self._readers) > _MAX_COMPOSITION:
+        if is_type or self._wrappers + len(self._open) > _MAX_COMPOSITION:
             return None
         unions = view.unions
         if view.members:
@@ -230,33 +195,32 @@ class Schemas:
     def shape(self, node: JsonNode) -> Shape:
         """Return the merged shape of a schema."""
         place = node.place
-        with self.reading(place):
-            if node.value is False:
-                return NOTHING
-            if place in self._shapes:
-                return self._shapes[place]
-            if place in self._cyclic and not self._open:
-                return self._cyclic[place]
-            view = self._view(node)
-            if place in self._open:
-                # Met inside its own composition: what it says by itself already holds there.
-                if self._union < self._open[place]:
-                    self._log.review(place, "it is composed of itself by allOf, which adds nothing")
-                self._lowest = min(self._lowest, self._open[place])
-                return own_shape(view.keywords, view.node, self._log)
-            depth, self._work = len(self._open), self._work - 1
-            if depth > _MAX_COMPOSITION or self._work < 0:
-                self._log.error(place, "compositions lead back to themselves, or are too many")
-                return own_shape(view.keywords, view.node, self._log)
-            self._open[place] = depth
-            shape = self._merge(view)
-            del self._open[place]
-            if self._lowest > depth:
-                self._shapes[place] = shape
-            elif self._lowest == depth:
-                self._cyclic[place] = shape
-                self._lowest = math.inf
-            return shape
+        if node.value is False:
+            return NOTHING
+        if place in self._shapes:
+            return self._shapes[place]
+        if place in self._cyclic and not self._open:
+            return self._cyclic[place]
+        view = self._view(node)
+        if place in self._open:
+            # Met inside its own composition: what it says by itself already holds there.
+            if self._union < self._open[place]:
+                self._log.review(place, "it is composed of itself by allOf, which adds nothing")
+            self._lowest = min(self._lowest, self._open[place])
+            return own_shape(view.keywords, view.node, self._log)
+        depth, self._work = len(self._open), self._work - 1
+        if depth > _MAX_COMPOSITION or self._work < 0:
+            self._log.error(place, "compositions lead back to themselves, or are too many")
+            return own_shape(view.keywords, view.node, self._log)
+        self._open[place] = depth
+        shape = self._merge(view)
+        del self._open[place]
+        if self._lowest > depth:
+            self._shapes[place] = shape
+        elif self._lowest == depth:
+            self._cyclic[place] = shape
+            self._lowest = math.inf
+        return shape
 
     def _merge(self, view: _View) -> Shape:
         inner = ANYTHING

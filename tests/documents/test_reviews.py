@@ -148,7 +148,7 @@ BROKEN = ref("Gone")
         ({"A": {"properties": {"x": BROKEN}}}, [["A", "x"]]),
         ({"A": {"properties": {"x": {"items": BROKEN}}}}, [["A", "x"]]),
         ({"A": {"properties": {"x": {"additionalProperties": {"items": BROKEN}}}}}, [["A", "x"]]),
-        ({"A": {"properties": {"x": ref("Alias")}}, "Alias": BROKEN}, [["A", "x"]]),
+        ({"A": {"properties": {"x": ref("Alias")}}, "Alias": BROKEN}, [["A", ""]]),
         ({"A": {"properties": {"x": {}}, "allOf": [BROKEN]}}, [["A", ""]]),
         (
             {
@@ -164,7 +164,7 @@ BROKEN = ref("Gone")
                 "B": {"properties": {"y": {}}, "allOf": [ref("Mixin")]},
                 "Mixin": {"properties": {"m": BROKEN}},
             },
-            [["A", "m"], ["B", "m"]],
+            [["A", ""], ["B", ""]],
         ),
         ({"A": {"properties": {"x": ref("B")}}, "B": {"properties": {"y": BROKEN}}}, [["B", "y"]]),
     ],
