@@ -19,7 +19,12 @@ def make_work(word: str, questions: Sequence[Question]) -> dict[str, Any]:
     return {
         "word": word,
         "questions": [
-            {"type": each.type.name, "instances": list(each.instances)} for each in questions
+            {
+                "type": question.type.name,
+                "members": list(question.members.values()),
+                "instances": list(question.instances),
+            }
+            for question in questions
         ],
     }
 

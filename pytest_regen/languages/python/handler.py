@@ -171,7 +171,7 @@ def spell(annotation: Any, space: dict[str, Any], extras: list[Any]) -> list[Any
 
 def is_written(metadata: Any) -> bool:
     """Return whether a serializer writes the values."""
-    return any(type(one).__name__.endswith("Serializer") for one in metadata)
+    return any(type(item).__name__.endswith("Serializer") for item in metadata)
 
 
 def join(parts: list[list[Any]]) -> list[Any]:
@@ -202,23 +202,23 @@ def describe(module: Any, name: str, failed: list[str]) -> dict[str, Any]:
     if is_class and StandIn in kind.__mro__:
         return {"blocked": True}
     if is_class and issubclass(kind, Enum):
-        return values_of([[key, one.value] for key, one in kind.__members__.items()])
+        return values_of([[key, member.value] for key, member in kind.__members__.items()])
     if origin_of(kind) in LITERALS:
-        return values_of([[repr(one), one] for one in args_of(kind)])
+        return values_of([[repr(value), value] for value in args_of(kind)])
     # Before its fields are looked at, because their annotations are texts until it is built.
     unbuilt = why_unbuilt(kind, module, failed) if is_class and issubclass(kind, Model) else ""
     style, fields = fields_of(kind)
     members = [member(field, space) for field in fields]
     if not unbuilt:
-        texts = [one.get("wire") for one in members if "type" in one and one["type"][0] == "str"]
+        texts = [each.get("wire") for each in members if each.get("type", [""])[0] == "str"]
         return {"style": style, "members": members, "texts": texts}
-    for one, (_, annotation, info, _) in zip(members, fields, strict=True):
+    for facts, (_, annotation, info, _) in zip(members, fields, strict=True):
         try:
             Adapter(typing.Annotated[annotation, info])
         except pydantic.PydanticUndefinedAnnotation:
             pass
         except BaseException as error:
-            one["broken"] = fault_of(error, module.__file__)["fault"]
+            facts["broken"] = fault_of(error, module.__file__)["fault"]
     return {"style": style, "members": members, "unbuilt": unbuilt}
 
 
@@ -227,12 +227,12 @@ def fields_of(kind: Any) -> tuple[str, list[tuple[Any, ...]]]:
     if is_typed_dict(kind):
         needed = kind.__required_keys__
         return "TypedDict", [
-            (key, one, None, key in needed) for key, one in kind.__annotations__.items()
+            (key, hint, None, key in needed) for key, hint in kind.__annotations__.items()
         ]
     if isinstance(kind, type) and issubclass(kind, Model):
-        infos = infos_of(kind).items()
+        infos = kind.model_fields.items()
         return "pydantic model", [
-            (key, one.annotation, one, one.is_required()) for key, one in infos
+            (key, info.annotation, info, info.is_required()) for key, info in infos
         ]
     if isinstance(kind, type) and is_dataclass(kind):
         return "dataclass", list(map(of_dataclass, dataclasses.fields(kind)))
@@ -251,7 +251,7 @@ def why_unbuilt(kind: Any, module: Any, failed: list[str]) -> str:
 
 def values_of(values: list[list[Any]]) -> dict[str, Any]:
     """Return an enum with its values as JSON has them."""
-    plain = [[key, one if type(one) in (str, int) else repr(one)] for key, one in values]
+    plain = [[key, each if type(each) in (str, int) else repr(each)] for key, each in values]
     return {"style": "enum", "values": plain}
 
 
@@ -281,14 +281,14 @@ def member(field: tuple[Any, ...], space: dict[str, Any]) -> dict[str, Any]:
         return told | {"undefined": error.name or str(error)}
     except BaseException as error:
         return told | {"broken": f"{type(error).__name__}: {error}"[:MOST]}
-    infos = [one for one in extras if isinstance(one, Info)]
-    metadata = [each for one in infos for each in one.metadata] + extras
+    infos = [item for item in extras if isinstance(item, Info)]
+    metadata = [item for info in infos for item in info.metadata] + extras
     kind[2] = kind[2] or is_written(metadata)
     limits = {
         key: value
-        for one in metadata
+        for item in metadata
         for key in LIMITS
-        if (value := getattr(one, key, None)) is not None and type(value) in (int, float, str)
+        if (value := getattr(item, key, None)) is not None and type(value) in (int, float, str)
     }
     told |= {"type": kind, "limits": limits} | wire_of(name, infos)
     if info is not None and not told["required"]:
@@ -304,19 +304,19 @@ def wire_of(name: str, infos: list[Any]) -> dict[str, Any]:
     """Return what a field is called in JSON, or why it is not both read and written by one name."""
     keys = ("alias", "validation_alias", "serialization_alias")
     alias, reads, writes = (
-        next((value for one in infos if (value := getattr(one, key)) is not None), None)
+        next((value for info in infos if (value := getattr(info, key)) is not None), None)
         for key in keys
     )
     default = name if alias is None else alias
-    reads, writes = (default if one is None else one for one in (reads, writes))
+    reads, writes = (default if alias is None else alias for alias in (reads, writes))
     names = reads.choices if isinstance(reads, Choices) else [reads]
-    if any(one.exclude is True or one.init is False for one in infos):
+    if any(info.exclude is True or info.init is False for info in infos):
         return {"wire": writes, "unread": "is left out: exclude=True or init=False"}
     if writes in names:
         return {"wire": writes}
-    texts = [repr(one) for one in names if isinstance(one, str)]
-    shown = texts[0] if texts else "a place of its own"
-    return {"unread": f"is read from {shown} and written as {writes!r}"}
+    texts = [repr(alias) for alias in names if isinstance(alias, str)]
+    place = texts[0] if texts else "a place of its own"
+    return {"unread": f"is read from {place} and written as {writes!r}"}
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -325,35 +325,25 @@ def wire_of(name: str, infos: list[Any]) -> dict[str, Any]:
 def copy(value: Any) -> Any:
     """Return a value made of its fields and items alone."""
     if isinstance(value, Model):
-        held: Any = new(type(value))
+        copied: Any = new(type(value))
         # No property of that name can be in the way, and nothing else be carried along.
-        given = vars(value)
-        put(
-            held,
-            "__dict__",
-            {key: copy(given[key]) for key in infos_of(type(value)) if key in given},
-        )
-        put(held, "__pydantic_fields_set__", set(value.__pydantic_fields_set__))
+        items, fields = vars(value), type(value).model_fields
+        put(copied, "__dict__", {key: copy(items[key]) for key in fields if key in items})
+        put(copied, "__pydantic_fields_set__", set(value.__pydantic_fields_set__))
         # What the class has no field for is not kept: no field may be carried like that.
-        put(held, "__pydantic_extra__", {} if value.__pydantic_extra__ is not None else None)
-        put(held, "__pydantic_private__", None)
-        return held
+        put(copied, "__pydantic_extra__", {} if value.__pydantic_extra__ is not None else None)
+        put(copied, "__pydantic_private__", None)
+        return copied
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        held = new(type(value))
+        copied = new(type(value))
         for field in dataclasses.fields(value):
-            put(held, field.name, copy(getattr(value, field.name)))
-        return held
+            put(copied, field.name, copy(getattr(value, field.name)))
+        return copied
     if type(value) in {list, tuple, set, frozenset}:
         return type(value)(map(copy, value))
     if type(value) is dict:
         return {key: copy(item) for key, item in value.items()}
     return value
-
-
-def infos_of(kind: Any) -> Any:
-    """Return the fields of a model by name; where they are kept depends on the version."""
-    found = vars(kind).get("__pydantic_fields__")
-    return kind.model_fields if found is None else found
 
 
 def load(kind: Any, adapter: Any, text: str) -> Any:
@@ -384,13 +374,10 @@ def members(value: Any, names: list[str], unset: Enum | None) -> str:
     """Return what the members hold as a JSON text; what is unset is left out."""
     if not names or not (isinstance(value, Model) or dataclasses.is_dataclass(value)):
         return ""
-    held = {}
-    for name in names:
-        item = getattr(value, name, None)
-        if item is not None and item is not unset:
-            held[name] = item
+    values = {name: getattr(value, name, None) for name in names}
+    values = {name: item for name, item in values.items() if item is not None and item is not unset}
     try:
-        return encode(held, by_alias=True, fallback=lambda _: None).decode()
+        return encode(values, by_alias=True, fallback=lambda _: None).decode()
     except Exception:
         return ""
 

@@ -4,7 +4,6 @@ import re
 
 from pytest_regen.languages.base import Later, Nouns, Syntax, TypeRef
 from pytest_regen.languages.python import acceptance, names, rules, spelling, wording, writer
-from pytest_regen.languages.runner import Runner
 from pytest_regen.regions.markers import Comment
 
 
@@ -48,6 +47,7 @@ class Python:
     illegality = Later("python.pages")
     leaves = Later("python.pages")
     weakens = Later("python.guard")
+    runner = Later("python.runner", "PythonRunner")
 
     def has_enum_member(self, value: str) -> bool:
         """Return whether a member of an enum can stand for ``value`` on the wire: any can."""
@@ -56,9 +56,3 @@ class Python:
     def is_known(self, reference: TypeRef) -> bool:
         """Return whether a type of that name exists: one that does not is told where it is used."""
         return True
-
-    def runner(self, profile: str) -> Runner | None:
-        """Return what runs the code of a profile."""
-        from pytest_regen.languages.python.runner import PythonRunner
-
-        return PythonRunner(profile)

@@ -2,14 +2,10 @@
 
 import re
 import textwrap
-import unicodedata
 from typing import Final
 
 WIDTH: Final = 88
 """Of a line, where formatters break it by default."""
-_ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-"""Categories of characters that are not seen, or that would end the line."""
 _LONG: Final = 200
 """Of a description with more characters the first sentence is written."""
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
@@ -19,21 +15,11 @@ def literal(value: str | float) -> str:
     """Return a literal of ``value``, a string in the quotes that need fewer escapes."""
     if not isinstance(value, str):
         return repr(value)
-    mark = "'" if value.count('"') > value.count("'") else '"'
-    return f"{mark}{''.join(_escape(char, mark) for char in value)}{mark}"
-
-
-def _escape(char: str, mark: str) -> str:
-    if char == mark:
-        return f"\\{char}"
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if char != " " and (unicodedata.category(char) in _INVISIBLE or char.isspace()):
-        code = ord(char)
-        if code <= 0xFF:
-            return f"\\x{code:02x}"
-        return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-    return char
+    # Behind a double quote ``repr`` takes single ones, so that it escapes those and no others.
+    inner = repr(f'"{value}')[2:-1]
+    if value.count('"') > value.count("'"):
+        return f"'{inner}'"
+    return '"{}"'.format(inner.replace("\\'", "'").replace('"', '\\"'))
 
 
 def sentence(text: str | None) -> str:
@@ -83,5 +69,5 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 def comment_text(text: str) -> str:
     """Return text without characters that are not seen."""
-    shown = (" " if unicodedata.category(char) in _INVISIBLE else char for char in text)
-    return " ".join("".join(shown).split())
+    visible = (char if char.isprintable() else " " for char in text)
+    return " ".join("".join(visible).split())

@@ -17,12 +17,12 @@ import pydantic_core
 
 from pytest_regen import sandbox
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.frames import read_replies
+from pytest_regen.languages.frames import make_work, read_replies
 from pytest_regen.languages.python.reflection import completed
 from pytest_regen.languages.python.spelling import kept_constraints, spell_value
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Of the questions; raised when the same code may answer otherwise."""
 
 _OPTIONS: Final[Mapping[str, Mapping[str, bool]]] = {
@@ -101,15 +101,8 @@ class PythonRunner:
         module = sandbox.Module(_MODULE, "", f"{_MODULE}.py")
         handler = (files("pytest_regen") / "languages" / "python" / "handler.py").read_text("utf-8")
         places = sorted((first, last, name) for name, (first, last) in blocks.items())
-        asked = [
-            {
-                "type": question.type.name,
-                "members": list(question.members.values()),
-                "instances": list(question.instances),
-            }
-            for question in questions
-        ]
-        job = sandbox.Job(module, ({"source": code, "blocks": places}, *asked))
+        work = make_work("", questions)["questions"]
+        job = sandbox.Job(module, ({"source": code, "blocks": places}, *work))
         seconds = _SECONDS + (len(questions) + len(blocks)) / _PER_SECOND
         limits = sandbox.Limits(seconds=seconds, cpu_seconds=int(seconds))
         options = f"\nOPTIONS = {dict(_OPTIONS[self.profile])}\n"

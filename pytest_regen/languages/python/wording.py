@@ -12,7 +12,7 @@ from pytest_regen.languages.samples import write_samples
 PROFILES: Final = ("default", "dataclass", "typeddict")
 """``default``: pydantic models; ``dataclass`` and ``typeddict`` need the standard library alone."""
 
-NOUNS: Final = Nouns(object="class", enum="enum", member="field", value="member")
+NOUNS: Final = Nouns()
 
 _TITLES: Final[Mapping[str, str]] = {
     "default": "Python 3.11 with pydantic 2",
