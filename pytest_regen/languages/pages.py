@@ -211,9 +211,7 @@ class Pages(ABC):
         lines = lines_of(code, 1)
         if mode not in {"fields_only", "enum_values_only"}:
             return text_of(_trim(self._declaration(lines)))
-        is_enum = mode == "enum_values_only"
-        kinds = sorted(self.frames, key=lambda kind: self.frames[kind].is_enum != is_enum)
-        part = self._part(lines, kinds, None)
+        part = self._part(lines, [*self.frames], None)
         return text_of(self.moved(part.lines, "") if part else _trim(lines))
 
     def _declaration(self, page: Sequence[Line]) -> list[Line]:

@@ -4,7 +4,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import ClassVar, Final
 
@@ -30,7 +30,6 @@ _FIELDS: Final = (ast.AnnAssign, ast.Assign)
 _MEMBERS: Final = (*_FIELDS, ast.AsyncFunctionDef, ast.FunctionDef, ast.Pass)
 _BLOCKS: Final = frozenset({tokenize.INDENT, tokenize.DEDENT})
 _NEWLINES: Final = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER})
-_OPENS: Final = re.compile(r"[:(\[{,][ \t]*(?:#.*)?$")
 
 
 class PythonPages(Pages):
@@ -80,16 +79,6 @@ class PythonPages(Pages):
     def read(self, code: str) -> SourceFacts:
         """Return the facts of a source."""
         return read(code)
-
-    def moved(self, lines: Sequence[Line], indent: str) -> list[Line]:
-        """Return the lines with the indentation that they share replaced by ``indent``.
-
-        The first one may have lost its own, where a reply was trimmed.
-        """
-        first, rest = [*lines[:1]], lines[1:]
-        if first and first[0].text[:1].strip() and not _OPENS.search(first[0].text):
-            return [*super().moved(first, indent), *super().moved(rest, indent)]
-        return super().moved(lines, indent)
 
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of code, and marks where its blocks begin and end.

@@ -148,16 +148,13 @@ def _declaration(
     source: _Source, statement: _Statement, name: Node, kind: str, members: list[Member]
 ) -> Declaration:
     top, node, _ = statement
-    clause, before = child_of(node, "extends_type_clause"), top.prev_sibling
+    clause = child_of(node, "extends_type_clause")
     if child_of(node, "type_parameters") is not None:
         kind += " with type parameters"  # Nothing in JSON says what they are.
-    # The comment right above a declaration is part of it.
-    is_above = before is not None and before.end_point.row + 1 == top.start_point.row
-    first = before if before is not None and is_above and before.type == "comment" else top
     return Declaration(
         name=text_of(name),
         kind=kind,
-        line=line_of(first),
+        line=line_of(top),
         end_line=node.end_point.row + 1,
         members=tuple(members),
         bases=tuple(map(types.spelled_type, inside(clause))) if clause is not None else (),

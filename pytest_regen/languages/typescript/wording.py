@@ -1,13 +1,12 @@
 """What prompts say about TypeScript, in the words of each profile."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Nouns, Wording
-from pytest_regen.languages.typescript.writer import BEGIN, END
-from pytest_regen.prompts.values import OutputMode
+from pytest_regen.languages.samples import write_samples
+from pytest_regen.languages.typescript.writer import BEGIN, END, write_page
 
 NOUNS: Final = Nouns(object="interface", enum="literal union", member="property", value="literal")
 _SCHEMA_NOUNS: Final = Nouns(
@@ -63,38 +62,6 @@ and a comma, after the last one too.
 Write no import, interface, class, enum, namespace or function, and no file header: the file has \
 import {{ z }} from "zod"; already."""
 
-_EXAMPLES: Final[Mapping[str, Mapping[OutputMode, str]]] = {
-    "default": {
-        "full_class": (
-            "/** A kite, as its maker knows it. */\nexport interface Kite {\n"
-            "  /** Number sewn on the kite. */\n  kite_id: number;\n"
-            '  "tail-colour"?: KiteColour | null;\n}'
-        ),
-        "class_only": "export interface KiteString {\n  metres: number;\n}",
-        "fields_only": f"{BEGIN}\n  knots?: string[];\n{END}",
-        "enum_only": 'export type KiteColour =\n  | "sky-blue";',
-        "enum_values_only": f'{BEGIN}\n  | "moss green"\n{END}',
-    },
-    "zod": {
-        "full_class": (
-            "/** A kite, as its maker knows it. */\nexport const Kite = z.object({\n"
-            "  /** Number sewn on the kite. */\n  kite_id: z.int().min(1),\n"
-            '  get "tail-colour"() {\n    return KiteColour.nullable().optional();\n  },\n});\n\n'
-            "export type Kite = z.infer<typeof Kite>;"
-        ),
-        "class_only": (
-            "export const KiteString = z.object({\n  metres: z.number(),\n});\n\n"
-            "export type KiteString = z.infer<typeof KiteString>;"
-        ),
-        "fields_only": f"{BEGIN}\n  knots: z.array(z.string()).optional(),\n{END}",
-        "enum_only": (
-            'export const KiteColour = z.enum([\n  "sky-blue",\n]);\n\n'
-            "export type KiteColour = z.infer<typeof KiteColour>;"
-        ),
-        "enum_values_only": f'{BEGIN}\n  "moss green",\n{END}',
-    },
-}
-
 
 @cache
 def wording(profile: str = "default") -> Wording:
@@ -119,7 +86,7 @@ def wording(profile: str = "default") -> Wording:
         begin_delimiter=BEGIN,
         end_delimiter=END,
         fence="typescript",
-        examples=_EXAMPLES[profile],
+        examples=write_samples(write_page, profile),
         field_characters=45 if is_zod else 20,
         value_characters=6,
     )
