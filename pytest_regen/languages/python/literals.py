@@ -22,6 +22,13 @@ def literal(value: str | float) -> str:
     return '"{}"'.format(inner.replace("\\'", "'").replace('"', '\\"'))
 
 
+def raw(pattern: str) -> str:
+    """Return a regular expression as a raw string, where one can hold it."""
+    mark = "'" if '"' in pattern else '"'
+    is_raw = "\\" in pattern and not pattern.endswith("\\") and mark not in pattern
+    return f"r{mark}{pattern}{mark}" if is_raw else literal(pattern)
+
+
 def sentence(text: str | None) -> str:
     """Return a description as code shows it: on one line, of a long one the first sentence."""
     plain = " ".join((text or "").split())

@@ -28,20 +28,18 @@ def completed(entry: Declaration, facts: Mapping[str, Any]) -> Declaration:
         name = str(each[0] if is_enum else each["name"])
         nowhere = Member(name, style, entry.name_line, entry.name_line, None)
         # What stands twice is one member to the interpreter, so that only reading shows both.
-        members += [
-            _value(place, each[1]) if is_enum else _field(place, style, each)
-            for place in places.get(name, [nowhere])
-        ]
+        for place in places.get(name, [nowhere]):
+            if is_enum:
+                wire = each[1] if isinstance(each[1], str | int) else str(each[1])
+                number = wire if isinstance(wire, int) else None
+                members.append(replace(place, wire_name=wire, number=number))
+            else:
+                members.append(_field(place, style, each))
     members.sort(key=lambda member: member.line)
     faults: tuple[SyntaxFault, ...] = ()
     if "unbuilt" in facts and not any(member.faults for member in members):
         faults = (SyntaxFault(entry.name_line, str(facts["unbuilt"]), "IMPORT_FAILED"),)
     return replace(entry, kind=style, members=tuple(members), faults=faults)
-
-
-def _value(place: Member, value: Any) -> Member:
-    wire = value if isinstance(value, str | int) else str(value)
-    return replace(place, wire_name=wire, number=wire if isinstance(wire, int) else None)
 
 
 def _field(place: Member, style: str, facts: Mapping[str, Any]) -> Member:

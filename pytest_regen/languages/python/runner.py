@@ -128,8 +128,9 @@ class PythonRunner:
                 faults.append(RunFault(result.why, name))
                 break  # Those after it were not asked.
             read = read_replies({"replies": answer.value}, len(question.instances), _reply)
-            if answer.raised is not None:
-                faults.append(_fault(answer.raised, name))
+            if raised := answer.raised:
+                message = f"{raised.type}: {raised.message}".partition("\n")[0]
+                faults.append(RunFault(message, name, raised.line, raised.traceback))
             elif read is None:
                 faults.append(RunFault(_FOREIGN, name))
             else:
@@ -139,8 +140,3 @@ class PythonRunner:
 
 def _reply(texts: Any, refusal: Any, path: Any, members: Any) -> Reply:
     return Reply(tuple(map(str, texts)), refusal, tuple(path), str(members))
-
-
-def _fault(raised: sandbox.Raised, type_name: str) -> RunFault:
-    message = f"{raised.type}: {raised.message}".partition("\n")[0]
-    return RunFault(message, type_name, raised.line, raised.traceback)

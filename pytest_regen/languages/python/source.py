@@ -49,6 +49,7 @@ _BUILTINS: Final = word_set(
 """Builtins that may be called while a module is imported."""
 _HOOKS: Final = word_set("__init_subclass__ __set_name__ __class_getitem__ __prepare__")
 """Methods that run while classes are made, before anybody asks for it."""
+_FOREIGN: Final = "types import only what types are made of; this is not"
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)
 _DEFINITIONS: Final = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
 _STATEMENTS: Final = (*_IMPORTS, *_DEFINITIONS, ast.AnnAssign, ast.Assign, ast.Expr, ast.Pass)
@@ -333,8 +334,12 @@ def _why_refused(node: ast.AST, functions: set[str]) -> str:
     match node:
         case ast.If(test=test) if last_name(test) == "TYPE_CHECKING":
             return ""
-        case ast.Import() | ast.ImportFrom() if not _is_usual(node):
-            return "types import only what types are made of; this is not"
+        case ast.Import(names=names) if not all(map(_is_usual, (each.name for each in names))):
+            return _FOREIGN
+        case ast.ImportFrom(names=names) if node.level or names[0].name == "*":
+            return _FOREIGN
+        case ast.ImportFrom(module=str(module)) if not _is_usual(module):
+            return _FOREIGN
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in _HOOKS:
             return "a method that runs while classes are made"
         case ast.ClassDef(keywords=keywords) if any(one.arg == "metaclass" for one in keywords):
@@ -348,13 +353,8 @@ def _why_refused(node: ast.AST, functions: set[str]) -> str:
     return ""
 
 
-def _is_usual(node: ast.Import | ast.ImportFrom) -> bool:
-    """Return whether types are made of what is imported."""
-    if isinstance(node, ast.ImportFrom):
-        modules = [] if node.level or node.names[0].name == "*" else [node.module or ""]
-    else:
-        modules = [one.name for one in node.names]
-    return bool(modules) and all(name.partition(".")[0] in MODULES for name in modules)
+def _is_usual(module: str) -> bool:
+    return module.partition(".")[0] in MODULES
 
 
 def _is_quiet(called: ast.expr, functions: set[str]) -> bool:

@@ -1,7 +1,7 @@
 """Types of the document as Python spells them, and which constraints a profile keeps."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -22,11 +22,7 @@ from pytest_regen.languages.python.names import member_name
 
 Profile = Literal["default", "dataclass", "typeddict"]
 
-_TEXT: Final[Mapping[str, str]] = {
-    "date": "dt.date",
-    "date-time": "dt.datetime",
-    "uuid": "UUID",
-}
+_TEXT: Final = {"date": "dt.date", "date-time": "dt.datetime", "uuid": "UUID"}
 """Formats of strings that a type of the standard library holds, and writes as it read them. A
 ``time`` loses its fraction's digits, a ``timedelta`` its spelling, and a URL type adds slashes."""
 _SCALARS: Final[Mapping[str, str]] = {
@@ -78,19 +74,13 @@ def _spelling(expression: TypeExpr, profile: str, inside: str = "") -> str:
             part += "" if part == "Any" else inside
             return f"list[{part}]" if isinstance(expression, ArrayOf) else f"dict[str, {part}]"
         case UnionOf(options=options, discriminator=tag):
-            return _union([_spelling(option, profile) for option in options], tag, profile)
+            different = dict.fromkeys(_spelling(option, profile) for option in options)
+            union = "Any" if "Any" in different else " | ".join(different)
+            if tag is None or profile != "default" or "|" not in union:
+                return union
+            return f"Annotated[{union}, Field(discriminator={literal(member_name(tag))})]"
         case Scalar():
             return _scalar(expression, profile)
-
-
-def _union(options: Iterable[str], tag: str | None, profile: str) -> str:
-    different = list(dict.fromkeys(options))
-    if "Any" in different:
-        return "Any"
-    joined = " | ".join(different)
-    if tag is None or profile != "default" or len(different) == 1:
-        return joined
-    return f"Annotated[{joined}, Field(discriminator={literal(member_name(tag))})]"
 
 
 def _scalar(scalar: Scalar, profile: str) -> str:

@@ -11,6 +11,7 @@ from pytest_regen.languages.python.literals import (
     described,
     docstring,
     literal,
+    raw,
     sentence,
 )
 from pytest_regen.languages.python.names import BASE_MODEL, is_identifier, member_names
@@ -27,7 +28,25 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
     members = list(_members(type_, units, profile))
     if mode in {"fields_only", "enum_values_only"}:
         return "\n".join((BEGIN, *members, END))
-    return "\n".join(_declaration(type_, members, profile))
+    about = sentence(type_.description)
+    above = comment(about, "")
+    if type_.kind == "enum" and profile == "typeddict":
+        lines = [*above, f"{type_.name}: TypeAlias = Literal[", *members, "]"]
+    elif profile == "typeddict" and not has_plain_keys(type_):
+        name = f'{_INDENT}"{type_.name}",'
+        inner = [name, f"{_INDENT}{{", *members, f"{_INDENT}}},"]
+        lines = [*above, f"{type_.name} = TypedDict(", *inner, ")"]
+    else:
+        head = head_of(type_.name, profile)
+        if type_.kind == "enum":
+            kinds = {type(value) for value in type_.enum_values}
+            base = "IntEnum" if kinds == {int} else "StrEnum" if kinds <= {str} else "Enum"
+            head = f"class {type_.name}({base}):"
+        text = docstring(about, _INDENT) if comment_text(about) else []
+        gap = [""] if text and members else []
+        lines = [head, *text, *gap, *members]
+        lines += [] if text or members else [f"{_INDENT}pass"]
+    return "\n".join(lines)
 
 
 def has_plain_keys(type_: TypeIR) -> bool:
@@ -39,34 +58,6 @@ def has_plain_keys(type_: TypeIR) -> bool:
         is_identifier(field.json_name) and not field.json_name.startswith("__")
         for field in type_.fields
     )
-
-
-def _declaration(type_: TypeIR, members: Sequence[str], profile: str) -> Iterator[str]:
-    about = sentence(type_.description)
-    shown = docstring(about, _INDENT) if comment_text(about) else []
-    if type_.kind == "enum" and profile == "typeddict":
-        yield from comment(about, "")
-        yield f"{type_.name}: TypeAlias = Literal["
-        yield from members
-        yield "]"
-    elif type_.kind == "object" and profile == "typeddict" and not has_plain_keys(type_):
-        yield from comment(about, "")
-        yield f"{type_.name} = TypedDict("
-        yield f'{_INDENT}"{type_.name}",'
-        yield f"{_INDENT}{{"
-        yield from members
-        yield f"{_INDENT}}},"
-        yield ")"
-    else:
-        if type_.kind == "enum":
-            kinds = {type(value) for value in type_.enum_values}
-            base = "IntEnum" if kinds == {int} else "StrEnum" if kinds <= {str} else "Enum"
-            yield f"class {type_.name}({base}):"
-        else:
-            yield head_of(type_.name, profile)
-        yield from shown
-        yield from [""] if shown and members else []
-        yield from members or ([] if shown else [f"{_INDENT}pass"])
 
 
 def head_of(name: str, profile: str) -> str:
@@ -113,19 +104,12 @@ def _field(field: FieldIR, name: str, spelled: str, profile: str) -> Iterator[st
     elif about := sentence(field.description):
         arguments.append(described(about, _INDENT * 2))
     for key, value in constraint_arguments(field, profile=profile).items():
-        arguments.append(f"{key}={_pattern(value) if key == 'pattern' else literal(value)}")
+        arguments.append(f"{key}={raw(value) if key == 'pattern' else literal(value)}")
     if not arguments:
         yield from _assignment(name, spelled, "" if field.required else default)
     else:
         first = [] if field.required else [f"default={default}"]
         yield from _assignment(name, spelled, call, [*first, *arguments])
-
-
-def _pattern(pattern: str) -> str:
-    if "\\" not in pattern or pattern.endswith("\\"):
-        return literal(pattern)
-    mark = "'" if '"' in pattern else '"'
-    return literal(pattern) if mark in pattern else f"r{mark}{pattern}{mark}"
 
 
 def _assignment(
