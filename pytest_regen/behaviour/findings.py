@@ -142,7 +142,7 @@ def steps_of(
     """
     steps: list[Step] = []
     places: list[TypeIR] = [type_]
-    for key in path:
+    for key in path if type_.kind != "alias" else ("", *path):
         for place in places:
             field = _field(place, key)
             if field is not None:

@@ -22,7 +22,7 @@ from pytest_regen.behaviour.findings import (
 )
 from pytest_regen.behaviour.same import ABSENT, prune
 from pytest_regen.canonical import canonical_hash, canonical_json, text_hash
-from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
+from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash, without_aliases
 from pytest_regen.languages.base import Language
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Runner
 from pytest_regen.validation.issues import Issue
@@ -69,7 +69,7 @@ class Subject:
     @cached_property
     def types(self) -> Mapping[str, TypeIR]:
         """The types by name."""
-        return {type_.name: type_ for type_ in self.ir.types}
+        return without_aliases(self.ir.types)
 
     @cached_property
     def reach(self) -> Mapping[str, frozenset[str]]:

@@ -27,7 +27,7 @@ class Step:
 
     type_name: str
     field: str
-    """JSON name; empty for the value of an enum."""
+    """JSON name; empty for the value of an enum or an alias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ def prune(value: Any, type_: TypeIR, types: Mapping[str, TypeIR]) -> Any:
         type_: its type.
         types: all types of the store, by name.
     """
-    return _pruned(value, [Ref(name=type_.name)], types)
+    is_alias = type_.kind == "alias"
+    return _pruned(value, [type_.fields[0].type if is_alias else Ref(name=type_.name)], types)
 
 
 def _pruned(value: Any, may_be: Sequence[TypeExpr], types: Mapping[str, TypeIR]) -> Any:
@@ -97,6 +98,10 @@ class _Comparison:
     traits: Traits
 
     def of_type(self, expected: Any, actual: Any, type_: TypeIR) -> Iterator[Difference]:
+        if type_.kind == "alias":
+            for found in self.of(expected, actual, type_.fields[0].type):
+                yield replace(found, steps=(Step(type_.name, ""), *found.steps))
+            return
         if not isinstance(expected, dict) or not isinstance(actual, dict):
             if not _is_same(expected, actual):
                 steps = (Step(type_.name, ""),) if type_.kind == "enum" else ()

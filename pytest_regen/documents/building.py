@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any, Final
 
 from pytest_regen.documents.document import Document, Operation
@@ -37,6 +38,8 @@ from pytest_regen.documents.schemas import Schemas
 from pytest_regen.documents.settling import settle, tag_names
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
 
+_WRAPS: Final = {"array": "List", "map": "Map"}
+"""What follows the name of what an answer holds, in the name of the answer."""
 _PARAMETER: Final = re.compile(r"\{([^{}]+)\}")
 
 
@@ -99,7 +102,7 @@ def build_ir(
     expressions = Expressions(
         schemas, log, document.subtypes, language, is_request=isinstance(part, Request)
     )
-    wholes = {title: expressions.type_of(schema).expression for title, schema in starts.items()}
+    wholes = {title: expressions.root_of(schema) for title, schema in starts.items()}
     # Several where an answer is a union of them.
     begun = [name for whole in wholes.values() for name in referenced_names(whole)]
     begun = list(dict.fromkeys(begun))
@@ -111,20 +114,28 @@ def build_ir(
     if language.has_unions:
         types = settle(types, begun, expressions.tags)
     cores = {key: expressions.types[key][0] for key in types}
-    titles = [text_in(schemas.shape(cores[key]).notes, "title") for key in roots]
+    # What an array, a map or a union of the answer holds is what people look for by its name.
+    main = list(dict.fromkeys(name for key in roots for name in _held(types[key])))
+    titles = [text_in(schemas.shape(cores[key]).notes, "title") for key in main]
+    wraps = {
+        key: _WRAPS.get(types[key].fields[0].type.kind, "") for key in roots if key not in main
+    }
     names = give_names(
         [core.place for core in cores.values()],
-        [cores[key].place for key in roots],
+        [cores[key].place for key in main],
         titles[0] if len(titles) == 1 else None,
         language,
-        {"#": document.name} | tag_names(types) | expressions.option_names,
+        {"#": document.name} | tag_names(types) | expressions.option_names | wraps,
     )
-    order = [*roots, *sorted(types.keys() - set(roots), key=names.__getitem__)]
-    is_wrapped = any(isinstance(whole, ArrayOf | MapOf) for whole in wholes.values())
-    for key in roots:
+    order = [*main, *sorted(types.keys() - set(main), key=names.__getitem__)]
+    order = [*(key for key in order if types[key].kind != "alias"), *_aliases(types, names)]
+    is_wrapped = any(wraps.values()) or any(isinstance(w, ArrayOf | MapOf) for w in wholes.values())
+    for key in main:
         notes = schemas.shape(cores[key]).notes
         primary = _primary_key(types[key], notes, cores[key], part, log, is_wrapped=is_wrapped)
-        types[key] = types[key].model_copy(update={"is_root": True, "primary_key": primary})
+        types[key] = types[key].model_copy(update={"primary_key": primary})
+    for key in roots:
+        types[key] = types[key].model_copy(update={"is_root": True})
     of_files = document.references.log.in_order()
     reviews: list[Review] = []
     if of_files or log.in_order():
@@ -174,6 +185,22 @@ def _close(expressions: Expressions, roots: Iterable[str]) -> dict[str, TypeIR]:
             for field in types[key].fields:
                 waiting.extend(referenced_names(field.type))
     return types
+
+
+def _held(type_: TypeIR) -> list[str]:
+    """Return the places of the types that an alias is made of, or the type's own."""
+    is_alias = type_.kind == "alias"
+    return [*referenced_names(type_.fields[0].type)] if is_alias else [type_.schema_id]
+
+
+def _aliases(types: Mapping[str, TypeIR], names: Mapping[str, str]) -> Iterable[str]:
+    """Return the places of the aliases, each after those that it is made of.
+
+    Python and zod make the value of an alias where it stands, of what is there already.
+    """
+    aliases = [key for key in sorted(types, key=names.__getitem__) if types[key].kind == "alias"]
+    used = {key: [name for name in _held(types[key]) if name in aliases] for key in aliases}
+    return TopologicalSorter(used).static_order()
 
 
 def _with_names(type_: TypeIR, names: Mapping[str, str]) -> TypeIR:

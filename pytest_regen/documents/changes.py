@@ -8,7 +8,7 @@ only reads breaks on the first, who only writes on the second.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final, Literal
 
@@ -26,6 +26,7 @@ from pytest_regen.documents.ir import (
     TypeIR,
     UnionOf,
     show_expression,
+    without_aliases,
 )
 from pytest_regen.text import quoted
 
@@ -89,8 +90,7 @@ class _Comparison:
     """Two IRs side by side."""
 
     def __init__(self, old: IR, new: IR) -> None:
-        self._old = {type_.name: type_ for type_ in old.types}
-        self._new = {type_.name: type_ for type_ in new.types}
+        self._old, self._new = without_aliases(old.types), without_aliases(new.types)
         self._are_named = new.endpoint.status == SCHEMAS
         self._waiting: deque[tuple[str, str]] = deque()
         self._seen: set[tuple[str, str]] = set()
@@ -147,6 +147,9 @@ class _Comparison:
             yield Change("type", new.name, None, message, "other", old.kind, new.kind)
         elif new.kind == "enum":
             yield from _values(new.name, None, old.enum_values, new.enum_values)
+        elif new.kind == "alias":
+            value_changes = self._field(new.name, *old.fields, *new.fields)
+            yield from (replace(change, field=None) for change in value_changes)
         else:
             yield from self._fields(old, new)
         yield from _documentation(new.name, None, old.description, new.description)

@@ -17,8 +17,14 @@ from pytest_regen.documents.ir import (
     TypeIR,
     UnionOf,
     expressions_in,
+    referenced_names,
 )
-from pytest_regen.documents.naming import MAX_TITLE_WORDS, NamingRules, home_name
+from pytest_regen.documents.naming import (
+    MAX_TITLE_WORDS,
+    NamingRules,
+    home_name,
+    is_component,
+)
 from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
 from pytest_regen.documents.schemas import MAX_OPTIONS, CoreSchema, Schemas, allows_null
 from pytest_regen.documents.shapes import (
@@ -57,6 +63,8 @@ _SCALARS: Final = {
     "number": Scalar(kind="number"),
     "boolean": Scalar(kind="boolean"),
 }
+_INSIDE: Final = frozenset({"nullableItems", "nullableValues"})
+"""What is noted of an array or a map in which null may stand."""
 _CONSTRAINTS: Final = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "pattern", "contentEncoding", "contentMediaType"),
@@ -102,7 +110,7 @@ class Expressions:
         self._merged: dict[Makeup, JsonNode] = {}
         """The first schema of each makeup."""
         self.types: dict[str, tuple[JsonNode, SchemaKind]] = {}
-        """By place: the schema and its kind, ``object`` or ``enum``."""
+        """By place: the schema and its kind; those that are no object and no enum are aliases."""
         self.tags: dict[str, dict[str, dict[str, None]]] = {}
         """By place of a type: the properties that tell it from others, and the values that stand
         for it by the mapping of a discriminator."""
@@ -111,9 +119,31 @@ class Expressions:
         self.bases: set[str] = set()
         """Places of schemas that stand for the union of those that extend them."""
         self._unions: dict[Pointer, FieldType] = {}
+        self._values: dict[str, FieldType] = {}
+        """By place of an alias: what it stands for."""
         self._unions_left = _MAX_UNIONS
         self._cuts = 0
         """How often something was left out that contains itself."""
+
+    def root_of(self, node: JsonNode) -> TypeExpr:
+        """Return the expression for a schema to begin with: an array or a map of types is one."""
+        read = self.type_of(node)
+        has_types = any(referenced_names(read.expression))
+        if self._language.has_unions and has_types and not isinstance(read.expression, Ref):
+            core = self.schemas.reduce(node).core
+            return self._alias(core, self.classify(core)[1], read)
+        return read.expression
+
+    def _alias(self, core: JsonNode, kind: SchemaKind, read: FieldType) -> TypeExpr:
+        """Return a reference to a type that is what was read, unless its place is another's."""
+        key = str(core.place)
+        if kind == "object" or self.types.get(key, (core, kind))[1] != kind:
+            return read.expression
+        self.types[key] = (core, kind)
+        # Null is said where the type is used, as it is of objects and of enums.
+        notes = tuple(note for note in read.notes if note.keys() & _INSIDE)
+        self._values[key] = replace(read, nullable=False, notes=notes)
+        return Ref(name=key)
 
     def type_of(self, node: JsonNode) -> FieldType:
         """Return the expression for a schema and what is said about it."""
@@ -169,13 +199,18 @@ class Expressions:
         """Return the type of a place in ``types``, which is its name as well."""
         core, kind = self.types[key]
         shape, _ = self.classify(core)
-        is_enum = kind == "enum"
+        is_enum, value = kind == "enum", self._values.get(key)
+        fields: Iterable[FieldIR] = ()
+        if value is not None:
+            fields = [self._field("", value, core.place, is_required=True)]
+        elif not is_enum:
+            fields = self._fields(core, shape)
         return TypeIR(
             name=key,
             schema_id=key,
-            kind="enum" if is_enum else "object",
+            kind="alias" if value is not None else "enum" if is_enum else "object",
             description=text_in(shape.notes, "description"),
-            fields=() if is_enum else tuple(self._fields(core, shape)),
+            fields=tuple(fields),
             enum_values=shape.enum or () if is_enum else (),
             enum_names=shape.labels if is_enum else None,
         )
@@ -286,7 +321,13 @@ class Expressions:
             if cuts == self._cuts:
                 # Nothing inside was left out because of where it was met.
                 self._unions[core.place] = read
-        return FieldType(read.expression, is_nullable or read.nullable, (*notes, *read.notes))
+        nullable = is_nullable or read.nullable
+        is_named = core.place in self._unions and is_component(core.place)
+        if is_named and isinstance(read.expression, UnionOf):
+            alias = self._alias(core, "union", read)
+            if isinstance(alias, Ref):
+                return FieldType(alias, nullable, reduced.overlay)
+        return FieldType(read.expression, nullable, (*notes, *read.notes))
 
     def _read_union(self, core: JsonNode, shape: Shape) -> FieldType:
         """Return the union of the options of a schema, with what they say of null inside them."""
@@ -302,10 +343,15 @@ class Expressions:
                     self.option_names[str(option.place)] = title
         else:
             readings = list(self._of_types(core, shape))
-        word = self._note_tags(core, [option_read.expression for option_read in readings])
-        expression = one_of(
-            [option_read.expression for option_read in readings], self._scalar_kinds
-        )
+        # What an alias stands for, because a union of a union is one of all their options.
+        options = [
+            self._values[read.expression.name].expression
+            if isinstance(read.expression, Ref) and read.expression.name in self._values
+            else read.expression
+            for read in readings
+        ]
+        word = self._note_tags(core, options)
+        expression = one_of(options, self._scalar_kinds)
         count = len(expression.options) if isinstance(expression, UnionOf) else 1
         size = sum(1 for _ in expressions_in(expression))
         if size > _MAX_SIZE or count > MAX_OPTIONS:
@@ -317,7 +363,7 @@ class Expressions:
             key: True
             for option_read in readings
             for note in option_read.notes
-            for key in ("nullableItems", "nullableValues")
+            for key in sorted(_INSIDE)
             if note.get(key) is True
         }
         nullable = any(option_read.nullable for option_read in readings)
@@ -468,7 +514,7 @@ class Expressions:
 
     def _constraints(self, field_type: FieldType, where: Pointer) -> dict[str, Any]:
         limits: dict[str, Any] = {}
-        for key in (*_CONSTRAINTS, "nullableItems", "nullableValues"):
+        for key in (*_CONSTRAINTS, *sorted(_INSIDE)):
             note = next((note for note in field_type.notes if key in note), None)
             if note is not None:
                 try:

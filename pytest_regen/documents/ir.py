@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.files import store_slug
 
-FORMAT = 2
+FORMAT = 3
 """How this release reads a document and words a prompt. Raised with every change that makes
 another IR of a document that is still the same: a store of another number is not stale for that."""
 
@@ -132,7 +132,7 @@ class FieldIR(_Node):
 
 
 class TypeIR(_Node):
-    """One type to generate: an object or an enum."""
+    """One type to generate: an object, an enum, or a name for a union, an array or a map."""
 
     name: str
     """The name the source declares; unique in a store."""
@@ -140,12 +140,12 @@ class TypeIR(_Node):
     """Where the document has it: a JSON pointer, after the file's name where that is another."""
     is_root: StrictBool = False
     """Whether it is the type of the response itself."""
-    kind: Literal["object", "enum"]
-    """Whether it has fields or values."""
+    kind: Literal["object", "enum", "alias"]
+    """Whether it has fields or values, or is another name: only where ``Language.has_unions``."""
     description: str | None = None
     """As the document has it."""
     fields: tuple[FieldIR, ...] = ()
-    """Of an object, in the document's order."""
+    """Of an object, in the document's order. An alias has one without a name: its value."""
     enum_values: tuple[EnumValue, ...] = ()
     """Of an enum: its wire values, text or integers."""
     enum_names: tuple[str, ...] | None = None
@@ -166,9 +166,8 @@ class TypeIR(_Node):
     @property
     def units(self) -> tuple[EnumValue, ...]:
         """What pages are made of: JSON names of an object's fields, or an enum's values."""
-        if self.kind == "enum":
-            return self.enum_values
-        return tuple(field.json_name for field in self.fields)
+        is_object = self.kind == "object"
+        return tuple(field.json_name for field in self.fields) if is_object else self.enum_values
 
 
 def _drop_absent(node: dict[str, Any]) -> None:
@@ -355,6 +354,24 @@ def with_expressions(type_: TypeIR, change: Callable[[TypeExpr], TypeExpr]) -> T
 
     fields = (part.model_copy(update={"type": changed(part.type)}) for part in type_.fields)
     return type_.model_copy(update={"fields": tuple(fields)})
+
+
+def without_aliases(types: Iterable[TypeIR]) -> dict[str, TypeIR]:
+    """Return types by name, with what aliases stand for wherever they are referred to."""
+    listed = {type_.name: type_ for type_ in types}
+    values: dict[str, TypeExpr] = {}
+
+    def value_of(expression: TypeExpr) -> TypeExpr:
+        return (
+            values.get(expression.name, expression) if isinstance(expression, Ref) else expression
+        )
+
+    for name, type_ in listed.items():
+        if type_.kind == "alias":  # Those that it refers to stand before it.
+            values[name] = with_expressions(type_, value_of).fields[0].type
+    if not values:
+        return listed
+    return {name: with_expressions(type_, value_of) for name, type_ in listed.items()}
 
 
 def show_expression(expression: TypeExpr) -> str:

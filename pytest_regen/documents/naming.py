@@ -146,7 +146,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _is_component(place: Pointer) -> bool:
+def is_component(place: Pointer) -> bool:
     """Return whether the schema has a name of its own in the document."""
     match place.path:
         case ("components", "schemas" | "responses", _) | ("definitions", _) | (*_, "$defs", _):
@@ -161,9 +161,9 @@ def _is_component(place: Pointer) -> bool:
 def _candidates(place: Pointer, title: str | None, option: str, *, is_root: bool) -> Iterator[str]:
     """Yield names for the schema at ``place``, the best first; they never end."""
     home = home_name(place)
-    if option and not _is_component(place):
+    if option and not is_component(place):
         home += words(option)
-    is_nameless = is_root and not _is_component(place)
+    is_nameless = is_root and not is_component(place)
     if is_nameless and title and len(_WORD.findall(title)) <= MAX_TITLE_WORDS:
         yield _shorten(words(title))
     yield _shorten(home)
@@ -197,7 +197,7 @@ def give_names(
     """
 
     def rank(place: Pointer) -> tuple[int, str]:
-        if _is_component(place):
+        if is_component(place):
             return (0 if place in roots else 1, str(place))
         return (2 if place in roots else 3, str(place))
 

@@ -352,9 +352,13 @@ class Pages(ABC):
         lines = _trim(_without_delimiters(lines_of(code, 1)))
         if not self._has_code(lines):
             return len(code) + 1
-        source = self.source(text_of(self.moved(lines, "")))
-        is_source = source is not None and source.slots and not source.has_strays
-        if is_source or self._bare(lines, [*self.frames]):
+        text = text_of(self.moved(lines, ""))
+        source = self.source(text)
+        is_legal = source is not None and not source.has_strays
+        has_shell = source is not None and bool(source.slots)
+        if is_legal and (has_shell or self.read(text).declarations):
+            return 0
+        if self._bare(lines, [*self.frames]):
             return 0
         return 1 + sum(len(line.text) for line in lines if not _CODE_SIGNS & {*line.text})
 

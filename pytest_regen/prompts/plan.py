@@ -68,6 +68,7 @@ def unit_lines(
             is_key=field.json_name == type_.primary_key,
         )
         for field in type_.fields
+        if type_.kind == "object"
     }
 
 
@@ -198,7 +199,8 @@ def page_content_hash(type_: TypeIR, units: Sequence[EnumValue], *, first: bool)
             if value in on_page
         ]
     else:
-        units_here = [field for field in data["fields"] if field["json_name"] in on_page]
+        is_alias = type_.kind == "alias"
+        units_here = [each for each in data["fields"] if is_alias or each["json_name"] in on_page]
     shell = {
         key: value
         for key, value in data.items()

@@ -32,6 +32,7 @@ _MODES: Final[tuple[OutputMode, ...]] = (
     "fields_only",
     "enum_only",
     "enum_values_only",
+    "alias_only",
 )
 
 _TEXT: Final = """\
@@ -91,6 +92,11 @@ full_class: the complete {noun} TYPE, which is the response itself, with the fie
 If there are further pages, their members are added to it later; leave no note about them.
 class_only: the same for {a_noun} that the response uses."""
 
+_ALIAS: Final = """\
+alias_only: TYPE as another name for the type of the line TYPE IS, which is written exactly so. It \
+has no fields or values. Where there is a DESCRIPTION, write it above, as in the example.
+"""
+
 _SHARED_REFERENCE: Final = """\
 TYPE REFERENCE lists the types of the file that this page uses; there may be others. Use none that \
 is not listed, apart from those of the language's standard library."""
@@ -99,12 +105,13 @@ class_only: the complete {noun} TYPE with the fields of this page. If there are 
 their members are added to it later; leave no note about them."""
 
 
-def system_prompt(wording: Wording, *, is_shared: bool = False) -> str:
+def system_prompt(wording: Wording, *, is_shared: bool = False, is_alias: bool = False) -> str:
     """Return the instructions in the words of one language and profile.
 
     Args:
         wording: of the language.
         is_shared: whether they are for prompts that several stores may have.
+        is_alias: whether they are for aliases, of which those of other types say nothing.
     """
     noun, a_noun = wording.nouns.object, with_article(wording.nouns.object)
     examples: dict[OutputMode, str] = dict(wording.examples)
@@ -113,7 +120,8 @@ def system_prompt(wording: Wording, *, is_shared: bool = False) -> str:
         examples["class_only"] = examples.pop("full_class")
     return _TEXT.format(
         reference=_SHARED_REFERENCE if is_shared else _REFERENCE,
-        whole=(_SHARED_WHOLE if is_shared else _WHOLE).format(noun=noun, a_noun=a_noun),
+        whole=(_ALIAS if is_alias else "")
+        + (_SHARED_WHOLE if is_shared else _WHOLE).format(noun=noun, a_noun=a_noun),
         title=wording.title,
         a_noun=a_noun,
         enum=wording.nouns.enum,
@@ -125,7 +133,7 @@ def system_prompt(wording: Wording, *, is_shared: bool = False) -> str:
         examples="\n\n".join(
             f"{mode}:\n```{wording.fence}\n{examples[mode]}\n```"
             for mode in _MODES
-            if mode in examples
+            if mode in examples and (is_alias or mode != "alias_only")
         ),
     )
 
@@ -163,10 +171,14 @@ def build_prompts(
     Raises:
         UsageError: no such profile, or ``fields_per_page`` is not positive.
     """
-    system = system_prompt(language.wording(profile), is_shared=is_shared)
     declared = {type_.name: type_ for type_ in ir.types}
     entries: list[PromptEntry] = []
-    for type_ in sorted(ir.types, key=lambda type_: not type_.is_root):
+    # Aliases last, because some languages make them of what stands above.
+    aliases = [type_ for type_ in ir.types if type_.kind == "alias"]
+    others = [type_ for type_ in ir.types if type_.kind != "alias"]
+    for type_ in (*sorted(others, key=lambda type_: not type_.is_root), *aliases):
+        is_alias = type_.kind == "alias"
+        system = system_prompt(language.wording(profile), is_shared=is_shared, is_alias=is_alias)
         plan = plan_pages(
             type_,
             language=language,
@@ -177,11 +189,13 @@ def build_prompts(
         lines = unit_lines(type_, language, profile)
         for page, units in enumerate(plan, 1):
             heading = "ENUM VALUES:" if type_.kind == "enum" else "FIELDS:"
-            heading += "" if units else " none"
+            listed = [heading + ("" if units else " none"), *(f"  {lines[u].text}" for u in units)]
+            if is_alias:
+                listed = [f"TYPE IS: {quoted(language.spell(type_.fields[0], profile=profile))}"]
             sections = (
                 _head(type_, page, language, None if is_shared else ir.endpoint),
                 _paging(type_, plan, page),
-                [heading, *(f"  {lines[unit].text}" for unit in units)],
+                listed,
                 _reference(type_, units, declared, lists_all=not is_shared),
             )
             entry = PromptEntry.of(
@@ -213,7 +227,7 @@ def is_shared(entry: PromptEntry) -> bool:
 
 def _head(type_: TypeIR, page: int, language: Language, endpoint: Endpoint | None) -> list[str]:
     is_root = type_.is_root and endpoint is not None
-    head = [f"OUTPUT MODE: {output_mode(is_enum=type_.kind == 'enum', is_root=is_root, page=page)}"]
+    head = [f"OUTPUT MODE: {output_mode(type_.kind, is_root=is_root, page=page)}"]
     if endpoint is not None:
         called = f"{quoted(endpoint.method)} {quoted(endpoint.path)}"
         head.append(f"{_ENDPOINT.strip()} {called} status {quoted(endpoint.status)}")
@@ -259,7 +273,8 @@ def _reference(
     lists_all: bool,
 ) -> list[str]:
     """Return the list that the correction block's first order names."""
-    fields = (field for field in type_.fields if field.json_name in units)
+    is_alias = type_.kind == "alias"
+    fields = (field for field in type_.fields if is_alias or field.json_name in units)
     names = dict.fromkeys(name for field in fields for name in referenced_names(field.type))
     kinds = {
         name: f"{quoted(name)} ({declared_type.kind})" for name, declared_type in declared.items()

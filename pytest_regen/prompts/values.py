@@ -6,7 +6,9 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pytest_regen.canonical import canonical_hash
 
-OutputMode = Literal["full_class", "class_only", "fields_only", "enum_only", "enum_values_only"]
+OutputMode = Literal[
+    "full_class", "class_only", "fields_only", "enum_only", "enum_values_only", "alias_only"
+]
 
 
 def clip(text: str, limit: int) -> tuple[str, str]:
@@ -36,9 +38,11 @@ class PageKey(NamedTuple):
     total_pages: int
 
 
-def output_mode(*, is_enum: bool, is_root: bool, page: int) -> OutputMode:
+def output_mode(kind: str, *, is_root: bool, page: int) -> OutputMode:
     """Return what a page must declare: a whole shell on page 1, members only after it."""
-    if is_enum:
+    if kind == "alias":
+        return "alias_only"
+    if kind == "enum":
         return "enum_only" if page == 1 else "enum_values_only"
     if page > 1:
         return "fields_only"

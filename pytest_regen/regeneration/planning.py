@@ -14,9 +14,12 @@ from pytest_regen.documents.ir import (
     IR,
     REQUEST,
     SCHEMAS,
+    ArrayOf,
     DocumentRef,
     FieldIR,
+    MapOf,
     TypeIR,
+    referenced_names,
     show_expression,
     type_hash,
 )
@@ -206,7 +209,7 @@ def plan_store(
     )
     name = target.type_name(SCHEMAS, is_root=False)
     if endpoint.status != SCHEMAS:
-        name = ir.root.name if ir.root else ir.types[0].name
+        name = _main_name(ir.root or ir.types[0])
     return StorePlan(
         path=path,
         ir=ir,
@@ -220,6 +223,12 @@ def plan_store(
         joined=joined,
         skipped=build.skipped,
     )
+
+
+def _main_name(root: TypeIR) -> str:
+    """Return the name of what an answer is, or of what it holds: a list is found by its items."""
+    value = root.fields[0].type if root.kind == "alias" else None
+    return next(referenced_names(value)) if isinstance(value, ArrayOf | MapOf) else root.name
 
 
 def _refuse_others(previous: RegenStore, document: Document, part: Components) -> None:
@@ -309,6 +318,8 @@ def schema_markdown(ir: IR) -> str:
         if type_.kind == "enum":
             lines += ["| value |", "|---|"]
             lines += [f"| {_code(str(value))} |" for value in type_.enum_values]
+        elif type_.kind == "alias":
+            lines.append(_code(show_expression(type_.fields[0].type)))
         elif type_.fields:
             lines.append("| field | type | required | nullable | description |")
             lines += ["|---|---|---|---|---|", *map(_row, type_.fields)]

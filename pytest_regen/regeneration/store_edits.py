@@ -202,7 +202,7 @@ def _sides(store: RegenStore, edit: Edit, block: str) -> tuple[list[StoredPage],
         new = [_by_hand(store, p, stored[p.page].output) for p in prompts if p.page in edit.pages]
         proven = split_block(store, name, block, edit.pages) or {}
         return new, [replace(stored[at], output=text) for at, text in proven.items()]
-    is_enum = store.is_enum(name)
+    kind = store.plan.types[name].kind if name in store.plan.types else ""
     language = find_language(store.ir.language)
 
     def is_stored(entry: PromptEntry, output: str) -> bool:
@@ -210,7 +210,7 @@ def _sides(store: RegenStore, edit: Edit, block: str) -> tuple[list[StoredPage],
         page = store.pages.get(entry.key)
         if page is None or page.is_tampered:
             return False
-        mode = output_mode(is_enum=is_enum, is_root=entry.is_root, page=entry.page)
+        mode = output_mode(kind, is_root=entry.is_root, page=entry.page)
         old, new = (
             language.leaves(language.unwrap_page(text, mode)) for text in (page.output, output)
         )

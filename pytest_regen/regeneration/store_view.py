@@ -487,8 +487,7 @@ def write_page(store: RegenStore, entry: PromptEntry) -> str:
             why="the template writes from ir.json what the prompt asks for",
             hint=update_command(store),
         )
-    is_enum = type_.kind == "enum"
-    mode = output_mode(is_enum=is_enum, is_root=type_.is_root, page=entry.page)
+    mode = output_mode(type_.kind, is_root=type_.is_root, page=entry.page)
     language = find_language(store.ir.language)
     return language.write_page(type_, entry.fields, mode, profile=store.envelope.profile)
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.documents.digests import document_digests
-from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
+from pytest_regen.documents.ir import (
+    IR,
+    TypeIR,
+    referenced_names,
+    type_hash,
+    without_aliases,
+)
 from pytest_regen.documents.places import JsonNode
 from pytest_regen.errors import NoInstanceError, RegenError, UnknownTypeError
 from pytest_regen.strategies.plans import Plan, Plans
@@ -248,7 +254,7 @@ class Source:
     def instances(self, name: str, count: int) -> Instances:
         """Return the instances of a type; none, with a reason, where none can be drawn."""
         try:
-            return self._instances(self._types[name], count)
+            return self._instances(name, count)
         except NoInstanceError as error:
             reason = error.why
         except RecursionError:
@@ -257,17 +263,20 @@ class Source:
             reason = f"its schemas cannot be used: {type(error).__name__}: {error!s:.200}"
         return Instances(skipped=(Skipped("", "", reason or ""),))
 
-    def _instances(self, type_: TypeIR, count: int) -> Instances:
-        plan = self.plan(type_.name)
+    def _instances(self, name: str, count: int) -> Instances:
+        types = without_aliases(self._types.values())
+        type_, plan = types[name], self.plan(name)
         is_object = type_.kind == "object"
+        is_enum = type_.kind == "enum"
+        kind = dict if is_object else str | int if is_enum else object
         valid = [
             value
             for value in self._samples.of(plan, count, only_objects=is_object)
             # The schema may allow null and others as well, which are none of this type.
-            if isinstance(value, dict if is_object else str | int)
-            if is_object or value in type_.enum_values
+            if value is not None and isinstance(value, kind)
+            if not is_enum or value in type_.enum_values
         ]
         if not valid:
             raise NoInstanceError("", why=plan.why_nothing, hint="")
-        invalid, skipped = find_violations(type_, self._types, valid, plan.check)
+        invalid, skipped = find_violations(type_, types, valid, plan.check)
         return Instances(tuple(valid), tuple(invalid), tuple(skipped))

@@ -123,7 +123,12 @@ def find_violations(
     if type_.kind == "enum":
         finder.keep("", valid[0], _wrong_values(type_))
     instances = sorted(valid, key=lambda value: len(canonical_json(value)))
-    for field in type_.fields:
+    if type_.kind == "alias":
+        (value,) = type_.fields
+        for base in {type(each): each for each in reversed(instances)}.values():
+            wrong = _of_expression(value.type, (), base, value.constraints, types)
+            finder.keep("", base, [((), "nullable", None), *wrong])
+    for field in type_.fields if type_.kind == "object" else ():
         name = field.json_name
         having = [each for each in instances if name in each]
         filled = [each for each in having if each[name] is not None]

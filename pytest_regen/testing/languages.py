@@ -70,7 +70,7 @@ class LanguageConformance:
 
     def write_page(self, type_: TypeIR, units: Sequence[EnumValue], *, page: int) -> str:
         """Return a page as the language itself writes it."""
-        mode = output_mode(is_enum=type_.kind == "enum", is_root=type_.is_root, page=page)
+        mode = output_mode(type_.kind, is_root=type_.is_root, page=page)
         return self.target.write_page(type_, units, mode, profile=self.profile)
 
     # --- what is looked at ------------------------------------------------------------------------
@@ -312,9 +312,7 @@ class LanguageConformance:
         words = self.target.wording(self.profile)
         for type_ in self.ir.types:
             for page in self.pages_of(type_.name):
-                mode = output_mode(
-                    is_enum=type_.kind == "enum", is_root=type_.is_root, page=page.page
-                )
+                mode = output_mode(type_.kind, is_root=type_.is_root, page=page.page)
                 code = page.output
                 if page.page > 1:
                     code = f"{words.begin_delimiter}\n{code}\n{words.end_delimiter}"

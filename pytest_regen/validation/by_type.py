@@ -100,7 +100,8 @@ def validate_split(
             # Because a type is made of others: it is said once, where it is known more exactly.
             results[name] = ValidationResult.of(others)
     for piece in whole.pieces:
-        if piece.name not in around.types:
+        is_helper = not whole.has_boundaries and piece.name in piece.facts.aliases
+        if piece.name not in around.types and not is_helper:
             results.setdefault(piece.name, _foreign(piece, around))
     return results
 

@@ -105,7 +105,7 @@ def _by_declaration(source: str, language: str) -> Split:
         faults = tuple(fault for fault in facts.faults if homes[fault] == name)
         first = min(part.line for part in parts)
         text = "\n".join(lines[first - 1 : max(part.end_line for part in parts)])
-        pieces.append(Piece(name, text, 1, SourceFacts(inside, faults)))
+        pieces.append(Piece(name, text, 1, SourceFacts(inside, faults, facts.aliases & {name})))
     homeless = () if pieces else facts.faults
     return Split(tuple(pieces), has_boundaries=False, homeless=homeless, aliases=facts.aliases)
 

@@ -42,7 +42,9 @@ def issues_of(subject: Subject) -> Iterator[Issue]:
 def _declared(subject: Subject) -> Iterator[Issue]:
     """Yield what is wrong with the declarations of a block, and with their members."""
     around, instead = subject.around, None
-    top = [entry for entry in subject.facts.declarations if entry.outer is None]
+    facts = subject.facts
+    top = [entry for entry in facts.declarations if entry.outer is None]
+    top = [entry for entry in top if entry.name not in facts.aliases]  # helps the type
     if not subject.main and len(top) == 1 and top[0].name not in around.types:
         # ``Prject`` alone in the block of ``Project`` is ``Project``, misspelt: one fault.
         instead = top[0]
@@ -57,6 +59,8 @@ def _declared(subject: Subject) -> Iterator[Issue]:
     yield from _members(subject)
     if subject.type.kind == "enum":
         yield from _enum_values(subject)
+    elif subject.type.kind == "alias":
+        yield from _alias_value(subject)
     else:
         yield from _field_presence(subject)
         yield from _field_types(subject)
@@ -112,15 +116,16 @@ def _pages(subject: Subject) -> Iterator[Issue]:
 
 def _is_right(subject: Subject, part: Declaration) -> bool:
     """Return whether the type is declared as what it must be: an enum, or what holds fields."""
-    if subject.type.kind == "enum":
-        return part.kind == "enum"
+    if subject.type.kind != "object":
+        return part.kind == subject.type.kind
     return part.kind in subject.around.language.object_kinds
 
 
 def _declaration(subject: Subject, instead: Declaration | None) -> Iterator[Issue]:
     """Yield a type that is not declared, declared as something else, or declared twice."""
     name, nouns = subject.type.name, subject.around.nouns
-    expected = with_article(nouns.enum if subject.type.kind == "enum" else nouns.object)
+    names = {"alias": "alias", "enum": nouns.enum, "object": nouns.object}
+    expected = with_article(names[subject.type.kind])
     if instead is not None:
         message = f"{instead.name!r} stands where {name!r} must be declared, as {expected}"
         yield subject.issue("MISSING_CLASS", message, line=instead.name_line)
@@ -153,6 +158,8 @@ def _foreign_types(subject: Subject, instead: Declaration | None) -> Iterator[Is
     for entry in subject.facts.declarations:
         is_foreign = entry.name != subject.type.name and entry is not instead
         is_expected = entry.name in around.types
+        if not is_expected and entry.name in subject.facts.aliases:
+            continue  # It helps the type.
         # A nested type of the store that stands nowhere else is at home.
         if is_expected and entry.outer is not None and entry.name not in around.top_level:
             continue
@@ -314,6 +321,20 @@ def _field_types(subject: Subject) -> Iterator[Issue]:
         elif fault := language.absence_fault(field, member):
             finding = fault.finding
             yield subject.issue("NULLABILITY", fault.message, line=line, unit=unit, finding=finding)
+
+
+def _alias_value(subject: Subject) -> Iterator[Issue]:
+    """Yield an alias of anything but what the document says."""
+    around, language = subject.around, subject.around.language
+    for field, member in subject.matches():
+        if member.type is None or not all(map(around.exists, member.type.walk())):
+            continue
+        is_right = language.accepts(field.type, member.type, around.declarations_by_name)
+        if not is_right or language.absence_fault(field, member):
+            expected = language.spell(field, profile=around.profile)
+            message = f"{member.name!r} is '{language.show_type(member.type)}'"
+            message += f"; it must be {expected!r}"
+            yield subject.issue("WRONG_TYPE", message, line=member.line)
 
 
 def _enum_values(subject: Subject) -> Iterator[Issue]:

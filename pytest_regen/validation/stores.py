@@ -108,7 +108,7 @@ def _difference(old: TypeIR, new: TypeIR) -> str:
 def _members(type_: TypeIR) -> Mapping[str, object]:
     if type_.kind == "enum":
         return {str(value): value for value in type_.enum_values}
-    return {field.json_name: field for field in type_.fields}
+    return {field.json_name or "its value": field for field in type_.fields}
 
 
 def format_note(store: RegenStore) -> str:

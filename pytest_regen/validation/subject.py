@@ -112,7 +112,7 @@ class Subject:
             detail=detail,
             page=page if page or line is None else self.pages.page_of_line(line),
             line=None if line is None else line + self.first_line - 1,
-            field=None if unit is None else str(unit),
+            field=None if unit is None or self.type.kind == "alias" else str(unit),
             excerpt=None if line is None else self.pages.excerpt(line),
             finding=finding,
         )

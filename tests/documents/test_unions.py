@@ -331,13 +331,14 @@ def test_a_type_that_extends_another_is_itself(tmp_path: Path) -> None:
 # --- roots, limits ------------------------------------------------------------------------------
 
 
-def test_a_response_that_is_a_union_has_several_roots(tmp_path: Path) -> None:
-    """Its options come first, in the document's order."""
+def test_a_response_that_holds_types_is_one_itself(tmp_path: Path) -> None:
+    """It is called after what it holds, which comes first, in the document's order."""
     response = {"type": "array", "items": one_of(ref("Dog"), ref("Cat"), TEXT)}
     made = build(tmp_path, response, {"Cat": CAT, "Dog": DOG}, has_unions=True)
-    assert [(type_.name, type_.is_root) for type_ in made.ir.types] == [
-        ("DogDataObject", True),
-        ("CatDataObject", True),
+    assert [(type_.name, type_.kind, type_.is_root) for type_ in made.ir.types] == [
+        ("DogDataObject", "object", False),
+        ("CatDataObject", "object", False),
+        ("ThingList", "alias", True),
     ]
 
 

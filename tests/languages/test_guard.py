@@ -70,7 +70,7 @@ def ship_texts(language: str, profile: str) -> dict[str, str]:
         type_.name: target.write_page(
             type_,
             type_.units,
-            output_mode(is_enum=type_.kind == "enum", is_root=type_.is_root, page=1),
+            output_mode(type_.kind, is_root=type_.is_root, page=1),
             profile=profile,
         )
         for type_ in ship_ir(language).types

@@ -16,11 +16,14 @@ from run_stores import needs_node
 
 from pytest_regen import CallableProvider
 from pytest_regen.documents import Document, read_document
+from pytest_regen.languages import find_language
 from pytest_regen.modes import BEHAVIOUR_CODES
 from pytest_regen.regeneration import generate_store, partial_regenerate
+from pytest_regen.sources import extract_code
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import TemplateProvider
 from pytest_regen.validation.stores import behaviour_of_store, validate_store
+from pytest_regen.validation.subject import wire_of
 
 REPLIES = Path(__file__).parent / "harbour" / "replies.json"
 COUNTS = {
@@ -68,7 +71,8 @@ def put_in(
     store = RegenStore.open(made.plan.path)
     by_prompt = {
         prompt.user: reply
-        for (name, page), reply in pages.items()
+        for name in dict.fromkeys(name for name, _ in pages)
+        for page, reply in as_planned(store, name, pages).items()
         for prompt in store.prompts_of(name)
         if prompt.page == page
     }
@@ -84,6 +88,30 @@ def put_in(
         ignore=BEHAVIOUR_CODES,
     )
     return RegenStore.open(made.plan.path)
+
+
+def as_planned(
+    store: RegenStore, name: str, pages: Mapping[tuple[str, int], str]
+) -> Mapping[int, str]:
+    """Return the replies about a type, their members on the pages that ask for them today."""
+    replies = {page: reply for (other, page), reply in pages.items() if other == name}
+    units = [prompt.fields for prompt in store.prompts_of(name)]
+    if len(units) == 1 or 1 not in replies:
+        return replies
+    language, type_ = find_language(store.ir.language), store.plan.types[name]
+    codes = [
+        extract_code(reply, language=language, type_name=name)
+        for _, reply in sorted(replies.items())
+    ]
+    whole = language.stitch(codes, name=name, is_enum=False).text
+    wires = {wire_of(member) for member in language.read(whole).declarations[0].members}
+    rest = [unit for unit in type_.units if unit not in wires]
+    if rest:
+        profile = store.envelope.profile
+        more = language.write_page(type_, rest, "fields_only", profile=profile)
+        whole = language.stitch([whole, more], name=name, is_enum=False).text
+    split = language.split(whole, name=name, units=units)
+    return {page: f"```\n{code}\n```" for page, code in enumerate(split, 1)}
 
 
 SAMPLE = {("python", "default"), ("typescript", "zod")}

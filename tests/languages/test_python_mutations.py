@@ -384,7 +384,7 @@ def places(operator: Operator, profile: str) -> Iterator[Place]:
 
 def member_code(type_: TypeIR, unit: EnumValue, profile: str) -> str:
     """Return the code of one member, as it stands on its page."""
-    mode = output_mode(is_enum=type_.kind == "enum", is_root=False, page=2)
+    mode = output_mode(type_.kind, is_root=False, page=2)
     return "\n".join(PYTHON.write_page(type_, [unit], mode, profile=profile).split("\n")[1:-1])
 
 

@@ -77,8 +77,8 @@ def modes(entries: tuple[PromptEntry, ...]) -> Iterator[tuple[OutputMode, Prompt
     """Yield each entry with its mode."""
     kinds = {type_.name: type_.kind for type_ in kite_ir().types}
     for entry in entries:
-        is_enum = kinds[entry.type_name] == "enum"
-        yield output_mode(is_enum=is_enum, is_root=entry.is_root, page=entry.page), entry
+        kind = kinds[entry.type_name]
+        yield output_mode(kind, is_root=entry.is_root, page=entry.page), entry
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -33,7 +33,7 @@ def write(ir: IR, profile: str) -> str:
     """Return the source of all types."""
     written = []
     for type_ in ir.types:
-        mode = output_mode(is_enum=type_.kind == "enum", is_root=type_.is_root, page=1)
+        mode = output_mode(type_.kind, is_root=type_.is_root, page=1)
         written.append((type_.name, PYTHON.write_page(type_, type_.units, mode, profile=profile)))
     return assemble(written, PYTHON, profile=profile)
 

@@ -121,7 +121,7 @@ def pages_of(type_: TypeIR, profile: str, size: int = 5) -> list[PageText]:
             PYTHON.write_page(
                 type_,
                 units,
-                output_mode(is_enum=type_.kind == "enum", is_root=type_.is_root, page=page),
+                output_mode(type_.kind, is_root=type_.is_root, page=page),
                 profile=profile,
             ),
         )

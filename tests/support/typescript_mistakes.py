@@ -43,7 +43,7 @@ class Mistake(NamedTuple):
 
 def page_of(type_: TypeIR, units: Sequence[EnumValue], number: int, profile: str) -> Page:
     """Return a page as the language writes it."""
-    mode = output_mode(is_enum=type_.kind == "enum", is_root=type_.is_root, page=number)
+    mode = output_mode(type_.kind, is_root=type_.is_root, page=number)
     text = TYPESCRIPT.write_page(type_, units, mode, profile=profile)
     return Page(type_, units, number, profile, text)
 

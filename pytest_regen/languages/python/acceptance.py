@@ -63,6 +63,11 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
     """
     name, args = spelled.name, spelled.args
     match expression:
+        case Ref(name=wanted) if wanted in declared and declared[wanted].kind == "alias":
+            # The interpreter knows what an alias stands for, and not what it is called.
+            values = [each.type for each in declared[wanted].members if each.type is not None]
+            plain = replace(spelled, nullable=False)
+            return all(show_type(replace(v, nullable=False)) == show_type(plain) for v in values)
         case Ref(name=wanted) if name == LITERAL and wanted in declared:
             # An alias of a Literal is its values to the interpreter, whatever it is called.
             return set(literals_of(spelled)) == {

@@ -398,10 +398,11 @@ def reply(kind: Any, adapter: Any, text: str, names: list[str], unset: Enum | No
         # An unexpected value, such as a string where a number is declared, is an error.
         copied = adapter.serializer.to_json(copy(value), warnings="error", **OPTIONS).decode()
         texts = [copied]
-        if isinstance(value, Model):
-            other = value.model_dump_json(**OPTIONS)
-            if other != copied and decode(other) != decode(copied):
-                texts.append(other)
+        if isinstance(value, Model | list | dict):  # Models inside keep more than their fields.
+            whole = adapter.serializer.to_json(value, **OPTIONS).decode()
+            whole = value.model_dump_json(**OPTIONS) if isinstance(value, Model) else whole
+            if whole != copied and decode(whole) != decode(copied):
+                texts.append(whole)
     except BaseException as error:
         why, where = reason(error)
         return [[], f"it cannot be dumped: {why}", where, ""]
@@ -416,6 +417,9 @@ def answer(module: Any, question: dict[str, Any]) -> Any:
         for *_, name in question["blocks"]:
             try:
                 told[name] = told.get(name) or describe(module, name, failed)
+                kind = vars(module)[name]
+                if getattr(kind, "__name__", "") != name:  # another name for a type
+                    told[name]["value"] = member((name, kind, None, True), vars(module))
             except BaseException as error:
                 told[name] = fault_of(error, module.__file__)
         return told

@@ -23,6 +23,10 @@ def completed(entry: Declaration, facts: Mapping[str, Any]) -> Declaration:
     places: dict[str, list[Member]] = {}
     for member in entry.members:
         places.setdefault(member.name, []).append(member)
+    if entry.kind == "alias":
+        place = Member(entry.name, "alias", entry.name_line, entry.end_line, None)
+        value = replace(_field(place, "alias", facts["value"]), wire_name="")
+        return replace(entry, members=(value,))
     members: list[Member] = []
     for each in facts["values"] if is_enum else facts["members"]:
         name = str(each[0] if is_enum else each["name"])

@@ -104,7 +104,11 @@ def rules(subject: RuleSubject) -> Iterator[Issue]:
     profile = subject.around.profile
     style = _STYLES.get(profile, MODEL)
     for part in subject.main[:1]:
-        if part.kind not in {"class", style}:  # Nothing is known of a class that was not loaded.
+        if part.kind not in {
+            "alias",
+            "class",
+            style,
+        }:  # Nothing is known of a class that was not loaded.
             head = head_of(part.name, profile).replace("\n", " above ")
             message = f"{part.name!r} is no {style}; write {head}"
             yield subject.issue("MISSING_CLASS", message, line=part.name_line)

@@ -23,7 +23,7 @@ from pytest_regen.languages.base import (
     SyntaxFault,
 )
 from pytest_regen.languages.names import word_set
-from pytest_regen.languages.python.names import HEADER_CLASSES
+from pytest_regen.languages.python.names import HEADER_CLASSES, RESERVED_TYPE_NAMES
 from pytest_regen.text import in_quotes
 
 MODULES: Final = word_set(
@@ -113,7 +113,9 @@ def read(code: str) -> SourceFacts:
     return SourceFacts(
         tuple(declarations),
         tuple(sorted(faults, key=lambda fault: fault.line)),
-        aliases=frozenset(names_bound(tree)) - {entry.name for entry in declarations},
+        # What another name stands for may be a type of the API, or help its types.
+        aliases=frozenset(names_bound(tree))
+        - {entry.name for entry in declarations if entry.kind != "alias"},
     )
 
 
@@ -233,13 +235,13 @@ def _value(node: ast.stmt | ast.expr, value: ast.expr, name: str) -> Member:
 
 
 def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[Declaration]:
-    """Yield the type that an assignment declares: a TypedDict, a Literal, an enum by a call."""
+    """Yield what an assignment declares: a TypedDict, a Literal, an enum by a call, an alias."""
     value, name = node.value, _target(node)
     form = last_name(value) if isinstance(value, ast.Call | ast.Subscript) else ""
-    if not name or form not in _FORMS:
+    if not name or name in RESERVED_TYPE_NAMES:
         return
     members: list[Member] = []
-    if isinstance(value, ast.Subscript):
+    if form == "Literal" and isinstance(value, ast.Subscript):
         parts = value.slice.elts if isinstance(value.slice, ast.Tuple) else [value.slice]
         members = [_value(part, part, ast.unparse(part)[:100]) for part in parts]
     elif isinstance(value, ast.Call) and form == "TypedDict":
@@ -250,10 +252,10 @@ def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[Declaration]:
             for key, entry in zip(entries.keys, entries.values, strict=True)
             if isinstance(key, ast.Constant)
         ]
-    is_enum = form != "TypedDict"
+    is_call = form == "TypedDict"
     yield Declaration(
         name,
-        "enum" if is_enum else "class",
+        "class" if is_call else "enum" if form in _FORMS else "alias",
         node.lineno,
         node.end_lineno or node.lineno,
         tuple(members),

@@ -25,6 +25,8 @@ _INDENT: Final = "    "
 
 def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:
     """Return the code of one page; see ``Language.write_page``."""
+    if mode == "alias_only":
+        return "\n".join(_alias(type_, spell(type_.fields[0], profile=profile)))
     members = list(_members(type_, units, profile))
     if mode in {"fields_only", "enum_values_only"}:
         return "\n".join((BEGIN, *members, END))
@@ -58,6 +60,18 @@ def has_plain_keys(type_: TypeIR) -> bool:
         is_identifier(field.json_name) and not field.json_name.startswith("__")
         for field in type_.fields
     )
+
+
+def _alias(type_: TypeIR, spelled: str) -> Iterator[str]:
+    yield from comment(sentence(type_.description), "")
+    whole = f"{type_.name} = {spelled}"
+    if len(whole) <= WIDTH:
+        yield whole
+    else:
+        options = spelled.replace(" | ", f"\n{_INDENT}| ").replace(
+            ", Field(", f",\n{_INDENT}Field("
+        )
+        yield from (f"{type_.name} = (", f"{_INDENT}{options}", ")")
 
 
 def head_of(name: str, profile: str) -> str:

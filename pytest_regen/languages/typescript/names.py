@@ -59,7 +59,7 @@ def member_names(type_: TypeIR) -> dict[str | int, str]:
     """Return how code names each field or value: a property, or the literal of a value."""
     if type_.kind == "enum":
         return {value: quoted(value) for value in type_.enum_values}
-    return {field.json_name: property_name(field.json_name) for field in type_.fields}
+    return {name: property_name(str(name)) for name in type_.units}
 
 
 def type_name(schema_name: str, *, is_root: bool) -> str:

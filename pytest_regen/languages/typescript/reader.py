@@ -206,8 +206,9 @@ def _alias(source: _Source, node: Node) -> tuple[str, list[Member]]:
     (value,) = _fields(node, "value")
     if value is None or text_of(value) == "never":
         return "enum", []
-    parts = options_of(value, "intersection_type")
-    objects = [part for part in parts if part.type == "object_type"]
+    parts, type_ = options_of(value, "intersection_type"), types.spelled_type(value)
+    # An index signature alone makes a map.
+    objects = [part for part in parts if part.type == "object_type" and type_.name != "{}"]
     if objects:
         return "object type", [member for part in objects for member in _properties(part)]
     values: list[Member] = []
@@ -217,7 +218,14 @@ def _alias(source: _Source, node: Node) -> tuple[str, list[Member]]:
         else:
             values.append(_value(constant(option), option))
     is_enum = any(member.wire_name is not None for member in values)
-    return ("enum", values) if is_enum else ("type alias", [])
+    return ("enum", values) if is_enum else ("alias", [_stands_for(value, type_)])
+
+
+def _stands_for(value: Node, type_: TypeRef) -> Member:
+    """Return the only member of an alias: what it is another name for."""
+    (name,) = _fields(value.parent or value, "name")
+    member = _member("" if name is None else text_of(name), "alias", value, "")
+    return replace(member, type=type_, is_required=True)
 
 
 def _value(value: object, node: Node) -> Member:
@@ -270,6 +278,8 @@ def _constant(source: _Source, statement: _Statement, declarator: Node) -> Itera
         nodes = [*call.arguments[:1], *(node for _, arguments in methods for node in arguments)]
         members = [value for node in nodes for value in _literals(source, node)]
         kind = "enum" if members or call.name == "never" else kind
+    if kind == "constant" and call is not None:
+        kind, members = "alias", [_stands_for(value, types.schema_type(value))]
     entry = _declaration(source, statement, name, kind, members or [])
     if kind != "constant":
         faults = (*entry.faults, *_typing_faults(source, declarator, name))

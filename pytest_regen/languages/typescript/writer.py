@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
+from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR, UnionOf
 from pytest_regen.languages.typescript.names import property_name
 from pytest_regen.languages.typescript.spelling import needs_getter, spell
 from pytest_regen.prompts.values import OutputMode
@@ -35,6 +35,9 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
             )
             short = f"{opening}{', '.join(values)}{closing}"
         is_short = len(short) <= _WIDTH and is_whole
+    elif type_.kind == "alias":
+        opening, lines, closing, short = _alias(name, type_.fields[0], profile)
+        is_short = len(short) <= _WIDTH or len(lines) < 2
     else:
         fields = {field.json_name: field for field in type_.fields}
         lines = [line for unit in units for line in _member(fields[str(unit)], profile)]
@@ -49,6 +52,20 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
     whole = [short] if is_short else [opening, *lines, *filter(None, [closing])]
     inferred = ["", f"export type {name} = z.infer<typeof {name}>;"] if is_zod else []
     return "\n".join((*_comment(type_.description, indent=""), *whole, *inferred))
+
+
+def _alias(name: str, value: FieldIR, profile: str) -> tuple[str, list[str], str, str]:
+    """Return the parts of another name for a type, and all of it on one line."""
+    options = value.type.options if isinstance(value.type, UnionOf) else ()
+    parts = (value.model_copy(update={"type": option}) for option in options)
+    texts = dict.fromkeys(spell(part, profile=profile) for part in parts)
+    spelled = spell(value, profile=profile)
+    if profile == "zod":
+        head = f"export const {name} = "
+        lines = [f"  {text}," for text in texts]
+        return f"{head}{spelled.partition('[')[0]}[", lines, "]);", f"{head}{spelled};"
+    head = f"export type {name} ="
+    return head, [f"  | {text}" for text in texts], ";", f"{head} {spelled};"
 
 
 def _member(field: FieldIR, profile: str) -> Iterator[str]:
