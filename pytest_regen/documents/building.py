@@ -270,6 +270,7 @@ def _owners(
     """Return by place the types that were read from it; none where it is only on the way."""
     owners: dict[str, list[str]] = {}
     types = {core.place for core in cores.values()}
+    readers: list[tuple[list[str], JsonNode]]
     readers = [([], start) for start in starts if start.place not in types]
     for keys, first in [*readers, *(([key], core) for key, core in cores.items())]:
         waiting, read = [first], set(types)
