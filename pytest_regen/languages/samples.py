@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from pytest_regen.documents.ir import ArrayOf, FieldIR, Ref, Scalar, TypeIR
+from pytest_regen.documents.ir import ArrayOf, FieldIR, Ref, Scalar, TypeIR, UnionOf
 from pytest_regen.prompts.values import OutputMode
 
 _needed: Final = partial(FieldIR, required=True)
@@ -29,10 +29,11 @@ _STRING: Final = (
         json_name="batchCode", type=Scalar(kind="string"), constraints={"pattern": r"^[A-Z]\d$"}
     ),
 )
+_FLYER: Final = UnionOf(options=(Ref(name="Kite"), Ref(name="Balloon")))
 
 
 def write_samples(write_page: Callable[..., str], profile: str) -> dict[OutputMode, str]:
-    """Return a page of each mode.
+    """Return a page of each mode, for languages with unions.
 
     Args:
         write_page: of the language; see ``Language.write_page``.
@@ -44,12 +45,20 @@ def write_samples(write_page: Callable[..., str], profile: str) -> dict[OutputMo
     string = TypeIR(name="KiteString", schema_id="", kind="object", fields=_STRING)
     values = ("sky-blue", "moss green")
     colour = TypeIR(name="KiteColour", schema_id="", kind="enum", enum_values=values)
+    flyer = TypeIR(
+        name="Flyer",
+        schema_id="",
+        kind="alias",
+        description="What may be in the air.",
+        fields=(_needed(json_name="", type=_FLYER),),
+    )
     pages: dict[OutputMode, tuple[TypeIR, slice]] = {
         "full_class": (kite, slice(3)),
         "class_only": (string, slice(1)),
         "fields_only": (string, slice(1, 3)),
         "enum_only": (colour, slice(1)),
         "enum_values_only": (colour, slice(1, 2)),
+        "alias_only": (flyer, slice(0)),
     }
     return {
         mode: write_page(type_, type_.units[units], mode, profile=profile)

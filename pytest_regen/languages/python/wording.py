@@ -8,7 +8,6 @@ from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Nouns, Wording
 from pytest_regen.languages.python import writer
 from pytest_regen.languages.samples import write_samples
-from pytest_regen.prompts.values import OutputMode
 
 PROFILES: Final = ("default", "dataclass", "typeddict")
 """``default``: pydantic models; ``dataclass`` and ``typeddict`` need the standard library alone."""
@@ -119,11 +118,6 @@ _RULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-_ALIAS_EXAMPLE: Final[dict[OutputMode, str]] = {
-    "alias_only": "#: What may be in the air.\nFlyer = Kite | Balloon"
-}
-
-
 @cache
 def wording(profile: str = "default") -> Wording:
     """Return the words for ``profile``.
@@ -144,7 +138,7 @@ def wording(profile: str = "default") -> Wording:
         begin_delimiter=writer.BEGIN,
         end_delimiter=writer.END,
         fence="python",
-        examples=write_samples(writer.write_page, profile) | _ALIAS_EXAMPLE,
+        examples=write_samples(writer.write_page, profile),
         field_characters=40,
         value_characters=14,
     )
