@@ -148,7 +148,11 @@ def _declaration(
     source: _Source, statement: _Statement, name: Node, kind: str, members: list[Member]
 ) -> Declaration:
     top, node, _ = statement
-    clause = child_of(node, "extends_type_clause")
+    clause, (value,) = child_of(node, "extends_type_clause"), _fields(node, "value")
+    bases = [] if clause is None else inside(clause)
+    if kind == "object type" and value is not None:  # type T = Base & {…}
+        parts = options_of(value, "intersection_type")
+        bases = [part for part in parts if part.type == "type_identifier"]
     if child_of(node, "type_parameters") is not None:
         kind += " with type parameters"  # Nothing in JSON says what they are.
     return Declaration(
@@ -157,7 +161,7 @@ def _declaration(
         line=line_of(top),
         end_line=node.end_point.row + 1,
         members=tuple(members),
-        bases=tuple(map(types.spelled_type, inside(clause))) if clause is not None else (),
+        bases=tuple(map(types.spelled_type, bases)),
         name_line=line_of(name),
         faults=tuple(_export_faults(source, statement, name)),
     )
@@ -275,7 +279,8 @@ def _constant(source: _Source, statement: _Statement, declarator: Node) -> Itera
     if changed is not None:
         kind = f"schema that .{changed}() changes"
     elif call is not None and call.name in _ENUMS:
-        nodes = [*call.arguments[:1], *(node for _, arguments in methods for node in arguments)]
+        added = [node for name, arguments in methods if name == "or" for node in arguments]
+        nodes = [*call.arguments[:1], *added]
         members = [value for node in nodes for value in _literals(source, node)]
         kind = "enum" if members or call.name == "never" else kind
     if kind == "constant" and call is not None:
@@ -293,7 +298,11 @@ def _shape(source: _Source, node: Node, bases: list[TypeRef]) -> list[Member] | 
     Schemas of other blocks that it extends are put in ``bases``.
     """
     if schemas.plain(node).type == "object":
-        return [*_entries(schemas.plain(node))]
+        entries = schemas.plain(node)
+        spread = [text_of(part) for part in inside(entries) if part.type == "spread_element"]
+        # Zod's documentation prefers ``...Base.shape`` to ``Base.extend``.
+        bases += [TypeRef(text[3:-6]) for text in spread if text.endswith(".shape")]
+        return [*_entries(entries)]
     call = schemas.base_call(node)
     if call is None:
         return None

@@ -46,8 +46,9 @@ _ADDED: Final[Mapping[str, tuple[TypeRef, ...]]] = {
 }
 _KEEPS: Final = word_set(
     """
-    brand check describe finite gt gte int length lt lte max meta min multipleOf negative nonempty
-    nonnegative nonpositive positive readonly refine regex safe step superRefine with
+    brand check date datetime describe finite gt gte guid int length lt lte max meta min multipleOf
+    negative nonempty nonnegative nonpositive positive readonly refine regex safe step superRefine
+    with
     """
 )
 """Methods of a schema that change neither its type nor a value: only running tells what they
@@ -104,6 +105,8 @@ def _option(node: Node) -> TypeRef:
 def _generic(name: str, arguments: tuple[TypeRef, ...]) -> TypeRef:
     if name in {"Array", "ReadonlyArray"} and len(arguments) == 1:
         return TypeRef("[]", arguments)
+    if name == "Readonly" and len(arguments) == 1:
+        return arguments[0]
     if name == "Record" and len(arguments) == 2 and arguments[0] == _STRING:  # keys and values
         return TypeRef("{}", arguments[1:])
     return TypeRef(name, arguments)
