@@ -19,7 +19,6 @@ from pytest_regen.documents.ir import (
     Scalar,
     TypeExpr,
     TypeIR,
-    UnionOf,
     referenced_names,
     with_expressions,
 )
@@ -106,9 +105,10 @@ def build_ir(
     # Several where an answer is a union of them.
     begun = [name for whole in wholes.values() for name in referenced_names(whole)]
     begun = list(dict.fromkeys(begun))
-    descriptions = {title: _describe(e) for title, e in wholes.items() if not isinstance(e, Ref)}
+    descriptions = {title: _described(e) for title, e in wholes.items() if not isinstance(e, Ref)}
     if not begun:
-        raise _no_type(wholes, descriptions, log)
+        first, expression = next(iter(wholes.items()))
+        raise _no_type(f"{first} is {descriptions[first]}", expression, log)
     roots = [] if isinstance(part, Components) else begun
     types = _close(expressions, begun)
     if language.has_unions:
@@ -213,14 +213,12 @@ def _with_names(type_: TypeIR, names: Mapping[str, str]) -> TypeIR:
     return with_expressions(type_, with_name).model_copy(update={"name": name})
 
 
-def _no_type(
-    wholes: Mapping[str, TypeExpr], described: Mapping[str, str], log: DefectLog
-) -> DocumentDefectError:
-    """Return why no type can be made of what a part begins with."""
-    first, expression = next(iter(wholes.items()))
-    what = f"{first} is {described[first]}"
+def _no_type(what: str, expression: TypeExpr, log: DefectLog) -> DocumentDefectError:
+    """Return why no type can be made of what a part begins with, as ``what`` says."""
+    while isinstance(expression, ArrayOf | MapOf):
+        expression = expression.items if isinstance(expression, ArrayOf) else expression.values
     defects = log.in_order()
-    if defects and _unwrapped(expression).kind in {"any", "union"}:
+    if defects and expression.kind in {"any", "union"}:
         return DocumentDefectError(
             what,
             why=str(defects[0]),
@@ -235,33 +233,10 @@ def _no_type(
     )
 
 
-def _unwrapped(expression: TypeExpr) -> TypeExpr:
-    """Return what is inside the arrays and maps."""
-    while isinstance(expression, ArrayOf | MapOf):
-        expression = expression.items if isinstance(expression, ArrayOf) else expression.values
-    return expression
-
-
-def _describe(expression: TypeExpr, *, is_plural: bool = False) -> str:
-    """Return in words what a response without a type of its own is: ``an array of strings``."""
-    match expression:
-        case ArrayOf(items=inner):
-            word, tail = "array", f" of {_describe(inner, is_plural=True)}"
-        case MapOf(values=inner):
-            word, tail = "map", f" of {_describe(inner, is_plural=True)}"
-        case Scalar(kind="any"):
-            return "any values" if is_plural else "any value"
-        case Ref():
-            word, tail = "type", ""
-        case UnionOf(options=options) if any(referenced_names(expression)):
-            word, tail = "union", f" of {len(options)}"
-        case UnionOf(options=options):
-            return " or ".join(_describe(option, is_plural=is_plural) for option in options)
-        case _:
-            word, tail = expression.kind, ""
-    if is_plural:
-        return f"{word}s{tail}"
-    return f"{'an' if word[0] in 'ai' else 'a'} {word}{tail}"
+def _described(expression: TypeExpr) -> str:
+    """Return in words what is no type of its own: ``an array``, ``a string``."""
+    kind = expression.kind
+    return "any value" if kind == "any" else f"{'an' if kind[0] in 'ai' else 'a'} {kind}"
 
 
 def _owners(

@@ -69,20 +69,18 @@ class Subtypes:
         if not discriminators:
             return SubtypeMap()
         for declared in discriminators:
-            value = declared.value
-            is_mapping = isinstance(value, dict)
-            name = value.get("propertyName") if is_mapping else value
+            value = declared.value if isinstance(declared.value, dict) else {}
+            name = value.get("propertyName", declared.value)
             word = word or (name if isinstance(name, str) else "")
-            if is_mapping and isinstance(value.get("mapping"), dict):
-                entries = declared.child("mapping")
-                for tag in entries.value:
-                    entry = entries.child(tag)
-                    target = self._target(entry)
-                    if not isinstance(target, BrokenReference):
-                        mapped.append((str(tag), target))
-                    elif log is not None:
-                        message = f"the discriminator maps to nothing: {target.reason}"
-                        log.review(entry.place, message)
+            is_mapped = isinstance(value.get("mapping"), dict)
+            entries = declared.child("mapping") if is_mapped else JsonNode({}, declared.place)
+            for tag in entries.value:
+                entry = entries.child(tag)
+                target = self._target(entry)
+                if not isinstance(target, BrokenReference):
+                    mapped.append((str(tag), target))
+                elif log is not None:
+                    log.review(entry.place, f"the discriminator maps to nothing: {target.reason}")
         children = {target.place: target for _, target in mapped}
         self._extend(children, [core.place, *children])
         children.pop(core.place, None)
@@ -92,12 +90,8 @@ class Subtypes:
     def places(self) -> frozenset[Pointer]:
         """Where the named schemas stand that extend one with a discriminator."""
         children: dict[Pointer, JsonNode] = {}
-        bases = [
-            one_of_them.place
-            for one_of_them in self._named.values()
-            if any(_discriminators(one_of_them))
-        ]
-        self._extend(children, bases)
+        named = self._named.values()
+        self._extend(children, [base.place for base in named if any(_discriminators(base))])
         return frozenset(place for place, child in children.items() if "$ref" not in child.value)
 
     def _extend(self, children: dict[Pointer, JsonNode], bases: list[Pointer]) -> None:
@@ -231,14 +225,12 @@ class Document:
 
     Attributes:
         path: the file it was read from.
-        sha256: ``sha256:`` and the hex digest of that file; files it refers to are not in it.
         version: what the document says: ``2.0``, ``3.0.3``, ``3.1.0``.
         references: follows its ``$ref``.
     """
 
-    def __init__(self, path: Path, sha256: str, version: str, references: References) -> None:
+    def __init__(self, path: Path, version: str, references: References) -> None:
         self.path = path
-        self.sha256 = sha256
         self.version = version
         self.references = references
         self._listing = DefectLog()
@@ -280,18 +272,6 @@ class Document:
         return Subtypes(self.references, has_ref_siblings=self.has_ref_siblings)
 
     @property
-    def defects(self) -> tuple[Defect, ...]:
-        """What is wrong with the files themselves and with the list of operations."""
-        log = DefectLog()
-        log.extend(self.lost_operations)
-        answers = (
-            answer for one_of_them in self.operations for answer in one_of_them.answers.values()
-        )
-        log.extend(answer for answer in answers if isinstance(answer, Defect))
-        log.extend(self.references.log.in_order())
-        return log.in_order()
-
-    @property
     def lost_operations(self) -> tuple[Defect, ...]:
         """Where paths and operations cannot be read, so that ``operations`` lacks them."""
         self.operations  # noqa: B018 - listing the operations is what finds their defects
@@ -318,7 +298,10 @@ class Document:
         answers: dict[str, JsonNode | Defect] = {}
         statuses = []
         produces = keywords.get("produces", root.get("produces"))
-        for status, response in self._responses(node):
+        responses = list(self._entries(node.child("responses"))) if "responses" in keywords else []
+        for status, response in responses:
+            if status.startswith("x-"):
+                continue
             statuses.append(status)
             answer: JsonNode | Defect | None = self._follow(response)
             if isinstance(answer, JsonNode):
@@ -328,33 +311,20 @@ class Document:
         request: JsonNode | Defect | None = None
         if is_swagger:
             consumes = keywords.get("consumes", root.get("consumes"))
-            for parameter in self._parameters(node, item):
-                if isinstance(parameter, Defect) or parameter.value.get("in") == "body":
-                    request = parameter
-                    break
-            if isinstance(request, JsonNode):
-                request = _swagger_schema(request, consumes)
+            # What all operations of a path take stands beside them.
+            holders = [part for part in (node, self._follow(item)) if isinstance(part, JsonNode)]
+            for written in (part for each in holders for part in each.entries("parameters")):
+                parameter = self._follow(written)
+                if isinstance(parameter, Defect):
+                    request = request or parameter
+                elif parameter.value.get("in") == "body":
+                    request = request or _swagger_schema(parameter, consumes)
         elif "requestBody" in keywords:
             request = self._follow(node.child("requestBody"))
             request = _json_schema(request) if isinstance(request, JsonNode) else request
         tags = keywords.get("tags")
         names = tuple(map(str, tags)) if isinstance(tags, list) else ()
         return Operation(method.upper(), path, names, tuple(statuses), answers, request)
-
-    def _parameters(self, operation: JsonNode, item: JsonNode) -> Iterator[JsonNode | Defect]:
-        """Yield the parameters of an operation of Swagger, and those of its path."""
-        for holder in (operation, self._follow(item)):
-            if isinstance(holder, JsonNode):
-                yield from map(self._follow, holder.entries("parameters"))
-
-    def _responses(self, operation: JsonNode) -> Iterator[tuple[str, JsonNode]]:
-        if "responses" in operation.value:
-            responses = operation.child("responses")
-            if isinstance(self._follow(responses), Defect):
-                yield "default", responses  # Whatever it should have been, it cannot be read.
-            else:
-                entries = self._entries(responses)
-                yield from (entry for entry in entries if not entry[0].startswith("x-"))
 
     def _entries(self, node: JsonNode) -> Iterator[tuple[str, JsonNode]]:
         """Yield the entries of a mapping; nothing, and a defect, where there is none."""
@@ -391,26 +361,26 @@ class Document:
         Raises:
             UnknownOperationError: the document has no such operation; the hint lists near matches.
         """
-        known = {str(operation): operation for operation in self.operations}
+        operations = {str(operation): operation for operation in self.operations}
         method, _, path = name.strip().partition(" ")
         if method.startswith("/"):
             method, path = "", name.strip()
         spelled = f"{method.upper()} {path.strip()}".strip()
         for candidate in (spelled, spelled.rstrip("/"), spelled + "/"):
-            if candidate in known:
-                return known[candidate]
-        names = list(known)
+            if candidate in operations:
+                return operations[candidate]
+        names = list(operations)
         near = [name for name in names if name.partition(" ")[2].rstrip("/") == path.rstrip("/ ")]
         near += difflib.get_close_matches(spelled, names, n=5, cutoff=0.5)
         near = list(dict.fromkeys(near))[:5] or names[:5]
-        why = "" if method else "an operation is named by its method and its path; "
-        why += f"the document has {plural(len(known), 'operation')}"
+        why = f"the document has {plural(len(names), 'operation')}"
+        if not method:
+            why = f"an operation is named by its method and its path; {why}"
+        hint = f"near matches: {', '.join(map(repr, near))}"
         raise UnknownOperationError(
             f"{self.path.name} has no operation {name!r}",
-            why=why if known else "it has no operations at all",
-            hint=f"near matches: {', '.join(map(repr, near))}"
-            if near
-            else "check the document's paths",
+            why=why if names else "it has no operations at all",
+            hint=hint if names else "check the document's paths",
         )
 
 
@@ -426,42 +396,36 @@ def read_document(path: Path) -> Document:
         import_module("tree_sitter")
     path = Path(path)
     loaded = load_file(path)
-    return Document(path, loaded.sha256, _version(loaded.value, path), References(path, loaded))
+    return Document(path, _version(loaded.value, path), References(path, loaded))
 
 
 def _version(value: Any, path: Path) -> str:
     """Return the version the document declares, if it is one that is read here."""
     what, why = f"{str(path)!r} is no OpenAPI document", ""
-    version = ""
-    if not isinstance(value, dict):
-        why = f"it holds {'a list' if isinstance(value, list) else 'a single value'}, not a mapping"
-    else:
+    if isinstance(value, dict):
         version = str(value.get("openapi", value.get("swagger", "")))
+        is_read = re.match(r"3\.\d|2\.0" if "openapi" in value else r"2\.0", version)
         if not version and "paths" not in value and value.keys() & _SCHEMA_WORDS:
-            version = _PLAIN
-        elif not version:
-            why = "it has neither the key 'openapi' nor 'swagger', and is no JSON Schema"
-        elif not re.match(r"3\.\d|2\.0" if "openapi" in value else r"2\.0", version):
-            what = f"{str(path)!r} is of a version that is not read: {version[:40]!r}"
-        elif isinstance(value.get("paths", {}), dict):
+            return _PLAIN
+        if is_read and isinstance(value.get("paths", {}), dict):
             return version
-        else:
+        if not version:
+            why = "it has neither the key 'openapi' nor 'swagger', and is no JSON Schema"
+        elif is_read:
             why = "'paths' is not a mapping"
-    if version == _PLAIN:
-        return version
+        else:
+            what = f"{str(path)!r} is of a version that is not read: {version[:40]!r}"
+    else:
+        why = f"it holds {'a list' if isinstance(value, list) else 'a single value'}, not a mapping"
     hint = "give an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document, or a JSON Schema"
     raise DocumentUnreadableError(what, why=why, hint=hint)
 
 
 def _swagger_schema(response: JsonNode, produces: Any) -> JsonNode | None:
-    if "schema" not in response.value:
-        return None
-    schema = response.child("schema")
-    if isinstance(schema.value, dict) and schema.value.get("type") == "file":
-        return None
-    if isinstance(produces, list) and produces and not any(map(_rank, map(str, produces))):
-        return None
-    return schema
+    is_json = not isinstance(produces, list) or not produces or any(map(_rank, map(str, produces)))
+    schema = response.child("schema") if is_json and "schema" in response.value else None
+    is_file = schema and isinstance(schema.value, dict) and schema.value.get("type") == "file"
+    return None if is_file else schema
 
 
 def _json_schema(response: JsonNode) -> JsonNode | None:

@@ -1,7 +1,6 @@
 """From the bytes of a JSON or YAML file to plain values, bounded in depth and in size."""
 
 import difflib
-import hashlib
 import json
 import posixpath
 import re
@@ -32,9 +31,6 @@ _CONSTANTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
-_MAX_DIGITS: Final = 4000
-"""Python refuses to read integers of more than 4300 digits."""
-_CORRECT: Final = "correct the file at that line"
 _RESAVE: Final = "save the file as UTF-8 and run the command again"
 _NO_DOCUMENT: Final = "give the path of an OpenAPI 3.0, 3.1 or Swagger 2.0 document, JSON or YAML"
 
@@ -44,8 +40,6 @@ class LoadedFile:
     """A file's value: mappings have text keys, and nothing but JSON's types is in it."""
 
     value: Any
-    sha256: str
-    """``sha256:`` and the hex digest of the file's bytes."""
     defects: tuple[Defect, ...] = ()
     """Keys that stand twice in one mapping."""
 
@@ -63,33 +57,28 @@ def load_file(path: Path, *, name: str = "") -> LoadedFile:
     """
     try:
         data = path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DocumentUnreadableError(
-            f"cannot read {str(path)!r}: {reason}", hint=_NO_DOCUMENT
-        ) from error
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4]:
-        raise DocumentUnreadableError(
-            f"{str(path)!r} is encoded as UTF-16 or UTF-32, or is no text", hint=_RESAVE
-        )
-    try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DocumentUnreadableError(
-            f"{str(path)!r} is not encoded as UTF-8",
-            why=f"byte {error.start} is {data[error.start]:#04x}",
-            hint=_RESAVE,
-        ) from error
+        what = f"{str(path)!r} is not encoded as UTF-8"
+        why = f"byte {error.start} is {error.object[error.start]:#04x}"
+        raise DocumentUnreadableError(what, why=why, hint=_RESAVE) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        what = f"cannot read {str(path)!r}: {reason}"
+        raise DocumentUnreadableError(what, hint=_NO_DOCUMENT) from error
+    if "\0" in text[:4]:
+        what = f"{str(path)!r} is encoded as UTF-16 or UTF-32, or is no text"
+        raise DocumentUnreadableError(what, hint=_RESAVE)
     if not text.strip():
         raise DocumentUnreadableError(f"{str(path)!r} is empty", hint=_NO_DOCUMENT)
     log = DefectLog()
     value = _parse(text, path, Pointer(name), log)
-    return LoadedFile(value, "sha256:" + hashlib.sha256(data).hexdigest(), log.in_order())
+    return LoadedFile(value, log.in_order())
 
 
 def _parse(text: str, path: Path, place: Pointer, log: DefectLog) -> Any:
     """Return the value of ``text``, as JSON where it looks like that, else as YAML."""
-    what = f"{str(path)!r} is neither JSON nor YAML"
+    what, hint = f"{str(path)!r} is neither JSON nor YAML", "correct the file at that line"
     try:
         if path.suffix.lower() == ".json":
             what = f"{str(path)!r} is not JSON"
@@ -98,26 +87,19 @@ def _parse(text: str, path: Path, place: Pointer, log: DefectLog) -> Any:
             with suppress(json.JSONDecodeError):
                 return _from_json(text, place, log)
         return _Yaml(text, place, log).document()
-    except RecursionError as error:
+    except RecursionError:
+        what = f"{str(path)!r} cannot be read"
         why = f"it is nested too deeply: at most {MAX_DEPTH} levels are read"
         hint = "move inner schemas to components/schemas and refer to them with $ref"
-        raise DocumentUnreadableError(
-            f"{str(path)!r} cannot be read", why=why, hint=hint
-        ) from error
     except json.JSONDecodeError as error:
         why = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise DocumentUnreadableError(what, why=why, hint=_CORRECT) from error
-    except UnicodeEncodeError as error:
-        why = f"it holds half a surrogate pair: {error.object[error.start]!r}"
-        hint = "write the character out, or both halves of it"
-        raise DocumentUnreadableError(
-            f"{str(path)!r} cannot be read", why=why, hint=hint
-        ) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        why = f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
-        raise DocumentUnreadableError(what, why=why, hint=_CORRECT) from error
+        why = getattr(error, "problem", None) or str(error).splitlines()[0]
+        why = f"line {mark.line + 1}, column {mark.column + 1}: {why}" if mark else why
+    except ValueError as error:  # An integer of thousands of digits, or half a surrogate pair.
+        why = str(error)
+    raise DocumentUnreadableError(what, why=why, hint=hint)
 
 
 def _from_json(text: str, place: Pointer, log: DefectLog) -> Any:
@@ -131,9 +113,6 @@ def _from_json(text: str, place: Pointer, log: DefectLog) -> Any:
             doubled[id(value)] = value, [name for name in value if names.count(name) > 1]
         return value
 
-    def integer(digits: str) -> int | float:
-        return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
-
     def locate(value: Any, place: Pointer) -> None:
         for name in doubled.get(id(value), (None, ()))[1]:
             _note_duplicate(place / name, log)
@@ -142,7 +121,7 @@ def _from_json(text: str, place: Pointer, log: DefectLog) -> Any:
             if isinstance(inner, dict | list):
                 locate(inner, place / key)
 
-    value = json.loads(text, object_pairs_hook=mapping, parse_int=integer)
+    value = json.loads(text, object_pairs_hook=mapping)
     if "\\ud" in text or "\\uD" in text:
         # No file in UTF-8 can hold half a pair, neither ours nor those that read them.
         json.dumps(value, ensure_ascii=False).encode()
@@ -177,15 +156,13 @@ class _Yaml:
 
     def document(self) -> Any:
         """Return the value of the only document."""
-        value, documents = None, 0
+        values: list[Any] = []
         for event in self._events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
-                    raise _refuse(event, "a second YAML document starts here")
-            elif isinstance(event, yaml.NodeEvent):
-                value = self._value(event)
-        return value
+            if isinstance(event, yaml.DocumentStartEvent) and values:
+                raise _refuse(event, "a second YAML document starts here")
+            if isinstance(event, yaml.NodeEvent):
+                values.append(self._value(event))
+        return values[0] if values else None
 
     def _value(self, event: yaml.Event) -> Any:
         """Return the value that begins with ``event``."""
@@ -233,18 +210,14 @@ class _Yaml:
 
     def _key(self, event: yaml.Event) -> tuple[str, bool]:
         """Return a key as it is written, and whether it merges what comes after it."""
-        if isinstance(event, yaml.AliasEvent):
-            key = self._alias(event)
-        elif isinstance(event, yaml.ScalarEvent):
-            key = event.value
+        if isinstance(event, yaml.ScalarEvent):
             if event.anchor:
-                self._anchors[event.anchor] = (key, 1)
-        if not isinstance(event, yaml.AliasEvent | yaml.ScalarEvent) or isinstance(
-            key, dict | list
-        ):
+                self._anchors[event.anchor] = (event.value, 1)
+            return event.value, event.value == "<<" and _is_plain(event)
+        key = self._alias(event) if isinstance(event, yaml.AliasEvent) else {}
+        if isinstance(key, dict | list):
             raise _refuse(event, "a mapping or a list cannot be a key")
-        is_plain = isinstance(event, yaml.ScalarEvent) and _is_plain(event)
-        return str(key), is_plain and key == "<<"
+        return str(key), False
 
     def _alias(self, event: yaml.AliasEvent) -> Any:
         value, weight = self._anchors.get(event.anchor or "", (None, 0))
@@ -277,7 +250,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
         return text
     if text in _CONSTANTS:
         return _CONSTANTS[text]
-    if _INTEGER.fullmatch(text) and len(text) <= _MAX_DIGITS:
+    if _INTEGER.fullmatch(text):
         return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
     return float(text) if _FLOAT.fullmatch(text) else text
 
@@ -299,8 +272,6 @@ class References:
         self.root = JsonNode(loaded.value, Pointer())
         self.log = DefectLog()
         """Defects of the files read so far."""
-        self.files: dict[str, str] = {}
-        """The other files read so far: name, seen from the document, to the hash of its bytes."""
         self.log.extend(loaded.defects)
 
     def follow(self, node: JsonNode) -> JsonNode | BrokenReference:
@@ -372,6 +343,5 @@ class References:
         if file not in self._values:
             loaded = load_file(self._folder / file, name=file)
             self._values[file] = loaded.value
-            self.files[file] = loaded.sha256
             self.log.extend(loaded.defects)
         return self._values[file]

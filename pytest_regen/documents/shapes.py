@@ -131,9 +131,14 @@ def meet(outer: Shape, inner: Shape) -> Shape:
         if not types and outer.types and inner.types:
             both = f"{_list_types(outer.types)} and {_list_types(inner.types)}"
             doubt = doubt or f"it must be {both} at once"
-    enum, labels = _common_values(outer, inner)
-    if enum == () and outer.enum and inner.enum:
-        doubt = doubt or "no value is in all of its enums"
+    enum, labels = (inner if outer.enum is None else outer).enum, outer.labels or inner.labels
+    if outer.enum is not None and inner.enum is not None:
+        values = set(map(_identity, inner.enum))
+        enum = tuple(value for value in outer.enum if _identity(value) in values)
+        # Fewer values have no labels, because labels are told apart by their order alone.
+        labels = outer.labels if len(enum) == len(outer.enum) else None
+        if not enum and outer.enum and inner.enum:
+            doubt = doubt or "no value is in all of its enums"
     # The outermost word on null counts where it allows it: that is how documents are written.
     null = False if False in (outer.null, inner.null) else inner.null
     properties = dict(outer.properties)
@@ -171,22 +176,6 @@ def _common_options(outer: Shape, inner: Shape) -> tuple[JsonNode, ...]:
     if has_parts or other.doubt or not other.required <= union.required:
         return ()
     return union.options if other.types is None or (union.types or {""}) <= other.types else ()
-
-
-def _common_values(
-    outer: Shape, inner: Shape
-) -> tuple[tuple[Any, ...] | None, tuple[str, ...] | None]:
-    if outer.enum is None or inner.enum is None:
-        source = inner if outer.enum is None else outer
-        return source.enum, source.labels
-    places = {_identity(value): place for place, value in enumerate(inner.enum)}
-    both = [(value, i) for i, value in enumerate(outer.enum) if _identity(value) in places]
-    labels = None
-    if outer.labels is not None:
-        labels = tuple(outer.labels[i] for _, i in both)
-    elif inner.labels is not None:
-        labels = tuple(inner.labels[places[_identity(value)]] for value, _ in both)
-    return tuple(value for value, _ in both), labels
 
 
 def _identity(value: Any) -> tuple[str, str]:

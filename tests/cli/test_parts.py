@@ -49,7 +49,7 @@ def test_the_schemas_with_names_are_one_store() -> None:
     ran = command("generate", save(), "--schemas", *FREE)
 
     assert ran.code == 0, ran.err
-    assert "skipped     2 schemas without a type: Kites (an array of types), Word (a string)" in (
+    assert "skipped     2 schemas without a type: Kites (an array), Word (a string)" in (
         ran.err
     )
     store = RegenStore.open(SCHEMAS)

@@ -118,10 +118,10 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
 
 
 def test_huge_integers_are_kept(tmp_path: Path) -> None:
-    """Limits beyond 64 bits keep every digit; absurd lengths do not break the reader."""
+    """Limits beyond 64 bits keep every digit; an absurd length is refused."""
     assert load(tmp_path, f"a: {2**70}\n") == {"a": 2**70}
     assert load(tmp_path, f'{{"a": {2**70}}}', "a.json") == {"a": 2**70}
-    assert load(tmp_path, '{"a": ' + "9" * 5000 + "}", "a.json") == {"a": float("inf")}
+    assert "4300 digits" in refusal(tmp_path, '{"a": ' + "9" * 5000 + "}", "a.json")
 
 
 @each(
@@ -131,7 +131,7 @@ def test_huge_integers_are_kept(tmp_path: Path) -> None:
         (" \n\n", "a.json", "empty"),
         ("a: [1\nb: 2\n", "a.yaml", "line 2"),
         ('{"a": 1,\n "b": }', "a.json", "line 2"),
-        ("openapi: 3.0.0\n".encode("utf-16"), "a.yaml", "UTF-16"),
+        ("openapi: 3.0.0\n".encode("utf-16"), "a.yaml", "not encoded as UTF-8"),
         ("openapi: 3.0.0\n".encode("utf-16-le"), "a.yaml", "UTF-16"),
         (b"openapi: \xff\n", "a.yaml", "UTF-8"),
         ("just words\n", "a.yaml", "not a mapping"),
@@ -146,7 +146,7 @@ def test_huge_integers_are_kept(tmp_path: Path) -> None:
         ("a: &a [*a]\n", "a.yaml", "inside its own anchor"),
         ("? [a, b]\n: 1\n", "a.yaml", "cannot be a key"),
         ("[" * 300 + "]" * 300, "a.yaml", "nested too deeply"),
-        ('{"a": "\\ud800"}', "a.json", "half a surrogate pair"),
+        ('{"a": "\\ud800"}', "a.json", "surrogates not allowed"),
         ("[" * 100_000, "a.json", "nested too deeply"),
     ],
 )

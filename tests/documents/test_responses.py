@@ -106,16 +106,6 @@ def test_a_broken_success_is_never_passed_over_silently(tmp_path: Path) -> None:
         assert "points at nothing" in caught.value.why
 
 
-def test_responses_that_are_no_mapping_are_a_defect(tmp_path: Path) -> None:
-    """They are not taken for an operation without a JSON response."""
-    path = tmp_path / "api.json"
-    document = document_of({})
-    document["paths"]["/things"]["get"]["responses"] = ["200"]
-    path.write_text(json.dumps(document), "utf-8")
-    with pytest.raises(DocumentDefectError, match="a mapping is wanted here"):
-        chosen(path)
-
-
 @pytest.mark.parametrize(
     "media_type",
     [

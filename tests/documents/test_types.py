@@ -251,5 +251,5 @@ def test_an_enum_that_the_language_cannot_hold_is_a_string(
 
 def test_such_an_enum_as_the_whole_response_leaves_nothing_to_generate(tmp_path: Path) -> None:
     """It is a plain value then, and the document is sound."""
-    with pytest.raises(NothingToGenerateError, match="is an array of strings"):
+    with pytest.raises(NothingToGenerateError, match="is an array"):
         build(tmp_path, {"items": {"type": "string", "enum": ["a", ""]}})

@@ -31,7 +31,7 @@ def ir_of(document: Path, operation: str = "GET /things", language: str = "pytho
     """Return the IR of an operation, as a store in the document's folder would hold it."""
     read = read_document(document)
     made = build_ir(read, read.find(operation), language=find_language(language))
-    reference = DocumentRef(path=document.name, sha256=read.sha256, files=read.references.files)
+    reference = DocumentRef(path=document.name)
     return made.ir.model_copy(update={"document": reference})
 
 
