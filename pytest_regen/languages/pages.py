@@ -387,7 +387,7 @@ class Pages(ABC):
         if slot is None:
             raise _cannot_split(name, "it is no legal declaration of that name")
         frame = self.frames[slot.kind]
-        page_of = {str(unit): page for page, asked in enumerate(units) for unit in asked}
+        page_of = {str(unit): page for page, group in enumerate(units) for unit in group}
         wires = [*self._units(code, slot)]
         owners: list[int] = []
         lowest = len(units) - 1
@@ -424,10 +424,12 @@ class Pages(ABC):
             if entry.name == slot.name and entry.outer is None
         ]
         for (first, _), (last, _) in slot.members:
-            row = next((at for at, each in enumerate(read) if first < each.line <= last + 1), None)
-            member = None if row is None else read.pop(row)
-            wire = member and (member.name if member.wire_name is None else member.wire_name)
-            yield "" if wire is None else str(wire)
+            member = next((member for member in read if first < member.line <= last + 1), None)
+            if member is None:
+                yield ""
+                continue
+            read.remove(member)  # because several may stand on one line
+            yield str(member.name if member.wire_name is None else member.wire_name)
 
 
 def _cannot_split(name: str, why: str) -> SourceError:
@@ -492,13 +494,13 @@ def _join(head: Sequence[Line], pieces: Sequence[list[Line]], *, is_apart: bool)
 
 def _as_type(lines: Sequence[Line], faults: Sequence[PageFault] = ()) -> StitchedType:
     """Return the lines as the declaration that they make."""
-    shown = _trim(lines)
+    trimmed = _trim(lines)
     return StitchedType(
-        text=text_of(shown),
-        line_pages=tuple([line.page for line in shown]),
-        # One fault of page 1 may be found on each page that does not suit it.
+        text=text_of(trimmed),
+        line_pages=tuple([line.page for line in trimmed]),
+        # One fault of page 1 may be found on member page that does not suit it.
         faults=tuple(dict.fromkeys(faults)),
-        page_lines=tuple([line.number for line in shown]),
+        page_lines=tuple([line.number for line in trimmed]),
     )
 
 

@@ -73,7 +73,7 @@ class PythonPages(Pages):
             elif not isinstance(node, ast.Import | ast.ImportFrom):
                 beside.append(lines[node.lineno - 1])
         # Aliases and helpers may stand beside types, but no field and no word of prose.
-        has_strays = any(re.match(r"[a-z]\w*\s*[:=]|\w+[.!]?\s*(?:#|$)", each) for each in beside)
+        has_strays = any(re.match(r"[a-z]\w*\s*[:=]|\w+[.!]?\s*(?:#|$)", line) for line in beside)
         return Source(tuple(slots), has_strays=has_strays)
 
     def read(self, code: str) -> SourceFacts:
@@ -89,13 +89,14 @@ class PythonPages(Pages):
         leaves, is_start = [], True
         try:
             for token in tokenize.generate_tokens(io.StringIO(text).readline):
-                shown = token.string
+                word = token.string
                 if token.type in _BLOCKS:
-                    shown = tokenize.tok_name[token.type]
+                    word = tokenize.tok_name[token.type]
+                # Because a formatter wraps them, though not other strings.
                 elif token.type == tokenize.COMMENT or (is_start and token.type == tokenize.STRING):
-                    shown = " ".join(shown.split())
+                    word = " ".join(word.split())
                 if token.type not in _NEWLINES:
-                    leaves.append(shown)
+                    leaves.append(word)
                 if token.type not in {tokenize.COMMENT, tokenize.NL}:
                     is_start = token.type in _BLOCKS | {tokenize.NEWLINE}
         except (tokenize.TokenError, SyntaxError):
@@ -112,7 +113,7 @@ def _lacking(statement: str, provided: Collection[str]) -> Iterator[str]:
     for node in nodes:
         is_future = getattr(node, "module", "") == "__future__"
         if isinstance(node, ast.Import | ast.ImportFrom) and not is_future:
-            node.names = [each for each in node.names if (each.asname or each.name) not in provided]
+            node.names = [name for name in node.names if (name.asname or name.name) not in provided]
             if node.names:
                 yield ast.unparse(node)
 
@@ -121,12 +122,12 @@ def _slot(node: ast.stmt) -> Slot | None:
     """Return what a type declares its members in, if they stand on lines of their own."""
     row = node.lineno - 1
     if isinstance(node, ast.ClassDef):
-        members = tuple((_start(each), _end(each)) for each in node.body)
+        members = tuple((_start(part), _end(part)) for part in node.body)
         first, last = members[0][0][0], members[-1][1][0]
-        is_plain = any(isinstance(each, _FIELDS) for each in node.body) and all(
-            isinstance(each, _MEMBERS)
-            or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
-            for each in node.body
+        is_plain = any(isinstance(part, _FIELDS) for part in node.body) and all(
+            isinstance(part, _MEMBERS)
+            or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+            for part in node.body
         )
         start, end = (first - 1, END_OF_LINE), (last, END_OF_LINE)
         slot = Slot(node.name, row, "body", start, end, members, is_plain)
@@ -143,8 +144,8 @@ def _slot(node: ast.stmt) -> Slot | None:
         elif isinstance(inner, ast.Subscript) and last_name(inner) == "Literal":
             values = inner.slice.elts if isinstance(inner.slice, ast.Tuple) else [inner.slice]
             kind, opening = "values", _end(inner.value)
-            is_plain = all(isinstance(each, ast.Constant | ast.UnaryOp) for each in values)
-            members = tuple((_start(each), _end(each)) for each in values)
+            is_plain = all(isinstance(item, ast.Constant | ast.UnaryOp) for item in values)
+            members = tuple((_start(item), _end(item)) for item in values)
         else:
             continue
         start, (last, at) = (opening[0], opening[1] + 1), _end(inner)

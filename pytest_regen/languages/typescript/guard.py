@@ -27,6 +27,7 @@ def weakens(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
     """Yield by what new code of a type takes more than the old."""
     before, after = (parse(code.encode("utf-8", "replace")).root_node for code in (old, new))
     yield from added_weaknesses(_weaknesses(before), _weaknesses(after))
+    # By name, because what a check is given may be written in other ways.
     names = {*_calls(after)}
     lost = [name for name in dict.fromkeys(_calls(before)) if name not in names]
     old, new = ("".join(code.split()) for code in (old, new))

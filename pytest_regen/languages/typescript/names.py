@@ -72,6 +72,7 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
         text = "".join(map(_capitalise, words)) or points or "Empty"
     text = text if text[0] in "_$" or text[0].isidentifier() else f"Type{text}"
     text = shorten(text, schema_name, _MAX_LENGTH)
+    # Because other code of the file that says Map or Date means the standard one.
     return f"{text}Model" if text in RESERVED_TYPE_NAMES or text in _KEYWORDS else text
 
 

@@ -79,28 +79,28 @@ class TypeScriptPages(Pages):
         Quotation marks are all double. Semicolons are left out, and so are a comma before a bracket
         and the sign before the first literal of a union.
         """
-        found: list[str] = []
+        tokens: list[str] = []
         for leaf in trees.leaves(GRAMMAR, code, _ATOMS):
-            before = found[-1] if found else ""
+            before = tokens[-1] if tokens else ""
             if leaf in _CLOSING and before == ",":
-                found.pop()
+                tokens.pop()
             if leaf[:1] in {'"', "'"} and leaf[1:] and leaf.endswith(leaf[0]):
-                found.append(json.dumps(decode_string(leaf[1:-1])))
+                tokens.append(json.dumps(decode_string(leaf[1:-1])))
             elif leaf != ";" and not (leaf == "|" and before in _OPENING):
-                found.append(leaf)
-        return tuple(found)
+                tokens.append(leaf)
+        return tuple(tokens)
 
 
 def _slots(outer: Node, node: Node) -> Iterator[Slot]:
     """Yield what the members of what a statement declares stand in."""
     if node.type in {"export_statement", "ambient_declaration"}:
-        for each in node.named_children:
-            yield from _slots(outer, each)
+        for child in node.named_children:
+            yield from _slots(outer, child)
         return
     is_constant = node.type in {"lexical_declaration", "variable_declaration"}
-    for each in inside(node) if is_constant else [node]:
-        name, value = each.child_by_field_name("name"), each.child_by_field_name("value")
-        inner = each.child_by_field_name("body") if value is None else value
+    for entry in inside(node) if is_constant else [node]:
+        name, value = entry.child_by_field_name("name"), entry.child_by_field_name("value")
+        inner = entry.child_by_field_name("body") if value is None else value
         if is_constant and value is not None:
             inner = _schema_inner(value)
         if name is not None and inner is not None:

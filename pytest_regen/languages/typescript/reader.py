@@ -92,7 +92,7 @@ def read(code: str) -> SourceFacts:
         schema = _inferred_from(node)
         if schema is not None:
             source.inferred[schema] = statement
-    declarations = [entry for each in statements for entry in _declared(source, each)]
+    declarations = [entry for part in statements for entry in _declared(source, part)]
     return SourceFacts(
         tuple(sorted(declarations, key=lambda entry: entry.name_line)),
         tuple(trees.comment_faults(root, lambda text: text.startswith("/**"))),

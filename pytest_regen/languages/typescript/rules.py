@@ -29,6 +29,7 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
     if is_nullable != field.nullable and not is_any(field.type):
         faults.append(f"has {null} too many" if is_nullable else f"lacks {null}")
     key = "nullableItems" if isinstance(field.type, ArrayOf) else "nullableValues"
+    # What is no array or map holds nothing, and what may be anything may be null because of that.
     item = type_.args[0] if type_.name in {"[]", "{}"} else TypeRef("any")
     if item.name not in ANYTHING and item.nullable != bool(field.constraints.get(key)):
         faults.append("says of null inside it what the document does not")

@@ -145,10 +145,10 @@ _PLAIN: Final = (
 def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> Answers:
     """Declare each instance as a constant of its type: those that do not compile are refused."""
     kind = "Plain<T{}>" if re.search(r"\benum\b", code) else "T{}"
-    names = ", ".join(f"{asked.type.name} as T{at}" for at, asked in enumerate(questions))
+    names = ", ".join(f"{question.type.name} as T{at}" for at, question in enumerate(questions))
     lines = [f'import type {{ {names} }} from "./store"; {_PLAIN}']
     places: list[tuple[int, tuple[str | int, ...]]] = [(-1, ())]
-    texts = [(at, text) for at, asked in enumerate(questions) for text in asked.instances]
+    texts = [(at, text) for at, question in enumerate(questions) for text in question.instances]
     for case, (at, text) in enumerate(texts):
         keys: list[str | int] = []
         lines.append(f"export const c{case}: {kind.format(at)} =")
@@ -167,14 +167,14 @@ def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> A
     if outcome.stopped or (outcome.returncode and not errors):
         return Answers({}, (RunFault(_why(outcome, "tsc")),))
     # Beside an illegal type tsc may not look at the cases.
-    faults = [RunFault(said, line=int(line)) for file, line, said in errors if file == "store"]
+    faults = [RunFault(why, line=int(line)) for file, line, why in errors if file == "store"]
     if faults:
         return Answers({}, tuple(faults))
     refusals: dict[int, Reply] = {}
     for _, line, message in errors:
         case, path = places[int(line) - 1]
         refusals.setdefault(case, Reply((), message, path))
-    replies: dict[str, tuple[Reply, ...]] = {asked.type.name: () for asked in questions}
+    replies: dict[str, tuple[Reply, ...]] = {question.type.name: () for question in questions}
     for case, (at, text) in enumerate(texts):
         # Types leave no trace at run time: what was read is what is written.
         replies[questions[at].type.name] += (refusals.get(case, Reply((text,))),)
@@ -240,8 +240,8 @@ def _node() -> Path:
 def _find(folder: Path, name: str) -> Path | None:
     """Return the folder of a package: of the project's, or of those that the variable names."""
     above = [parent / "node_modules" for parent in folder.resolve().joinpath("x").parents]
-    named = os.environ.get(VARIABLE, "")
-    for modules in [*above, *([Path(named)] if named else [])]:
+    variable = os.environ.get(VARIABLE)
+    for modules in [*above, *([Path(variable)] if variable else [])]:
         if (modules / name / "package.json").is_file():
             return modules.resolve() / name
     return None
@@ -269,7 +269,7 @@ def _run(
     """
     node, packages = _node(), filter(None, (_find(folder, name) for name in ("typescript", "zod")))
     # By their real names too, because package managers put links in place of packages.
-    readable = {place.parent for each in packages for place in (each, each.resolve())}
+    readable = {place.parent for package in packages for place in (package, package.resolve())}
     if not node.is_relative_to("/usr"):
         readable.add(node.parent.parent)
     seconds = _SECONDS + len(questions) / _PER_SECOND

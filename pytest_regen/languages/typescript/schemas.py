@@ -22,16 +22,17 @@ class Call(NamedTuple):
 
 def base_call(node: Node) -> Call | None:
     """Return a chain of calls taken apart; ``None`` for any other expression."""
+    # From the outside in, because the last call of a chain is the root of its tree.
     methods: list[tuple[str, tuple[Node, ...]]] = []
     while True:
         if node.type in {"parenthesized_expression", "satisfies_expression"}:
             node = inside(node)[0]
         if node.type in {"identifier", "shorthand_property_identifier"}:
             return Call("", (), tuple(reversed(methods)), node)
-        function, given = (node.child_by_field_name(name) for name in ("function", "arguments"))
-        if node.type != "call_expression" or function is None or given is None:
+        function, values = (node.child_by_field_name(name) for name in ("function", "arguments"))
+        if node.type != "call_expression" or function is None or values is None:
             return None
-        arguments = tuple(inside(given))
+        arguments = tuple(inside(values))
         path = "".join(text_of(function).split())
         if path.startswith("z.") and "(" not in path:
             return Call(path.removeprefix("z."), arguments, tuple(reversed(methods)))

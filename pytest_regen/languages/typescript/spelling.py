@@ -180,11 +180,11 @@ def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
     """
     if is_any(field.type):
         return frozenset({"required", "const"} if has_const(field) else {"required"})
-    kept = {"type", "nullable", "required", "enum", "discriminator", "union"}
+    keywords = {"type", "nullable", "required", "enum", "discriminator", "union"}
     if has_const(field):
-        kept.add("const")
+        keywords.add("const")
     if profile == "zod":
-        kept.update(keyword for check in checks_of(field) for keyword in check.keywords)
+        keywords.update(keyword for check in checks_of(field) for keyword in check.keywords)
         if isinstance(field.type, Scalar) and field.type.format_family in _FORMATS:
-            kept.add("format")
-    return frozenset(kept)
+            keywords.add("format")
+    return frozenset(keywords)

@@ -65,6 +65,7 @@ def inside(node: Node) -> list[Node]:
 
 def options_of(node: Node, kind: str = "union_type") -> Iterator[Node]:
     """Yield what stands between the signs of a chain of unions, parentheses aside, in order."""
+    # No recursion, because a union of many values is as deep as it has values.
     waiting = [node]
     while waiting:
         option = waiting.pop()

@@ -171,14 +171,14 @@ def show_type(reference: TypeRef) -> str:
     arguments = [show_type(part) for part in reference.args]
     match reference.name:
         case "|":
-            shown = " | ".join(arguments)
+            text = " | ".join(arguments)
         case "[]":
-            shown = f"({arguments[0]})[]" if " | " in arguments[0] else f"{arguments[0]}[]"
+            text = f"({arguments[0]})[]" if " | " in arguments[0] else f"{arguments[0]}[]"
         case "{}":
-            shown = f"Record<string, {arguments[0]}>"
+            text = f"Record<string, {arguments[0]}>"
         case name:
-            shown = f"{name}<{', '.join(arguments)}>" if arguments else name
-    return f"{shown} | null" if reference.nullable else shown
+            text = f"{name}<{', '.join(arguments)}>" if arguments else name
+    return f"{text} | null" if reference.nullable else text
 
 
 # --- what holds which values ---------------------------------------------------------------------

@@ -83,16 +83,16 @@ def _comment(text: str | None, *, indent: str, is_deprecated: bool = False) -> I
     """Yield a description as a documentation comment, on as many lines as it takes."""
     words = " ".join(flatten(" ".join((text or "").split())).split())
     end = _SENTENCE_END.search(words) if len(words) > _LONG else None
-    shown = (words[: end.end()] if end else words).replace("*/", "*\\/")
+    shortened = (words[: end.end()] if end else words).replace("*/", "*\\/")
     tag = "@deprecated" if is_deprecated else ""
-    whole = f"{indent}/** {' '.join(filter(None, (shown, tag)))} */"
-    if not shown and not tag:
+    whole = f"{indent}/** {' '.join(filter(None, (shortened, tag)))} */"
+    if not shortened and not tag:
         return
     if len(whole) <= _WIDTH:
         yield whole
         return
     lines = textwrap.wrap(
-        shown, _WIDTH - len(f"{indent} * "), break_long_words=False, break_on_hyphens=False
+        shortened, _WIDTH - len(f"{indent} * "), break_long_words=False, break_on_hyphens=False
     )
     yield f"{indent}/**"
     # A tag stands at the beginning of a line, where every reader of such comments looks for it.
