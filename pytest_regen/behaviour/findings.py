@@ -211,6 +211,7 @@ class _Members:
         if _is_loosely(value, instance[name]):
             if not alike:
                 self._own.add(name)
+        # Not of what is empty, because many fields are.
         elif alike and value not in ("", False):
             self._foreign.setdefault(name, replace(finding, kind="swapped", reason=alike[0]))
         elif is_bare and type_.kind in {"string", "integer", "number"}:

@@ -202,6 +202,7 @@ def check(
         instances_key: differs where the instances do.
         known: what was found before.
     """
+    # With the format, because what is kept was judged as its version judges.
     version = [FORMAT, runner.version(subject.folder), instances_key]
     # What a type is can be told though it is made of one that cannot be loaded.
     loadable = [name for name in subject.blocks if name not in subject.broken]
@@ -395,6 +396,7 @@ class _Run:
             for name, block in self._subject.blocks.items()
         }
         answers = self._runner.run(code, questions, self._subject.folder, blocks)
+        # The first to be told counts, because later runs leave types out that others are made of.
         self._facts = {**answers.facts, **self._facts}
         return answers
 
@@ -403,6 +405,7 @@ class _Run:
 
         Where a fault has no line, they are run without any type.
         """
+        # First by its line, because to run them alone costs a process.
         fault = next((fault for fault in answers.faults if fault.line), None)
         if fault is None and is_silent and not self._subject.names_outside:
             fault = next(iter(self._run(self._subject.outside, ()).faults), None)

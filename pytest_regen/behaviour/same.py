@@ -108,6 +108,7 @@ class _Comparison:
                 yield Difference(steps, expected, actual)
             return
         fields = {field.json_name: field.type for field in type_.fields}
+        # Only if it keeps them, because code may drop what the document does not describe.
         more = expected if self.traits.keeps_more else {}
         for name in fields | dict.fromkeys([*more, *actual]):
             step = Step(type_.name, name)
@@ -148,6 +149,7 @@ class _Comparison:
             for option in union.options
             if self._may_be(expected, option, union.discriminator)
         ]
+        # The fewest, because the right option explains a value best.
         if by_option:
             yield from min(by_option, key=len)
         elif not _is_same(expected, actual):

@@ -19,13 +19,14 @@ from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import Flow, drive_flows
 from pytest_regen.regeneration.sharing import Recipient, Sharing
 from pytest_regen.regeneration.store_place import LockedStore, StorePlace
-from pytest_regen.regeneration.store_view import StoreView, edit_error, is_edited
+from pytest_regen.regeneration.store_view import StoreView, edit_error
 from pytest_regen.regeneration.values import Answer, Ask, Known, StopReason, TurnSettings
 from pytest_regen.stores import RegenStore, StoredPage, refuse_unwritable
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, provider_reference
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.edits import edited_types
 from pytest_regen.validation.issues import Feedback, Ignore, ValidationResult
 from pytest_regen.validation.stores import format_note
 
@@ -280,9 +281,9 @@ class _PlannedStore(StorePlace):
         # Before anything is asked, because an answer that could not be stored is paid for.
         previous = plan.previous
         if previous is not None and not run.discard_edits:
-            verdicts = validate_store(previous, run=False)
+            edited = edited_types(previous)
             for name in (*plan.types["changed"], *plan.types["removed"]):
-                if is_edited(verdicts.get(name)):
+                if name in edited:
                     why = "the document changed this type, and updating it would discard the edit"
                     raise edit_error(previous, name, why)
         if previous is not None and plan.asked:

@@ -9,7 +9,7 @@ from pytest_regen.languages import find_language
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.flow import source_diff
-from pytest_regen.regeneration.store_view import edit_error, is_edited, with_pages
+from pytest_regen.regeneration.store_view import edit_error, with_pages
 from pytest_regen.regeneration.values import Changes, Written
 from pytest_regen.stores import (
     HistoryEntry,
@@ -19,8 +19,13 @@ from pytest_regen.stores import (
     history,
     history_entry,
 )
-from pytest_regen.validation import validate_store
-from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
+from pytest_regen.validation.edits import (
+    Edit,
+    broken_file,
+    edited_types,
+    edits,
+    split_block,
+)
 from pytest_regen.validation.issues import ValidationResult
 from pytest_regen.validation.pieces import split
 
@@ -32,7 +37,7 @@ def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Cha
     """Make outputs from the history the stored ones; what they replace goes to the history."""
     store = tx.store
     name = store.resolve_type(word)
-    if is_edited(validate_store(store, run=False).get(name)):
+    if name in edited_types(store):
         raise edit_error(store, name, "restoring an output would discard the edit", "keep the edit")
     prompts = {entry.key: entry for entry in store.prompts_of(name)}
     look = f"pytest-regen history {store.path} --type {name}"

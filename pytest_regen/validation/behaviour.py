@@ -63,9 +63,9 @@ def subject_of(source: str, whole: Split, ir: IR, profile: str, folder: Path) ->
     """Return a source as it is run: without the types that are known not to load."""
     blocks = {}
     for piece in whole.pieces:
-        own = [entry.line for entry in piece.facts.declarations if entry.name == piece.name]
+        starts = [entry.line for entry in piece.facts.declarations if entry.name == piece.name]
         # Where no boundary stands, all lines count in the source.
-        down = 0 if whole.has_boundaries else min(own) - 1
+        down = 0 if whole.has_boundaries else min(starts) - 1
         blocks[piece.name] = Block(piece.text, piece.first_line + down)
     broken = frozenset(piece.name for piece in whole.pieces if piece.facts.faults)
     return Subject(ir, find_language(ir.language), profile, folder, source, blocks, broken)
@@ -100,7 +100,7 @@ _alone: Final = Known()
 
 def completed(whole: Split, runner: Runner, facts: Facts) -> Split:
     """Return the pieces of a source with their types as a run tells them."""
-    failed = {name for name, told in facts.items() if "fault" in told}
+    failed = {name for name, of_type in facts.items() if "fault" in of_type}
     pieces = [
         _completed(piece, runner, facts.get(piece.name, {}), failed) for piece in whole.pieces
     ]
@@ -108,20 +108,20 @@ def completed(whole: Split, runner: Runner, facts: Facts) -> Split:
 
 
 def _completed(
-    piece: Piece, runner: Runner, told: Mapping[str, Any], failed: Collection[str]
+    piece: Piece, runner: Runner, fact: Mapping[str, Any], failed: Collection[str]
 ) -> Piece:
     complete, facts = runner.traits.complete, piece.facts
-    if complete is None or not told or "blocked" in told or told.get("missing") in failed:
+    if complete is None or not fact or "blocked" in fact or fact.get("missing") in failed:
         return piece  # Nothing is told, or it is made of a type that is at fault itself.
     try:
-        if "fault" in told:
-            line = int(told["line"] or piece.first_line) - piece.first_line + 1
-            message = str(told["fault"])
+        if "fault" in fact:
+            line = int(fact["line"] or piece.first_line) - piece.first_line + 1
+            message = str(fact["fault"])
             place = _line_of(message, max(line, 1), piece.text)
             fault = SyntaxFault(place, message, IMPORT_FAILED)
             return replace(piece, facts=replace(facts, faults=(*facts.faults, fault)))
         declarations = tuple(
-            complete(entry, told) if entry.name == piece.name and entry.outer is None else entry
+            complete(entry, fact) if entry.name == piece.name and entry.outer is None else entry
             for entry in facts.declarations
         )
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -145,7 +145,7 @@ def _line_of(message: str, line: int, text: str) -> int:
         return line
     quotes = re.findall(r"'([^'\n]+)'|\"([^\"\n]+)\"", message)
     patterns = [rf"[ \t]*_?{word}[ \t]*[:=]" for word in re.findall(r"\w+", message)]
-    patterns += [rf".*(?<!\w){re.escape(one or other)}(?!\w)" for one, other in quotes]
+    patterns += [rf".*(?<!\w){re.escape(single or double)}(?!\w)" for single, double in quotes]
     places = (
         number
         for pattern in patterns
@@ -160,7 +160,7 @@ def without_echoes(issues: Sequence[Issue], by_reading: Sequence[Issue]) -> Iter
 
     A field that is read as wrong behaves wrongly as well: that is said once.
     """
-    errors = [one for one in by_reading if one.severity == "error" and one.code != "DRIFT"]
+    errors = [issue for issue in by_reading if issue.severity == "error" and issue.code != "DRIFT"]
     fields = {issue.field for issue in errors}
     for issue in issues:
         is_echo = bool(errors) if issue.field is None else issue.field in fields
@@ -219,9 +219,9 @@ def _say_why_not(ran: Behaviour, subject: Subject) -> str:
     reasons = set(ran.why_not.values())
     if len(reasons) == 1 and len(ran.why_not) == len(subject.runnable):
         return reasons.pop()
-    shown = [f"{name} ({why})" for name, why in sorted(ran.why_not.items())]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return f"not tried: {', '.join(shown[:_SHOWN])}{more}" if shown else ""
+    words = [f"{name} ({why})" for name, why in sorted(ran.why_not.items())]
+    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+    return f"not tried: {', '.join(words[:_SHOWN])}{more}" if words else ""
 
 
 @contextmanager
@@ -253,14 +253,14 @@ def put_on_pages(issues: Iterable[Issue], piece: Piece, mapped: PageMap) -> Iter
         if entry.name == piece.name
         for member in reversed(entry.members)
     }
-    asked = {str(unit): page for unit, page in mapped.page_of_unit.items()}
+    page_of = {str(unit): page for unit, page in mapped.page_of_unit.items()}
     first = piece.first_line - 1
     for issue in issues:
         if issue.code == IMPORT_FAILED:  # It is about the lines around the types.
             yield issue
             continue
         line = lines.get(issue.field or "", 0) if issue.line is None else issue.line - first
-        page = asked.get(issue.field or "") or mapped.page_of_line(line)
+        page = page_of.get(issue.field or "") or mapped.page_of_line(line)
         if page in mapped.illegal | mapped.silent:
             continue  # It was run without that page, of which more is known.
         at = line + first if line else None

@@ -80,6 +80,7 @@ def validate_split(
     inside = [entry for piece in whole.pieces for entry in piece.facts.declarations]
     declarations = (*whole.outside, *inside)
     around = Surroundings(ir, find_language(ir.language), profile, declarations, whole.aliases)
+    # Backwards, because the first of two blocks of one name counts.
     pieces = {piece.name: piece for piece in reversed(whole.pieces)}
     results = {}
     for type_ in ir.types:
@@ -93,12 +94,12 @@ def validate_split(
         if any(issue.code != IMPORT_FAILED for issue in result.errors)
     }
     for name, result in results.items():
-        others = [issue for issue in result.issues if issue.code != IMPORT_FAILED]
-        fields = around.types[name].fields if len(others) < len(result.issues) else ()
+        exactly = [issue for issue in result.issues if issue.code != IMPORT_FAILED]
+        fields = around.types[name].fields if len(exactly) < len(result.issues) else ()
         used = {name for field in fields for name in referenced_names(field.type)}
         if exact & {name, *used}:
             # Because a type is made of others: it is said once, where it is known more exactly.
-            results[name] = ValidationResult.of(others)
+            results[name] = ValidationResult.of(exactly)
     for piece in whole.pieces:
         is_helper = not whole.has_boundaries and piece.name in piece.facts.aliases
         if piece.name not in around.types and not is_helper:
@@ -118,9 +119,9 @@ def _subject(
     if piece is None and type_ is around.ir.types[0]:
         facts = replace(facts, faults=whole.homeless)
     first_line = piece.first_line if piece else 1
-    named = _named(facts.declarations, type_.name)
+    declared = _named(facts.declarations, type_.name)
     # At the top level, or else nested.
-    main = tuple(entry for entry in named if entry.outer is None) or named
+    main = tuple(entry for entry in declared if entry.outer is None) or declared
     if not main and not facts.faults:
         nested = [
             (other.first_line, [entry for entry in other.facts.declarations if entry.outer])

@@ -14,7 +14,7 @@ from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.formats import SCHEMA_FILE
 from pytest_regen.validation.issues import Issue
-from pytest_regen.validation.pieces import Split, stitch_pages
+from pytest_regen.validation.pieces import Split, split, stitch_pages
 
 _WAYS_OUT = "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen rebuild`"
 _GONE = "`pytest-regen rebuild` writes it from the stored pages"
@@ -74,6 +74,7 @@ def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
     of the first type.
     """
     broken = broken_file(store, whole)
+    # One for all, because which types are in a file that cannot be split nobody knows.
     if broken:
         for name in store.type_names[:1]:
             yield Edit(name, "source", broken)
@@ -101,6 +102,12 @@ def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
         elif not _is_same(store, name, piece.text):
             message = f"the block of {name!r} was edited: it differs from its stored pages"
             yield Edit(name, "source", message, piece.first_line)
+
+
+def edited_types(store: RegenStore) -> frozenset[str]:
+    """Return the types whose block, or whose pages, are not as they were stored."""
+    whole = split(store.source, store.envelope.language)
+    return frozenset(edit.type_name for edit in edits(store, whole))
 
 
 def split_block(
@@ -200,7 +207,7 @@ def _conflicts(store: RegenStore, whole: Split, root: str) -> Iterator[Issue]:
         marker = _MARKER.search(text)
         if marker is None:
             continue
-        line, shown = text.count("\n", 0, marker.start()) + 1, repr(marker[0].strip()[:_SHOWN])
+        line, marked = text.count("\n", 0, marker.start()) + 1, repr(marker[0].strip()[:_SHOWN])
         homes = (
             piece.name
             for piece in (whole.pieces if whole.has_boundaries and file is None else ())
@@ -209,7 +216,7 @@ def _conflicts(store: RegenStore, whole: Split, root: str) -> Iterator[Issue]:
         where = f" on line {line} of {file}" if file else ""
         yield Issue.of(
             "CONFLICT",
-            f"a conflict marker of git{where}: {shown}",
+            f"a conflict marker of git{where}: {marked}",
             type_name=next(homes, root),
             line=None if file else line,
             detail=_REBUILT if file else _RESOLVED,

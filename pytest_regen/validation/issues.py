@@ -166,17 +166,17 @@ class Weakness:
     """What it is limited to, such as the rules of a directive; empty where it is not limited."""
 
     @classmethod
-    def of_directive(cls, said: str, line: int, noun: str = "code") -> Self:
+    def of_directive(cls, directive: str, line: int, noun: str = "code") -> Self:
         """Return the weakness of a comment that tells a checker to look away.
 
         Args:
-            said: the directive.
+            directive: what it says.
             line: counts from 1, in the text.
             noun: what the comment stands in.
         """
-        name, rules = split_directive(said)
+        name, rules = split_directive(directive)
         advice = f"correct the {noun}: silence no check of it"
-        return cls(("directive", name), f"adds {in_quotes(said)}", line, advice, scope=rules)
+        return cls(("directive", name), f"adds {in_quotes(directive)}", line, advice, scope=rules)
 
     def covers(self, other: "Weakness") -> bool:
         """Return whether a text that has this one is no weaker with another in its place."""
@@ -189,17 +189,17 @@ def added_weaknesses(old: Iterable[Weakness], new: Iterable[Weakness]) -> tuple[
     """Return what a text is weak in beyond the one that it replaces, as often as it is."""
     left: dict[tuple[str, ...], list[Weakness]] = {}
     # The narrowest comes first: it is the one that is used up by what it covers.
-    for weakness in sorted(old, key=lambda each: len(each.scope) or sys.maxsize):
+    for weakness in sorted(old, key=lambda weak: len(weak.scope) or sys.maxsize):
         left.setdefault(weakness.key, []).append(weakness)
     added = []
     for weakness in new:
         same = left.get(weakness.key, [])
-        known = next((at for at, each in enumerate(same) if each.covers(weakness)), None)
-        if known is not None:
-            del same[known]
-        elif weakness.scope and weakness.scope <= {rule for each in same for rule in each.scope}:
+        place = next((at for at, weak in enumerate(same) if weak.covers(weakness)), None)
+        if place is not None:
+            del same[place]
+        elif weakness.scope and weakness.scope <= {rule for weak in same for rule in weak.scope}:
             # One for what several were limited to.
-            same[:] = [each for each in same if not each.scope <= weakness.scope]
+            same[:] = [weak for weak in same if not weak.scope <= weakness.scope]
         else:
             added.append(weakness)
     return tuple(added)

@@ -79,6 +79,7 @@ def split(source: str, language: str) -> Split:
         around += source[position:start] + "\n" * source.count("\n", start, end)
         position = end
     around += source[position:]
+    # Not read in vain, because most files have nothing but imports there.
     may_declare = find_language(language).syntax.declares.search(around)
     facts = read_text(language, around) if may_declare else SourceFacts()
     return Split(pieces, facts.declarations, aliases=facts.aliases, around=around)
@@ -110,8 +111,6 @@ def _by_declaration(source: str, language: str) -> Split:
     return Split(tuple(pieces), has_boundaries=False, homeless=homeless, aliases=facts.aliases)
 
 
-_MOST_ATTRIBUTES: Final = 6
-"""Lines of attributes after which an excerpt ends, though their member has not begun."""
 _CUT_SHORT: Final = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
 
 
@@ -181,19 +180,19 @@ class PageMap:
         numbers = self.stitched.page_lines if self.pages else ()
         if not 0 < line <= len(numbers) or not self._is_as_written:
             return None
-        shown = [self._lines[line - 1].strip()]
+        texts = [self._lines[line - 1].strip()]
         is_attribute = find_language(self.language).syntax.attribute_line.fullmatch
-        for following in self._lines[line : line + _MOST_ATTRIBUTES]:
-            if not is_attribute(shown[-1]):
+        for following in self._lines[line:]:
+            if not is_attribute(texts[-1]):
                 break
-            shown.append(following.strip())
-        return Excerpt(numbers[line - 1], " ".join(shown))
+            texts.append(following.strip())
+        return Excerpt(numbers[line - 1], " ".join(texts))
 
     def line_of(self, page: int, line: int) -> int | None:
         """Return the line of the block that holds a line of a page; ``None`` if it was left out."""
         places = zip(self.stitched.line_pages, self.stitched.page_lines, strict=False)
-        for number, (wrote, own) in enumerate(places, 1):
-            if wrote == page and own >= line:
+        for number, (wrote, start) in enumerate(places, 1):
+            if wrote == page and start >= line:
                 return number
         return None
 

@@ -53,7 +53,7 @@ def _declared(subject: Subject) -> Iterator[Issue]:
         yield from _declaration(subject, instead)
     if instead is not None:
         subject = replace(subject, main=(instead,))
-    if not subject.main or not all(_is_right(subject, part) for part in subject.main):
+    if not subject.main or any(part.kind not in subject.kinds for part in subject.main):
         return
     yield from _references(subject)
     yield from _members(subject)
@@ -101,24 +101,17 @@ def _pages(subject: Subject) -> Iterator[Issue]:
             continue
         units = ", ".join(map(str, page.fields[:12]))
         more = f" and {len(page.fields) - 12} more" if len(page.fields) > 12 else ""
-        asked = f"it must declare {units or 'the type'}{more}"
+        needs = f"it must declare {units or 'the type'}{more}"
         code, what = "EMPTY_OUTPUT", f"page {page.page} holds no code"
         if not page.was_written:
             what = f"page {page.page} of {page.total_pages} was never written"
         elif page.is_truncated:
             code = "TRUNCATED"
             what = f"page {page.page} was cut short (stop reason {page.stop_reason})"
-        yield subject.issue(code, f"{what}; {asked}", page=page.page)
+        yield subject.issue(code, f"{what}; {needs}", page=page.page)
     for fault in pages.stitched.faults if pages.illegal else ():
         if fault.page not in pages.silent:
             yield subject.fault(fault, line=pages.line_of(fault.page, fault.line))
-
-
-def _is_right(subject: Subject, part: Declaration) -> bool:
-    """Return whether the type is declared as what it must be: an enum, or what holds fields."""
-    if subject.type.kind != "object":
-        return part.kind == subject.type.kind
-    return part.kind in subject.around.language.object_kinds
 
 
 def _declaration(subject: Subject, instead: Declaration | None) -> Iterator[Issue]:
@@ -138,7 +131,7 @@ def _declaration(subject: Subject, instead: Declaration | None) -> Iterator[Issu
             detail=f"declared there: {declared}" if declared else None,
         )
     for part in subject.main:
-        if not _is_right(subject, part):
+        if part.kind not in subject.kinds:
             noun = with_article(nouns.enum if part.kind == "enum" else part.kind)
             message = f"{name!r} is declared as {noun}; it must be {expected}"
             yield subject.issue("MISSING_CLASS", message, line=part.name_line)
@@ -146,9 +139,7 @@ def _declaration(subject: Subject, instead: Declaration | None) -> Iterator[Issu
     if not all(part.is_partial for part in subject.main):
         for part in subject.main[1:]:
             message = f"{name!r} is declared again; declare it once"
-            issue = subject.issue("DUPLICATE_TYPE", message, line=part.name_line)
-            if issue.page not in subject.pages.illegal:
-                yield issue
+            yield subject.issue("DUPLICATE_TYPE", message, line=part.name_line)
 
 
 def _foreign_types(subject: Subject, instead: Declaration | None) -> Iterator[Issue]:
@@ -160,7 +151,7 @@ def _foreign_types(subject: Subject, instead: Declaration | None) -> Iterator[Is
         is_expected = entry.name in around.types
         if not is_expected and entry.name in subject.facts.aliases:
             continue  # It helps the type.
-        # A nested type of the store that stands nowhere else is at home.
+        # At home, because C# lets a type stand in the one that uses it, if it stands nowhere else.
         if is_expected and entry.outer is not None and entry.name not in around.top_level:
             continue
         if is_foreign and entry.name not in reported and entry.outer not in reported:
@@ -261,6 +252,7 @@ def _field_presence(subject: Subject) -> Iterator[Issue]:
     type_, carriers, language = subject.type, subject.carriers, subject.around.language
     expected = [field.json_name for field in type_.fields]
     missing = [name for name in expected if name not in carriers]
+    # First, because a member without its name on the wire is no invented field of its own.
     unnamed = _without_wire_name(subject, missing)
     for name in expected:
         if name not in carriers:
@@ -309,14 +301,16 @@ def _field_types(subject: Subject) -> Iterator[Issue]:
     for field, member in subject.matches():
         if member.type is None or not member.name:
             continue
-        # A type that does not exist has an issue of its own.
+        # Because a type that does not exist has an issue of its own.
         if _lacking(field, around) or not all(map(around.exists, member.type.walk())):
             continue
         line, unit = member.type.line or member.line, field.json_name
         if not language.accepts(field.type, member.type, around.declarations_by_name):
-            shown = language.show_type(member.type)
+            spelled = language.show_type(member.type)
             expected = language.spell(field, profile=around.profile)
-            message = f"{member.name!r} has type '{shown}'; field {in_quotes(unit)} is {expected!r}"
+            message = (
+                f"{member.name!r} has type '{spelled}'; field {in_quotes(unit)} is {expected!r}"
+            )
             yield subject.issue("WRONG_TYPE", message, line=line, unit=unit)
         elif fault := language.absence_fault(field, member):
             finding = fault.finding
@@ -354,6 +348,7 @@ def _enum_values(subject: Subject) -> Iterator[Issue]:
         else:
             yield from _swapped(subject, value, member, carried)
         carrier_of.setdefault(value, member)
+    # Last, because a misspelt value is no longer missing.
     missing = [value for value in expected if value not in carrier_of]
     for value, member in invented:
         if member.name:
@@ -367,8 +362,8 @@ def _swapped(
 ) -> Iterator[Issue]:
     """Yield a value under the name that stands for another: whoever uses it means the other."""
     meant = next((unit for unit, name in subject.names.items() if name == member.name), value)
-    others = [other.name for one, other in carried if one == meant]
-    if meant != value and others and member.name not in others:
+    carriers = [carrier.name for unit, carrier in carried if unit == meant]
+    if meant != value and carriers and member.name not in carriers:
         message = (
             f"{member.name!r} carries {in_quotes(value)}; by its name it is {in_quotes(meant)}"
         )

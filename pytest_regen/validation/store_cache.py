@@ -165,7 +165,8 @@ class StoreCache:
             return None
         issues, lines, not_run = stored
         results = {
-            name: ValidationResult.of(map(_issue_from_json, each)) for name, each in issues.items()
+            name: ValidationResult.of(map(_issue_from_json, of_type))
+            for name, of_type in issues.items()
         }
         return StoreFindings(results, lines, not_run)
 
@@ -187,24 +188,27 @@ class StoreCache:
             UsageError: its language is unknown.
         """
         with hold_lock(path, ".gate.lock") if self._is_shared else nullcontext():
-            findings = self.known_findings(path, facts, behaviour=behaviour)
-            return findings or self._validate(path, open_store(), behaviour=behaviour)
-
-    def _validate(self, path: Path, store: RegenStore, *, behaviour: bool) -> StoreFindings:
-        facts = StoreFacts.of(store)
-        key = _findings_key(path, facts, behaviour=behaviour)
-        results = validate_store(store, behaviour=behaviour)
-        ran = behaviour_of_store(store) if behaviour else StoreBehaviour()
-        not_run = "" if ran.is_expected else ran.why_not
-        findings = StoreFindings(results, lines_of(store), not_run)
-        # What kept types from being run may be gone the next time; the code of languages of others
-        # is not all known; and the document may have changed while it was read.
-        module = type(find_language(facts.language)).__module__
-        is_lasting = not not_run and module.startswith("pytest_regen.")
-        if is_lasting and key == _findings_key(path, facts, behaviour=behaviour):
-            issues = {name: [*map(_issue_as_json, each.issues)] for name, each in results.items()}
-            self._cache(path).put(_FINDINGS, key, [issues, findings.lines, not_run])
-        return findings
+            # Once more, because another worker may have validated it meanwhile.
+            if findings := self.known_findings(path, facts, behaviour=behaviour):
+                return findings
+            store = open_store()
+            facts = StoreFacts.of(store)
+            key = _findings_key(path, facts, behaviour=behaviour)
+            results = validate_store(store, behaviour=behaviour)
+            ran = behaviour_of_store(store) if behaviour else StoreBehaviour()
+            not_run = "" if ran.is_expected else ran.why_not
+            findings = StoreFindings(results, lines_of(store), not_run)
+            # Nothing is kept that may be otherwise the next time, because what kept types from
+            # being run may be gone, the code of languages of others is not all known, and the
+            # document may have changed while it was read.
+            module = type(find_language(facts.language)).__module__
+            is_lasting = not not_run and module.startswith("pytest_regen.")
+            if is_lasting and key == _findings_key(path, facts, behaviour=behaviour):
+                issues = {
+                    name: [*map(_issue_as_json, result.issues)] for name, result in results.items()
+                }
+                self._cache(path).put(_FINDINGS, key, [issues, findings.lines, not_run])
+            return findings
 
     def _cache(self, path: Path) -> VerdictCache:
         root = project_root(path)
@@ -243,14 +247,14 @@ def _key(path: Path, *parts: object) -> str:
 def code_version() -> str:
     """Return a hash of the code that finds: this package, and what is installed beside it."""
     package = Path(__file__).parents[1]
-    own = [
+    files = [
         [path.relative_to(package).as_posix(), file_hash(path.read_bytes())]
         for path in sorted(package.rglob("*"))
         if path.is_file() and path.suffix != ".pyc"
     ]
     # Without files, as in an archive, the code is not known: nothing is known by it.
     installed = sorted({name for folder in sys.path for name in _distributions(folder)})
-    return canonical_hash([sys.version, own or secrets.token_hex(), installed])
+    return canonical_hash([sys.version, files or secrets.token_hex(), installed])
 
 
 def _distributions(folder: str) -> list[str]:

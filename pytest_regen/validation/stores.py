@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_regen.documents.digests import document_digests
 from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, TypeIR, type_hash
@@ -38,10 +38,6 @@ _DOCUMENT: Final = "document"
 """Under this name it keeps the types that its document gives."""
 
 
-Runs = Literal["nothing", "types", "all"]
-"""What is run: nothing; types, to see what they are; types, with JSON to load and dump."""
-
-
 @dataclass(frozen=True, slots=True)
 class _State:
     """What was found in one state of a store."""
@@ -49,7 +45,8 @@ class _State:
     ir: IR
     made_of: tuple[object, ...]
     """All else that it depends on."""
-    runs: Runs
+    is_tried: bool
+    """Whether types were run with JSON to load and dump, and not only to see what they are."""
     whole: parts.Split
     """The source with its types as running shows them."""
     results: Mapping[str, ValidationResult]
@@ -67,7 +64,7 @@ def stale_types(store: RegenStore) -> dict[str, str]:
     Raises:
         StoreCorruptError: ``ir.json`` does not hold an IR.
     """
-    found = {
+    reasons = {
         name: f"the prompts of {name!r} were made from an older description"
         for name in store.type_names
         if store.pages_of(name) and store.is_stale(name)
@@ -79,18 +76,22 @@ def stale_types(store: RegenStore) -> dict[str, str]:
             # The place of a schema in another file begins with that file's name.
             file = Path(type_.schema_id.partition("#")[0] or store.ir.document.path).name
             if now is None:
-                found[type_.name] = f"{file} no longer has a type {type_.name!r}"
+                reasons[type_.name] = f"{file} no longer has a type {type_.name!r}"
             elif type_hash(now) != type_hash(type_):
-                found[type_.name] = (
+                reasons[type_.name] = (
                     f"{file} has changed since {type_.name!r} was generated"
                     f"{_difference(type_, now)}"
                 )
-    return found
+    return reasons
 
 
 def _difference(old: TypeIR, new: TypeIR) -> str:
     """Return in words which fields or values are gone, new or others; empty if none is."""
-    before, after = _members(old), _members(new)
+    before, after = (
+        {str(value): value for value in type_.enum_values}
+        | {field.json_name or "its value": field for field in type_.fields}
+        for type_ in (old, new)
+    )
     changes = {
         "gone": [name for name in before if name not in after],
         "new": [name for name in after if name not in before],
@@ -103,12 +104,6 @@ def _difference(old: TypeIR, new: TypeIR) -> str:
         if names
     ]
     return f": {', '.join(parts)}" if parts else ""
-
-
-def _members(type_: TypeIR) -> Mapping[str, object]:
-    if type_.kind == "enum":
-        return {str(value): value for value in type_.enum_values}
-    return {field.json_name or "its value": field for field in type_.fields}
 
 
 def format_note(store: RegenStore) -> str:
@@ -180,10 +175,10 @@ def update_command(store: "RegenStore | Origin", *, every: bool = False) -> str:
     endpoint, reference = store.ir.endpoint, store.ir.document
     document = store.path / reference.path if reference else None
     spec = from_here(document) if document and document.is_file() else "SPEC"
-    named = endpoint.words(store.ir.schemas)
+    operation = endpoint.words(store.ir.schemas)
     if every:
-        named = ["--all", *(["--request"] if endpoint.status == REQUEST else [])]
-    words = ["pytest-regen", "generate", spec, *named]
+        operation = ["--all", *(["--request"] if endpoint.status == REQUEST else [])]
+    words = ["pytest-regen", "generate", spec, *operation]
     is_named = store.path.name == endpoint.folder
     words += ["--out", from_here(store.path.absolute().parent) if is_named else "DIR"]
     if endpoint.status not in {"200", REQUEST, SCHEMAS} and not every:
@@ -219,14 +214,14 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
         # By identity, because both are shared by all states of a store and take long to compare.
         if memo is None or memo[0] is not document or memo[1] is not store.plan:
             build = rebuild_ir(store.ir, document, language=find_language(store.ir.language))
-            types = {type_.name: type_ for type_ in build.ir.types}
-            memo = store.memo[_DOCUMENT] = document, store.plan, types
+            by_name = {type_.name: type_ for type_ in build.ir.types}
+            memo = store.memo[_DOCUMENT] = document, store.plan, by_name
     except (UnknownOperationError, UnknownSchemaError):
         return {}
     except (OSError, RegenError):
         return None
-    fresh: Mapping[str, TypeIR] = memo[2]
-    return fresh
+    types: Mapping[str, TypeIR] = memo[2]
+    return types
 
 
 @lru_cache(maxsize=1)
@@ -256,7 +251,7 @@ def behaviour_of_store(store: RegenStore, count: int = running.COUNT) -> running
     Raises:
         StoreCorruptError: ``ir.json`` does not hold an IR.
     """
-    return _state(store, "all", count).behaviour
+    return _state(store, count).behaviour
 
 
 def validate_store(
@@ -265,7 +260,6 @@ def validate_store(
     types: Sequence[str] | None = None,
     ignore: Ignore = (),
     behaviour: bool = True,
-    run: bool = True,
 ) -> dict[str, ValidationResult]:
     """Return what is wrong with each type of a store.
 
@@ -278,8 +272,6 @@ def validate_store(
         ignore: codes that are not reported, or codes by type name; ``STRUCTURAL`` is ``SYNTAX``.
         behaviour: whether types are tried with JSON, where what that takes is there and what it
             finds is not ignored.
-        run: whether anything is run; else types whose language says what they are when they are
-            run are only read.
 
     Returns:
         A result for each type of the IR, then for each block that the IR has no type for.
@@ -288,12 +280,12 @@ def validate_store(
         StoreCorruptError: ``ir.json`` does not hold an IR.
         UsageError: a code to ignore, or the language of the store, is unknown.
     """
-    is_tried = run and behaviour and runs_any(store.type_names, ignore)
-    state = _state(store, "all" if is_tried else "types" if run else "nothing")
+    is_tried = behaviour and runs_any(store.type_names, ignore)
+    state = _state(store, is_tried=is_tried)
     issues = {name: list(result.issues) for name, result in state.results.items()}
     if is_tried:
-        for name, shown in state.behaviour.issues.items():
-            issues[name] += running.without_echoes(shown, issues[name])
+        for name, of_run in state.behaviour.issues.items():
+            issues[name] += running.without_echoes(of_run, issues[name])
         teller = running.teller_of(store.envelope.language, store.envelope.profile)
         why_not = teller.missing(store.path) if teller is not None and is_ci() else None
         for root in [*issues][:1] if why_not else ():
@@ -308,6 +300,7 @@ def validate_store(
             missing = issues.get(edit.type_name or "", [])
             missing[:] = [issue for issue in missing if issue.code != "MISSING_CLASS"]
     of_files = (*drifted, *edited_prompts(store), *file_issues(store, state.whole))
+    # What is stale or edited comes first, because what rules say of such a type follows from it.
     for issue in reversed([*_staleness(store), *of_files]):
         if issue.type_name in issues:
             issues[issue.type_name].insert(0, issue)
@@ -316,29 +309,29 @@ def validate_store(
     return without_ignored(results, ignore)
 
 
-def _state(store: RegenStore, runs: Runs, count: int = running.COUNT) -> _State:
+def _state(store: RegenStore, count: int = running.COUNT, *, is_tried: bool = True) -> _State:
     """Return what is found in a store as it is; it stays with the snapshot."""
     profile, ir = store.envelope.profile, store.ir
     runner = find_runner(find_language(ir.language), profile)
     tells = runner is not None and runner.traits.complete is not None
-    if runs == "types" and not tells:
-        runs = "nothing"  # Rules go by what was read: nothing is run for them.
     source = store.source if store.has_source else store.assembly()
     pages = {name: _pages(store, name) for name in store.type_names}
     made_of = source, profile, pages, count
     state: _State | None = store.memo.get(_MEMO)
     # By identity, because an IR is shared by all states of a store and takes long to compare.
+    # All else by value, because a state that was written and opened again is the same state.
     is_same = state is not None and state.ir is ir and state.made_of == made_of
-    if state is not None and is_same and state.runs in {runs, "all"}:
+    if state is not None and is_same and (state.is_tried or not is_tried):
         return state
     read = parts.split(source, ir.language)
     maps = parts.page_maps(read, ir, pages)
     text, whole = parts.without_illegal_pages(source, read, maps, ir.language)
     pieces = {piece.name: piece for piece in whole.pieces}
     behaviour = running.StoreBehaviour()
-    if runner is not None and runs != "nothing" and read.has_boundaries:
+    # Where a run does not tell what types are, rules go by what was read.
+    if runner is not None and (is_tried or tells) and read.has_boundaries:
         subject = running.subject_of(text, whole, ir, profile, store.path)
-        behaviour = running.behaviour_of(store, subject, runner, count if runs == "all" else 0)
+        behaviour = running.behaviour_of(store, subject, runner, count if is_tried else 0)
         placed = {
             name: tuple(running.put_on_pages(issues, pieces[name], maps[name]))
             for name, issues in behaviour.issues.items()
@@ -346,7 +339,7 @@ def _state(store: RegenStore, runs: Runs, count: int = running.COUNT) -> _State:
         behaviour = replace(behaviour, issues=placed)
         whole = running.completed(whole, runner, behaviour.facts)
     results = validate_split(whole, ir, maps, profile)
-    state = store.memo[_MEMO] = _State(ir, made_of, runs, whole, results, behaviour)
+    state = store.memo[_MEMO] = _State(ir, made_of, is_tried, whole, results, behaviour)
     return state
 
 

@@ -138,9 +138,9 @@ class Subject:
                 first -= 1
             text = "\n".join(lines[first:line])
             words = {*re.findall(r"\w+", text)}
-            named = (unit for unit, name in self.names.items() if name in words)
+            by_name = (unit for unit, name in self.names.items() if name in words)
             quoted = (unit for unit in self.names if f'"{unit}"' in text)
-            unit = next(chain(quoted, named), None)
+            unit = next(chain(quoted, by_name), None)
         page = fault.page if isinstance(fault, base.PageFault) else None
         return self.issue(fault.code, fault.message, line=line, page=page, unit=unit)
 
@@ -166,14 +166,14 @@ class Subject:
             detail=f"{first.name!r} carries it already; one of the two is wrong",
             finding=f"these {noun}s are written more than once; write each of them once",
         )
-        asked = self.page_of_unit(unit)
-        if asked is None or issue.page in {None, asked}:
+        owner = self.page_of_unit(unit)
+        if owner is None or issue.page in {None, owner}:
             return issue
         return replace(
             issue,
-            message=f"{noun} {in_quotes(unit)} belongs to page {asked}: do not write it here",
+            message=f"{noun} {in_quotes(unit)} belongs to page {owner}: do not write it here",
             detail=None,
-            finding=f"these {noun}s belong to page {asked}: do not write them here",
+            finding=f"these {noun}s belong to page {owner}: do not write them here",
         )
 
     def missing_types(
@@ -219,6 +219,12 @@ class Subject:
                 yield field, carriers[0]
 
     @property
+    def kinds(self) -> frozenset[str]:
+        """What it may be declared as: as its own kind, or, of an object, what holds fields."""
+        is_object = self.type.kind == "object"
+        return self.around.language.object_kinds if is_object else frozenset({self.type.kind})
+
+    @property
     def first_page(self) -> int | None:
         """The page that declares the type; ``None`` where no pages are known."""
         return 1 if self.pages.pages else None
@@ -249,8 +255,8 @@ class Subject:
 
     def is_out_of_place(self, unit: EnumValue, member: base.Member) -> bool:
         """Return whether another page was asked for the field than the one that wrote it."""
-        asked = self.page_of_unit(unit)
-        return asked is not None and self.pages.page_of_line(member.line) != asked
+        owner = self.page_of_unit(unit)
+        return owner is not None and self.pages.page_of_line(member.line) != owner
 
     @cached_property
     def members(self) -> tuple[base.Member, ...]:
