@@ -49,9 +49,7 @@ def test_the_schemas_with_names_are_one_store() -> None:
     ran = command("generate", save(), "--schemas", *FREE)
 
     assert ran.code == 0, ran.err
-    assert "skipped     2 schemas without a type: Kites (an array), Word (a string)" in (
-        ran.err
-    )
+    assert "skipped     2 schemas without a type: Kites (an array), Word (a string)" in (ran.err)
     store = RegenStore.open(SCHEMAS)
     assert store.type_names == ("Kite", "Maker")
     assert not any(type_.is_root for type_ in store.ir.types)
