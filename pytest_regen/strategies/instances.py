@@ -1,21 +1,17 @@
 """Instances of the types of a store, as its document allows them, the same every time."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.documents.digests import document_digests
-from pytest_regen.documents.ir import (
-    IR,
-    TypeIR,
-    referenced_names,
-    type_hash,
-    without_aliases,
-)
+from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash, without_aliases
 from pytest_regen.documents.places import JsonNode
 from pytest_regen.errors import NoInstanceError, RegenError, UnknownTypeError
 from pytest_regen.strategies.plans import Plan, Plans
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_regen.stores import RegenStore
 
 Json = Any
-_VERSION: Final = 3
+_VERSION: Final = 4
 """Raised with every change of what is drawn, or of how it is kept."""
 _SECTION: Final = "instances"
 
@@ -52,13 +48,14 @@ class Instances:
     def from_json(cls, data: Any) -> "Instances | None":
         """Return what the cache kept; ``None`` where it is something else."""
         try:
-            invalid = [
-                Violation(**{**each, "path": tuple(each["path"])}) for each in data["invalid"]
-            ]
-            skipped = [Skipped(**each) for each in data["skipped"]]
-            return cls(tuple(data["valid"]), tuple(invalid), tuple(skipped))
-        except (KeyError, TypeError, ValueError):
+            return _reader().validate_python(data)
+        except ValidationError:
             return None
+
+
+@cache
+def _reader() -> TypeAdapter[Instances]:
+    return TypeAdapter(Instances)
 
 
 def _document_path(store: "RegenStore") -> Path:
@@ -114,7 +111,9 @@ def instances_of_store(
     source = Source(opened)
     instances: dict[str, Instances] = {}
     for name in by_name if types is None else types:
-        key = canonical_hash([*base, name, sorted(hashes[each] for each in _reach(name, by_name))])
+        key = canonical_hash(
+            [*base, name, sorted(hashes[inner] for inner in _reach(name, by_name))]
+        )
         cached = Instances.from_json(cache.get(_SECTION, key)) if cache else None
         instances[name] = cached or source.instances(name, count)
         if cache is not None and cached is None:
@@ -173,27 +172,18 @@ def resolve_type(store: "RegenStore", name: str | None) -> str:
     return root.name
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The document of a store."""
-
-    translation: Translation
-    plans: Plans
-    nodes: Mapping[str, JsonNode]
-    """The schema of each type that is what it was when the store was made, by its name."""
-
-
 class Source:
     """The document of a store, and the schemas that its types were read from."""
 
     def __init__(self, store: "RegenStore") -> None:
         self._store = store
         self._types = {type_.name: type_ for type_ in store.ir.types}
+        self._plain_types = without_aliases(store.ir.types)
         self._samples = Samples()
 
     @cached_property
-    def _read(self) -> "_Read | str":
-        """What the document says of the types; or why it cannot be told."""
+    def _plans(self) -> Mapping[str, Callable[[], Plan]] | str:
+        """What makes the plan of each type that is what it was; or why nothing can."""
         from pytest_regen.documents import read_document, rebuild_ir
         from pytest_regen.languages import find_language
 
@@ -213,19 +203,23 @@ class Source:
         )
         now = {type_.name: type_hash(type_) for type_ in build.ir.types}
         changed = {name for name in self._types if now.get(name) != type_hash(self._types[name])}
-        nodes = {
-            name: build.schemas[name]
-            for name in self._types
-            if changed.isdisjoint(_reach(name, self._types))
-        }
-        for name, node in nodes.items():
-            # What discriminators make of a type, the IR knows: it has one value for their property.
-            translation.tags[id(node.value)] = {
-                field.json_name: [field.constraints["const"]]
-                for field in self._types[name].fields
-                if isinstance(field.constraints.get("const"), str | int)
-            }
-        return _Read(translation, Plans(), nodes)
+        plans = Plans()
+
+        def make(node: JsonNode) -> Plan:
+            return plans.plan(translation.schema(node))
+
+        makers: dict[str, Callable[[], Plan]] = {}
+        for name, type_ in self._types.items():
+            if changed.isdisjoint(_reach(name, self._types)):
+                node = build.schemas[name]
+                # Because what discriminators make of a type, the IR alone knows.
+                translation.tags[id(node.value)] = {
+                    field.json_name: [field.constraints["const"]]
+                    for field in type_.fields
+                    if isinstance(field.constraints.get("const"), str | int)
+                }
+                makers[name] = partial(make, node)
+        return makers
 
     def plan(self, name: str) -> Plan:
         """Return the plan of a type.
@@ -233,28 +227,38 @@ class Source:
         Raises:
             NoInstanceError: there is none.
         """
-        why, read = "", self._read
-        if isinstance(read, str):
-            why = read
-        elif name not in read.nodes:
-            reference = self._store.ir.document
-            document = Path(reference.path).name if reference else "the document"
-            why = (
-                f"{document} has changed since it was generated; "
-                "bring the store up to date with pytest-regen generate"
-            )
-        if why or isinstance(read, str):
-            raise NoInstanceError(
-                f"there are no instances of {name} in {self._store.path}",
-                why=why,
-                hint="check the document, then run pytest-regen generate again",
-            )
-        return read.plans.plan(read.translation.schema(read.nodes[name]))
+        plans = self._plans
+        if not isinstance(plans, str) and name in plans:
+            return plans[name]()
+        reference = self._store.ir.document
+        document = Path(reference.path).name if reference else "the document"
+        why = (
+            f"{document} has changed since it was generated; "
+            "bring the store up to date with pytest-regen generate"
+        )
+        raise NoInstanceError(
+            f"there are no instances of {name} in {self._store.path}",
+            why=plans if isinstance(plans, str) else why,
+            hint="check the document, then run pytest-regen generate again",
+        )
 
     def instances(self, name: str, count: int) -> Instances:
         """Return the instances of a type; none, with a reason, where none can be drawn."""
+        type_ = self._plain_types[name]
+
+        def is_fit(value: Json) -> bool:
+            # The schema may allow null and others as well, which are none of this type.
+            if type_.kind == "object":
+                return isinstance(value, dict)
+            return value is not None if type_.kind == "alias" else value in type_.enum_values
+
         try:
-            return self._instances(name, count)
+            plan = self.plan(name)
+            valid = self._samples.of(plan, count, is_fit)
+            if valid:
+                invalid, skipped = find_violations(type_, self._plain_types, valid, plan)
+                return Instances(tuple(valid), tuple(invalid), tuple(skipped))
+            reason = plan.why_nothing
         except NoInstanceError as error:
             reason = error.why
         except RecursionError:
@@ -262,21 +266,3 @@ class Source:
         except Exception as error:  # noqa: BLE001 - a document may say anything at all
             reason = f"its schemas cannot be used: {type(error).__name__}: {error!s:.200}"
         return Instances(skipped=(Skipped("", "", reason or ""),))
-
-    def _instances(self, name: str, count: int) -> Instances:
-        types = without_aliases(self._types.values())
-        type_, plan = types[name], self.plan(name)
-        is_object = type_.kind == "object"
-        is_enum = type_.kind == "enum"
-        kind = dict if is_object else str | int if is_enum else object
-        valid = [
-            value
-            for value in self._samples.of(plan, count, only_objects=is_object)
-            # The schema may allow null and others as well, which are none of this type.
-            if value is not None and isinstance(value, kind)
-            if not is_enum or value in type_.enum_values
-        ]
-        if not valid:
-            raise NoInstanceError("", why=plan.why_nothing, hint="")
-        invalid, skipped = find_violations(type_, types, valid, plan.check)
-        return Instances(tuple(valid), tuple(invalid), tuple(skipped))

@@ -7,16 +7,19 @@ were not there, and ``jsonschema`` throws out those that are not allowed.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import chain, cycle, islice, product
 from math import ceil, floor, prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pytest_regen.strategies.dialects import Check, Validators
+from pytest_regen.strategies.dialects import Validators
 from pytest_regen.strategies.scalars import Numbers, Texts
 from pytest_regen.strategies.translation import reason_in
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 Json = Any
 Part = Mapping[str, Any]
@@ -82,16 +85,23 @@ Option = Values | Texts | Numbers | ArrayOption | ObjectOption
 
 
 class Plan:
-    """What the schemas of one value allow together.
-
-    Attributes:
-        check: whether they allow a value.
-    """
+    """What the schemas of one value allow together."""
 
     def __init__(self, plans: "Plans", schemas: Sequence[Any]) -> None:
         self._plans, self._schemas = plans, schemas
-        whole = schemas[0] if len(schemas) == 1 else {"allOf": list(schemas)}
-        self.check = Check(whole, plans.validators)
+        self._whole = schemas[0] if len(schemas) == 1 else {"allOf": list(schemas)}
+
+    def allows(self, value: Json) -> bool:
+        """Return whether a value is allowed.
+
+        Raises:
+            RecursionError: the schemas only lead to themselves, or their branches are too many.
+        """
+        return self._plans.validators.allows(self._whole, value)
+
+    def errors(self, value: Json) -> "list[ValidationError]":
+        """Return why a value is not allowed; nothing where it is."""
+        return self._plans.validators.errors(self._whole, value)
 
     @cached_property
     def _alternatives(self) -> list[tuple[Part, ...]]:
@@ -100,18 +110,71 @@ class Plan:
     @cached_property
     def options(self) -> tuple[Option, ...]:
         """The ways to satisfy the schemas, null last; none where there is no way."""
-        found = [
-            option
-            for parts in self._alternatives
-            for option in self._plans.options(parts, self.check)
-        ]
-        # The simplest instance is to show more than null.
-        return tuple(sorted(found, key=lambda option: option == Values((None,))))
+        options = [option for parts in self._alternatives for option in self._options(parts)]
+        # Null last, because the simplest instance is to show more.
+        return tuple(sorted(options, key=lambda option: option == Values((None,))))
 
     @cached_property
     def is_exact(self) -> bool:
         """Whether every value that the options make is allowed, if those inside are."""
         return all(part.keys() <= _PLANNED for parts in self._alternatives for part in parts)
+
+    def _options(self, parts: Sequence[Part]) -> Iterator[Option]:
+        """Yield an option for each type that one combination of schemas allows."""
+        lists = [[part["const"]] for part in parts if "const" in part]
+        lists += [part["enum"] for part in parts if "enum" in part]
+        if lists:
+            different = {json.dumps(value, sort_keys=True): value for value in min(lists, key=len)}
+            yield Values(tuple(filter(self.allows, different.values())))
+            return
+        for name in _types(parts):
+            match name:
+                case "object":
+                    yield from self._objects(parts)
+                case "array":
+                    items = _all(parts, "items")
+                    yield ArrayOption(
+                        items=None if False in items else self._plans.plan(*items),
+                        shortest=int(max(_all(parts, "minItems"), default=0)),
+                        longest=min(_all(parts, "maxItems"), default=None),
+                        is_unique=any(_all(parts, "uniqueItems")),
+                    )
+                case "string":
+                    yield Texts(
+                        shortest=int(max(_all(parts, "minLength"), default=0)),
+                        longest=min(_all(parts, "maxLength"), default=None),
+                        patterns=tuple(dict.fromkeys(_all(parts, "pattern"))),
+                        format=next(iter(_all(parts, "format")), None),
+                    )
+                case "integer" | "number":
+                    yield _numbers(parts, is_integer=name == "integer")
+                case "boolean":
+                    yield Values((True, False))
+                case "null":
+                    yield Values((None,))
+                case _:
+                    yield Values(_ANYTHING)
+
+    def _objects(self, parts: Sequence[Part]) -> Iterator[ObjectOption]:
+        declared = dict.fromkeys(name for part in parts for name in part.get("properties", ()))
+        required = dict.fromkeys(name for part in parts for name in part.get("required", ()))
+        properties: dict[str, Plan] = {}
+        for name in declared | required:
+            schemas = [
+                part.get("properties", {}).get(name, part.get("additionalProperties", True))
+                for part in parts
+            ]
+            if False not in schemas:
+                properties[name] = self._plans.plan(*schemas)
+            elif name in required:
+                return
+        extra = _all(parts, "additionalProperties")
+        yield ObjectOption(
+            properties=properties,
+            required=frozenset(required),
+            extra=None if False in extra else self._plans.plan(*extra),
+            is_map=not declared or any(isinstance(schema, dict) for schema in extra),
+        )
 
     @property
     def why_nothing(self) -> str:
@@ -158,122 +221,45 @@ class Plans:
             unions = []
         inside = around | parts.keys()
         chosen = [
-            [found for branch in branches for found in self.expand([branch], inside)]
+            [whole for branch in branches for whole in self.expand([branch], inside)]
             for branches in unions
         ]
-        for combination in _combinations(chosen):
-            yield (*parts.values(), *(part for found in combination for part in found))
-
-    # --- one combination ------------------------------------------------------------------------
-
-    def options(self, parts: Sequence[Part], check: Check) -> Iterator[Option]:
-        """Yield an option for each type that one combination of schemas allows."""
-        lists = [[part["const"]] for part in parts if "const" in part]
-        lists += [part["enum"] for part in parts if "enum" in part]
-        if lists:
-            different = {json.dumps(each, sort_keys=True): each for each in min(lists, key=len)}
-            allowed = tuple(filter(check.allows, different.values()))
-            yield from [Values(allowed)] * bool(allowed)
-            return
-        for name in _types(parts):
-            match name:
-                case "object":
-                    yield from self._objects(parts)
-                case "array":
-                    yield self._array(parts)
-                case "string":
-                    yield _texts(parts)
-                case "integer" | "number":
-                    yield _numbers(parts, is_integer=name == "integer")
-                case "boolean":
-                    yield Values((True, False))
-                case "null":
-                    yield Values((None,))
-                case _:
-                    yield Values(_ANYTHING)
-
-    def _array(self, parts: Sequence[Part]) -> ArrayOption:
-        items = [part.get("items", True) for part in parts]
-        return ArrayOption(
-            items=None if False in items else self.plan(*items),
-            shortest=int(_most(parts, "minItems") or 0),
-            longest=_least(parts, "maxItems"),
-            is_unique=any("uniqueItems" in part for part in parts),
-        )
-
-    def _objects(self, parts: Sequence[Part]) -> Iterator[ObjectOption]:
-        declared = dict.fromkeys(name for part in parts for name in part.get("properties", ()))
-        required = dict.fromkeys(name for part in parts for name in part.get("required", ()))
-        properties: dict[str, Plan] = {}
-        for name in declared | required:
-            schemas = [
-                part.get("properties", {}).get(name, part.get("additionalProperties", True))
-                for part in parts
-            ]
-            if False not in schemas:
-                properties[name] = self.plan(*schemas)
-            elif name in required:
-                return
-        extra = [part.get("additionalProperties", True) for part in parts]
-        yield ObjectOption(
-            properties=properties,
-            required=frozenset(required),
-            extra=None if False in extra else self.plan(*extra),
-            is_map=not declared or any(isinstance(each, dict) for each in extra),
-        )
-
-
-def _combinations(chosen: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yield one of each list: all combinations, or where there are too many, each at least once."""
-    if prod(map(len, chosen)) <= _MAX_OPTIONS:
-        yield from product(*chosen)
-    else:
-        for index in range(max(map(len, chosen))):
-            yield tuple(each[index % len(each)] for each in chosen)
+        combinations: Iterable[tuple[tuple[Part, ...], ...]] = product(*chosen)
+        if prod(map(len, chosen)) > _MAX_OPTIONS:
+            longest = max(map(len, chosen))
+            combinations = zip(*(islice(cycle(wholes), longest) for wholes in chosen), strict=True)
+        for combination in combinations:
+            yield (*parts.values(), *chain.from_iterable(combination))
 
 
 def _types(parts: Sequence[Part]) -> list[str]:
     """Return the types that all parts allow, in the order they are named."""
-    lists = [part["type"] for part in parts if "type" in part]
-    named = dict.fromkeys(name for names in lists for name in names)
-    if lists:
-        return [
-            name
-            for name in named
-            if all(name in each or (name == "integer" and "number" in each) for each in lists)
-        ]
-    # Of the type that is meant, and not of all that is allowed by saying nothing.
-    meant = [name for name, keys in _MEANT.items() if any(keys & part.keys() for part in parts)]
-    return meant[:1] or ["any"]
-
-
-def _texts(parts: Sequence[Part]) -> Texts:
-    return Texts(
-        shortest=int(_most(parts, "minLength") or 0),
-        longest=_least(parts, "maxLength"),
-        patterns=tuple(dict.fromkeys(part["pattern"] for part in parts if "pattern" in part)),
-        format=next((part["format"] for part in parts if "format" in part), None),
-    )
+    lists = _all(parts, "type")
+    if not lists:
+        # Of the type that is meant, and not of all that is allowed by saying nothing.
+        meant = [name for name, keys in _MEANT.items() if any(keys & part.keys() for part in parts)]
+        return meant[:1] or ["any"]
+    return [
+        name
+        for name in dict.fromkeys(chain.from_iterable(lists))
+        if all(name in names or (name == "integer" and "number" in names) for names in lists)
+    ]
 
 
 def _numbers(parts: Sequence[Part], *, is_integer: bool) -> Numbers:
-    above, below = _most(parts, "exclusiveMinimum"), _least(parts, "exclusiveMaximum")
-    low = max((n for n in (above, _most(parts, "minimum")) if n is not None), default=None)
-    high = min((n for n in (below, _least(parts, "maximum")) if n is not None), default=None)
+    above, below = _all(parts, "exclusiveMinimum"), _all(parts, "exclusiveMaximum")
+    low = max(above + _all(parts, "minimum"), default=None)
+    high = min(below + _all(parts, "maximum"), default=None)
     if is_integer:
         low, high = low if low is None else ceil(low), high if high is None else floor(high)
     return Numbers(
         is_integer=is_integer,
         low=low,
         high=high,
-        excluded=frozenset(limit for limit in (above, below) if limit is not None),
-        format=next((part["format"] for part in parts if "format" in part), None),
+        excluded=frozenset(above + below),
+        format=next(iter(_all(parts, "format")), None),
     )
 
 
-def _most(parts: Sequence[Part], key: str) -> Any:
-    return max((part[key] for part in parts if key in part), default=None)
-
-
-def _least(parts: Sequence[Part], key: str) -> Any:
-    return min((part[key] for part in parts if key in part), default=None)
+def _all(parts: Sequence[Part], key: str) -> list[Any]:
+    return [part[key] for part in parts if key in part]

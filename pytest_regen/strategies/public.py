@@ -1,27 +1,20 @@
 """Hypothesis strategies for tests of one's own: data shaped as an API description says."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.errors import NoInstanceError
 from pytest_regen.extras import needs
-from pytest_regen.strategies.instances import (
-    Source,
-    instances_of,
-    open_store,
-    resolve_type,
-)
+from pytest_regen.strategies import instances
 from pytest_regen.strategies.plans import ObjectOption, Plan, Plans
 from pytest_regen.strategies.samples import Samples
-from pytest_regen.strategies.translation import Translation
+from pytest_regen.strategies.translation import Direction, Translation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hypothesis.strategies import SearchStrategy
 
     from pytest_regen.stores import RegenStore
-    from pytest_regen.strategies.translation import Direction
     from pytest_regen.strategies.violations import Violation
 
 Json = Any
@@ -48,14 +41,14 @@ def valid(store: "RegenStore | Path | str", type_name: str | None = None) -> "Se
     folder = _absolute(store)
 
     def plan() -> Plan:
-        opened = open_store(folder)
-        return Source(opened).plan(resolve_type(opened, type_name))
+        opened = instances.open_store(folder)
+        return instances.Source(opened).plan(instances.resolve_type(opened, type_name))
 
     return strategy_of(plan, f"{type_name or 'the root'} of {folder}")
 
 
 def from_schema(
-    document: Path | str, pointer: str, *, direction: "Direction" = "response"
+    document: Path | str, pointer: str, *, direction: Direction = "response"
 ) -> "SearchStrategy[Json]":
     """Return a strategy of JSON values that a schema of an API description allows.
 
@@ -109,14 +102,14 @@ def invalid(
     folder = _absolute(store)
 
     def violations() -> "SearchStrategy[Violation]":
-        found = instances_of(folder, type_name)
-        if not found.invalid:
+        of_type = instances.instances_of(folder, type_name)
+        if not of_type.invalid:
             raise NoInstanceError(
                 f"there is nothing that {type_name or 'the root'} of {folder} refuses",
-                why="; ".join(skipped.reason for skipped in found.skipped),
+                why="; ".join(skipped.reason for skipped in of_type.skipped),
                 hint="run pytest-regen validate on the store",
             )
-        return st.sampled_from(found.invalid)
+        return st.sampled_from(of_type.invalid)
 
     return st.deferred(violations)
 
@@ -126,7 +119,7 @@ def _absolute(store: "RegenStore | Path | str") -> "RegenStore | Path":
     return Path(store).absolute() if isinstance(store, str | Path) else store
 
 
-def strategy_of(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]":
+def strategy_of(plan: Callable[[], Plan], what: str) -> "SearchStrategy[Json]":
     """Return a strategy of the values of a plan that is made when the first one is drawn.
 
     Args:
@@ -140,16 +133,16 @@ def strategy_of(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]"
         from hypothesis import strategies as st
 
     def strategy() -> "SearchStrategy[Json]":
-        made, samples = plan(), Samples()
-        values = samples.of(made, _MOST)
+        whole, samples = plan(), Samples()
+        values = samples.of(whole, _MOST)
         if not values:
             raise NoInstanceError(
                 f"no instance of {what} can be drawn",
-                why=made.why_nothing,
+                why=whole.why_nothing,
                 hint="correct the schema in the document, or write a strategy for it",
             )
         objects: list[SearchStrategy[Json]] = []
-        for option in made.options if made.is_exact else ():
+        for option in whole.options if whole.is_exact else ():
             if isinstance(option, ObjectOption) and not option.is_map:
                 pools = {name: samples.inside(p, 1) for name, p in option.properties.items()}
                 # What stands first was chosen, null among it; what follows was thrown.
@@ -162,8 +155,8 @@ def strategy_of(plan: "Callable[[], Plan]", what: str) -> "SearchStrategy[Json]"
                 if fields.keys() == option.required:
                     objects.append(st.fixed_dictionaries(fields, optional=optional))
         # Not both: what is chosen whole could not be made smaller field by field.
-        is_apart = objects and len(objects) == len(made.options)
+        is_apart = objects and len(objects) == len(whole.options)
         drawn = st.one_of(objects) if is_apart else st.sampled_from(values)
-        return drawn.filter(made.check.allows)
+        return drawn.filter(whole.allows)
 
     return st.deferred(strategy)

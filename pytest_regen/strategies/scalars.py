@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from pytest_regen.strategies.patterns import matching, readings
+from pytest_regen.strategies.patterns import is_match, matching
 
 MAX_EXACT: Final = 2**53 - 1
 """The greatest integer up to which doubles have all: what JSON carries between any two programs."""
@@ -52,17 +52,6 @@ _COUNTED: Final = {
     **dict.fromkeys(("uri", "url"), "https://example.com/items/{number}?page={day}"),
 }
 """More strings of formats, one for each number: small objects need as many values as instances."""
-
-
-def _counted(form: str, number: int) -> str:
-    return form.format(
-        number=number,
-        year=1970 + number,
-        month=number % 12 + 1,
-        day=number % 23 + 1,
-        second=number * 7 % 60,
-        hex=number * 7_919_017,
-    )
 
 
 _TEXTS: Final = (
@@ -107,8 +96,15 @@ class Texts:
             yield from self._matching()
         elif self.format is not None and self.format in TEXT_FORMATS:
             yield from TEXT_FORMATS[self.format]
-            more = _COUNTED.get(self.format, "")
-            yield from (_counted(more, number) for number in range(_RANDOM * bool(more)))
+            for number in range(_RANDOM) if self.format in _COUNTED else ():
+                yield _COUNTED[self.format].format(
+                    number=number,
+                    year=1970 + number,
+                    month=number % 12 + 1,
+                    day=number % 23 + 1,
+                    second=number * 7 % 60,
+                    hex=number * 7_919_017,
+                )
         else:
             longer = (text.ljust(min(self.shortest, _MAX_LENGTH), "x") for text in _TEXTS)
             yield from filter(self.fits, longer)
@@ -128,7 +124,7 @@ class Texts:
             text
             for drawn in matching(self.patterns, _DRAWN * len(self.patterns))
             for text in dict.fromkeys((drawn, *self._resized(drawn)))
-            if self.fits(text) and all(all(readings(each, text)) for each in self.patterns)
+            if self.fits(text) and all(is_match(pattern, text) for pattern in self.patterns)
         ]
         plain = sorted(fitting, key=lambda text: (not text.isprintable(), not text.isascii()))
         return list(dict.fromkeys(plain))
@@ -151,6 +147,11 @@ class Texts:
             text = "".join(dice.choices(letters, k=dice.randint(self.shortest, top)))
             if self.fits(text):
                 yield text
+
+
+_PLAIN: Final = (-1, 2, 7, 10, 42, 100, 255, 65_536, -1000, 2**31, -(2**31) - 1)
+_FRACTIONS: Final = (0.25, -0.1, 0.1, 1.0, 12.5, 99.99, 1e-7, 123456.789, 3.0)
+_PRECISE: Final = (0.1 + 0.2, 1234567.890123, MAX_EXACT, -MAX_EXACT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,21 +179,13 @@ class Numbers:
 
     def _candidates(self) -> Iterator[int | float]:
         edge = 1 if self.is_integer else 0.5
-        yield from (1, edge, 0)
-        if self.low is not None:
-            yield from (self.low, self.low + edge, self.low + 1)
-        if self.high is not None:
-            yield from (self.high, self.high - edge, self.high - 1)
-        yield from (-1, 2, 7, 10, 42, 100, 255, 65_536, -1000)
-        if not self.is_integer:
-            yield from (0.25, -0.1, 0.1, 1.0, 12.5, 99.99, 1e-7, 123456.789, 3.0)
-        if not self.is_integer and self.format != "float":
-            yield from (0.1 + 0.2, 1234567.890123)
-        if self.format == "double":
-            yield from (1.7976931348623157e308, 5e-324)
-        yield from (2**31, -(2**31) - 1)
-        if self.format != "float":
-            yield from (MAX_EXACT, -MAX_EXACT)
+        low = () if self.low is None else (self.low, self.low + edge, self.low + 1)
+        high = () if self.high is None else (self.high, self.high - edge, self.high - 1)
+        yield from (1, edge, 0, *low, *high, *_PLAIN)
+        yield from () if self.is_integer else _FRACTIONS
+        # Not for a float, because it holds seven digits.
+        yield from () if self.format == "float" else _PRECISE
+        yield from (1.7976931348623157e308, 5e-324) if self.format == "double" else ()
         yield from self._random()
 
     def _random(self) -> Iterator[int | float]:

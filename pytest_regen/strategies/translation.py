@@ -19,7 +19,6 @@ from pytest_regen.strategies.patterns import UnreadablePatternError, to_python
 
 Direction = Literal["response", "request"]
 """Which way the JSON goes: a server never answers with what is only written."""
-Tags = Mapping[str, Mapping[str, Any]]
 
 FORMAT_RANGES: Final[Mapping[str, tuple[int, int]]] = {
     f"{sign}int{bits}": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -28,16 +27,11 @@ FORMAT_RANGES: Final[Mapping[str, tuple[int, int]]] = {
 }
 """The least and the greatest integer of a format."""
 
-_NUMBER: Final = (int, float)
-_COPIED: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _NUMBER),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), int),
-    **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), int),
-    "multipleOf": _NUMBER,
-    "enum": list,
-    "pattern": str,
-}
-"""Keywords that are taken as they stand, with the kinds of values that they may have."""
+_NUMERIC: Final = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "minItems", "maxItems"),
+    *("minProperties", "maxProperties", "minContains", "maxContains"),
+)
 _SINGLE: Final = (
     *("additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"),
     *("unevaluatedItems", "unevaluatedProperties"),
@@ -83,7 +77,9 @@ class Translation:
             try:
                 self._fill(inner, schema, family)
             except UnreadablePatternError as error:
-                _forbid(schema, str(error))
+                # What needs it cannot be drawn, what does not is drawn without.
+                schema.clear()
+                schema.update({"not": {}, "$comment": str(error)})
         while self._requiring:
             # Only now is it known what all schemas that hold together hide.
             key, names = self._requiring.pop()
@@ -112,14 +108,14 @@ class Translation:
         # What a reference leads to is read for all who refer to it, and not as a part of this one.
         inside = family if target is node else frozenset[int]()
         subtypes = self._subtypes(target)
-        is_open = bool(subtypes) and family.isdisjoint(id(each.value) for each in subtypes)
-        is_open = is_open and key not in family
+        identities = {key, *(id(subtype.value) for subtype in subtypes)}
+        is_open = bool(subtypes) and family.isdisjoint(identities)
         if (key, is_open) not in self._made:
             schema = self._made[key, is_open] = {}
             self._read[key] = target.value
             if is_open:
                 # A list of references, to be read like any other schema.
-                schema["anyOf"] = [self._of(each, frozenset()) for each in subtypes]
+                schema["anyOf"] = [self._of(subtype, frozenset()) for subtype in subtypes]
             else:
                 self._waiting.append((target, schema, inside | {key}))
         return self._made[key, is_open]
@@ -143,7 +139,7 @@ class Translation:
         if not self._has_subtypes or "discriminator" not in value or value.keys() & {*_UNIONS}:
             return []
         extending = self._document.subtypes.of(node).found
-        return [each for each in extending if "$ref" not in each.value]
+        return [extension for extension in extending if "$ref" not in extension.value]
 
     # --- one schema -----------------------------------------------------------------------------
 
@@ -157,15 +153,14 @@ class Translation:
             inner: dict[str, Any] = {}
             schema["anyOf"] = [inner, {"type": ["null"]}]
             schema = inner
-        for keyword in ("$dynamicRef", "$recursiveRef"):
-            if keyword in value:
-                _forbid(schema, f"{keyword} at {node.place} is not followed")
-                return
         schema.update(_scalars(value))
         if "allOf" in value or "required" in value:
             self._note_hidden(node)
-        parts = self._parts(node, family)
         self._structure(node, schema)
+        parts: list[Any] = []
+        if "$ref" in value:
+            parts.append(self._of(JsonNode({"$ref": value["$ref"]}, node.place), family))
+        parts += [self._of(part, family) for part in node.entries("allOf")]
         for keyword in _UNIONS:
             parts += self._union(node, keyword)
         tags = self.tags.get(id(value))
@@ -174,16 +169,6 @@ class Translation:
             parts.append({"properties": properties, "required": list(tags)})
         if parts:
             schema["allOf"] = parts
-
-    def _parts(self, node: JsonNode, family: frozenset[int]) -> list[Any]:
-        """Return what holds as well: the target of a reference, and the parts of ``allOf``."""
-        value = node.value
-        parts = []
-        if "$ref" in value:
-            reference = JsonNode({"$ref": value["$ref"]}, node.place)
-            self._read[id(reference.value)] = reference.value
-            parts.append(self._of(reference, family))
-        return parts + [self._of(part, family) for part in node.entries("allOf")]
 
     def _structure(self, node: JsonNode, schema: dict[str, Any]) -> None:
         """Put in what is said of properties and items."""
@@ -195,25 +180,26 @@ class Translation:
         for keyword in _SINGLE:
             if isinstance(value.get(keyword), dict | bool):
                 schema[keyword] = self._of(node.child(keyword), nowhere)
-        for keyword in ("properties", "patternProperties", "dependentSchemas"):
-            if isinstance(value.get(keyword), dict):
-                inner = node.child(keyword)
-                schema[keyword] = {
-                    name: self._of(inner.child(name), nowhere)
-                    for name in inner.value
-                    if keyword != "properties" or not self._is_hidden(inner.child(name))
-                }
-        if "patternProperties" in schema:
-            patterns = schema["patternProperties"]
-            schema["patternProperties"] = {to_python(p).pattern: patterns[p] for p in patterns}
+        if isinstance(value.get("properties"), dict):
+            inner = node.child("properties")
+            schema["properties"] = {
+                name: self._of(inner.child(name), nowhere)
+                for name in inner.value
+                if not self._is_hidden(inner.child(name))
+            }
+        if isinstance(value.get("patternProperties"), dict):
+            inner = node.child("patternProperties")
+            schema["patternProperties"] = {
+                to_python(pattern).pattern: self._of(inner.child(pattern), nowhere)
+                for pattern in inner.value
+            }
         if isinstance(value.get("dependentRequired"), dict):
             schema["dependentRequired"] = value["dependentRequired"]
-        is_old_tuple = isinstance(value.get("items"), list)  # as it was written before 2020-12
-        first, following = (
-            ("items", "additionalItems") if is_old_tuple else ("prefixItems", "items")
-        )
+        first, following = "prefixItems", "items"
+        if isinstance(value.get("items"), list):  # as tuples were written before 2020-12
+            first, following = "items", "additionalItems"
         if isinstance(value.get(first), list):
-            schema["prefixItems"] = [self._of(each, nowhere) for each in node.entries(first)]
+            schema["prefixItems"] = [self._of(item, nowhere) for item in node.entries(first)]
         if isinstance(value.get(following), dict | bool):
             schema["items"] = self._of(node.child(following), nowhere)
 
@@ -221,9 +207,9 @@ class Translation:
         """Yield a union as a schema of its own, if there is one."""
         branches = list(node.entries(keyword))
         constants = [
-            each.value["const"]
-            for each in branches
-            if isinstance(each.value, dict) and _ONLY_CONSTANT >= each.value.keys() >= {"const"}
+            branch.value["const"]
+            for branch in branches
+            if isinstance(branch.value, dict) and _ONLY_CONSTANT >= branch.value.keys() >= {"const"}
         ]
         if constants and len(constants) == len(branches):
             # How documents write enums with titles: many branches are slow to try one by one.
@@ -232,14 +218,14 @@ class Translation:
             # A tag tells branches apart that overlap; and what was merged often is two at once.
             is_merged = any(isinstance(branch, JsonNode) for branch in node.value[keyword])
             is_loose = is_merged or "discriminator" in node.value
-            options = [self._of(each, frozenset()) for each in branches]
+            options = [self._of(branch, frozenset()) for branch in branches]
             yield {"anyOf" if is_loose else keyword: options}
 
     # --- what is only read, or only written -----------------------------------------------------
 
     def _is_hidden(self, node: JsonNode) -> bool:
         """Return whether a property of this schema does not travel in this direction."""
-        return any(each.value.get(self._hiding) is True for each in self._family(node))
+        return any(part.value.get(self._hiding) is True for part in self._family(node))
 
     def _note_hidden(self, node: JsonNode) -> None:
         """Note what a schema may require although the JSON lacks it, for all its parts."""
@@ -258,36 +244,28 @@ class Translation:
         """Yield the schemas that all hold where one does: itself, ``$ref``, ``allOf``."""
         passed, waiting = set(), [node]
         while waiting:
-            each = waiting.pop()
-            if not isinstance(each.value, dict) or id(each.value) in passed:
+            part = waiting.pop()
+            if not isinstance(part.value, dict) or id(part.value) in passed:
                 continue
-            passed.add(id(each.value))
-            if "$ref" in each.value:
-                target = self._document.references.target(each)
+            passed.add(id(part.value))
+            if "$ref" in part.value:
+                target = self._document.references.target(part)
                 waiting += [target] if isinstance(target, JsonNode) else []
                 if not self._document.has_ref_siblings:
                     continue
-            yield each
-            waiting += each.entries("allOf")
-
-
-def _forbid(schema: dict[str, Any], reason: str) -> None:
-    """Let a schema allow nothing: what needs it cannot be drawn, what does not is drawn without."""
-    schema.clear()
-    schema.update({"not": {}, "$comment": reason})
+            yield part
+            waiting += part.entries("allOf")
 
 
 def _scalars(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a schema says of values that hold no others."""
     schema: dict[str, Any] = {
         key: value[key]
-        for key, kind in _COPIED.items()
-        if isinstance(value.get(key), kind)
-        and not isinstance(value[key], bool)
-        and value[key] != []
+        for key in _NUMERIC
+        if isinstance(value.get(key), int | float) and not isinstance(value[key], bool)
     }
-    if schema.get("multipleOf", 1) <= 0:
-        del schema["multipleOf"]
+    if isinstance(value.get("enum"), list) and value["enum"]:
+        schema["enum"] = value["enum"]
     if "const" in value:
         schema["const"] = value["const"]
     if value.get("uniqueItems") is True:
@@ -307,22 +285,20 @@ def _scalars(value: Mapping[str, Any]) -> dict[str, Any]:
             low, high = FORMAT_RANGES[schema["format"]]
             schema["minimum"] = max(schema.get("minimum", low), low)
             schema["maximum"] = min(schema.get("maximum", high), high)
-    if "pattern" in schema:
-        to_python(schema["pattern"])  # or it cannot be read, and the schema is forbidden
+    if isinstance(value.get("pattern"), str):
+        schema["pattern"] = value["pattern"]
+        to_python(value["pattern"])  # because what cannot be read forbids the schema
     return schema
 
 
 def reason_in(schema: Any) -> str:
     """Return why some schema that another leads to allows nothing; empty where none is so."""
-    passed: dict[int, Any] = {}
+    passed: set[int] = set()
     waiting = [schema]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict) and id(each) not in passed:
-            passed[id(each)] = each
-            if each.get("not") == {} and "$comment" in each:
-                return str(each["$comment"])
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
+    for inner in waiting:
+        if isinstance(inner, dict | list) and id(inner) not in passed:
+            passed.add(id(inner))
+            if isinstance(inner, dict) and inner.get("not") == {} and "$comment" in inner:
+                return str(inner["$comment"])
+            waiting += inner.values() if isinstance(inner, dict) else inner
     return ""

@@ -5,14 +5,15 @@ Whether a mutated instance is wrong, and for this reason alone, ``jsonschema`` d
 document.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.canonical import canonical_json
 from pytest_regen.documents import ir
-from pytest_regen.strategies.dialects import Check, has_format
-from pytest_regen.strategies.patterns import may_hold, readings
+from pytest_regen.strategies.patterns import is_match
+from pytest_regen.strategies.plans import Plan
 from pytest_regen.strategies.translation import FORMAT_RANGES
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ Json = Any
 Path = tuple[str | int, ...]
 _KEPT: Final = 3
 """Different mutations by one keyword of one place that are kept."""
-_MAX_TRIES: Final = 12
 _MAX_GROWTH: Final = 2000
 """Characters or items more than which no limit is overstepped by."""
 
@@ -98,18 +98,16 @@ _MISFORMED: Final[Mapping[str, tuple[str, ...]]] = {
     "decimal": ("abc", "1,5"),
 }
 _LIMITS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-_SAYING: Final[Mapping[str, tuple[str, ...]]] = {
-    "format": ("format", "minimum", "maximum"),
-    **dict.fromkeys(_LIMITS, ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")),
-    **{word: (word,) for word in ("pattern", "multipleOf", "uniqueItems")},
-    **{word: (word,) for word in ("minLength", "maxLength", "minItems", "maxItems")},
-}
-"""By keyword of a violation: the keywords of which one is to say so. By any other a value is of
-another type altogether, and whatever stands at its place may say so."""
+_OF_NUMBERS: Final = frozenset({"format", *_LIMITS})
+"""Keywords of which any may say what another means, because formats of integers become limits."""
+_OF_ANY: Final = frozenset(
+    {"type", "coercion", "nullable", "const", "enum", "discriminator", "union"}
+)
+"""Keywords by which a value is of another type altogether: whatever stands there may say so."""
 
 
 def find_violations(
-    type_: ir.TypeIR, types: Mapping[str, ir.TypeIR], valid: Sequence[Json], check: Check
+    type_: ir.TypeIR, types: Mapping[str, ir.TypeIR], valid: Sequence[Json], plan: Plan
 ) -> tuple[list[Violation], list[Skipped]]:
     """Return invalid instances of a type, and by which keywords none was found.
 
@@ -117,63 +115,71 @@ def find_violations(
         type_: the type as the IR has it.
         types: all types of the store, by name.
         valid: instances of it, at least one.
-        check: what the document says of them.
+        plan: what the document says of them.
     """
-    finder = _Finder(check)
+    groups: dict[tuple[str, str, int, int], list[tuple[Json, Mutation]]] = {}
+    for field, base, mutation in _of_type(type_, types, valid):
+        key = field, mutation[1], len(mutation[0]), id(base)
+        groups.setdefault(key, []).append((base, mutation))
+    violations: list[Violation] = []
+    for (field, keyword, *_), group in groups.items():
+        new = (
+            violation
+            for base, (path, _, wrong) in group
+            if (violation := Violation(_put(base, path, wrong), path, field, keyword))
+            not in violations
+            and _is_right(violation, plan)
+        )
+        violations += islice(new, _KEPT)
+    violated = {(violation.field, violation.keyword) for violation in violations}
+    tried = dict.fromkeys((field, keyword) for field, keyword, *_ in groups)
+    reason = "what was tried is allowed, or wrong in other ways too"
+    skipped = [Skipped(*key, reason) for key in tried if key not in violated]
+    skipped += [
+        Skipped(field.json_name, "", "no instance was drawn that has it")
+        for field in type_.fields
+        if not (field.read_only or field.write_only or type_.kind == "alias")
+        and not any(field.json_name in instance for instance in valid)
+    ]
+    return violations, skipped
+
+
+def _of_type(
+    type_: ir.TypeIR, types: Mapping[str, ir.TypeIR], valid: Sequence[Json]
+) -> Iterator[tuple[str, Json, Mutation]]:
+    """Yield mutations with the field that each is about, and the instance that it begins with."""
     if type_.kind == "enum":
-        finder.keep("", valid[0], _wrong_values(type_))
+        yield from (("", valid[0], mutation) for mutation in _of_enum(type_))
     instances = sorted(valid, key=lambda value: len(canonical_json(value)))
-    if type_.kind == "alias":
-        (value,) = type_.fields
-        for base in {type(each): each for each in reversed(instances)}.values():
-            wrong = _of_expression(value.type, (), base, value.constraints, types)
-            finder.keep("", base, [((), "nullable", None), *wrong])
-    for field in type_.fields if type_.kind == "object" else ():
-        name = field.json_name
-        having = [each for each in instances if name in each]
-        filled = [each for each in having if each[name] is not None]
-        if having and field.required:
-            finder.keep(name, (filled or having)[0], [((name,), "required", _MISSING)])
-        # What is empty shows little of what may be wrong inside.
-        sorts = [(type(each[name]), _first_filled(each[name]) is None) for each in filled]
-        bases = dict(zip(reversed(sorts), reversed(filled), strict=True))
-        for base in reversed(bases.values()):
-            null = [] if field.nullable else [((name,), "nullable", None)]
-            wrong = _of_expression(field.type, (name,), base[name], field.constraints, types)
-            finder.keep(name, base, (*null, *wrong))
-        if not having and not field.read_only and not field.write_only:
-            finder.tried[name, ""] = "no instance was drawn that has it"
-    violated = {(each.field, each.keyword) for each in finder.found}
-    skipped = [Skipped(*key, why) for key, why in finder.tried.items() if key not in violated]
-    return finder.found, skipped
+    is_alias = type_.kind == "alias"
+    for field in type_.fields:
+        name = "" if is_alias else field.json_name
+        path: Path = () if is_alias else (name,)
+        having = [
+            (base, base if is_alias else base[name])
+            for base in instances
+            if is_alias or name in base
+        ]
+        filled = [(base, value) for base, value in having if value is not None]
+        if having and field.required and not is_alias:
+            yield name, (filled or having)[0][0], (path, "required", _MISSING)
+        sorts: dict[tuple[type, bool], tuple[Json, Json]] = {}
+        for base, value in filled:
+            # What is empty shows little of what may be wrong inside.
+            sorts.setdefault((type(value), _first_filled(value) is None), (base, value))
+        for base, value in sorts.values():
+            if not field.nullable:
+                yield name, base, (path, "nullable", None)
+            for mutation in _of_expression(field.type, path, value, field.constraints, types):
+                yield name, base, mutation
 
 
-class _Finder:
-    """Keeps the mutations of one type that the document refuses for their own reason."""
-
-    def __init__(self, check: Check) -> None:
-        self.found: list[Violation] = []
-        self.tried: dict[tuple[str, str], str] = {}
-        """By field and keyword: why there is no violation, if there is none in the end."""
-        self._check = check
-
-    def keep(self, field: str, base: Json, mutations: Iterable[Mutation]) -> None:
-        """Look for what one field may not be, beginning with an instance that is right."""
-        by_reason: dict[tuple[str, int], list[Mutation]] = {}
-        for mutation in mutations:
-            by_reason.setdefault((mutation[1], len(mutation[0])), []).append(mutation)
-        for (keyword, _), group in by_reason.items():
-            instances = [
-                Violation(instance, path, field, keyword)
-                for path, _, value in group[:_MAX_TRIES]
-                if self._is_wrong(instance := _put(base, path, value), path, keyword)
-            ]
-            self.found += [each for each in instances if each not in self.found][:_KEPT]
-            self.tried[field, keyword] = "what was tried is allowed, or wrong in other ways too"
-
-    def _is_wrong(self, instance: Json, path: Path, keyword: str) -> bool:
-        errors = self._check.errors(instance)
-        return bool(errors) and all(_is_about(error, path, keyword) for error in errors)
+def _is_right(violation: Violation, plan: Plan) -> bool:
+    """Return whether an instance is refused, and for its own reason alone."""
+    errors = plan.errors(violation.instance)
+    return bool(errors) and all(
+        _is_about(error, violation.path, violation.keyword) for error in errors
+    )
 
 
 def _is_about(error: "ValidationError", path: Path, keyword: str) -> bool:
@@ -185,11 +191,10 @@ def _is_about(error: "ValidationError", path: Path, keyword: str) -> bool:
     if any(all(_is_about(e, path, keyword) for e in errors) for errors in branches.values()):
         return True
     at = tuple(error.absolute_path)
-    if keyword == "required":
-        return at == path[:-1] and error.validator == "required"
-    if keyword in _SAYING:
-        return at == path and error.validator in _SAYING[keyword]
-    return at[: len(path)] == path
+    if keyword in _OF_ANY:
+        return at[: len(path)] == path
+    words = _OF_NUMBERS if keyword in _OF_NUMBERS else {keyword}
+    return error.validator in words and at == (path[:-1] if keyword == "required" else path)
 
 
 # --- what is wrong ------------------------------------------------------------------------------
@@ -199,34 +204,37 @@ def _of_expression(
     expression: ir.TypeExpr,
     at: Path,
     value: Json,
-    said: Mapping[str, Any],
+    limits: Mapping[str, Any],
     types: Mapping[str, ir.TypeIR],
 ) -> Iterator[Mutation]:
-    """Yield what is wrong for an expression; limits in ``said`` hold for the outermost alone."""
-    is_outer = len(at) == 1
+    """Yield what is wrong for an expression."""
     match expression:
-        case ir.Scalar(kind="any"):
-            return
-        case ir.Scalar():
-            yield from _wrong_scalars(expression, at, value, said if is_outer else {})
+        case ir.Scalar() if expression.kind != "any":
+            yield from _of_scalar(expression, at, value, limits)
         case ir.Ref(name=name) if types[name].kind == "object":
             yield from ((at, "type", wrong) for wrong in _WRONG["object"])
-        case ir.Ref(name=name) if is_outer and isinstance(said.get("enum"), list):
+        case ir.Ref(name=name) if "enum" in limits:
             # What is no value at all is the enum's own affair.
-            values = types[name].enum_values
-            yield from ((at, "enum", wrong) for wrong in values if wrong not in said["enum"])
+            yield from ((at, "enum", wrong) for wrong in types[name].enum_values)
         case ir.ArrayOf(items=inner) | ir.MapOf(values=inner):
             kind = "array" if isinstance(expression, ir.ArrayOf) else "object"
             yield from ((at, "type", wrong) for wrong in _WRONG[kind])
-            if isinstance(value, list) and is_outer:
-                yield from _wrong_arrays(at, value, said)
+            if isinstance(value, list):
+                yield from _of_size(at, value, "Items", value[:1], limits)
             key = _first_filled(value)
             if key is not None:
-                may_be_null = said.get("nullableItems" if kind == "array" else "nullableValues")
-                yield from [] if may_be_null else [((*at, key), "nullable", None)]
-                yield from _of_expression(inner, (*at, key), value[key], said, types)
-        case ir.UnionOf(options=options):
-            yield from _wrong_unions(options, expression.discriminator, at, value, types)
+                if not limits.keys() & {"nullableItems", "nullableValues"}:
+                    yield (*at, key), "nullable", None
+                # Without limits, because those of a field are not those of what is in it.
+                yield from _of_expression(inner, (*at, key), value[key], {}, types)
+        case ir.UnionOf(options=options, discriminator=word):
+            if word is not None and isinstance(value, dict) and word in value:
+                yield (*at, word), "discriminator", "no such tag"
+                yield (*at, word), "discriminator", -1
+                yield at, "discriminator", {key: value[key] for key in value if key != word}
+            taken = {_json_type(option, types) for option in options}
+            none_takes = [wrong for names, wrong in _OF_NO_OPTION if not taken & names]
+            yield from ((at, "union", wrong) for wrong in none_takes if None not in taken)
 
 
 def _first_filled(value: Json) -> str | int | None:
@@ -237,123 +245,89 @@ def _first_filled(value: Json) -> str | int | None:
     return next((key for key, item in entries if item is not None), None)
 
 
-def _wrong_unions(
-    options: Sequence[ir.TypeExpr],
-    word: str | None,
-    at: Path,
-    value: Json,
-    types: Mapping[str, ir.TypeIR],
+def _of_scalar(
+    scalar: ir.Scalar, at: Path, value: Json, limits: Mapping[str, Any]
 ) -> Iterator[Mutation]:
-    if word is not None and isinstance(value, dict) and word in value:
-        yield (*at, word), "discriminator", "no such tag"
-        yield (*at, word), "discriminator", -1
-        yield at, "discriminator", {key: each for key, each in value.items() if key != word}
-    taken = {_json_type(option, types) for option in options}
-    if None not in taken:
-        yield from ((at, "union", wrong) for names, wrong in _OF_NO_OPTION if not taken & names)
-
-
-def _wrong_scalars(
-    scalar: ir.Scalar, at: Path, value: Json, said: Mapping[str, Any]
-) -> Iterator[Mutation]:
-    yield from ((at, "const", other) for other in _other_constants(said.get("const")))
+    match limits.get("const"):
+        case bool(const):
+            yield at, "const", not const
+        case int(const):
+            yield at, "const", const + 1
+        case str(const):
+            yield from ((at, "const", wrong) for wrong in (f"{const}_", const.swapcase(), ""))
     # A moment may be read from a number, a duration too: what is left is of no such type.
     is_moment = scalar.kind == "string" and scalar.format is not None
     for wrong in _WRONG[scalar.kind]:
         yield at, "coercion" if is_moment and isinstance(wrong, int) else "type", wrong
     yield from ((at, "coercion", wrong) for wrong in _LENIENT[scalar.kind])
     if isinstance(value, str):
-        yield from _wrong_texts(scalar, at, value, said)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _wrong_numbers(scalar, at, value, said)
-
-
-def _other_constants(const: Json) -> list[Json]:
-    match const:
-        case bool():
-            return [not const]
-        case int():
-            return [const + 1]
-        case str():
-            return [other for other in (f"{const}_", const.swapcase(), "") if other != const]
-        case _:
-            return []  # Of a fraction most languages have no type.
-
-
-def _wrong_texts(
-    scalar: ir.Scalar, at: Path, value: str, said: Mapping[str, Any]
-) -> Iterator[Mutation]:
-    name = scalar.format or ""
-    for wrong in _MISFORMED.get(name, ()):
-        if not has_format(wrong, name):
-            yield at, "format", wrong
-    shortest, longest = said.get("minLength"), said.get("maxLength")
-    if isinstance(shortest, int) and 0 < shortest <= _MAX_GROWTH:
-        yield at, "minLength", value[: shortest - 1]
-        yield at, "minLength", "a" * (shortest - 1)
-    if isinstance(longest, int) and 0 <= longest <= _MAX_GROWTH:
-        yield at, "maxLength", value.ljust(longest + 1, value[-1:] or "a")
-        yield at, "maxLength", "a" * (longest + 1)
-    pattern = said.get("pattern")
-    if isinstance(pattern, str):
+        yield from ((at, "format", wrong) for wrong in _MISFORMED.get(scalar.format or "", ()))
+        yield from _of_size(at, value, "Length", "a", limits)
+        pattern = limits.get("pattern")
         for wrong in ("", "?", f"{value}\u00e9", f"{value}!", f" {value}", value.swapcase(), "~~"):
-            if may_hold(pattern, wrong) and not any(readings(pattern, wrong)):
+            if isinstance(pattern, str) and is_match(pattern, wrong) is False:
                 yield at, "pattern", wrong
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _of_number(scalar, at, value, limits)
 
 
-def _wrong_numbers(
-    scalar: ir.Scalar, at: Path, value: float, said: Mapping[str, Any]
+def _of_size(
+    at: Path, value: Any, unit: str, filler: Any, limits: Mapping[str, Any]
+) -> Iterator[Mutation]:
+    """Yield what is too short or too long: texts by their ``Length``, arrays by their ``Items``."""
+    least, most = limits.get(f"min{unit}"), limits.get(f"max{unit}")
+    if isinstance(least, int) and 0 < least <= _MAX_GROWTH:
+        yield at, f"min{unit}", value[: least - 1]
+        yield at, f"min{unit}", filler * (least - 1)
+    # Not a set, because of its items none could be there twice.
+    if isinstance(most, int) and most <= _MAX_GROWTH and not limits.get("uniqueItems"):
+        yield at, f"max{unit}", value + (value[-1:] or filler) * (most + 1 - len(value))
+        yield at, f"max{unit}", filler * (most + 1)
+    if limits.get("uniqueItems") is True and value:
+        first = value[:1]
+        yield from (
+            (at, "uniqueItems", wrong) for wrong in (value + first, first * 2, value[:-1] + first)
+        )
+
+
+def _of_number(
+    scalar: ir.Scalar, at: Path, value: float, limits: Mapping[str, Any]
 ) -> Iterator[Mutation]:
     is_integer = scalar.kind == "integer"
-    name = scalar.format or ""
-    if is_integer and name in FORMAT_RANGES and not said.keys() & {"const", "enum"}:
-        low, high = FORMAT_RANGES[name]
+    ends = FORMAT_RANGES.get(scalar.format or "")
+    if is_integer and ends and not limits.keys() & {"const", "enum"}:
+        low, high = ends
         yield at, "format", high + 1
         yield at, "format", low - 1
     for keyword in _LIMITS:
-        limit = said.get(keyword)
-        if limit is True:  # how OpenAPI 3.0 excludes the limit beside it
-            limit = said.get(keyword.replace("exclusiveM", "m"))
+        limit = limits.get(keyword)
         if isinstance(limit, int | float) and not isinstance(limit, bool):
             sign = -1 if keyword.lower().endswith("minimum") else 1
-            first = 0 if keyword.startswith("exclusive") else 1
-            for step in (first, 1, *(() if is_integer else (0.5,)), 1000):
+            # The limit itself too, because it may be excluded.
+            for step in (0, 1, 1000, 0.5)[: 3 if is_integer else 4]:
                 yield at, keyword, limit + sign * step
-    step = said.get("multipleOf")
-    if isinstance(step, int | float) and not isinstance(step, bool) and step > 0:
-        for wrong in (value + step / 2, value + step / 3):
+    multiple = limits.get("multipleOf")
+    if isinstance(multiple, int | float):
+        for wrong in (value + multiple / 2, value + multiple / 3):
             yield at, "multipleOf", int(wrong) if is_integer else wrong
 
 
-def _wrong_arrays(at: Path, value: list[Json], said: Mapping[str, Any]) -> Iterator[Mutation]:
-    fewest, most = said.get("minItems"), said.get("maxItems")
-    if isinstance(fewest, int) and fewest > 0:
-        yield at, "minItems", value[: fewest - 1]
-    if isinstance(most, int) and value and most <= _MAX_GROWTH and not said.get("uniqueItems"):
-        yield at, "maxItems", (value * (most + 1))[: most + 1]
-    if said.get("uniqueItems") is True and value:
-        yield at, "uniqueItems", [*value, value[0]]
-        yield at, "uniqueItems", [value[0], value[0]]
-        yield at, "uniqueItems", [*value[:-1], value[0]]
-
-
-def _wrong_values(type_: ir.TypeIR) -> Iterator[Mutation]:
+def _of_enum(type_: ir.TypeIR) -> Iterator[Mutation]:
     """Yield what is no value of an enum: above all what looks like the name of one."""
     at: Path = ()
     values = type_.enum_values
     numbers = [value for value in values if isinstance(value, int)]
-    texts = [value for value in values if isinstance(value, str)]
-    if not numbers:
-        looks = [look for text in texts[:3] for look in (text.upper(), text.lower(), text.title())]
-        for wrong in (f"{texts[0]}_", *looks, *(type_.enum_names or ()), "no such value", ""):
-            if wrong not in texts:
-                yield at, "enum", wrong
-        yield at, "type", 5
-    else:
-        yield at, "enum", max(numbers) + 1
-        yield at, "enum", min(numbers) - 1
+    if numbers:
+        yield from ((at, "enum", wrong) for wrong in (max(numbers) + 1, min(numbers) - 1))
         yield at, "type", "text"
         yield at, "coercion", str(values[0])
+    else:
+        texts = [text for text in values[:3] if isinstance(text, str)]
+        looks = [look for text in texts for look in (text.upper(), text.lower(), text.title())]
+        names = type_.enum_names or ()
+        for wrong in (f"{texts[0]}_", *looks, *names, "no such value", ""):
+            yield at, "enum", wrong
+        yield at, "type", 5
     yield at, "type", [values[0]]
 
 
@@ -376,10 +350,10 @@ def _put(value: Json, path: Path, wrong: Json) -> Json:
     """Return ``value`` with something else at a place; nothing of it is changed."""
     if not path:
         return wrong
-    first, *rest = path
+    first, *inner = path
     changed = value.copy()
-    if wrong is _MISSING and not rest:
+    if wrong is _MISSING and not inner:
         del changed[first]
     else:
-        changed[first] = _put(value[first], tuple(rest), wrong)
+        changed[first] = _put(value[first], tuple(inner), wrong)
     return changed

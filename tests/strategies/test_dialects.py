@@ -9,7 +9,7 @@ from drawn import check_of
 from tables import each
 
 from pytest_regen.documents import read_document
-from pytest_regen.strategies.dialects import Check, Validators
+from pytest_regen.strategies.plans import Plans
 from pytest_regen.strategies.translation import Translation
 
 THINGS = {
@@ -56,8 +56,7 @@ CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
     ("multiples", "3.1.0", {"multipleOf": 0.25}, [0.75, 19, 1e21], [0.1]),
     ("pattern to the end", "3.1.0", {"pattern": "^a$"}, ["a"], ["a\n", "b"]),
     ("ASCII digits", "3.1.0", {"pattern": r"^\d$"}, ["1"], ["\u0661"]),
-    ("named groups", "3.1.0", {"pattern": r"^(?<c>[a-z])\k<c>$"}, ["aa"], ["ab"]),
-    ("code points", "3.1.0", {"pattern": r"^\u{1F600}\/$"}, ["😀/"], ["a"]),
+    ("a sign in brackets", "3.1.0", {"pattern": r"^[[$]\/$"}, ["[/", "$/"], ["a/"]),
     (
         "date-time",
         "3.1.0",
@@ -185,7 +184,7 @@ def test_a_plain_schema_is_read_whatever_draft_it_names(tmp_path: Path, draft: s
     }
     (tmp_path / "plain.json").write_text(json.dumps(schema), "utf-8")
     document = read_document(tmp_path / "plain.json")
-    check = Check(Translation(document).schema(document.references.root), Validators())
+    check = Plans().plan(Translation(document).schema(document.references.root))
 
     assert check.allows({"a": 1})
     assert check.allows({"a": 1.0})

@@ -40,7 +40,7 @@ def counts_of(path: Path, step: int, language: str) -> Counter[str]:
             found["without any"] += not instances.valid
             found["with a hundred"] += len(instances.valid) >= 100
             found["skipped"] += len(instances.skipped)
-            check = source.plan(type_.name).check
+            check = source.plan(type_.name)
             found["refused"] += sum(not check.allows(value) for value in instances.valid)
             found["allowed"] += sum(check.allows(each.instance) for each in instances.invalid)
     return found

@@ -11,7 +11,6 @@ from pytest_regen.documents import IR, build_ir, read_document
 from pytest_regen.documents.ir import DocumentRef
 from pytest_regen.languages import find_language
 from pytest_regen.strategies import Instances
-from pytest_regen.strategies.dialects import Check
 from pytest_regen.strategies.instances import Source
 from pytest_regen.strategies.plans import Plan, Plans
 from pytest_regen.strategies.translation import Translation
@@ -81,6 +80,6 @@ def plan_of(
     return Plans().plan(translation.schema(node))
 
 
-def check_of(folder: Path, schema: Any, **options: Any) -> Check:
+def check_of(folder: Path, schema: Any, **options: Any) -> Plan:
     """Return what decides about a schema."""
-    return plan_of(folder, schema, **options).check
+    return plan_of(folder, schema, **options)
