@@ -2,7 +2,6 @@
 
 import ast
 import doctest
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -174,23 +173,15 @@ def without_examples(source: str) -> str:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
-    # In bytes, because that is how ``ast`` counts columns.
-    data = source.encode("utf-8", "surrogatepass")
-    starts = [0, *(line_end.end() for line_end in re.finditer(rb"\r\n|\r|\n", data))]
-    edits = []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        text = ast.get_docstring(node, clean=False)
-        if text is None or ">>>" not in text:
-            continue
-        place = node.body[0]
-        last_line = place.end_lineno or place.lineno
+    literals = [
+        ast.get_source_segment(source, node.body[0]) or ""
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if ">>>" in (ast.get_docstring(node, clean=False) or "")
+    ]
+    # The longest first, because the text of one may stand in another.
+    for literal in sorted(literals, key=len, reverse=True):
         # One line, then as many empty ones as the docstring had; brackets make it one statement.
-        lines = "\n" * (last_line - place.lineno)
-        start = starts[place.lineno - 1] + place.col_offset
-        end = starts[last_line - 1] + (place.end_col_offset or 0)
-        edits.append((start, end, f"(''{lines})".encode()))
-    for start, end, docstring in sorted(edits, reverse=True):
-        data = data[:start] + docstring + data[end:]
-    return data.decode("utf-8", "surrogatepass")
+        empty_lines = "\n" * literal.count("\n")
+        source = source.replace(literal, f"(''{empty_lines})")
+    return source

@@ -7,7 +7,6 @@ seen, no network, no other process), ``namespace`` (``unshare``: no network, no 
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Final
 
 from pytest_regen.errors import SandboxError, UsageError
 from pytest_regen.modes import SandboxLevel
-from pytest_regen.sandbox.mounts import Mounts, bwrap_options, plain_path
+from pytest_regen.sandbox.mounts import Mounts, bwrap_options, plain_path, printed
 from pytest_regen.strict_json import json_or_none
 
 Level = SandboxLevel
@@ -31,9 +30,6 @@ LEVELS: Final[Mapping[Level, str]] = {
 
 VARIABLE: Final = "REGEN_SANDBOX"
 """The environment variable that asks for one level."""
-
-_SECONDS: Final = 20.0
-"""For trying a level; only a machine under great load takes as long."""
 
 _UNSHARE: Final = (
     *("--user", "--map-current-user", "--net", "--ipc", "--uts", "--mount"),
@@ -111,7 +107,7 @@ def _works(level: Level) -> bool:
         mounts.empty.touch()
         trial = [plain_path(sys.executable), "-I", "-S", "-c", _TRIAL, str(mounts.holder)]
         argv = command(level, trial, mounts)
-        spaces = json_or_none(_output(argv, mounts.work) or b"") if argv else None
+        spaces = json_or_none(printed(*argv)) if argv else None
         has_written = (mounts.holder / "written").exists()
     if not isinstance(spaces, list) or (level == "bwrap" and has_written):
         return False
@@ -119,19 +115,9 @@ def _works(level: Level) -> bool:
     return len(spaces) == len(ours) and not ours & {*spaces}
 
 
-def _output(argv: Sequence[str], folder: Path) -> bytes | None:
-    """Return what a program prints; ``None`` where it fails."""
-    try:
-        return subprocess.run(  # a command line made here
-            argv, input=b"", capture_output=True, cwd=folder, env={}, timeout=_SECONDS, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
 @cache
 def _dying_with_us() -> tuple[str, ...]:
     """Return what stands before a command line so that the kernel ends it when we end."""
     program = shutil.which("setpriv") if sys.platform == "linux" else None
     words = (str(program), "--pdeathsig", "KILL", "--no-new-privs")
-    return words if program and _output([*words, "true"], Path("/")) is not None else ()
+    return words if program and printed(*words, "echo", "works") else ()

@@ -27,6 +27,10 @@ _NOTHING: Final = "65536"
 """Bytes of a folder that only hides another."""
 
 
+_SECONDS: Final = 20.0
+"""For what sets up a child; only a machine under great load takes as long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mounts:
     """What a child sees beside the system and Python."""
@@ -68,7 +72,7 @@ def bwrap_options(program: str, mounts: Mounts) -> Iterator[str]:
     the pieces of a virtual environment are.
     """
     # Asked for, because releases differ in what they offer.
-    features = _printed(program, "--help").decode("utf-8", "replace")
+    features = printed(program, "--help").decode("utf-8", "replace")
     size = ["--size", str(mounts.size)] if "--size" in features else []
     yield from ("--unshare-user", "--unshare-ipc", "--unshare-net", "--unshare-pid")
     yield from ("--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session")
@@ -114,9 +118,17 @@ def bwrap_options(program: str, mounts: Mounts) -> Iterator[str]:
 
 
 @cache
-def _printed(*argv: str) -> bytes:
-    """Return what a program prints; kept, because each child needs it and it does not change."""
-    return subprocess.run(argv, capture_output=True, env={}, check=False).stdout
+def printed(*argv: str) -> bytes:
+    """Return what a program prints, nothing where it fails.
+
+    It is kept, because each child needs it and it does not change.
+    """
+    try:
+        return subprocess.run(
+            argv, input=b"", capture_output=True, cwd="/", env={}, timeout=_SECONDS, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return b""
 
 
 def _followed(path: Path, links: dict[Path, str]) -> Path:
@@ -145,7 +157,7 @@ def _installation(python: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
     The latter are the folders of editable installations: path files and finders name them.
     """
-    folders = json_or_none(_printed(python, "-I", "-c", _QUESTION))
+    folders = json_or_none(printed(python, "-I", "-c", _QUESTION))
     if not folders:
         return (Path(python),), ()
     roots, import_path = folders

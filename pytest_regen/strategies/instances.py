@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.documents.digests import document_digests
-from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash, without_aliases
+from pytest_regen.documents.ir import TypeIR, referenced_names, type_hash, without_aliases
 from pytest_regen.documents.places import JsonNode
 from pytest_regen.errors import NoInstanceError, RegenError, UnknownTypeError
 from pytest_regen.strategies.plans import Plan, Plans
@@ -107,7 +107,8 @@ def instances_of_store(
     opened = open_store(store)
     by_name = {type_.name: type_ for type_ in opened.ir.types}
     hashes = {name: type_hash(type_) for name, type_ in by_name.items()}
-    base = [_VERSION, count, opened.ir.language, _is_request(opened.ir), _files(opened)]
+    is_request = opened.ir.endpoint.status == "request"
+    base = [_VERSION, count, opened.ir.language, is_request, _files(opened)]
     source = Source(opened)
     instances: dict[str, Instances] = {}
     for name in by_name if types is None else types:
@@ -136,10 +137,6 @@ def _files(store: "RegenStore") -> Mapping[str, str | None]:
     """Return the hashes of the files that a document consists of."""
     reference = store.ir.document
     return {} if reference is None else document_digests(_document_path(store))
-
-
-def _is_request(ir: IR) -> bool:
-    return ir.endpoint.status == "request"
 
 
 def _reach(name: str, types: Mapping[str, TypeIR]) -> set[str]:
@@ -198,7 +195,7 @@ class Source:
             return f"{error.what}: {error.why}" if error.why else error.what
         translation = Translation(
             document,
-            direction="request" if _is_request(ir) else "response",
+            direction="request" if ir.endpoint.status == "request" else "response",
             has_subtypes=language.has_unions,
         )
         now = {type_.name: type_hash(type_) for type_ in build.ir.types}

@@ -6,14 +6,13 @@ is mixed at random, the same way every time. Deeper inside fewer and smaller one
 is tried by its own values.
 """
 
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product, zip_longest
 from typing import Any, Final
 
 from pytest_regen.canonical import canonical_json
 from pytest_regen.strategies.plans import ArrayOption, ObjectOption, Option, Plan, Values
-from pytest_regen.strategies.scalars import Numbers, Texts
+from pytest_regen.strategies.scalars import Numbers, Texts, dice_of
 
 Json = Any
 
@@ -157,7 +156,7 @@ class Samples:
                 if name in present and choice < len(pool):
                     row[name] = pool[choice]
             yield _with_more(row, values, _names(turn), turn)
-        dice = random.Random(len(pools))  # noqa: S311 - to be the same again
+        dice = dice_of(len(pools))
         for _ in range(count * 4 if pools else 0):
             share = dice.random()
             row = {

@@ -107,7 +107,12 @@ class Translation:
             return target.value is not False
         # What a reference leads to is read for all who refer to it, and not as a part of this one.
         inside = family if target is node else frozenset[int]()
-        subtypes = self._subtypes(target)
+        subtypes: list[JsonNode] = []
+        is_apart = "discriminator" in target.value and not target.value.keys() & {*_UNIONS}
+        if is_apart and self._has_subtypes:
+            # Schemas that extend this one by its discriminator.
+            extending = self._document.subtypes.of(target).found
+            subtypes = [subtype for subtype in extending if "$ref" not in subtype.value]
         identities = {key, *(id(subtype.value) for subtype in subtypes)}
         is_open = bool(subtypes) and family.isdisjoint(identities)
         if (key, is_open) not in self._made:
@@ -128,18 +133,10 @@ class Translation:
                 break
             target = self._document.references.target(node)
             if isinstance(target, BrokenReference) or id(target.value) in passed:
-                return JsonNode(True, node.place)  # noqa: FBT003 - the schema ``true``
+                return JsonNode(value=True, place=node.place)
             passed.add(id(target.value))
             node = target
         return node
-
-    def _subtypes(self, node: JsonNode) -> list[JsonNode]:
-        """Return the schemas that extend one by its discriminator."""
-        value = node.value
-        if not self._has_subtypes or "discriminator" not in value or value.keys() & {*_UNIONS}:
-            return []
-        extending = self._document.subtypes.of(node).found
-        return [extension for extension in extending if "$ref" not in extension.value]
 
     # --- one schema -----------------------------------------------------------------------------
 
