@@ -134,7 +134,7 @@ def test_no_sdk_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(runner, CSharpRunner)
 
     assert runner.is_rare
-    assert runner.missing(tmp_path) == "dotnet is not on the PATH"
+    assert runner.missing(tmp_path) == "dotnet 9 or later is not on the PATH"
     assert find_runner(find_language("csharp"), "xchange") is None
 
 

@@ -5,19 +5,29 @@ from pathlib import Path
 
 from tables import each
 
-from pytest_regen.languages.csharp.language import _USED
+from pytest_regen.languages.names import word_set
 
 PACKAGE = Path(__file__).parents[2] / "pytest_regen"
 OWN = PACKAGE / "languages" / "csharp"
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if OWN not in path.parents)
 
 COMPOUND = re.compile(r"[A-Z][a-z]+[A-Z]\w+")
-ATTRIBUTES = sorted({name for names in _USED.values() for name in names})
-"""Names of .NET, as the folder of C# knows them: those of two words, others in brackets."""
+ATTRIBUTES = word_set(
+    """
+    Browsable Category DefaultValue Description Display EmailAddress Flags JsonConstructor
+    JsonConverter JsonDerivedType JsonExtensionData JsonIgnore JsonInclude JsonNumberHandling
+    JsonObjectCreationHandling JsonPolymorphic JsonPropertyName JsonPropertyOrder JsonRequired
+    JsonStringEnumMemberName JsonUnmappedMemberHandling Key MaxLength MinLength Nullable Obsolete
+    Phone PrimaryKey Range RegularExpression Required StringLength Url
+    """
+)
+"""Of .NET: those of two words are looked for as words, others in brackets."""
 
 WORDS = {
-    "attributes": r"\b(?:" + "|".join(filter(COMPOUND.fullmatch, ATTRIBUTES)) + r")\b"
-    r"|\[(?:" + "|".join(name for name in ATTRIBUTES if not COMPOUND.fullmatch(name)) + r")[\](]",
+    "attributes": r"\b(?:" + "|".join(filter(COMPOUND.fullmatch, sorted(ATTRIBUTES))) + r")\b"
+    r"|\[(?:"
+    + "|".join(name for name in sorted(ATTRIBUTES) if not COMPOUND.fullmatch(name))
+    + r")[\](]",
     "keywords": r"\b(?:get|init);|\bnameof\b|\btypeof\(|#nullable\b|\busing \w+;",
     "namespaces": r"\bSystem\.|\bNewtonsoft\b|\bxchange\b",
     "types": r"\b(?:JsonElement|JsonStringEnumConverter|IReadOnly\w+|DateTimeOffset|Nullable<)",

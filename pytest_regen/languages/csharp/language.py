@@ -141,43 +141,35 @@ _PROFILE_USINGS: dict[str, tuple[str, ...]] = {
 }
 """Where each profile's attributes come from, beside what both use."""
 
-
-_USED: Final[Mapping[str, frozenset[str]]] = {
-    "System": word_set(
-        "DateOnly DateTime DateTimeOffset Flags Guid Obsolete TimeOnly TimeSpan Uri"
-    ),
-    "System.Collections.Generic": word_set(
-        "Dictionary ICollection IDictionary IEnumerable IList IReadOnlyCollection "
-        "IReadOnlyDictionary IReadOnlyList List SortedDictionary"
-    ),
-    "System.Collections.Immutable": word_set(
-        "IImmutableDictionary IImmutableList ImmutableArray ImmutableDictionary ImmutableList"
-    ),
-    "System.Collections.ObjectModel": word_set("Collection ObservableCollection"),
-    "System.Text.Json": word_set("JsonElement"),
-    "System.Text.Json.Serialization": word_set(
-        "JsonConstructor JsonConverter JsonDerivedType JsonIgnore JsonInclude JsonNumberHandling "
-        "JsonPropertyName JsonPropertyOrder JsonRequired JsonStringEnumMemberName "
-        "JsonUnmappedMemberHandling"
-    ),
-    "System.ComponentModel": word_set("Category DefaultValue Description"),
-    "System.ComponentModel.DataAnnotations": word_set(
-        "Display Key MaxLength MinLength Range RegularExpression Required StringLength Url"
-    ),
-    "Json.Schema.Generation": word_set("Nullable"),
-    "Xchange.Connector.SDK.CacheWriter": word_set("PrimaryKey"),
+_TYPE: Final = r"(?<![\w.:])({})(?=[?>\[]|\s+[\w@])"
+_GENERIC: Final = r"(?<![\w.:])({})(?=<)"
+_ATTRIBUTE: Final = r"(?:\[(?:\w+:\s*)?|,\s*(?=\w+\())({})\b"
+_NEEDED_BY: Final[Mapping[str, str]] = {
+    "System": _TYPE.format("DateOnly|DateTime|DateTimeOffset|Guid|TimeOnly|TimeSpan|Uri"),
+    "System.Collections.Generic": _GENERIC.format(r"I?(?:ReadOnly)?(?:Collection|Dictionary|List)"),
+    "System.Text.Json": _TYPE.format("JsonElement"),
+    "System.Text.Json.Serialization": _ATTRIBUTE.format(r"Json\w+"),
+    "System.ComponentModel": _ATTRIBUTE.format("DefaultValue|Description"),
+    "System.ComponentModel.DataAnnotations": _ATTRIBUTE.format("Key|Required"),
+    "Json.Schema.Generation": _ATTRIBUTE.format("Description|Nullable|Required"),
+    "Xchange.Connector.SDK.CacheWriter": _ATTRIBUTE.format("PrimaryKey"),
 }
-"""Types and attributes that generated code is likely to use, by namespace."""
+"""Where code names what a line of the header is for, in group 1."""
 
 _USING_ADVICE: Final = (
     "put the line back at the top of the file; where another file of the project has it as a "
     "global using, leave MISSING_USING out with `ignore`"
 )
 
-_AFTER_TYPES: Final = frozenset({"?", "[", "<", ">"})
 _USING: Final = re.compile(r"^[ \t\ufeff]*(?:global\s+)?using\s+([\w.:\s]+?)\s*;", re.MULTILINE)
-_ALIAS: Final = re.compile(r"^[ \t]*(?:global\s+)?using\s+(\w+)\s*=", re.MULTILINE)
+_TEXTS: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|//.*')
 _NAMESPACE = re.compile(r"@?[^\W\d]\w*(\.@?[^\W\d]\w*)*")
+
+
+def _usings(profile: str) -> list[str]:
+    """Return the namespaces of the header, those of .NET first."""
+    usings = (*_USINGS, *_PROFILE_USINGS[profile])
+    return sorted(usings, key=lambda using: (not using.startswith("System"), using))
 
 
 def header(*, namespace: str, profile: str) -> str:
@@ -196,11 +188,7 @@ def header(*, namespace: str, profile: str) -> str:
             f"{namespace!r} is no C# namespace",
             hint="use identifiers joined by dots, e.g. --namespace Acme.Projects",
         )
-    usings = sorted(
-        (*_USINGS, *_PROFILE_USINGS[profile]),
-        key=lambda using: (not using.startswith("System"), using),
-    )
-    lines = ["#nullable enable", "", *(f"using {using};" for using in usings)]
+    lines = ["#nullable enable", "", *(f"using {using};" for using in _usings(profile))]
     if namespace:
         lines += ["", f"namespace {namespace};"]
     return "\n".join(lines)
@@ -214,27 +202,16 @@ def missing_in_header(
     See ``Language.missing_in_header``. Qualified names need none, and a global using of the file
     itself will do.
     """
-    other = {using for key in _PROFILE_USINGS if key != profile for using in _PROFILE_USINGS[key]}
-    present = {re.sub(r"\s|global::", "", name) for name in _USING.findall(outside)} | other
-    gone = {using: words for using, words in _USED.items() if using not in present}
-    used = frozenset().union(*gone.values()) - set(_ALIAS.findall(outside))
-    lines: dict[str, base.HeaderLine] = {}
-    for name, text in blocks.items():
-        if used.isdisjoint(re.findall(r"\w+", text)):
-            continue  # because taking nearly all texts apart would be for nothing
-        from pytest_regen.languages.csharp.pages import leaves
-
-        tokens = leaves(text)
-        for before, word, after in zip(("", *tokens), tokens, (*tokens[1:], ""), strict=False):
-            # As an attribute, or where a type stands: any other is the name of a member.
-            is_type = before not in {".", "::"} and (after[:1].isalpha() or after in _AFTER_TYPES)
-            if word in used and (
-                before in {"[", "<", ":"} or is_type or (before, after) == (",", "(")
-            ):
-                using = next(using for using, words in gone.items() if word in words)
-                line = base.HeaderLine(f"using {using};", word, name, _USING_ADVICE)
-                lines.setdefault(using, line)
-    return tuple(lines[using] for using in gone if using in lines)
+    present = {re.sub(r"\s|global::", "", name) for name in _USING.findall(outside)}
+    lines = []
+    for using in [using for using in _usings(profile) if using not in present]:
+        for name, text in blocks.items():
+            # Without texts and comments, because a description may be about dates.
+            match = re.search(_NEEDED_BY[using], _TEXTS.sub('""', text))
+            if match:
+                lines.append(base.HeaderLine(f"using {using};", match[1], name, _USING_ADVICE))
+                break
+    return lines
 
 
 class CSharp:

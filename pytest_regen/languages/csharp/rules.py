@@ -57,32 +57,30 @@ def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
 
 def absence_fault(field: FieldIR, member: Member) -> base.AbsenceFault | None:
     """Return what is wrong about null and absence: the question mark, ``required``."""
-    state = base.describe_absence(field)
-    reason = f"field {in_quotes(field.json_name)} {state}"
+    state, name = base.describe_absence(field), in_quotes(field.json_name)
+    needs_mark, is_parameter = must_be_nullable(field), member.kind == "parameter"
     is_nullable = member.type is not None and member.type.nullable
-    needs_mark = must_be_nullable(field)
     # JsonElement holds null as a value, whatever the spelling.
     is_free = isinstance(field.type, Scalar) and field.type.kind == "any" and field.required
+    is_demanded = any(entry.name in _DEMANDS for entry in member.attributes)
+    is_demanded = is_demanded or (member.is_required and not is_parameter)
+    effect = ""
     if is_nullable != needs_mark and not is_free:
+        what = f"must be {spell(field)!r}"
         mark = "lacks its question mark" if needs_mark else "has a question mark too many"
-        return base.AbsenceFault(
-            f"{member.name!r} must be {spell(field)!r}: {reason}",
-            f"the type of each of these fields {mark}; each {state}",
-        )
-    is_set = member.has_initializer and member.unread is None and member.kind != "parameter"
-    if is_set and not field.required:
-        return base.AbsenceFault(
-            f"{member.name!r} must have no initial value: {reason}, and would be written",
-            f"these fields must have no initial value, which would be written; each {state}",
-        )
-    is_keyword = member.kind != "parameter" and member.is_required
-    is_demanded = is_keyword or any(entry.name in _DEMANDS for entry in member.attributes)
-    if not field.required and is_demanded:
-        return base.AbsenceFault(
-            f"{member.name!r} must not be required: {reason}",
-            f"these fields must not be required (neither required nor [Required]); each {state}",
-        )
-    return None
+        finding = f"the type of each of these fields {mark}"
+    elif field.required:
+        return None
+    elif member.has_initializer and member.unread is None and not is_parameter:
+        what, effect = "must have no initial value", ", and would be written"
+        finding = "these fields must have no initial value, which would be written"
+    elif is_demanded:
+        what = "must not be required"
+        finding = "these fields must not be required (neither required nor [Required])"
+    else:
+        return None
+    message = f"{member.name!r} {what}: field {name} {state}{effect}"
+    return base.AbsenceFault(message, f"{finding}; each {state}")
 
 
 def rules(subject: base.RuleSubject) -> Iterator[Issue]:

@@ -75,10 +75,8 @@ class CSharpRunner:
     def missing(self, folder: Path) -> str | None:
         """Return that there is no SDK, or only an old one."""
         del folder
-        if shutil.which("dotnet") is None:
-            return "dotnet is not on the PATH"
         if _sdk() is None:
-            return f"dotnet has no SDK of version {OLDEST} or later"
+            return f"dotnet {OLDEST} or later is not on the PATH"
         return sandbox.missing()
 
     def version(self, folder: Path) -> str:
@@ -163,12 +161,9 @@ def _reply(text: object, refusal: str | None, where: str) -> Reply:
 def _sdk() -> tuple[int, ...] | None:
     """Return the version of the newest SDK, if it is new enough."""
     program = shutil.which("dotnet")
-    folder = Path(program).resolve().parent / "sdk" if program else None
-    if folder is None or not folder.is_dir():
-        return None
-    found = [re.match(r"(\d+)\.(\d+)\.(\d+)", each.name) for each in folder.iterdir()]
-    versions = [tuple(map(int, match.groups())) for match in found if match]
-    newest = max(versions, default=(0,))
+    folders = (Path(program).resolve().parent / "sdk").glob("*") if program else ()
+    names = [re.match(r"(\d+)\.(\d+)\.(\d+)", folder.name) for folder in folders]
+    newest = max((tuple(map(int, name.groups())) for name in names if name), default=(0,))
     return newest if newest[0] >= OLDEST else None
 
 

@@ -108,15 +108,13 @@ def spell(field: FieldIR) -> str:
     """
     spelled, limits = _spelling(field.type), field.constraints
     if spelled == "long" and accepts(field.type, TypeRef("int")):
-        bounds = (
-            limits.get("minimum", limits.get("exclusiveMinimum")),
-            limits.get("maximum", limits.get("exclusiveMaximum")),
-        )
+        pairs = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+        bounds = [limits.get(name, limits.get(instead)) for name, instead in pairs]
         # ``exclusiveMinimum: true`` (OpenAPI 3.0) is no bound.
         numbers = [
-            bound for bound in bounds if isinstance(bound, int | float) and bound is not True
+            bound for bound in bounds if bound is not True and isinstance(bound, int | float)
         ]
-        if len(numbers) == len(bounds) and all(-(2**31) <= number < 2**31 for number in numbers):
+        if len(numbers) == len(pairs) and all(-(2**31) <= number < 2**31 for number in numbers):
             spelled = "int"
     return f"{spelled}?" if must_be_nullable(field) else spelled
 

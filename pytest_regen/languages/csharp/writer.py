@@ -1,7 +1,6 @@
 """The C# of one page, written from the IR: what its prompt asks for, in the words of the prompt."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -9,15 +8,13 @@ from pytest_regen.documents.ir import EnumValue, TypeIR
 from pytest_regen.languages.csharp.names import member_names
 from pytest_regen.languages.csharp.types import spell
 from pytest_regen.prompts.values import OutputMode
+from pytest_regen.text import quoted
 
 _INDENT: Final = "    "
 _LONG: Final = 200
 """Of a description with more characters the first sentence is written."""
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
 _INT32: Final = range(-(2**31), 2**31)
-_SHORT_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-"""Categories of characters that are not seen, or that would end the line."""
 
 
 def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:
@@ -27,7 +24,7 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
         return "\n".join(("// BEGIN_FIELDS", *members, "// END_FIELDS"))
     key, values, head = type_.primary_key, type_.enum_values, []
     if profile == "xchange" and key is not None and key in type_.units:
-        head.append(f"[PrimaryKey({string_literal(key)}, nameof({member_names(type_)[key]}))]")
+        head.append(f"[PrimaryKey({quoted(key)}, nameof({member_names(type_)[key]}))]")
     if any(isinstance(value, str) for value in values):
         head.append("[JsonConverter(typeof(JsonStringEnumConverter))]")
     head += _description(type_.description, indent="")
@@ -43,7 +40,7 @@ def _values(type_: TypeIR, units: Sequence[EnumValue]) -> Iterator[str]:
         if isinstance(value, int):
             yield f"{_INDENT}{names[value]} = {value},"
         else:
-            yield f"{_INDENT}[JsonStringEnumMemberName({string_literal(value)})]"
+            yield f"{_INDENT}[JsonStringEnumMemberName({quoted(value)})]"
             yield f"{_INDENT}{names[value]},"
 
 
@@ -56,7 +53,7 @@ def _properties(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iter
         field = fields[str(unit)]
         spelled = spell(field)
         is_nullable = spelled.endswith("?")
-        yield f"{_INDENT}[JsonPropertyName({string_literal(field.json_name)})]"
+        yield f"{_INDENT}[JsonPropertyName({quoted(field.json_name)})]"
         yield from _description(field.description, indent=_INDENT)
         if field.required and not is_nullable:
             yield f"{_INDENT}[Required]"
@@ -71,16 +68,4 @@ def _properties(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iter
 def _description(text: str | None, *, indent: str) -> Iterator[str]:
     if text:
         end = _SENTENCE_END.search(text) if len(text) > _LONG else None
-        yield f"{indent}[Description({string_literal(text[: end.end()] if end else text)})]"
-
-
-def string_literal(text: str) -> str:
-    """Return ``text`` as a regular C# string literal on one line."""
-    characters = []
-    for character in text:
-        code = ord(character)
-        escape = _SHORT_ESCAPES.get(character, character)
-        if escape == character and unicodedata.category(character) in _INVISIBLE:
-            escape = f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
-        characters.append(escape)
-    return f'"{"".join(characters)}"'
+        yield f"{indent}[Description({quoted(text[: end.end()] if end else text)})]"
