@@ -10,7 +10,6 @@ from pytest_regen.errors import UsageError
 from pytest_regen.languages import base
 from pytest_regen.languages.csharp import names, rules, types, writer
 from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
-from pytest_regen.languages.names import word_set
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment

@@ -27,8 +27,8 @@ _READS: Final[Mapping[str, str]] = {
 
 def converter_of(attributes: Sequence[Attribute]) -> Attribute | None:
     """Return the attribute that names a converter in place of the serializer."""
-    named = (each for each in attributes if each.name == "JsonConverter" and each.types)
-    return next(named, None)
+    converters = (entry for entry in attributes if entry.name == "JsonConverter" and entry.types)
+    return next(converters, None)
 
 
 def reads(converter: Attribute) -> str | None:
