@@ -28,9 +28,9 @@ _ACCESS: Final = frozenset({"private", "protected", "internal", "file"})
 _ALWAYS_PUBLIC: Final = frozenset({"enum_member", "parameter"})
 _OF_TYPE: Final = frozenset({"static", "const", "readonly"})
 _IGNORING: Final = frozenset({"JsonIgnore", "JsonExtensionData"})
-_INT32: Final = range(-(2**31), 2**31)
-_WIDE: Final = frozenset({"long", "uint", "ulong"})
-"""What an enum is based on that holds more than 32 bits with a sign."""
+_SIGNED: Final = {"sbyte": 7, "short": 15, "int": 31, "long": 63}
+_BITS: Final[Mapping[str, int]] = _SIGNED | {"byte": 8, "ushort": 16, "uint": 32}
+"""What an enum may be based on, and how many bits of a number it then holds."""
 _ALWAYS: Final = re.compile(r"#\s*if\s+(?:true|NET(?:\d_0(?:_OR_GREATER)?)?)")
 """What .NET 9 is sure to compile."""
 
@@ -265,8 +265,9 @@ class _Reading:
             members.append(replace(member, wire_name=wire, number=number))
         base = types.plain(declaration.bases[0]) if declaration.bases else "int"
         faults: tuple[SyntaxFault, ...] = ()
-        beyond = [entry for entry in members if (entry.number or 0) not in _INT32]
-        if beyond and base not in _WIDE:
+        most = 2 ** _BITS.get(base, 64)
+        beyond = [entry for entry in members if not -most <= (entry.number or 0) < most]
+        if beyond:
             message = f"{beyond[0].name!r} is {beyond[0].number}, which an enum of {base} cannot"
             message += f" hold; declare 'enum {declaration.name} : long'"
             faults = (SyntaxFault(declaration.name_line, message, "ENUM_MEMBER"),)
