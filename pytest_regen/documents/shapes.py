@@ -129,8 +129,8 @@ def meet(outer: Shape, inner: Shape) -> Shape:
         if outer.types & numbers and inner.types & numbers and numbers <= outer.types | inner.types:
             types |= {"integer"}
         if not types and outer.types and inner.types:
-            both = f"{_list_types(outer.types)} and {_list_types(inner.types)}"
-            doubt = doubt or f"it must be {both} at once"
+            both = (" or ".join(sorted(part)) for part in (outer.types, inner.types))
+            doubt = doubt or f"it must be {' and '.join(both)} at once"
     enum, labels = (inner if outer.enum is None else outer).enum, outer.labels or inner.labels
     if outer.enum is not None and inner.enum is not None:
         values = set(map(_identity, inner.enum))
@@ -181,10 +181,6 @@ def _common_options(outer: Shape, inner: Shape) -> tuple[JsonNode, ...]:
 def _identity(value: Any) -> tuple[str, str]:
     """Return what tells values apart: ``1`` is not ``True``, and a list can be looked up."""
     return type(value).__name__, repr(value)
-
-
-def _list_types(types: frozenset[str]) -> str:
-    return " or ".join(sorted(types))
 
 
 # --- oneOf, anyOf -------------------------------------------------------------------------------
@@ -242,7 +238,7 @@ def join(branches: Sequence[Shape], place: Pointer) -> Shape:
     elif _one_scalar(types):
         joined = Shape(types, format=_shared_format(live))
     else:
-        joined = Shape(doubt=f"it may be {_list_types(types)}")
+        joined = Shape(doubt=f"it may be {' or '.join(sorted(types))}")
     return replace(joined, null=null)
 
 
@@ -327,6 +323,11 @@ def own_shape(keywords: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Sh
     """Return the shape that ``keywords`` describe; ``node`` gives them their places."""
     if not keywords:
         return ANYTHING
+    for key, word in {"properties": dict, "required": list, "enum": list}.items():
+        if keywords.get(key) is not None and not isinstance(keywords[key], word):
+            # Of ``required`` no error, because documents say it of single fields: ``true``.
+            log.review(node.place / key, f"{key} is of another type; it is ignored")
+            keywords = {**keywords, key: None}
     values, labels, has_null = _values(keywords, node, log)
     types, null = _types(keywords, values, has_null=has_null, node=node, log=log)
     extra, items = _extra(keywords, node), _items(keywords, node)
@@ -334,12 +335,6 @@ def own_shape(keywords: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Sh
     if isinstance(keywords.get("properties"), dict):
         inside = node.child("properties")
         properties = {name: (inside.child(name),) for name in inside.value}
-    elif keywords.get("properties") is not None:
-        log.error(node.place / "properties", "properties must be a mapping")
-    required = keywords.get("required")
-    if required is not None and not isinstance(required, list):
-        log.review(node.place, "required must be a list of names; it is ignored")
-        required = None
     if types is None and (properties or extra):
         types = frozenset({"object"})
     if types is None and ("items" in keywords or "prefixItems" in keywords):
@@ -355,7 +350,9 @@ def own_shape(keywords: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Sh
         labels=labels,
         is_const="const" in keywords,
         properties=properties,
-        required=frozenset(name for name in required or () if isinstance(name, str)),
+        required=frozenset(
+            name for name in keywords.get("required") or () if isinstance(name, str)
+        ),
         extra=extra,
         items=items,
         notes=(keywords,),
@@ -392,18 +389,13 @@ def _values(
 ) -> tuple[tuple[Any, ...] | None, tuple[str, ...] | None, bool]:
     """Return the values of ``enum`` or ``const`` without null, their labels, and null's."""
     values = [keywords["const"]] if "const" in keywords else keywords.get("enum")
-    if values is None:
-        return None, None, False
-    if not isinstance(values, list) or not values:
-        log.review(node.place, "enum must be a list of at least one value; it is ignored")
+    if not values:
         return None, None, False
     labels = None if "const" in keywords else _labels(keywords, values, node, log)
     first: dict[tuple[str, str], int] = {}
     for index, value in enumerate(values):
         if value is not None:
             first.setdefault(_identity(value), index)
-    if len(first) + values.count(None) < len(values):
-        log.review(node.place, "enum holds a value twice")
     indexes = first.values()
     names = None if labels is None else tuple(labels[i] for i in indexes)
     return tuple(values[i] for i in indexes), names, None in values

@@ -29,13 +29,7 @@ _MAX_CONSTRAINTS: Final = 500
 _MAX_LABEL: Final = 200
 _INT32: Final = range(-(2**31), 2**31)
 
-_FLAGS: Final = (
-    ("required", "required"),
-    ("nullable", "nullable"),
-    ("read_only", "read-only"),
-    ("write_only", "write-only"),
-    ("deprecated", "deprecated"),
-)
+_FLAGS: Final = ("required", "nullable", "read_only", "write_only", "deprecated")
 
 
 class UnitLine(NamedTuple):
@@ -83,7 +77,7 @@ def value_kind(values: Sequence[EnumValue]) -> str:
 
 def _field_line(field: FieldIR, name: str, spelled: str, *, is_key: bool) -> UnitLine:
     data: dict[str, Any] = {"json_name": field.json_name, "identifier": name, "type": spelled}
-    flags = [word for attribute, word in _FLAGS if getattr(field, attribute)]
+    flags = [flag.replace("_", "-") for flag in _FLAGS if getattr(field, flag)]
     if is_key:
         flags.append("primary-key")
     if flags:

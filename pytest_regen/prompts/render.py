@@ -7,7 +7,7 @@ blanks.
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, get_args
 
 from pytest_regen.documents.ir import IR, Endpoint, EnumValue, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language, Wording, with_article
@@ -25,15 +25,6 @@ from pytest_regen.turns.values import estimate_tokens
 
 _TOKENS_PER_UNIT: Final = 70
 """What one field or enum value costs in output."""
-
-_MODES: Final[tuple[OutputMode, ...]] = (
-    "full_class",
-    "class_only",
-    "fields_only",
-    "enum_only",
-    "enum_values_only",
-    "alias_only",
-)
 
 _TEXT: Final = """\
 You write {title}. Each request describes one page of one type of an HTTP API; you answer with the \
@@ -132,7 +123,7 @@ def system_prompt(wording: Wording, *, is_shared: bool = False, is_alias: bool =
         # Fence and all, as an answer must look: models copy examples.
         examples="\n\n".join(
             f"{mode}:\n```{wording.fence}\n{examples[mode]}\n```"
-            for mode in _MODES
+            for mode in get_args(OutputMode)
             if mode in examples and (is_alias or mode != "alias_only")
         ),
     )
