@@ -138,8 +138,9 @@ def _judged(
         test = tests[number]
         line = None if test.lineno is None else test.lineno + example.lineno + 1
         failures.append(ExampleFailure(number, example, got, line, raised))
-    ending = (result.raised, result.stopped, result.why)
-    return ExamplesResult(result.answers, *ending, tuple(failures), reached)
+    return ExamplesResult(
+        result.answers, result.raised, result.stopped, result.why, tuple(failures), reached
+    )
 
 
 def _is_right(example: doctest.Example, answer: Answer, flags: int) -> bool:

@@ -82,14 +82,16 @@ def bwrap_options(program: str, mounts: Mounts) -> Iterator[str]:
     links: dict[Path, str] = {}
     pieces, imported = _installation(plain_path(sys.executable))
     projects = {_followed(path, links) for path in (*mounts.projects, *imported)}
-    kept = {_followed(path, links) for path in (*map(Path, _SYSTEM), *mounts.readable, *pieces)}
-    places = {place for place in projects | kept if place.exists()}
+    open_places = {
+        _followed(path, links) for path in (*map(Path, _SYSTEM), *mounts.readable, *pieces)
+    }
+    places = {place for place in projects | open_places if place.exists()}
     masks = {
         place
         for project in projects
         if project.is_dir()
         for place in project.iterdir()
-        if place.name.startswith(".") and place not in kept
+        if place.name.startswith(".") and place not in open_places
     }
     folders = {place for place in masks if place.is_dir() and not place.is_symlink()}
     # Not an empty folder of ours, because what is shown below it must still find a place.
@@ -163,9 +165,9 @@ def _installation(python: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     roots, import_path = folders
     pieces = [Path(python), *(Path(root, part) for root in sorted({*roots}) for part in _PARTS)]
     # What lies within a piece is shown with it.
-    others = [
+    outside = [
         path
         for path in map(Path, import_path)
         if path.exists() and not any(piece in (path, *path.parents) for piece in pieces)
     ]
-    return tuple(piece for piece in pieces if piece.exists()), tuple(others)
+    return tuple(piece for piece in pieces if piece.exists()), tuple(outside)

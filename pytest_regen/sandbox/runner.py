@@ -63,9 +63,9 @@ def sender(word: str, descriptor: int) -> Send:
 
     def send(**frame: object) -> None:
         body = encode(frame).encode() + b"\n"
-        rest = memoryview(head % len(body) + body)
-        while rest:
-            rest = rest[write(descriptor, rest) :]
+        unsent = memoryview(head % len(body) + body)
+        while unsent:
+            unsent = unsent[write(descriptor, unsent) :]
 
     return send
 

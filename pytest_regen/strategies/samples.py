@@ -28,7 +28,7 @@ _LEAST: Final = 3
 objects and arrays inside one another as there are levels left."""
 _DEEPEST: Final = 15
 """The last level: what needs more never ends."""
-_MAX_SPARE: Final = 400
+_MAX_SPARE: Final = 900
 """Values more than are asked for that are tried, because each is held against the whole schema."""
 _ENDED: Final = object()
 _FEW: Final = 3

@@ -215,7 +215,8 @@ def _of_expression(
             yield from ((at, "type", wrong) for wrong in _WRONG["object"])
         case ir.Ref(name=name) if "enum" in limits:
             # What is no value at all is the enum's own affair.
-            yield from ((at, "enum", wrong) for wrong in types[name].enum_values)
+            values = [value for value in types[name].enum_values if value not in limits["enum"]]
+            yield from ((at, "enum", wrong) for wrong in values)
         case ir.ArrayOf(items=inner) | ir.MapOf(values=inner):
             kind = "array" if isinstance(expression, ir.ArrayOf) else "object"
             yield from ((at, "type", wrong) for wrong in _WRONG[kind])
