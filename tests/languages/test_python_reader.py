@@ -68,6 +68,10 @@ def test_what_types_are_made_of_is_allowed(code: str) -> None:
         "class A(ApiModel):\n    a: \"__import__('os')\"",
         "class A(ApiModel):\n    a: list[\"Optional['exec(str())']\"]",
         "A = TypedDict('A', {'a': \"open('x')\"})",
+        "A = TypedDict('A', {'a': int}, total=open('x'))",
+        "class A(ApiModel):\n    @computed_field\n    def b(self) -> \"open('x')\": ...",
+        "read = lambda x=open('x'): x",
+        "A[open('x')]: int = 1",
         "try:\n    import re\nexcept ImportError:\n    pass",
     ],
 )

@@ -299,21 +299,24 @@ def _running(tree: ast.Module) -> Iterator[ast.AST]:
             for each in getattr(node, "decorator_list", ())
         ]
         match node:
-            case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args):
-                waiting += [*calls, *args.defaults, *(one for one in args.kw_defaults if one)]
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                # pydantic evaluates what some functions return, such as computed fields.
+                returned = [unquoted(node.returns)] if node.returns else []
+                waiting += [*calls, node.args, *returned]
             case ast.ClassDef():
                 waiting += [*calls, *node.bases, *node.keywords, *node.body]
             case ast.Lambda():
-                pass
+                waiting.append(node.args)
             case ast.stmt() if not isinstance(node, (*_STATEMENTS, ast.If)):
                 pass  # It is refused as a whole.
             case ast.Subscript(slice=part) if last_name(node) != "Literal":
                 parts = part.elts if isinstance(part, ast.Tuple) else [part]
                 waiting += [node.value, *map(unquoted, parts)]
             case ast.Call(args=[_, ast.Dict(values=values)]) if last_name(node) == "TypedDict":
-                waiting += map(unquoted, values)
+                texts = [unquoted(value) for value in values if isinstance(value, ast.Constant)]
+                waiting += [*ast.iter_child_nodes(node), *texts]
             case ast.AnnAssign(annotation=annotation, value=value):
-                waiting += [unquoted(annotation), *([value] if value else [])]
+                waiting += [node.target, unquoted(annotation), *([value] if value else [])]
             case _:
                 waiting += ast.iter_child_nodes(node)
 
@@ -344,7 +347,7 @@ def _why_refused(node: ast.AST, functions: set[str]) -> str:
             return _FOREIGN
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in _HOOKS:
             return "a method that runs while classes are made"
-        case ast.ClassDef(keywords=keywords) if any(one.arg == "metaclass" for one in keywords):
+        case ast.ClassDef(keywords=keywords) if any(each.arg == "metaclass" for each in keywords):
             return "a metaclass, which runs while classes are made"
         case ast.Call(func=called) if not _is_quiet(called, functions):
             return "a call that runs at import"
