@@ -89,9 +89,9 @@ def _find(name: str) -> Language:
     entries = _entries()
     if name in entries:
         return _load(name, entries[name])
-    for other, found in sorted(entries.items()):
+    for other, candidates in sorted(entries.items()):
         try:
-            language = _load(other, found)
+            language = _load(other, candidates)
         except UsageError:
             continue  # Whoever asks for another language need not know.
         if name in language.fence_tags:
@@ -105,15 +105,13 @@ def _find(name: str) -> Language:
 
 def _entries() -> dict[str, list[EntryPoint]]:
     """Return the different entry points of each name."""
-    found: dict[str, list[EntryPoint]] = {}
+    entries: dict[str, dict[str, EntryPoint]] = {}
     for entry in entry_points(group=GROUP):
-        entries = found.setdefault(entry.name.lower(), [])
-        if entry.value not in {other.value for other in entries}:
-            entries.append(entry)
+        entries.setdefault(entry.name.lower(), {})[entry.value] = entry
     # No other distribution may take its name; and a checkout or a bundle may have no metadata, or
     # metadata older than the code.
-    found[DEFAULT_LANGUAGE] = [_DEFAULT]
-    return found
+    entries[DEFAULT_LANGUAGE] = {_DEFAULT.value: _DEFAULT}
+    return {name: [*by_value.values()] for name, by_value in entries.items()}
 
 
 def _load(name: str, entries: list[EntryPoint]) -> Language:
@@ -125,22 +123,18 @@ def _load(name: str, entries: list[EntryPoint]) -> Language:
         )
     (entry,) = entries
     try:
-        found = entry.load()
-        language: Language = found() if isinstance(found, type) else found
+        loaded = entry.load()
+        language: Language = loaded() if isinstance(loaded, type) else loaded
         missing = [member for member in _MEMBERS if not hasattr(language, member)]
+        if missing:
+            raise AttributeError(f"it lacks {', '.join(missing)}")  # noqa: TRY301 - one message
     except Exception as error:
-        raise _load_error(name, entry, f"{type(error).__name__}: {error}") from error
-    if missing:
-        raise _load_error(name, entry, f"it lacks {', '.join(missing)}")
+        raise UsageError(
+            f"the target language {name!r} cannot be used: it comes from {_describe(entry)}",
+            why=flatten(f"{type(error).__name__}: {error}"),
+            hint="update that distribution, or uninstall it",
+        ) from error
     return language
-
-
-def _load_error(name: str, entry: EntryPoint, why: str) -> UsageError:
-    return UsageError(
-        f"the target language {name!r} cannot be used: it comes from {_describe(entry)}",
-        why=flatten(why),
-        hint="update that distribution, or uninstall it",
-    )
 
 
 def _describe(entry: EntryPoint) -> str:

@@ -20,22 +20,18 @@ _TEXT: Final = frozenset({"StrictStr", "str"})
 _WHOLE: Final = frozenset({"StrictInt", "int"})
 _FRACTION: Final = frozenset({"StrictFloat", "float"})
 
-_SCALARS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
-    "string": {
-        "": _TEXT,
-        "date": _TEXT | {"date"},
-        "date-time": _TEXT | {"AwareDatetime", "datetime"},
-        "uuid": _TEXT | {"UUID"},
-    },
-    "integer": {"": _WHOLE},
-    "number": {
-        "": _FRACTION,
-        "decimal": _FRACTION | {"DecimalNumber"},
-        "int32": _WHOLE | _FRACTION | {"DecimalNumber"},
-        "int64": _WHOLE | {"DecimalNumber"},
-    },
-    "boolean": {"": frozenset({"StrictBool", "bool"})},
-    "any": {"": frozenset({"Any", "JsonValue", "object"})},
+_SCALARS: Final[Mapping[str, frozenset[str]]] = {
+    "any": frozenset({"Any", "JsonValue", "object"}),
+    "boolean": frozenset({"StrictBool", "bool"}),
+    "integer": _WHOLE,
+    "number": _FRACTION,
+    "number decimal": _FRACTION | {"DecimalNumber"},
+    "number int32": _WHOLE | _FRACTION | {"DecimalNumber"},
+    "number int64": _WHOLE | {"DecimalNumber"},
+    "string": _TEXT,
+    "string date": _TEXT | {"date"},
+    "string date-time": _TEXT | {"AwareDatetime", "datetime"},
+    "string uuid": _TEXT | {"UUID"},
 }
 """Kind and format to what holds every such value, and writes it as it read it."""
 _KINDS: Final = {"string": "str", "integer": "int", "number": "int", "boolean": "bool"}
@@ -100,8 +96,7 @@ def _accepts_union(
 
 
 def _accepts_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
-    formats = _SCALARS[scalar.kind]
-    accepted = formats.get(scalar.format_family, formats[""])
+    accepted = _SCALARS.get(f"{scalar.kind} {scalar.format_family}", _SCALARS[scalar.kind])
     if spelled.name == LITERAL:
         kinds = {type(value).__name__ for value in literals_of(spelled)}
         return bool(kinds) and (scalar.kind == "any" or kinds == {_KINDS[scalar.kind]})

@@ -85,7 +85,9 @@ def _settings(node: ast.AST) -> list[tuple[str, ast.expr]]:
     match node:
         case ast.Dict(keys=keys, values=values):
             pairs = zip(keys, values, strict=True)
-            return [(str(key.value), each) for key, each in pairs if isinstance(key, ast.Constant)]
+            return [
+                (str(key.value), setting) for key, setting in pairs if isinstance(key, ast.Constant)
+            ]
         case ast.Assign(targets=[target], value=value):
             return [(dotted(target), value)]
         case ast.AnnAssign(target=target, value=ast.expr() as value):

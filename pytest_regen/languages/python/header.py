@@ -105,13 +105,13 @@ def missing_in_header(
     See ``Language.missing_in_header``. A name that the text outside binds in any way is there.
     """
     try:
-        there = names_bound(parse(outside))
+        bound = names_bound(parse(outside))
     except (SyntaxError, ValueError):
         return ()  # Running it tells what is wrong.
     lines = _lines(_HEADERS.get(profile, ""))
-    gone = {name: line for name, line in lines.items() if name not in there}
+    gone = {name: line for name, line in lines.items() if name not in bound}
     needed: dict[str, HeaderLine] = {}
-    for type_name, text in blocks.items() if gone and "*" not in there else ():
+    for type_name, text in blocks.items() if gone and "*" not in bound else ():
         used = set(_names_used(text))
         for name, line in gone.items():
             if name in used:
@@ -128,8 +128,8 @@ def provided_to(code: str) -> frozenset[str]:
 
 def _lines(text: str) -> dict[str, str]:
     """Return the names that a header binds, and the line that does."""
-    bound = names_bound(parse(text)).items()
-    lines = {name: ast.unparse(node).split("\n")[0] for name, node in bound}
+    statements = names_bound(parse(text)).items()
+    lines = {name: ast.unparse(node).split("\n")[0] for name, node in statements}
     lines.pop("annotations", None)
     return lines
 

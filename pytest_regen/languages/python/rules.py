@@ -4,13 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar
-from pytest_regen.languages.base import (
-    AbsenceFault,
-    Member,
-    RuleSubject,
-    TypeRef,
-    describe_absence,
-)
+from pytest_regen.languages import base
 from pytest_regen.languages.python import spelling
 from pytest_regen.languages.python.acceptance import LITERAL, literals_of, show_type
 from pytest_regen.languages.python.literals import literal
@@ -25,7 +19,7 @@ _ANYTHING: Final = frozenset({"Any", "JsonValue", "object"})
 _WORDS: Final[Mapping[str, str]] = {"ge": "min", "gt": "min", "le": "max", "lt": "max"}
 
 
-def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
+def missing_wire_name(member: base.Member, wire: str, *, is_enum: bool) -> str:
     """Return what a member lacks to carry ``wire``."""
     text = literal(wire)
     if is_enum:
@@ -37,12 +31,12 @@ def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
 # --- null and absence -----------------------------------------------------------------------------
 
 
-def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
+def absence_fault(field: FieldIR, member: base.Member) -> base.AbsenceFault | None:
     """Return what is wrong about null and absence: ``None`` in the type, the default."""
     why = _wrong_inside(field, member.type) or _wrong_absence(field, member)
     if why is None:
         return None
-    state = describe_absence(field)
+    state = base.describe_absence(field)
     right = spelling.spell(field, profile=_PROFILES.get(member.kind, "default"))
     if member.kind == KEYS:
         right = f"'{right}'"
@@ -52,10 +46,10 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
         right = f"'{right} = {'UNSET' if member.kind == DATACLASS else None}'"
     reason = f"field {in_quotes(field.json_name)} {state}"
     message = f"{member.name!r} {why}; it must be {right}: {reason}"
-    return AbsenceFault(message, f"each of these fields {why}; each {state}")
+    return base.AbsenceFault(message, f"each of these fields {why}; each {state}")
 
 
-def _wrong_inside(field: FieldIR, spelled: TypeRef | None) -> str | None:
+def _wrong_inside(field: FieldIR, spelled: base.TypeRef | None) -> str | None:
     """Return whether the items of an array, or the values of a map, lack ``None``."""
     keys: Mapping[type, str] = {ArrayOf: "nullableItems", MapOf: "nullableValues"}
     may_be_null = field.constraints.get(keys.get(type(field.type), ""))
@@ -66,7 +60,7 @@ def _wrong_inside(field: FieldIR, spelled: TypeRef | None) -> str | None:
     return None if is_right else f"lacks '| None' after {show_type(inner)!r} in its type"
 
 
-def _wrong_absence(field: FieldIR, member: Member) -> str | None:
+def _wrong_absence(field: FieldIR, member: base.Member) -> str | None:
     """Return what is wrong, in words that follow the name of a member, or ``None``."""
     is_key, nullable = member.kind == KEYS, member.type is not None and member.type.nullable
     if field.required != member.is_required:
@@ -80,7 +74,7 @@ def _wrong_absence(field: FieldIR, member: Member) -> str | None:
     return None if field.required or is_key else _wrong_default(field, member)
 
 
-def _wrong_default(field: FieldIR, member: Member) -> str | None:
+def _wrong_default(field: FieldIR, member: base.Member) -> str | None:
     """Return why the default of an optional field would hide that it is absent."""
     default = next((str(e.arguments[0]) for e in member.attributes if e.name == "default"), "")
     if default == "UNSET":
@@ -97,7 +91,7 @@ def _wrong_default(field: FieldIR, member: Member) -> str | None:
 # --- rules ----------------------------------------------------------------------------------------
 
 
-def rules(subject: RuleSubject) -> Iterator[Issue]:
+def rules(subject: base.RuleSubject) -> Iterator[Issue]:
     """Yield what is wrong with a type that other languages have no word for."""
     if subject.type.kind == "enum":
         return
@@ -122,7 +116,7 @@ def rules(subject: RuleSubject) -> Iterator[Issue]:
             )
 
 
-def _wrong_values(field: FieldIR, spelled: TypeRef) -> str | None:
+def _wrong_values(field: FieldIR, spelled: base.TypeRef) -> str | None:
     """Return why a ``Literal``, or the lack of one, does not allow the right values."""
     tag, is_literal = spelling.tag_of(field), spelled.name == LITERAL
     values = [(type(value), value) for value in literals_of(spelled)] if is_literal else []
@@ -135,7 +129,7 @@ def _wrong_values(field: FieldIR, spelled: TypeRef) -> str | None:
     return None
 
 
-def _wrong_arguments(field: FieldIR, member: Member) -> str | None:
+def _wrong_arguments(field: FieldIR, member: base.Member) -> str | None:
     """Return which argument of ``Field`` contradicts the document.
 
     One that is left out only lets more values in, which behaviour shows; one that differs refuses

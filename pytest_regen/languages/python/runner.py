@@ -76,18 +76,15 @@ class PythonRunner:
         if field is None:
             return False
         spelled = spell_value(field, profile=self.profile)
+        limits = kept_constraints(field, self.profile)
         if keyword == "format":
             return len(path) == 1 and spelled in _READ_STRICTLY
         if keyword == "coercion":
             # It is asked strictly; but a decimal takes text all the same, Literal[1] takes True.
-            return "type" in kept_constraints(field, self.profile) and not (
-                "Decimal" in spelled or "Literal" in spelled
-            )
-        if len(path) > 1 and keyword not in {"type", "enum"}:
-            return False  # The IR keeps no limits of items.
-        if keyword == "enum" and "enum" in field.constraints:
-            return False  # A part of the values of an enum has no type of its own.
-        return keyword in kept_constraints(field, self.profile)
+            return "type" in limits and "Decimal" not in spelled and "Literal" not in spelled
+        # The IR keeps no limits of items, and a part of the values of an enum has no type.
+        is_kept = len(path) == 1 or keyword in {"type", "enum"}
+        return is_kept and keyword in limits
 
     def run(
         self,

@@ -14,14 +14,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Final
 
-from pytest_regen.languages import artifacts
-from pytest_regen.languages.base import (
-    Attribute,
-    Declaration,
-    Member,
-    SourceFacts,
-    SyntaxFault,
-)
+from pytest_regen.languages import artifacts, base
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.python.names import HEADER_CLASSES, RESERVED_TYPE_NAMES
 from pytest_regen.text import in_quotes
@@ -71,7 +64,7 @@ def parse(code: str) -> ast.Module:
         raise ValueError("this is nested too deeply") from error
 
 
-def first_fault(code: str, error: SyntaxError | ValueError) -> SyntaxFault:
+def first_fault(code: str, error: SyntaxError | ValueError) -> base.SyntaxFault:
     """Return the fault of code that the interpreter refuses, in its own words."""
     lines = code.split("\n")
     line = min(getattr(error, "lineno", None) or 1, len(lines))
@@ -79,13 +72,13 @@ def first_fault(code: str, error: SyntaxError | ValueError) -> SyntaxFault:
     for at in (line, line - 1):
         message = artifacts.leftover(lines[at - 1]) if at else None
         if message:
-            return SyntaxFault(at, message, "ARTIFACT", in_member=False)
+            return base.SyntaxFault(at, message, "ARTIFACT", in_member=False)
     reason = (getattr(error, "msg", None) or str(error)).partition(" (detected at")[0]
-    shown = lines[line - 1].strip()[:80]
-    return SyntaxFault(line, f"{reason}: {in_quotes(shown)}" if shown else reason)
+    text = lines[line - 1].strip()[:80]
+    return base.SyntaxFault(line, f"{reason}: {in_quotes(text)}" if text else reason)
 
 
-def read(code: str) -> SourceFacts:
+def read(code: str) -> base.SourceFacts:
     """Return what ``code`` declares and must not have; of illegal code its first fault.
 
     Args:
@@ -95,8 +88,8 @@ def read(code: str) -> SourceFacts:
     try:
         tree = parse(code)
     except (SyntaxError, ValueError) as error:
-        return SourceFacts(faults=(first_fault(code, error),))
-    declarations: list[Declaration] = []
+        return base.SourceFacts(faults=(first_fault(code, error),))
+    declarations: list[base.Declaration] = []
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             # What begins with an underscore is a help to the types of the API.
@@ -110,7 +103,7 @@ def read(code: str) -> SourceFacts:
         is_documentation = text.startswith("#:")
         fault = artifacts.fault_of_comment(text, line, is_documentation=is_documentation)
         faults += [fault] if fault else []
-    return SourceFacts(
+    return base.SourceFacts(
         tuple(declarations),
         tuple(sorted(faults, key=lambda fault: fault.line)),
         # What another name stands for may be a type of the API, or help its types.
@@ -122,11 +115,11 @@ def read(code: str) -> SourceFacts:
 def names_bound(tree: ast.Module) -> dict[str, ast.stmt]:
     """Return the names that imports, declarations and assignments give, each with its statement."""
     bound: dict[str, ast.stmt] = {}
-    for node in (*(one for one in ast.walk(tree) if isinstance(one, _IMPORTS)), *tree.body):
+    for node in (*(part for part in ast.walk(tree) if isinstance(part, _IMPORTS)), *tree.body):
         if isinstance(node, ast.Import):
-            bound |= {(one.asname or one.name.partition(".")[0]): node for one in node.names}
+            bound |= {(alias.asname or alias.name.partition(".")[0]): node for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            bound |= {one.asname or one.name: node for one in node.names}
+            bound |= {alias.asname or alias.name: node for alias in node.names}
         elif isinstance(node, ast.ClassDef | ast.FunctionDef):
             bound[node.name] = node
         elif isinstance(node, ast.Assign | ast.AnnAssign) and (name := _target(node)):
@@ -172,16 +165,16 @@ def last_name(node: ast.expr | None) -> str:
     return dotted(node).rpartition(".")[2]
 
 
-def _class(node: ast.ClassDef, outer: str | None) -> Iterator[Declaration]:
+def _class(node: ast.ClassDef, outer: str | None) -> Iterator[base.Declaration]:
     bases = {last_name(base) for base in node.bases}
     is_enum = bool(bases & _ENUMS)
-    members: list[Member] = []
+    members: list[base.Member] = []
     for part in node.body:
         if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and not is_enum:
             members.append(_field(part, part.target.id, is_key="TypedDict" in bases))
         elif isinstance(part, ast.Assign) and is_enum and not _target(part).startswith("_"):
             members.append(_value(part, part.value, _target(part)))
-    yield Declaration(
+    yield base.Declaration(
         node.name,
         "enum" if is_enum else "class",
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]),
@@ -196,7 +189,7 @@ def _class(node: ast.ClassDef, outer: str | None) -> Iterator[Declaration]:
             yield from _class(part, node.name)
 
 
-def _field(node: ast.AnnAssign, name: str, *, is_key: bool) -> Member:
+def _field(node: ast.AnnAssign, name: str, *, is_key: bool) -> base.Member:
     """Return a field with its JSON name and limits, as far as calls give them as literals."""
     values: dict[object, object] = {}
     for part in ast.walk(node):
@@ -208,13 +201,13 @@ def _field(node: ast.AnnAssign, name: str, *, is_key: bool) -> Member:
         alias = values["validation_alias"]
     wire = name if is_key else alias if isinstance(alias, str) else None
     limits = (str(key) for key, value in values.items() if value is not None)
-    return Member(
+    return base.Member(
         name,
         "field",
         node.lineno,
         node.end_lineno or node.lineno,
         wire,
-        attributes=tuple(map(Attribute, limits)),
+        attributes=tuple(map(base.Attribute, limits)),
         is_serialized=is_key or not name.startswith("_"),
     )
 
@@ -227,33 +220,33 @@ def _constant(node: ast.expr) -> object:
         return None
 
 
-def _value(node: ast.stmt | ast.expr, value: ast.expr, name: str) -> Member:
+def _value(node: ast.stmt | ast.expr, value: ast.expr, name: str) -> base.Member:
     plain = _constant(value)
     wire = plain if isinstance(plain, str | int) and not isinstance(plain, bool) else None
     number = wire if isinstance(wire, int) else None
-    return Member(name, "value", node.lineno, node.end_lineno or 0, wire, number=number)
+    return base.Member(name, "value", node.lineno, node.end_lineno or 0, wire, number=number)
 
 
-def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[Declaration]:
+def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[base.Declaration]:
     """Yield what an assignment declares: a TypedDict, a Literal, an enum by a call, an alias."""
     value, name = node.value, _target(node)
     form = last_name(value) if isinstance(value, ast.Call | ast.Subscript) else ""
     if not name or name in RESERVED_TYPE_NAMES:
         return
-    members: list[Member] = []
+    members: list[base.Member] = []
     if form == "Literal" and isinstance(value, ast.Subscript):
         parts = value.slice.elts if isinstance(value.slice, ast.Tuple) else [value.slice]
         members = [_value(part, part, ast.unparse(part)[:100]) for part in parts]
     elif isinstance(value, ast.Call) and form == "TypedDict":
         members = [
-            Member(str(key.value), "field", key.lineno, entry.end_lineno or 0, str(key.value))
+            base.Member(str(key.value), "field", key.lineno, entry.end_lineno or 0, str(key.value))
             for entries in value.args
             if isinstance(entries, ast.Dict)
             for key, entry in zip(entries.keys, entries.values, strict=True)
             if isinstance(key, ast.Constant)
         ]
     is_call = form == "TypedDict"
-    yield Declaration(
+    yield base.Declaration(
         name,
         "class" if is_call else "enum" if form in _FORMS else "alias",
         node.lineno,
@@ -266,7 +259,7 @@ def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[Declaration]:
 # --- what must not run ----------------------------------------------------------------------------
 
 
-def _refused(tree: ast.Module) -> Iterator[SyntaxFault]:
+def _refused(tree: ast.Module) -> Iterator[base.SyntaxFault]:
     """Yield imports of what types are not made of, and what would run while types are imported.
 
     Where nothing shuts a module in, this keeps it from reaching out by what stands in it: only
@@ -275,13 +268,13 @@ def _refused(tree: ast.Module) -> Iterator[SyntaxFault]:
     functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     for node in tree.body:
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant | ast.Call):
-            shown = in_quotes(ast.unparse(node)[:80])
-            yield SyntaxFault(node.lineno, f"this stands outside of every class: {shown}")
+            text = in_quotes(ast.unparse(node)[:80])
+            yield base.SyntaxFault(node.lineno, f"this stands outside of every class: {text}")
     for part in _running(tree):
         why = _why_refused(part, functions)
         if why and isinstance(part, ast.stmt | ast.expr):
-            shown = in_quotes(ast.unparse(part).split("\n", 1)[0][:80])
-            yield SyntaxFault(part.lineno, f"{why}: {shown}", "NOT_ALLOWED", in_member=False)
+            text = in_quotes(ast.unparse(part).split("\n", 1)[0][:80])
+            yield base.SyntaxFault(part.lineno, f"{why}: {text}", "NOT_ALLOWED", in_member=False)
 
 
 def _running(tree: ast.Module) -> Iterator[ast.AST]:
@@ -308,7 +301,7 @@ def _running(tree: ast.Module) -> Iterator[ast.AST]:
             case ast.Lambda():
                 waiting.append(node.args)
             case ast.stmt() if not isinstance(node, (*_STATEMENTS, ast.If)):
-                pass  # It is refused as a whole.
+                pass  # What stands in it is not told, because it is refused as a whole.
             case ast.Subscript(slice=part) if last_name(node) != "Literal":
                 parts = part.elts if isinstance(part, ast.Tuple) else [part]
                 waiting += [node.value, *map(unquoted, parts)]
@@ -339,7 +332,7 @@ def _why_refused(node: ast.AST, functions: set[str]) -> str:
     match node:
         case ast.If(test=test) if last_name(test) == "TYPE_CHECKING":
             return ""
-        case ast.Import(names=names) if not all(map(_is_usual, (each.name for each in names))):
+        case ast.Import(names=names) if not all(map(_is_usual, (alias.name for alias in names))):
             return _FOREIGN
         case ast.ImportFrom(names=names) if node.level or names[0].name == "*":
             return _FOREIGN
@@ -347,7 +340,7 @@ def _why_refused(node: ast.AST, functions: set[str]) -> str:
             return _FOREIGN
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in _HOOKS:
             return "a method that runs while classes are made"
-        case ast.ClassDef(keywords=keywords) if any(each.arg == "metaclass" for each in keywords):
+        case ast.ClassDef(keywords=keywords) if any(word.arg == "metaclass" for word in keywords):
             return "a metaclass, which runs while classes are made"
         case ast.Call(func=called) if not _is_quiet(called, functions):
             return "a call that runs at import"

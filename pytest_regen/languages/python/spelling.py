@@ -54,8 +54,8 @@ def spell_value(field: FieldIR, *, profile: str) -> str:
     tag = tag_of(field)
     if tag is not None:
         return f"Literal[{literal(tag)}]"
-    said = field.constraints
-    may_be_null = said.get("nullableItems") or said.get("nullableValues")
+    limits = field.constraints
+    may_be_null = limits.get("nullableItems") or limits.get("nullableValues")
     return _spelling(field.type, profile, " | None" if may_be_null else "")
 
 
@@ -84,12 +84,12 @@ def _spelling(expression: TypeExpr, profile: str, inside: str = "") -> str:
 
 
 def _scalar(scalar: Scalar, profile: str) -> str:
-    wanted = scalar.format_family
+    family = scalar.format_family
     if scalar.kind == "string" and profile != "typeddict":
-        return _TEXT.get(wanted, "str")
-    if scalar.kind == "number" and wanted in {"int32", "int64"}:
+        return _TEXT.get(family, "str")
+    if scalar.kind == "number" and family in {"int32", "int64"}:
         return "int"
-    if scalar.kind == "number" and wanted == "decimal" and profile == "default":
+    if scalar.kind == "number" and family == "decimal" and profile == "default":
         return "DecimalNumber"
     return _SCALARS[scalar.kind]
 
@@ -144,26 +144,26 @@ def _constraints(field: FieldIR, profile: str) -> Iterator[tuple[str, str, Any]]
     if profile != "default" or tag_of(field) is not None:
         return
     spelled = spell_value(field, profile=profile).partition("[")[0]
-    said = field.constraints
+    limits = field.constraints
     if spelled in {"int", "float", "DecimalNumber"}:
         for keyword, strict_keyword, name, strict_name in _BOUNDS:
             # In the older dialect the keyword of a strict bound says only how the other is meant.
-            is_strict = said.get(strict_keyword) is True
-            bound = _number(said.get(keyword), spelled)
+            is_strict = limits.get(strict_keyword) is True
+            bound = _number(limits.get(keyword), spelled)
             if bound is not None:
                 yield keyword, strict_name if is_strict else name, bound
-            bound = _number(said.get(strict_keyword), spelled)
+            bound = _number(limits.get(strict_keyword), spelled)
             if bound is not None:
                 yield strict_keyword, strict_name, bound
-        step = _number(said.get("multipleOf"), spelled)
+        step = _number(limits.get("multipleOf"), spelled)
         if step is not None and step > 0 and spelled != "DecimalNumber":
             yield "multipleOf", "multiple_of", step
         return
     for keyword, name in zip(_LENGTHS.get(spelled, ()), ("min_length", "max_length"), strict=False):
-        length = _number(said.get(keyword), "int")
+        length = _number(limits.get(keyword), "int")
         if length is not None and (name == "min_length") <= length < _MOST:
             yield keyword, name, length
-    pattern = said.get("pattern")
+    pattern = limits.get("pattern")
     if spelled == "str" and isinstance(pattern, str) and is_portable(pattern):
         yield "pattern", "pattern", pattern
 

@@ -4,16 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
-from pytest_regen.languages.python.literals import (
-    WIDTH,
-    comment,
-    comment_text,
-    described,
-    docstring,
-    literal,
-    raw,
-    sentence,
-)
+from pytest_regen.languages.python import literals
 from pytest_regen.languages.python.names import BASE_MODEL, is_identifier, member_names
 from pytest_regen.languages.python.spelling import constraint_arguments, spell
 from pytest_regen.prompts.values import OutputMode
@@ -30,8 +21,8 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
     members = list(_members(type_, units, profile))
     if mode in {"fields_only", "enum_values_only"}:
         return "\n".join((BEGIN, *members, END))
-    about = sentence(type_.description)
-    above = comment(about, "")
+    about = literals.sentence(type_.description)
+    above = literals.comment(about, "")
     if type_.kind == "enum" and profile == "typeddict":
         lines = [*above, f"{type_.name}: TypeAlias = Literal[", *members, "]"]
     elif profile == "typeddict" and not has_plain_keys(type_):
@@ -44,7 +35,7 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
             kinds = {type(value) for value in type_.enum_values}
             base = "IntEnum" if kinds == {int} else "StrEnum" if kinds <= {str} else "Enum"
             head = f"class {type_.name}({base}):"
-        text = docstring(about, _INDENT) if comment_text(about) else []
+        text = literals.docstring(about, _INDENT) if literals.comment_text(about) else []
         gap = [""] if text and members else []
         lines = [head, *text, *gap, *members]
         lines += [] if text or members else [f"{_INDENT}pass"]
@@ -63,9 +54,9 @@ def has_plain_keys(type_: TypeIR) -> bool:
 
 
 def _alias(type_: TypeIR, spelled: str) -> Iterator[str]:
-    yield from comment(sentence(type_.description), "")
+    yield from literals.comment(literals.sentence(type_.description), "")
     whole = f"{type_.name} = {spelled}"
-    if len(whole) <= WIDTH:
+    if len(whole) <= literals.WIDTH:
         yield whole
     else:
         options = spelled.replace(" | ", f"\n{_INDENT}| ").replace(
@@ -83,42 +74,44 @@ def head_of(name: str, profile: str) -> str:
 
 def _members(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterator[str]:
     if type_.kind == "enum" and profile == "typeddict":
-        yield from (f"{_INDENT}{literal(value)}," for value in units)
+        yield from (f"{_INDENT}{literals.literal(value)}," for value in units)
         return
     names = member_names(type_)
     if type_.kind == "enum":
         for value in units:
-            yield from _assignment(names[value], "", literal(value))
+            yield from _assignment(names[value], "", literals.literal(value))
         return
     fields = {field.json_name: field for field in type_.fields}
     is_class = profile != "typeddict" or has_plain_keys(type_)
     for unit in units:
         field = fields[str(unit)]
         spelled = spell(field, profile=profile)
-        about = sentence(field.description)
+        about = literals.sentence(field.description)
         if not is_class:
-            yield from comment(about, _INDENT * 2)
-            yield f"{_INDENT * 2}{literal(field.json_name)}: {literal(spelled)},"
+            yield from literals.comment(about, _INDENT * 2)
+            yield f"{_INDENT * 2}{literals.literal(field.json_name)}: {literals.literal(spelled)},"
             continue
         if profile == "typeddict":
             yield f"{_INDENT}{field.json_name}: {spelled}"
         else:
             yield from _field(field, names[unit], spelled, profile)
-        if profile != "default" and comment_text(about):
-            yield from docstring(about, _INDENT)
+        if profile != "default" and literals.comment_text(about):
+            yield from literals.docstring(about, _INDENT)
 
 
 def _field(field: FieldIR, name: str, spelled: str, profile: str) -> Iterator[str]:
-    alias = literal(field.json_name)
+    alias = literals.literal(field.json_name)
     arguments = [] if name == field.json_name else [f"alias={alias}"]
     default, call = "None", "Field"
     if profile == "dataclass":
         default, call = "UNSET", "dataclasses.field"
         arguments = [f'metadata={{"alias": {alias}}}'] if arguments else []
-    elif about := sentence(field.description):
-        arguments.append(described(about, _INDENT * 2))
+    elif about := literals.sentence(field.description):
+        arguments.append(literals.described(about, _INDENT * 2))
     for key, value in constraint_arguments(field, profile=profile).items():
-        arguments.append(f"{key}={raw(value) if key == 'pattern' else literal(value)}")
+        arguments.append(
+            f"{key}={literals.raw(value) if key == 'pattern' else literals.literal(value)}"
+        )
     if not arguments:
         yield from _assignment(name, spelled, "" if field.required else default)
     else:
@@ -138,12 +131,12 @@ def _assignment(
         yield f"{target} = {value}"
         return
     whole = f"{target} = {value}({', '.join(arguments)})"
-    if len(whole) <= WIDTH:
+    if len(whole) <= literals.WIDTH:
         yield whole
         return
     yield f"{target} = {value}("
     inner = _INDENT * 2 + ", ".join(arguments)
-    if len(inner) <= WIDTH:
+    if len(inner) <= literals.WIDTH:
         yield inner
     else:
         yield from (f"{_INDENT * 2}{argument}," for argument in arguments)
