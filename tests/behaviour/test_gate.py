@@ -2,13 +2,17 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from run_stores import behaviour_issues, edit, run_store
 
-from pytest_regen.regeneration import fixable
+from pytest_regen.documents import read_document
+from pytest_regen.regeneration import fixable, generate_store
+from pytest_regen.regeneration.store_view import with_pages
 from pytest_regen.stores import RegenStore
+from pytest_regen.turns import TemplateProvider
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.stores import behaviour_of_store
@@ -352,3 +356,34 @@ def test_what_is_made_of_a_stale_type_is_not_asked(tmp_path: Path) -> None:
     assert behaviour_of_store(store).asked == {"Crane"}
     results = validate_store(store)
     assert {name for name, result in results.items() if result.issues} == {"State"}
+
+
+def test_what_an_illegal_page_lacks_is_not_told_of_its_fields(tmp_path: Path) -> None:
+    """The type is run without that page: that its fields are lost follows from it."""
+    fields = {name: {"type": "integer", "minimum": 1} for name in ("a", "b", "c", "d")}
+    schema = {"type": "object", "properties": fields, "required": list(fields)}
+    content = {"application/json": {"schema": schema}}
+    answer = {"200": {"description": "A kite.", "content": content}}
+    data = {
+        "openapi": "3.1.0",
+        "info": {"title": "Kites", "version": "1"},
+        "paths": {"/kite": {"get": {"responses": answer}}},
+    }
+    (tmp_path / "pytest.ini").touch()
+    (tmp_path / "api.json").write_text(json.dumps(data), "utf-8")
+    document = read_document(tmp_path / "api.json")
+    made = generate_store(
+        document,
+        document.operations[0],
+        tmp_path / "kites",
+        provider=TemplateProvider(),
+        language="python",
+        fields_per_page=2,
+    )
+    store = RegenStore.open(made.plan.path)
+    last = store.envelope.pages[-1]
+    broken = replace(last, output=last.output.replace("ge=1)", "ge=1", 1))
+
+    (result,) = validate_store(with_pages(store, [broken]), ignore=["DRIFT"]).values()
+
+    assert [(issue.code, issue.page) for issue in result.issues] == [("SYNTAX", 2)]
