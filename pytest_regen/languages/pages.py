@@ -388,18 +388,18 @@ class Pages(ABC):
             raise _cannot_split(name, "it is no legal declaration of that name")
         frame = self.frames[slot.kind]
         page_of = {str(unit): page for page, group in enumerate(units) for unit in group}
-        wires = [*self._units(code, slot)]
-        owners: list[int] = []
+        starts: dict[int, int] = {}
         lowest = len(units) - 1
-        for wire in reversed(wires):
-            lowest = min(lowest, page_of.get(wire, lowest))
-            owners.insert(0, lowest)
-        filled = {owner for wire, owner in zip(wires, owners, strict=True) if wire in page_of}
-        if {*range(1, len(units))} - filled:
+        for at, wire in reversed([*enumerate(self._units(code, slot))]):
+            # What no page asks for, like a text below a field, stays with what stands above it.
+            if wire in page_of:
+                lowest = min(lowest, page_of[wire])
+                starts[lowest] = at
+        if {*range(1, len(units))} - {*starts}:
             why = "its members are mixed so that one of its pages would have none"
             raise _cannot_split(name, why)
         cuts: list[Point] = [(0, 0)]
-        for at in (owners.index(page) for page in range(1, len(units))):
+        for at in (starts[page] for page in range(1, len(units))):
             start, before = slot.members[at][0], slot.members[at - 1][1] if at else slot.start
             # Below the member before, because comments go with what stands below them.
             cuts.append((before[0] + 1, 0) if before[0] < start[0] else start)

@@ -49,3 +49,12 @@ def test_a_class_on_one_line_takes_no_members() -> None:
 
     assert [(fault.page, fault.line) for fault in joined.faults] == [(1, 1)]
     assert "b: str" in joined.text
+
+
+def test_a_text_below_a_field_stays_on_its_page() -> None:
+    """No page asks for it: it tells of the field that it stands below."""
+    code = f'{FIRST}\n    """One."""\n    b: str\n    """Two."""'
+
+    pages = PYTHON.split(code, name="T", units=[["a"], ["b"]])
+
+    assert pages == (f'{FIRST}\n    """One."""', '    b: str\n    """Two."""')
