@@ -254,10 +254,10 @@ class Document:
 
     @cached_property
     def _named(self) -> tuple[str, dict[str, JsonNode]]:
-        home, found = named_schemas(self.references.root)
+        home, schemas = named_schemas(self.references.root)
         if self.version == _PLAIN and self.references.root.value.keys() - _BESIDE_SCHEMAS:
-            found = {self.name: self.references.root} | found
-        return home, found
+            schemas = {self.name: self.references.root} | schemas
+        return home, schemas
 
     @property
     def has_ref_siblings(self) -> bool:

@@ -178,17 +178,16 @@ class _Yaml:
                 raise RecursionError
             if anchor:
                 self._anchors[anchor] = (_UNFINISHED, 0)
-            value = self._mapping() if isinstance(event, yaml.MappingStartEvent) else self._list()
+            if isinstance(event, yaml.MappingStartEvent):
+                value = self._mapping()
+            else:
+                value = []
+                while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
+                    self._path.append(str(len(value)))
+                    value.append(self._value(inner))
+                    self._path.pop()
         if anchor:
             self._anchors[anchor] = (value, self._weight - before)
-        return value
-
-    def _list(self) -> list[Any]:
-        value: list[Any] = []
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            self._path.append(str(len(value)))
-            value.append(self._value(event))
-            self._path.pop()
         return value
 
     def _mapping(self) -> dict[str, Any]:

@@ -330,7 +330,16 @@ def own_shape(keywords: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Sh
             keywords = {**keywords, key: None}
     values, labels, has_null = _values(keywords, node, log)
     types, null = _types(keywords, values, has_null=has_null, node=node, log=log)
-    extra, items = _extra(keywords, node), _items(keywords, node)
+    beside = "additionalProperties"
+    values_of = [node.child(beside)] if isinstance(keywords.get(beside), dict) else []
+    values_of = [part for part in values_of if part.value]
+    if isinstance(keywords.get("patternProperties"), dict):
+        patterns = node.child("patternProperties")
+        values_of += [patterns.child(key) for key in sorted(patterns.value)]
+    extra = _any_of(values_of, node.place / beside)
+    items_of = [*node.entries("prefixItems" if "prefixItems" in keywords else "items")]
+    items_of += [node.child("items")] if isinstance(keywords.get("items"), dict) else []
+    items = _any_of(items_of, node.place / "items")
     properties: dict[str, tuple[JsonNode, ...]] = {}
     if isinstance(keywords.get("properties"), dict):
         inside = node.child("properties")
@@ -414,22 +423,6 @@ def _labels(
         if labels is not None:
             log.review(node.place, f"{key} does not have one name per value; it is ignored")
     return None
-
-
-def _extra(keywords: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
-    parts = []
-    if isinstance(keywords.get("additionalProperties"), dict) and keywords["additionalProperties"]:
-        parts.append(node.child("additionalProperties"))
-    if isinstance(keywords.get("patternProperties"), dict):
-        patterns = node.child("patternProperties")
-        parts += [patterns.child(key) for key in sorted(patterns.value)]
-    return _any_of(parts, node.place / "additionalProperties")
-
-
-def _items(keywords: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
-    parts = [*node.entries("prefixItems" if "prefixItems" in keywords else "items")]
-    parts += [node.child("items")] if isinstance(keywords.get("items"), dict) else []
-    return _any_of(parts, node.place / "items")
 
 
 def _any_of(parts: list[JsonNode], place: Pointer) -> tuple[JsonNode, ...]:

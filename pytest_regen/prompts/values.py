@@ -95,17 +95,9 @@ class PromptEntry:
             fields: JSON names or enum values that the page must produce.
             type_hash: of the type's IR that the prompt is made from.
         """
-        entry = cls(
-            key.type_name,
-            is_root,
-            key.page,
-            key.total_pages,
-            system,
-            user,
-            fields,
-            _text_hash(system, user),
-            type_hash,
-        )
+        pages = key.page, key.total_pages
+        text_hash = _text_hash(system, user)
+        entry = cls(key.type_name, is_root, *pages, system, user, fields, text_hash, type_hash)
         return replace(entry, entry_hash=entry._computed_hash)
 
     @property
