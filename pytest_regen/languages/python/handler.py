@@ -180,7 +180,10 @@ def join(parts: list[list[Any]]) -> list[Any]:
     for part in parts:
         for name, _, is_wrapped, args in part[3] if part[0] == "|" else [part]:
             plain = [name, False, is_wrapped, args]
-            if name not in ("None", "Unset") and plain not in kept:
+            literal = next((part for part in kept if part[0] == name == "Literal"), None)
+            if literal is not None:  # Literal["a"] | Literal["b"] is Literal["a", "b"].
+                literal[3] += [value for value in args if value not in literal[3]]
+            elif name not in ("None", "Unset") and plain not in kept:
                 kept.append(plain)
     name, _, _, args = kept[0] if kept else ["None", False, False, []]
     if len(kept) > 1:
@@ -203,8 +206,9 @@ def describe(module: Any, name: str, failed: list[str]) -> dict[str, Any]:
         return {"blocked": True}
     if is_class and issubclass(kind, Enum):
         return values_of([[key, member.value] for key, member in kind.__members__.items()])
-    if origin_of(kind) in LITERALS:
-        return values_of([[repr(value), value] for value in args_of(kind)])
+    parts = args_of(kind) if origin_of(kind) in UNIONS else (kind,)
+    if all(origin_of(part) in LITERALS for part in parts):
+        return values_of([[repr(value), value] for part in parts for value in args_of(part)])
     # Before its fields are looked at, because their annotations are texts until it is built.
     unbuilt = why_unbuilt(kind, module, failed) if is_class and issubclass(kind, Model) else ""
     style, fields = fields_of(kind)
@@ -272,9 +276,11 @@ def member(field: tuple[Any, ...], space: dict[str, Any]) -> dict[str, Any]:
     extras = [] if info is None else [info, *info.metadata]
     told: dict[str, Any] = {"name": name, "required": is_required}
     try:
-        # ``NotRequired`` decides for a key, wherever ``total`` stands.
+        # ``NotRequired`` decides for a key, wherever ``total`` stands, in ``Annotated`` too.
         annotation = resolve(annotation, space)
-        outer = str(origin_of(annotation)).rpartition(".")[2]
+        is_annotated = hasattr(annotation, "__metadata__")
+        marked = args_of(annotation)[0] if is_annotated else annotation
+        outer = str(origin_of(marked)).rpartition(".")[2]
         told["required"] = {"NotRequired": False, "Required": True}.get(outer, is_required)
         kind = spell(annotation, space, extras)
     except NameError as error:

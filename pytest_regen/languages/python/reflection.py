@@ -23,7 +23,7 @@ def completed(entry: Declaration, facts: Mapping[str, Any]) -> Declaration:
     places: dict[str, list[Member]] = {}
     for member in entry.members:
         places.setdefault(member.name, []).append(member)
-    if entry.kind == "alias":
+    if entry.kind == "alias" and not is_enum:
         place = Member(entry.name, "alias", entry.name_line, entry.end_line, None)
         value = replace(_field(place, "alias", facts["value"]), wire_name="")
         return replace(entry, members=(value,))

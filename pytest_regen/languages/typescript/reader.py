@@ -210,6 +210,8 @@ def _alias(source: _Source, node: Node) -> tuple[str, list[Member]]:
     (value,) = _fields(node, "value")
     if value is None or text_of(value) == "never":
         return "enum", []
+    if value.type == "generic_type" and text_of(inside(value)[0]) == "Readonly":
+        (value,) = inside(inside(value)[1])
     parts, type_ = options_of(value, "intersection_type"), types.spelled_type(value)
     # An index signature alone makes a map.
     objects = [part for part in parts if part.type == "object_type" and type_.name != "{}"]

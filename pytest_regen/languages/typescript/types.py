@@ -144,7 +144,7 @@ def _inferred(name: str, arguments: tuple[Node, ...]) -> TypeRef:
         case "lazy":
             body = returned(first)
             return TypeRef(text_of(first)) if body is None else schema_type(body)
-        case "literal":
+        case "literal" | "enum":
             return _join(map(_option, items_of(first) or [first]))
         case "array":
             return TypeRef("[]", (schema_type(first),))
