@@ -83,13 +83,25 @@ def _pruned(value: Any, may_be: Sequence[TypeExpr], types: Mapping[str, TypeIR])
     maps = [option.values for option in options if isinstance(option, MapOf)]
     if not isinstance(value, dict) or not (objects or maps):
         return value
-    for field in (field for type_ in objects for field in type_.fields):
+    # Of a union the option that is meant, because what only others have is no property of it.
+    meant = [type_ for type_ in objects if _has_tags(value, type_)] or objects
+    for field in (field for type_ in meant for field in type_.fields):
         fields.setdefault(field.json_name, []).append(field.type)
     return {
         name: _pruned(item, [*fields.get(name, ()), *maps], types)
         for name, item in value.items()
         if name in fields or maps
     }
+
+
+def _has_tags(value: Mapping[str, Any], type_: TypeIR) -> bool:
+    """Return whether an object has the one value of each field of a type that has only one."""
+    tags = {
+        field.json_name: field.constraints["const"]
+        for field in type_.fields
+        if "const" in field.constraints
+    }
+    return all(value.get(name, tag) == tag for name, tag in tags.items())
 
 
 @dataclass(frozen=True, slots=True)
