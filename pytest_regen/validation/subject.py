@@ -132,7 +132,9 @@ class Subject:
         """
         unit = None
         if self.pages.pages and fault.in_member and line is not None:
-            lines, first = self.pages.text.split("\n"), line - 1
+            lines = self.pages.text.split("\n")
+            # A file that is no text may count its lines otherwise.
+            first = min(line - 1, len(lines))
             is_attribute = self.around.language.syntax.attribute_line.fullmatch
             while first > 0 and is_attribute(lines[first - 1].strip()):
                 first -= 1
