@@ -9,11 +9,13 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from dataclasses import astuple, dataclass, replace
-from functools import cache, partial
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from pytest_regen.canonical import canonical_hash, file_hash
 from pytest_regen.commit import View
@@ -29,19 +31,16 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.stores.formats import SCHEMA_FILE
 from pytest_regen.stores.history import store_files
 from pytest_regen.validation.behaviour import COUNT, StoreBehaviour, hold_lock
-from pytest_regen.validation.issues import Excerpt, Issue, ValidationResult
-from pytest_regen.validation.stores import (
-    behaviour_of_store,
-    format_note,
-    validate_store,
-)
+from pytest_regen.validation.issues import ValidationResult
+from pytest_regen.validation.stores import behaviour_of_store, format_note, validate_store
 
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 _FACTS: Final = "stores"
 _FINDINGS: Final = "findings"
 _ARTIFACTS: Final = (IR_FILE, PROMPTS_FILE, PAGES_FILE)
 
 Digests = tuple[str | None, ...]
+_Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +86,8 @@ class StoreFindings:
     """Why the types were not run, where that is worth saying."""
 
 
-def _issue_as_json(issue: Issue) -> dict[str, Any]:
-    """Return an issue with what a model is told of it, too."""
-    excerpt = issue.excerpt and [issue.excerpt.line, issue.excerpt.text]
-    return {**issue.to_json(), "excerpt": excerpt, "finding": issue.finding}
-
-
-def _issue_from_json(data: Mapping[str, Any]) -> Issue:
-    excerpt = data["excerpt"] and Excerpt(*data["excerpt"])
-    return replace(Issue.from_json(data), excerpt=excerpt, finding=data["finding"])
+_FACTS_JSON: Final = TypeAdapter(StoreFacts)
+_FINDINGS_JSON: Final = TypeAdapter(StoreFindings)
 
 
 def lines_of(store: RegenStore) -> dict[str, int]:
@@ -126,25 +118,24 @@ class StoreCache:
         Raises:
             StoreError: it cannot be opened.
         """
+
+        def known(view: View) -> StoreFacts | None:
+            digests = tuple(_digest(view.read(name)) for name in _ARTIFACTS)
+            facts = self._get(_FACTS, path, _key(path, digests), _FACTS_JSON)
+            if facts is None:
+                return None
+            # Last, because only the facts say which file the source is.
+            return replace(facts, digests=(*digests, _digest(view.read(facts.source_file))))
+
         try:
-            facts = store_files(path).read(partial(self._known_facts, path))
+            facts = store_files(path).read(known)
         except (OSError, RegenError):
             facts = None  # Opening it says what is wrong.
         if facts is None:
             store = open_store()
             facts = StoreFacts.of(store)
-            *stored, _ = astuple(facts)
-            self._cache(path).put(_FACTS, _key(path, _digests_of(store)), stored)
+            self._cache(path).put(_FACTS, _key(path, _digests_of(store)), asdict(facts))
         return facts
-
-    def _known_facts(self, path: Path, view: View) -> StoreFacts | None:
-        digests = tuple(_digest(view.read(name)) for name in _ARTIFACTS)
-        stored = None if None in digests else self._cache(path).get(_FACTS, _key(path, digests))
-        if stored is None:
-            return None
-        names, source_file, language, profile, document, note = stored
-        digests = *digests, _digest(view.read(source_file))
-        return StoreFacts(tuple(names), source_file, language, profile, document, note, digests)
 
     def known_findings(
         self, path: Path, facts: StoreFacts, *, behaviour: bool
@@ -160,15 +151,7 @@ class StoreCache:
             key = _findings_key(path, facts, behaviour=behaviour)
         except RegenError:
             return None  # Validating it says what is wrong.
-        stored = self._cache(path).get(_FINDINGS, key)
-        if stored is None:
-            return None
-        issues, lines, not_run = stored
-        results = {
-            name: ValidationResult.of(map(_issue_from_json, of_type))
-            for name, of_type in issues.items()
-        }
-        return StoreFindings(results, lines, not_run)
+        return self._get(_FINDINGS, path, key, _FINDINGS_JSON)
 
     def findings(
         self, path: Path, facts: StoreFacts, open_store: Open, *, behaviour: bool
@@ -204,11 +187,17 @@ class StoreCache:
             module = type(find_language(facts.language)).__module__
             is_lasting = not not_run and module.startswith("pytest_regen.")
             if is_lasting and key == _findings_key(path, facts, behaviour=behaviour):
-                issues = {
-                    name: [*map(_issue_as_json, result.issues)] for name, result in results.items()
-                }
-                self._cache(path).put(_FINDINGS, key, [issues, findings.lines, not_run])
+                # Not by pydantic, because it refuses half a pair, which a message may show.
+                self._cache(path).put(_FINDINGS, key, asdict(findings))
             return findings
+
+    def _get(self, section: str, path: Path, key: str, kind: TypeAdapter[_Kept]) -> _Kept | None:
+        """Return what was kept under a key; ``None`` where that is nothing, or of no such kind."""
+        stored = self._cache(path).get(section, key)
+        try:
+            return None if stored is None else kind.validate_python(stored)
+        except ValidationError:
+            return None
 
     def _cache(self, path: Path) -> VerdictCache:
         root = project_root(path)
@@ -252,15 +241,12 @@ def code_version() -> str:
         for path in sorted(package.rglob("*"))
         if path.is_file() and path.suffix != ".pyc"
     ]
+    installed: set[str] = set()
+    for folder in sys.path:
+        # What is no folder, or cannot be read, has nothing installed in it.
+        with suppress(OSError), os.scandir(folder or ".") as entries:
+            # Names of folders with metadata are enough, because versions are in them.
+            names = (entry.name for entry in entries)
+            installed |= {name for name in names if name.endswith((".dist-info", ".egg-info"))}
     # Without files, as in an archive, the code is not known: nothing is known by it.
-    installed = sorted({name for folder in sys.path for name in _distributions(folder)})
-    return canonical_hash([sys.version, files or secrets.token_hex(), installed])
-
-
-def _distributions(folder: str) -> list[str]:
-    """Return the folders of metadata in a folder of ``sys.path``; versions are in their names."""
-    try:
-        with os.scandir(folder or ".") as entries:
-            return [e.name for e in entries if e.name.endswith((".dist-info", ".egg-info"))]
-    except OSError:
-        return []
+    return canonical_hash([sys.version, files or secrets.token_hex(), sorted(installed)])
