@@ -193,6 +193,11 @@ def text_of(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 
+def child_of(node: Node, kind: str) -> Node | None:
+    """Return the first child of a kind."""
+    return next((child for child in node.children if child.type == kind), None)
+
+
 def walk(node: Node) -> Iterator[Node]:
     """Yield ``node`` and all below it, in source order."""
     waiting = [node]

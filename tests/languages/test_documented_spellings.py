@@ -194,6 +194,52 @@ def test_the_table_of_members() -> None:
     check_table("member, for an optional string", lambda code: f"public class T {{ {wire}{code} }}")
 
 
+POPULATED = "[JsonObjectCreationHandling(JsonObjectCreationHandling.Populate)]"
+
+
+@each(
+    ("spelled", "expected"),
+    [
+        (f"{POPULATED} public List<string> X {{ get; }} = new();", set()),
+        (f"{POPULATED} public IList<string> X {{ get; }} = [];", set()),
+        (f"{POPULATED} public List<string> X {{ get; }}", {"MISSING_FIELD"}),
+        (f"{POPULATED} public string[] X {{ get; }} = [];", {"MISSING_FIELD"}),
+        ("public List<string> X { get; } = new();", {"MISSING_FIELD"}),
+        ("public List<string> X { get; set; } object ICloneable.X => X;", set()),
+        ('public List<string> X { get; set; } [JsonIgnore] public string Y => $"{{id}}";', set()),
+        ('public List<string> X { get; set; } public string Y => $"{{id}}";', {"PHANTOM_FIELD"}),
+    ],
+)
+def test_members_that_the_table_has_no_room_for(spelled: str, expected: set[str]) -> None:
+    """A collection may be filled where it stands; an interface's own property is no member."""
+    items = {"kind": "array", "items": {"kind": "string"}}
+    field = {"json_name": "x", "type": items, "required": True}
+    type_ = {"name": "T", "schema_id": "T", "kind": "object", "fields": [field]}
+    ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "csharp", "types": [type_]}
+    code = f'public class T : ICloneable {{ [JsonPropertyName("x")] {spelled} }}'
+
+    assert {issue.code for issue in validate_generated_code(code, ir).issues} == expected
+
+
+@each(
+    ("attribute", "expected"),
+    [
+        ('[JsonDerivedType(typeof(Tug), "tug")]', set()),
+        ("[JsonDerivedType(typeof(Tug), typeDiscriminator: 1)]", set()),
+        ("[JsonDerivedType(typeof(Tug))]", {"MISSING_CLASS"}),
+        ("", {"MISSING_CLASS"}),
+    ],
+)
+def test_an_abstract_class_is_created_as_what_json_names(
+    attribute: str, expected: set[str]
+) -> None:
+    """Where it says what each name stands for."""
+    code = f"{attribute} public abstract class Ship {{ protected Ship() {{ }} }}"
+    (ship,) = find_language("csharp").read(code).declarations
+
+    assert {fault.code for fault in ship.faults} == expected
+
+
 def test_the_table_of_declarations() -> None:
     """A declaration that the serializer can create is right."""
     member = '[JsonPropertyName("x")] public string? X { get; init; }'

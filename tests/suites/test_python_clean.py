@@ -54,7 +54,7 @@ def run(folder: Path, *command: str, text: str = "") -> str:
 def check(folder: Path, *, has_types: bool = False) -> None:
     """Assert that all files of a folder are clean, and load; that types are right, if asked."""
     names = sorted(path.name for path in folder.glob("*.py"))
-    rules = ("--select=E4,E7,E9,F,I,UP", "--target-version=py311")
+    rules = ("--select=E4,E7,E9,F,I,RUF100,UP", "--target-version=py311")
 
     assert not run(folder, "-m", "ruff", "check", "--isolated", "--no-cache", *rules, ".")
     assert not run(folder, "-m", "ruff", "format", "--isolated", "--no-cache", "--check", ".")

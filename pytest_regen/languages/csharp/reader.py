@@ -27,6 +27,9 @@ _HEADS: Final = frozenset({"using_directive", "file_scoped_namespace_declaration
 _ACCESS: Final = frozenset({"private", "protected", "internal", "file"})
 _ALWAYS_PUBLIC: Final = frozenset({"enum_member", "parameter"})
 _OF_TYPE: Final = frozenset({"static", "const", "readonly"})
+_EXPLICIT: Final = "explicit_interface_specifier"
+_FILLED: Final = re.compile(r"(?:I|Observable)?(?:Collection|Dictionary|List)")
+"""What the serializer can add to."""
 _IGNORING: Final = frozenset({"JsonIgnore", "JsonExtensionData"})
 _SIGNED: Final = {"sbyte": 7, "short": 15, "int": 31, "long": 63}
 _BITS: Final[Mapping[str, int]] = _SIGNED | {"byte": 8, "ushort": 16, "uint": 32}
@@ -203,14 +206,15 @@ class _Reading:
                     if entry.type == "variable_declarator":
                         value = entry.named_children[-1] if entry.named_child_count > 1 else None
                         yield self.member(node, entry, "field", value, part)
-        elif node.type == "property_declaration":
+        # That of an interface alone, ``string IShip.Name``, the serializer does not see.
+        elif node.type == "property_declaration" and not trees.child_of(node, _EXPLICIT):
             value = node.child_by_field_name("value")
             is_computed = value is not None and value.type == "arrow_expression_clause"
             member = self.member(node, node, "property", None if is_computed else value)
             if member.name.lower() in filled:
                 yield replace(member, has_initializer=False)
             else:
-                yield replace(member, unread=member.unread or _why_lost(node, member.attributes))
+                yield replace(member, unread=member.unread or _why_lost(node, member))
 
     def member(
         self, node: Node, entry: Node, kind: str, value: Node | None, part: Node | None = None
@@ -308,18 +312,21 @@ def _why_hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attrib
     return None if "public" in modifiers else f"{why} not serialized; make it public"
 
 
-def _why_lost(node: Node, attributes: Sequence[Attribute]) -> str | None:
+def _why_lost(node: Node, member: Member) -> str | None:
     """Return why the accessors of a property let a value not come in, or not out again."""
+    texts = {entry.name: entry.text for entry in member.attributes}
+    holder = member.type.name if member.type and member.has_initializer else ""
+    if "Populate" in texts.get("JsonObjectCreationHandling", "") and _FILLED.fullmatch(holder):
+        return None  # because items are put into the value that is there
     listed = node.child_by_field_name("accessors")
     accessors = {
         text_of(name): " ".join(_modifiers(child))
         for child in (listed.named_children if listed else ())
         if (name := child.child_by_field_name("name"))
     }
-    is_included = any(attribute.name == "JsonInclude" for attribute in attributes)
     narrow = [f"'{access} {name}'" for name, access in accessors.items() if access]
     what = f"has accessors {text_of(listed)}" if listed else "is computed"
-    if narrow and not is_included:
+    if narrow and "JsonInclude" not in texts:
         what = f"has {narrow[0]}"
     elif accessors.keys() == {"get"}:
         what = "has no set or init"
@@ -333,8 +340,12 @@ def _why_uncreatable(
     declaration: Declaration, modifiers: Sequence[str], constructors: Sequence[_Constructor]
 ) -> str | None:
     """Return why the serializer cannot create a type; ``None`` where it can."""
-    if rules.converter_of(declaration.attributes):
-        return None  # because it creates the type itself
+    attributes = declaration.attributes
+    derived = [entry for entry in attributes if entry.name == "JsonDerivedType"]
+    # A converter creates the type itself; what a name in JSON tells of is created in its place.
+    is_abstract = "abstract" in modifiers and any(len(entry.arguments) > 1 for entry in derived)
+    if rules.converter_of(attributes) or is_abstract:
+        return None
     for word in ("abstract", "static"):
         if word in modifiers:
             return f"is {word}; take the modifier away"

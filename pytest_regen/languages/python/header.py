@@ -11,7 +11,7 @@ from pytest_regen.languages.python.source import names_bound, parse, unquoted
 from pytest_regen.languages.python.wording import wording
 
 _NOTE: Final = """\
-# ruff: noqa: F401
+# ruff: noqa: F401, RUF100
 # The imports serve all types of an API; not every file uses each of them.
 \"\"\"Types of an HTTP API.\"\"\"
 """

@@ -10,8 +10,12 @@ import builtins
 import io
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
+from itertools import accumulate
+from pkgutil import resolve_name
+from types import ModuleType
 from typing import Final
 
 from pytest_regen.languages import artifacts, base
@@ -116,15 +120,22 @@ def names_bound(tree: ast.Module) -> dict[str, ast.stmt]:
     """Return the names that imports, declarations and assignments give, each with its statement."""
     bound: dict[str, ast.stmt] = {}
     for node in (*(part for part in ast.walk(tree) if isinstance(part, _IMPORTS)), *tree.body):
-        if isinstance(node, ast.Import):
-            bound |= {(alias.asname or alias.name.partition(".")[0]): node for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            bound |= {alias.asname or alias.name: node for alias in node.names}
+        if isinstance(node, _IMPORTS):
+            bound |= dict.fromkeys(_imported(node), node)
         elif isinstance(node, ast.ClassDef | ast.FunctionDef):
             bound[node.name] = node
         elif isinstance(node, ast.Assign | ast.AnnAssign) and (name := _target(node)):
             bound[name] = node
     return bound
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """Return the names that an import gives, and the path to what each stands for."""
+    if isinstance(node, ast.ImportFrom):
+        place = "." * node.level + (node.module or "")
+        return {alias.asname or alias.name: f"{place}.{alias.name}" for alias in node.names}
+    names = [(alias.asname, alias.name, alias.name.partition(".")[0]) for alias in node.names]
+    return {renamed or root: path if renamed else root for renamed, path, root in names}
 
 
 def _target(node: ast.Assign | ast.AnnAssign) -> str:
@@ -266,12 +277,15 @@ def _refused(tree: ast.Module) -> Iterator[base.SyntaxFault]:
     plain calls of what types are made of pass.
     """
     functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    paths = {"dt": "datetime"}  # The header gives this name.
+    for node in ast.walk(tree):
+        paths |= _imported(node) if isinstance(node, _IMPORTS) else {}
     for node in tree.body:
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant | ast.Call):
             text = in_quotes(ast.unparse(node)[:80])
             yield base.SyntaxFault(node.lineno, f"this stands outside of every class: {text}")
     for part in _running(tree):
-        why = _why_refused(part, functions)
+        why = _why_refused(part, functions, paths)
         if why and isinstance(part, ast.stmt | ast.expr):
             text = in_quotes(ast.unparse(part).split("\n", 1)[0][:80])
             yield base.SyntaxFault(part.lineno, f"{why}: {text}", "NOT_ALLOWED", in_member=False)
@@ -327,17 +341,15 @@ def unquoted(annotation: ast.expr) -> ast.expr:
     return annotation
 
 
-def _why_refused(node: ast.AST, functions: set[str]) -> str:
+def _why_refused(node: ast.AST, functions: set[str], paths: Mapping[str, str]) -> str:
     """Return what is wrong with code that runs at import, or nothing."""
     match node:
         case ast.If(test=test) if last_name(test) == "TYPE_CHECKING":
             return ""
-        case ast.Import(names=names) if not all(map(_is_usual, (alias.name for alias in names))):
+        case ast.Import() | ast.ImportFrom() if not all(map(_is_usual, _imported(node).values())):
             return _FOREIGN
-        case ast.ImportFrom(names=names) if node.level or names[0].name == "*":
-            return _FOREIGN
-        case ast.ImportFrom(module=str(module)) if not _is_usual(module):
-            return _FOREIGN
+        case ast.Attribute() if _leads_away(_path(node, paths)):
+            return "a module that types are not made of"
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in _HOOKS:
             return "a method that runs while classes are made"
         case ast.ClassDef(keywords=keywords) if any(word.arg == "metaclass" for word in keywords):
@@ -351,8 +363,25 @@ def _why_refused(node: ast.AST, functions: set[str]) -> str:
     return ""
 
 
-def _is_usual(module: str) -> bool:
-    return module.partition(".")[0] in MODULES
+def _is_usual(path: str) -> bool:
+    is_allowed = path.partition(".")[0] in MODULES and not path.endswith("*")
+    return is_allowed and not _leads_away(path)
+
+
+def _path(node: ast.expr, paths: Mapping[str, str]) -> str:
+    root, dot, names = dotted(node).partition(".")
+    return f"{paths.get(root, root)}{dot}{names}"
+
+
+def _leads_away(path: str) -> bool:
+    """Return whether a path goes through a module that another one imported: ``typing.sys``."""
+    if path.partition(".")[0] in MODULES:
+        for place in accumulate(path.split("."), "{}.{}".format):
+            with suppress(AttributeError, ImportError), warnings.catch_warnings(action="ignore"):
+                value = resolve_name(place)
+                if isinstance(value, ModuleType) and value.__name__ != place:
+                    return True
+    return False
 
 
 def _is_quiet(called: ast.expr, functions: set[str]) -> bool:

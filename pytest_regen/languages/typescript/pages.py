@@ -8,13 +8,12 @@ from typing import ClassVar, Final
 from pytest_regen.languages import trees
 from pytest_regen.languages.base import SourceFacts
 from pytest_regen.languages.pages import END_OF_LINE, Frame, Pages, Point, Slot, Source
-from pytest_regen.languages.trees import Node
+from pytest_regen.languages.trees import Node, child_of
 from pytest_regen.languages.typescript.reader import read
 from pytest_regen.languages.typescript.schemas import base_call, plain, returned
 from pytest_regen.languages.typescript.tree import (
     GRAMMAR,
     NOTHING,
-    child_of,
     constant,
     decode_string,
     inside,

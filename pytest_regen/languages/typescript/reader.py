@@ -15,10 +15,10 @@ from pytest_regen.languages.base import (
     TypeRef,
 )
 from pytest_regen.languages.names import word_set
-from pytest_regen.languages.trees import Node, text_of
+from pytest_regen.languages.trees import Node, child_of, text_of
 from pytest_regen.languages.typescript import schemas, tree, types
 from pytest_regen.languages.typescript.names import property_name
-from pytest_regen.languages.typescript.tree import child_of, constant, inside, line_of, options_of
+from pytest_regen.languages.typescript.tree import constant, inside, line_of, options_of
 from pytest_regen.text import quoted
 
 SCHEMA: Final = Attribute("schema")

@@ -48,11 +48,6 @@ def is_loose(node: Node) -> bool:
     return node.is_named and not is_declaration
 
 
-def child_of(node: Node, kind: str) -> Node | None:
-    """Return the first child of a kind."""
-    return next((child for child in node.children if child.type == kind), None)
-
-
 def line_of(node: Node) -> int:
     """Return the line on which a node begins, counted from 1."""
     return node.start_point.row + 1

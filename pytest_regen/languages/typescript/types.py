@@ -12,11 +12,11 @@ from typing import Final
 from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, UnionOf
 from pytest_regen.languages.base import TypeRef
 from pytest_regen.languages.names import word_set
-from pytest_regen.languages.trees import Node, text_of
+from pytest_regen.languages.trees import Node, child_of, text_of
 from pytest_regen.languages.typescript.names import KNOWN_TYPES
 from pytest_regen.languages.typescript.schemas import base_call, items_of, returned
 from pytest_regen.languages.typescript.spelling import is_any
-from pytest_regen.languages.typescript.tree import child_of, constant, inside, options_of
+from pytest_regen.languages.typescript.tree import constant, inside, options_of
 from pytest_regen.text import quoted
 
 _UNDEFINED: Final = TypeRef("undefined")
