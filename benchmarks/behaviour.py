@@ -23,6 +23,8 @@ from table import print_table
 TYPES = 56
 RUNS = 5
 
+_ALONE = "class Alone(ApiModel):\n"
+
 VALIDATE = """
 import sys, time
 from pytest_regen.stores import RegenStore
@@ -57,7 +59,7 @@ def main() -> None:
     keep_byte_code()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        store = _make(root)
+        store, all_schemas = _make(root)
         cache = store.parents[1] / ".regen" / "cache"
         source = next(store.glob("*.py"))
         text = source.read_text("utf-8")
@@ -89,16 +91,26 @@ def main() -> None:
         row("one type changed, that two others use", _best(store, change), 3)
         source.write_text(text, "utf-8")
         row("nothing changed", _best(store, lambda: None))
+        alone = next(all_schemas.glob("*.py"))
+
+        def change_alone() -> None:
+            words = alone.read_text("utf-8").replace(_ALONE, f"{_ALONE}    # {next(count)}\n")
+            alone.write_text(words, "utf-8")
+
+        seconds = _best(all_schemas, change_alone, TYPES + 1)
+        row("one type of all schemas changed, that no other uses", seconds, 1)
         row("by hand: a process that loads and dumps", _by_hand(root, store, source))
         print_table(("56 types of 10 fields", "beyond reading", "per type asked"), rows)
 
 
-def _make(root: Path) -> Path:
+def _make(root: Path) -> tuple[Path, Path]:
+    """Return a store of a response, and one of all schemas, which holds one type more."""
     schemas = {f"Type{number}": _schema(number) for number in range(1, TYPES)}
     schemas["Type0"] = {
         "type": "object",
         "properties": {f"x{n}": {"$ref": f"#/components/schemas/Type{n}"} for n in range(1, TYPES)},
     }
+    schemas["Alone"] = _schema(1)
     document = {
         "openapi": "3.0.3",
         "info": {"title": "Large", "version": "1"},
@@ -122,14 +134,15 @@ def _make(root: Path) -> Path:
     }
     (root / "pyproject.toml").write_text("", "utf-8")
     (root / "large.json").write_text(json.dumps(document), "utf-8")
-    words = ["generate", "large.json", "GET /large", "--out", "api", "--language", "python"]
-    subprocess.run(
-        [sys.executable, "-m", "pytest_regen", *words, "--provider", "template"],
-        cwd=root,
-        check=True,
-        capture_output=True,
-    )
-    return root / "api" / "GET_large"
+    words = ["--out", "api", "--language", "python", "--provider", "template"]
+    for what in ("GET /large", "--schemas"):
+        subprocess.run(
+            [sys.executable, "-m", "pytest_regen", "generate", "large.json", what, *words],
+            cwd=root,
+            check=True,
+            capture_output=True,
+        )
+    return root / "api" / "GET_large", root / "api" / "schemas"
 
 
 def _schema(number: int) -> dict[str, object]:
@@ -147,11 +160,11 @@ def _schema(number: int) -> dict[str, object]:
     return {"type": "object", "required": ["field_0", "field_1"], "properties": properties}
 
 
-def _best(store: Path, prepare: "object") -> float:
+def _best(store: Path, prepare: "object", types: int = TYPES) -> float:
     times = []
     for _ in range(RUNS):
         prepare()  # type: ignore[operator]
-        times.append(_seconds([sys.executable, "-c", VALIDATE, str(store), str(TYPES)]))
+        times.append(_seconds([sys.executable, "-c", VALIDATE, str(store), str(types)]))
     return min(times)
 
 

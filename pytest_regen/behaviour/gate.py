@@ -188,7 +188,7 @@ Asked = Mapping[str, "Instances"]
 def check(
     subject: Subject,
     runner: Runner,
-    instances: Callable[[], Asked],
+    instances: Callable[[Sequence[str]], Asked],
     *,
     instances_key: str,
     known: Known,
@@ -198,7 +198,7 @@ def check(
     Args:
         subject: the source.
         runner: what runs it here.
-        instances: returns the instances of each type; called only where a type must be run.
+        instances: returns the instances of types; called only for those that must be run.
         instances_key: differs where the instances do.
         known: what was found before.
     """
@@ -215,9 +215,12 @@ def check(
             verdicts = {name: verdict for name in names if (verdict := known.get(keys[name]))}
             missing = [name for name in names if name not in verdicts]
             if missing:
-                new = _Run(subject, runner, instances()).verdicts(missing)
+                drawn = instances([name for name in missing if name in subject.types])
+                new = _Run(subject, runner, drawn).verdicts(missing)
                 for name, verdict in new.items():
-                    known.put(keys[name], verdict)
+                    # Not of the lines around, because their place is none of the key.
+                    if not any(finding.kind == "outside" for finding in verdict.findings):
+                        known.put(keys[name], verdict)
                 verdicts |= new
     facts = {name: one.facts for name, one in verdicts.items() if one.facts is not None}
     unloaded = _unloaded(facts)
@@ -244,7 +247,8 @@ def _key(subject: Subject, name: str, version: Sequence[Any]) -> str:
     reach = subject.reach[name]
     blocks = sorted((other, text_hash(subject.blocks[other].text)) for other in reach)
     types = [type_hash(subject.types[other]) for other, _ in blocks if other in subject.types]
-    outside = text_hash(subject.outside.strip())
+    # Without blank lines, because there are as many as the code of all types has.
+    outside = text_hash("\n".join(filter(str.strip, subject.outside.split("\n"))))
     # With its name, because types that name one another depend on the same.
     return canonical_hash([*version, subject.profile, outside, name, blocks, types])
 
@@ -317,9 +321,14 @@ class _Run:
             if name in subject.types
         }
         self._facts: dict[str, Mapping[str, Any]] = {}
+        self._loaded: Sequence[str] = ()
 
     def verdicts(self, names: Sequence[str]) -> dict[str, Verdict]:
         """Return what is wrong with each type; those that could not be asked are left out."""
+        reach = self._subject.reach
+        # The others are not loaded, because that takes longer than all else where few are asked.
+        needed = set().union(*(reach[name] for name in (*names, *self._subject.names_outside)))
+        self._loaded = [name for name in reach if name in needed]
         runnable = [name for name in names if name in self._subject.runnable]
         asked = [name for name in runnable if name in self._cases and self._cases[name].has_any]
         replies, faulty = self._ask_all(asked)
@@ -366,7 +375,7 @@ class _Run:
             is_first = self._runner.traits.complete is not None and not attempt
             if not open_ and not is_first:
                 break
-            code = subject.code([name for name in reach if not reach[name] & left_out])
+            code = subject.code([name for name in self._loaded if not reach[name] & left_out])
             answers = self._run(code, [self._cases[name].question for name in open_])
             replies |= {name: answers.replies[name] for name in open_ if name in answers.replies}
             is_silent = not answers.replies and not answers.facts
@@ -383,7 +392,7 @@ class _Run:
                     break
                 return replies, faulty | {next(iter(subject.blocks)): outside}
             if not new and is_silent:
-                loadable = [name for name in reach if not reach[name] & subject.broken]
+                loadable = [name for name in self._loaded if not reach[name] & subject.broken]
                 new = self._find_culprits(open_ or loadable, replies)
             if not new.keys() - faulty.keys() and is_silent:
                 break
@@ -394,6 +403,7 @@ class _Run:
         blocks = {
             name: (block.first_line, block.last_line)
             for name, block in self._subject.blocks.items()
+            if name in self._loaded
         }
         answers = self._runner.run(code, questions, self._subject.folder, blocks)
         # The first to be told counts, because later runs leave types out that others are made of.

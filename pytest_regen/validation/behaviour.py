@@ -85,7 +85,7 @@ def run_source(source: str, whole: Split, ir: IR, profile: str) -> Split:
     moved = replace(whole, pieces=tuple(lower))
     subject = subject_of(header + source, moved, ir, profile, Path())
     try:
-        facts = check(subject, runner, dict, instances_key="", known=_alone).facts
+        facts = check(subject, runner, _no_instances, instances_key="", known=_alone).facts
     except SandboxError:
         return whole
     pieces = [
@@ -96,6 +96,10 @@ def run_source(source: str, whole: Split, ir: IR, profile: str) -> Split:
 
 
 _alone: Final = Known()
+
+
+def _no_instances(_names: Sequence[str]) -> Mapping[str, Any]:
+    return {}
 
 
 def completed(whole: Split, runner: Runner, facts: Facts) -> Split:
@@ -197,11 +201,13 @@ def behaviour_of(store: RegenStore, subject: Subject, runner: Runner, count: int
     )
     try:
         if not count:
-            ran = check(subject, runner, dict, instances_key="", known=known)
+            ran = check(subject, runner, _no_instances, instances_key="", known=known)
             return StoreBehaviour(facts=ran.facts)
-        from pytest_regen.strategies.instances import instances_key, instances_of_store
+        from pytest_regen.strategies.instances import Instances, instances_key, instances_of_store
 
-        draw = partial(instances_of_store, store, count, cache=cache)
+        def draw(names: Sequence[str]) -> Mapping[str, Instances]:
+            return instances_of_store(store, count, cache=cache, types=names)
+
         key = instances_key(store, count)
         ran = check(subject, runner, draw, instances_key=key, known=known)
     except MissingExtraError as error:

@@ -107,7 +107,7 @@ def test_lines_around_the_types_are_at_fault_themselves(tmp_path: Path) -> None:
     found = check(
         subject,
         Compiled(),
-        lambda: {"Ship": Instances(({"id": 1},))},
+        lambda _: {"Ship": Instances(({"id": 1},))},
         instances_key="",
         known=Known(),
     )

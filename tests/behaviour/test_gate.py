@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from run_stores import behaviour_issues, edit, run_store
 
 from pytest_regen.documents import read_document
+from pytest_regen.languages.python.runner import PythonRunner
+from pytest_regen.languages.runner import Answers, Question
 from pytest_regen.regeneration import fixable, generate_store
 from pytest_regen.regeneration.store_view import with_pages
 from pytest_regen.stores import RegenStore
@@ -212,6 +215,49 @@ def test_what_was_found_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     edit(store, {"    lifts: float | None = None\n": FAULTS["    lifts: float | None = None\n"]})
     assert set(behaviour_issues(RegenStore.open(store.path))) == {"Harbour", "Crane"}
+
+
+def test_only_what_names_an_edited_type_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though all lines below it move; and only what it is made of is loaded for that."""
+    store = python_store(tmp_path, {"    crane: Crane | None = None\n": ""})
+    validate_store(store)
+    runs: list[tuple[set[str], set[str]]] = []
+    run = PythonRunner.run
+
+    def noted(
+        self: PythonRunner,
+        code: str,
+        questions: Sequence[Question],
+        folder: Path,
+        blocks: Mapping[str, tuple[int, int]],
+    ) -> Answers:
+        runs.append(({question.type.name for question in questions}, {*blocks}))
+        return run(self, code, questions, folder, blocks)
+
+    monkeypatch.setattr(PythonRunner, "run", noted)
+    for line, asked, loaded in (
+        ("    maker: str\n", {"Crane"}, {"Crane"}),
+        ("    id: int\n", {"Harbour", "Berth"}, {"Harbour", "Berth", "State"}),
+    ):
+        runs.clear()
+        edit(store, {line: f"    # One line more.\n{line}"})
+        validate_store(RegenStore.open(store.path))
+        assert [asked, loaded] in ([*run] for run in runs)
+        assert all(of_run == loaded for _, of_run in runs)
+
+
+def test_a_fault_around_the_types_moves_with_its_line(tmp_path: Path) -> None:
+    """It is never known from before, because lines of types above it count for its place."""
+    at = "# [REGEN:BEGIN Crane]"
+    store = python_store(tmp_path, {at: f"unheard_of\n{at}"})
+    lines = []
+    for line in ("", "    # One line more.\n"):
+        edit(store, {"    id: int\n": f"{line}    id: int\n"})
+        [[issue]] = behaviour_of_store(RegenStore.open(store.path)).issues.values()
+        lines.append(issue.line)
+    assert lines[1] == (lines[0] or 0) + 1
 
 
 # --- code that does not answer --------------------------------------------------------------------
