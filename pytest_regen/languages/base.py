@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
+from pytest_regen.errors import UsageError
 from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
@@ -188,6 +189,16 @@ class Wording:
     """What the code of one enum value takes beyond its names."""
 
 
+def check_profile(profile: str, profiles: Sequence[str], language: str) -> None:
+    """Raise ``UsageError`` where a language has no such profile."""
+    if profile not in profiles:
+        raise UsageError(
+            f"unknown profile {profile!r} for {language}",
+            why="the profile decides what prompts ask for and what types are declared as",
+            hint=f"use --profile with one of: {', '.join(profiles)}",
+        )
+
+
 class HeaderLine(NamedTuple):
     """A line of the header that a file lacks although a block needs it."""
 
@@ -352,6 +363,11 @@ class Later:
 
     def __init__(self, module: str, function: str = "") -> None:
         self._module, self._function = f"pytest_regen.languages.{module}", function
+
+    @classmethod
+    def each(cls, module: str, count: int) -> Iterator["Later"]:
+        """Yield so many methods, each called as its function."""
+        return (cls(module) for _ in range(count))
 
     def __set_name__(self, owner: type, name: str) -> None:
         """Take the name of the method where no other is known."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault
+from pytest_regen.sandbox import Outcome
 from pytest_regen.strict_json import json_or_none
 
 Frame = Mapping[str, Any]
@@ -27,6 +28,14 @@ def make_work(word: str, questions: Sequence[Question]) -> dict[str, Any]:
             for question in questions
         ],
     }
+
+
+def why_ended(outcome: Outcome, program: str) -> str:
+    """Return why a program gave no answers."""
+    if outcome.stopped == "seconds":
+        return "it took too long"
+    words = (outcome.stderr + b"\n" + outcome.stdout).decode("utf-8", "replace").split()
+    return f"{program} ended with exit code {outcome.returncode} {' '.join(words)[-400:]}".rstrip()
 
 
 def read_frame(line: bytes, word: str) -> Frame | None:

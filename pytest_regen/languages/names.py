@@ -11,6 +11,8 @@ _WORD: Final = re.compile(
     r"|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*|[0-9]+"
 )
 
+_SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
+_LONG: Final = 200
 _SIGNS: Final = r"""
     not! hash# dollar$ percent% and& star* plus+ comma, minus- dot. slash/ colon: semicolon;
     less< equal= greater> question? at@ backslash\ caret^ underscore_ or| tilde~
@@ -38,6 +40,21 @@ def split_words(
     # Capitals tell words apart only in ASCII; elsewhere a word is a run of letters.
     runs = legal.split()
     return [each for run in runs for each in (word.findall(run) if run.isascii() else [run])]
+
+
+def capitalise(word: str, is_legal: Callable[[str], bool]) -> str:
+    """Return ``word`` with a capital first letter; ``ID`` is ``Id``."""
+    is_acronym = word.isascii() and (word.isupper() or word[:-1].isupper())
+    capital = word[0].upper()
+    # Because the capital of some letters is two letters, or one that identifiers do not have.
+    first = capital if len(capital) == 1 and is_legal(capital) else word[0]
+    return first + (word[1:].lower() if is_acronym else word[1:])
+
+
+def first_sentence(text: str) -> str:
+    """Return a description as code shows it: of a long one the first sentence."""
+    end = _SENTENCE_END.search(text) if len(text) > _LONG else None
+    return text[: end.end()] if end else text
 
 
 def shorten(name: str, original: str, most: int) -> str:

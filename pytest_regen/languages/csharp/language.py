@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from pytest_regen.documents.ir import FieldIR, TypeExpr
+from pytest_regen.documents.ir import ArrayOf, FieldIR, Ref, Scalar, TypeExpr
 from pytest_regen.errors import UsageError
-from pytest_regen.languages import base
+from pytest_regen.languages import base, samples
 from pytest_regen.languages.csharp import names, rules, types, writer
 from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
 from pytest_regen.languages.runner import Runner
-from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
 
 NOUNS: Final = base.Nouns(object="class", enum="enum", member="property", value="member")
@@ -58,14 +57,27 @@ nameof(Identifier))] on page 1. No other class takes it.
 A property whose type ends in a question mark also takes [Nullable(true)].""",
 }
 
-_ID_PROPERTY: Final = """\
-    [JsonPropertyName("kite_id")]
-    [Description("Number sewn on the kite.")]
-    [Required]
-%s    public required long KiteId { get; init; }
-"""
-
-_MARK: Final[Mapping[str, str]] = {"default": "", "xchange": "    [Nullable(true)]\n"}
+_KITE: Final = samples.type_of(
+    name="KiteDataObject",
+    kind="object",
+    primary_key="kite_id",
+    fields=(
+        samples.needed(
+            json_name="kite_id",
+            type=Scalar(kind="integer"),
+            description="Number sewn on the kite.",
+        ),
+        FieldIR(json_name="tail-colour", type=Ref(name="KiteColour")),
+    ),
+)
+_REEL: Final = samples.type_of(
+    name="KiteString",
+    kind="object",
+    fields=(
+        samples.needed(json_name="metres", type=Scalar(kind="number")),
+        FieldIR(json_name="knots", type=ArrayOf(items=Scalar(kind="string"))),
+    ),
+)
 
 
 @cache
@@ -75,12 +87,7 @@ def wording(profile: str = "default") -> base.Wording:
     Raises:
         UsageError: there is no such profile.
     """
-    if profile not in PROFILES:
-        raise UsageError(
-            f"unknown profile {profile!r} for C#",
-            why="the profile decides which attributes the prompts ask for",
-            hint=f"use --profile with one of: {', '.join(PROFILES)}",
-        )
+    base.check_profile(profile, PROFILES, "C#")
     return base.Wording(
         title="C# 13 for .NET 9 with System.Text.Json and nullable reference types",
         nouns=NOUNS,
@@ -90,39 +97,10 @@ def wording(profile: str = "default") -> base.Wording:
         begin_delimiter="// BEGIN_FIELDS",
         end_delimiter="// END_FIELDS",
         fence="csharp",
-        examples=_examples(profile),
+        examples=samples.write_samples(writer.write_page, profile, _KITE, _REEL),
         field_characters=95,
         value_characters=50,
     )
-
-
-def _examples(profile: str) -> dict[OutputMode, str]:
-    mark = _MARK[profile]
-    class_key = '[PrimaryKey("kite_id", nameof(KiteId))]\n' if profile == "xchange" else ""
-    id_property = _ID_PROPERTY % ("" if class_key else "    [Key]\n")
-    return {
-        "full_class": (
-            f"{class_key}public class KiteDataObject\n{{\n{id_property}\n"
-            '    [JsonPropertyName("tail-colour")]\n'
-            f"{mark}    public KiteColour? TailColour {{ get; init; }}\n}}"
-        ),
-        "class_only": (
-            'public class KiteString\n{\n    [JsonPropertyName("metres")]\n    [Required]\n'
-            "    public required double Metres { get; init; }\n}"
-        ),
-        "fields_only": (
-            '// BEGIN_FIELDS\n    [JsonPropertyName("knots")]\n'
-            f"{mark}    public IReadOnlyList<string>? Knots {{ get; init; }}\n// END_FIELDS"
-        ),
-        "enum_only": (
-            "[JsonConverter(typeof(JsonStringEnumConverter))]\npublic enum KiteColour\n{\n"
-            '    [JsonStringEnumMemberName("sky-blue")]\n    SkyBlue,\n}'
-        ),
-        "enum_values_only": (
-            '// BEGIN_FIELDS\n    [JsonStringEnumMemberName("moss green")]\n    MossGreen,\n'
-            "// END_FIELDS"
-        ),
-    }
 
 
 _USINGS = (
@@ -181,7 +159,7 @@ def header(*, namespace: str, profile: str) -> str:
     Raises:
         UsageError: the namespace is no dotted name, or the profile is unknown.
     """
-    wording(profile)  # raises where there is no such profile
+    base.check_profile(profile, PROFILES, "C#")
     if namespace and _NAMESPACE.fullmatch(namespace) is None:
         raise UsageError(
             f"{namespace!r} is no C# namespace",
@@ -244,11 +222,7 @@ class CSharp:
     absence_fault = staticmethod(rules.absence_fault)
     rules = staticmethod(rules.rules)
     read = base.Later("csharp.reader")
-    stitch = base.Later("csharp.pages")
-    unwrap_page = base.Later("csharp.pages")
-    split = base.Later("csharp.pages")
-    illegality = base.Later("csharp.pages")
-    leaves = base.Later("csharp.pages")
+    stitch, unwrap_page, split, illegality, leaves = base.Later.each("csharp.pages", 5)
     weakens = base.Later("csharp.guard")
 
     def has_enum_member(self, value: str) -> bool:

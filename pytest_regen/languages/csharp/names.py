@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.names import SYMBOLS, shorten, split_words, word_set
+from pytest_regen.languages.names import SYMBOLS, capitalise, shorten, split_words, word_set
 
 KEYWORDS: Final = word_set(
     """
@@ -131,19 +131,10 @@ def _pascal(text: str, prefix: str) -> str:
     """Return the words of ``text`` in PascalCase; ``prefix`` stands before a leading digit."""
     text = unicodedata.normalize("NFC", text)
     words = ["Minus" if text[0] == "-" else "Plus"] if _LEADING_SIGN.match(text) else []
-    words += [_capitalise(word) for word in split_words(text, _is_legal, _WORD)]
+    words += [capitalise(word, _is_legal) for word in split_words(text, _is_legal, _WORD)]
     symbols = (SYMBOLS.get(char, "").capitalize() or f"U{ord(char):04X}" for char in text)
     words = words or [*symbols] or ["Empty"]
     name = words[0]
     for word in words[1:]:
         name += f"_{word}" if name[-1].isdigit() and word[0].isdigit() else word
     return name if _is_legal(name[0], is_first=True) else f"{prefix}{name}"
-
-
-def _capitalise(word: str) -> str:
-    """Return ``word`` with a capital first letter; ``ID`` is ``Id``."""
-    first, tail = word[0].upper(), word[1:]
-    is_acronym = word.isascii() and (word.isupper() or word[:-1].isupper())
-    # The capital of some letters is none that C# allows: two letters, or beyond the basic plane.
-    capital = first if all(map(_is_legal, first)) else word[0]
-    return capital + (tail.lower() if is_acronym else tail)

@@ -17,7 +17,7 @@ from typing import Final
 
 from pytest_regen import sandbox
 from pytest_regen.documents.ir import Ref, Scalar, TypeIR, UnionOf
-from pytest_regen.languages.frames import collect_answers, make_work, read_frame
+from pytest_regen.languages.frames import collect_answers, make_work, read_frame, why_ended
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
 
 FORMAT: Final = 1
@@ -143,7 +143,7 @@ def read_answers(outcome: sandbox.Outcome, word: str, questions: Sequence[Questi
     # Whatever else the build and the code print stands between them.
     lines = (read_frame(line.encode(), word) for line in printed.splitlines())
     frames = [frame for frame in lines if frame is not None]
-    why = _why(outcome)
+    why = why_ended(outcome, "dotnet")
     if frames[:1] != [{"loaded": True}]:
         return Answers({}, (RunFault(why),))
     return collect_answers(questions, frames[1:], why=why, read=_reply, fault=RunFault)
@@ -165,11 +165,3 @@ def _sdk() -> tuple[int, ...] | None:
     names = [re.match(r"(\d+)\.(\d+)\.(\d+)", folder.name) for folder in folders]
     newest = max((tuple(map(int, name.groups())) for name in names if name), default=(0,))
     return newest if newest[0] >= OLDEST else None
-
-
-def _why(outcome: sandbox.Outcome) -> str:
-    if outcome.stopped == "seconds":
-        return "it took too long"
-    words = (outcome.stderr + b"\n" + outcome.stdout).decode("utf-8", "replace").split("\n")
-    last = " ".join(line.strip() for line in words if line.strip())[-400:]
-    return f"dotnet ended with exit code {outcome.returncode}" + (f": {last}" if last else "")

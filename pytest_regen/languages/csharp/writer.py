@@ -1,19 +1,16 @@
 """The C# of one page, written from the IR: what its prompt asks for, in the words of the prompt."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pytest_regen.documents.ir import EnumValue, TypeIR
 from pytest_regen.languages.csharp.names import member_names
 from pytest_regen.languages.csharp.types import spell
+from pytest_regen.languages.names import first_sentence
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.text import quoted
 
 _INDENT: Final = "    "
-_LONG: Final = 200
-"""Of a description with more characters the first sentence is written."""
-_SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
 _INT32: Final = range(-(2**31), 2**31)
 
 
@@ -67,5 +64,4 @@ def _properties(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iter
 
 def _description(text: str | None, *, indent: str) -> Iterator[str]:
     if text:
-        end = _SENTENCE_END.search(text) if len(text) > _LONG else None
-        yield f"{indent}[Description({quoted(text[: end.end()] if end else text)})]"
+        yield f"{indent}[Description({quoted(first_sentence(text))})]"

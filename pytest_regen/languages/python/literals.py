@@ -1,14 +1,12 @@
 """Values as Python writes them: literals in the form that formatters leave alone."""
 
-import re
 import textwrap
 from typing import Final
 
+from pytest_regen.languages.names import first_sentence
+
 WIDTH: Final = 88
 """Of a line, where formatters break it by default."""
-_LONG: Final = 200
-"""Of a description with more characters the first sentence is written."""
-_SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
 
 
 def literal(value: str | float) -> str:
@@ -31,11 +29,7 @@ def raw(pattern: str) -> str:
 
 def sentence(text: str | None) -> str:
     """Return a description as code shows it: on one line, of a long one the first sentence."""
-    plain = " ".join((text or "").split())
-    if len(plain) <= _LONG:
-        return plain
-    end = _SENTENCE_END.search(plain)
-    return plain[: end.end()] if end else plain
+    return first_sentence(" ".join((text or "").split()))
 
 
 def described(text: str, indent: str) -> str:

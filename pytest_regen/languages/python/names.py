@@ -12,7 +12,7 @@ import unicodedata
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.names import SYMBOLS, shorten, split_words, word_set
+from pytest_regen.languages.names import SYMBOLS, capitalise, shorten, split_words, word_set
 
 BASE_MODEL: Final = "ApiModel"
 """The base class of all models; it stands in the header."""
@@ -67,8 +67,8 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
     del is_root
     text = unicodedata.normalize("NFKC", schema_name)
     if not _PASCAL.fullmatch(text):
-        words = [_capitalise(word) for word in _words(text)]
-        text = "".join(words) or "".join(map(_capitalise, map(_symbol, text))) or "Empty"
+        words = _words(text) or map(_symbol, text)
+        text = "".join(capitalise(word, str.isidentifier) for word in words) or "Empty"
     text = text if text[0].isidentifier() else f"Type{text}"
     text = shorten(text, schema_name, _MAX_LENGTH)
     if not text[0].isupper():
@@ -148,12 +148,6 @@ def _snake(text: str) -> str:
 def _words(text: str) -> list[str]:
     """Return the words of ``text``, without a character that identifiers do not have."""
     return split_words(text, lambda char: f"a{char}".isidentifier())
-
-
-def _capitalise(word: str) -> str:
-    """Return ``word`` with a capital first letter; ``ID`` is ``Id``."""
-    is_acronym = word.isascii() and (word.isupper() or word[:-1].isupper())
-    return word[:1].upper() + (word[1:].lower() if is_acronym else word[1:])
 
 
 def _symbol(char: str) -> str:

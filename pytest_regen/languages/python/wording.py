@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from pytest_regen.errors import UsageError
-from pytest_regen.languages.base import Nouns, Wording
+from pytest_regen.languages.base import Nouns, Wording, check_profile
 from pytest_regen.languages.python import writer
 from pytest_regen.languages.samples import write_samples
 
@@ -125,12 +124,7 @@ def wording(profile: str = "default") -> Wording:
     Raises:
         UsageError: there is no such profile.
     """
-    if profile not in PROFILES:
-        raise UsageError(
-            f"unknown profile {profile!r} for Python",
-            why="the profile decides what types are declared as",
-            hint=f"use --profile with one of: {', '.join(PROFILES)}",
-        )
+    check_profile(profile, PROFILES, "Python")
     return Wording(
         title=_TITLES[profile],
         nouns=NOUNS,

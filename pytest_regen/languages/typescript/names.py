@@ -5,7 +5,7 @@ import unicodedata
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.names import shorten, split_words, word_set
+from pytest_regen.languages.names import capitalise, shorten, split_words, word_set
 from pytest_regen.text import quoted
 
 _UTILITIES: Final = word_set(
@@ -69,7 +69,7 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
     if not _PASCAL.fullmatch(text):
         words = split_words(text, _is_letter_or_digit)
         points = "".join(f"U{ord(character):04X}" for character in text)
-        text = "".join(map(_capitalise, words)) or points or "Empty"
+        text = "".join(capitalise(word, str.isidentifier) for word in words) or points or "Empty"
     text = text if text[0] in "_$" or text[0].isidentifier() else f"Type{text}"
     text = shorten(text, schema_name, _MAX_LENGTH)
     # Because other code of the file that says Map or Date means the standard one.
@@ -80,14 +80,6 @@ def is_type_identifier(text: str) -> bool:
     """Return whether ``text`` may name a type, and a constant beside it."""
     is_legal = bool(text) and all(map(_is_letter_or_digit, text)) and not text[0].isdigit()
     return is_legal and text not in _KEYWORDS | _PREDEFINED
-
-
-def _capitalise(word: str) -> str:
-    """Return ``word`` with a capital first letter; ``ID`` is ``Id``."""
-    is_acronym = word.isascii() and (word.isupper() or word[:-1].isupper())
-    tail = word[1:].lower() if is_acronym else word[1:]
-    first = word[0].upper()
-    return (first if len(first) == 1 else word[0]) + tail
 
 
 def _is_letter_or_digit(character: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pytest_regen import sandbox
 from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.frames import Frame, collect_answers, make_work, read_frame
+from pytest_regen.languages.frames import Frame, collect_answers, make_work, read_frame, why_ended
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Traits
 from pytest_regen.languages.typescript.spelling import kept_constraints
 from pytest_regen.strict_json import json_or_none
@@ -165,7 +165,7 @@ def _run_interfaces(code: str, questions: Sequence[Question], folder: Path) -> A
     output = outcome.stdout.decode("utf-8", "replace")
     errors = _ERROR.findall(output)
     if outcome.stopped or (outcome.returncode and not errors):
-        return Answers({}, (RunFault(_why(outcome, "tsc")),))
+        return Answers({}, (RunFault(why_ended(outcome, "tsc")),))
     # Beside an illegal type tsc may not look at the cases.
     faults = [RunFault(why, line=int(line)) for file, line, why in errors if file == "store"]
     if faults:
@@ -209,7 +209,7 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
         if frame is None:
             break  # Code that writes to our pipe does not know the word.
         frames.append(frame)
-    why = _why(outcome, "node")
+    why = why_ended(outcome, "node")
     if not frames or "loaded" not in frames[0]:
         raised = frames[0].get("raised", why) if frames else why
         return Answers({}, (_fault(str(raised)),))
@@ -280,10 +280,3 @@ def _run(
         files={name: text.encode("utf-8", "surrogatepass") for name, text in sources.items()},
         limits=replace(_LIMITS, seconds=seconds, cpu_seconds=int(seconds)),
     )
-
-
-def _why(outcome: sandbox.Outcome, program: str) -> str:
-    if outcome.stopped == "seconds":
-        return "it took too long"
-    words = outcome.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]
-    return f"{program} ended with exit code {outcome.returncode} {' '.join(words)}"[:500]

@@ -3,8 +3,7 @@
 from functools import cache
 from typing import Final
 
-from pytest_regen.errors import UsageError
-from pytest_regen.languages.base import Nouns, Wording
+from pytest_regen.languages.base import Nouns, Wording, check_profile
 from pytest_regen.languages.samples import write_samples
 from pytest_regen.languages.typescript.writer import BEGIN, END, write_page
 
@@ -70,12 +69,7 @@ def wording(profile: str = "default") -> Wording:
     Raises:
         UsageError: there is no such profile.
     """
-    if profile not in PROFILES:
-        raise UsageError(
-            f"unknown profile {profile!r} for TypeScript",
-            why="the profile decides whether prompts ask for interfaces or for schemas of zod",
-            hint=f"use --profile with one of: {', '.join(PROFILES)}",
-        )
+    check_profile(profile, PROFILES, "TypeScript")
     is_zod = profile == "zod"
     return Wording(
         title="TypeScript 5 or later, strict, with zod 4"

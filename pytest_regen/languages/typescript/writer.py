@@ -1,11 +1,11 @@
 """The TypeScript of one page, written from the IR: what its prompt asks for, as prettier has it."""
 
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR, UnionOf
+from pytest_regen.languages.names import first_sentence
 from pytest_regen.languages.typescript.names import property_name
 from pytest_regen.languages.typescript.spelling import needs_getter, spell
 from pytest_regen.prompts.values import OutputMode
@@ -14,9 +14,6 @@ from pytest_regen.text import flatten, quoted
 BEGIN: Final = "// BEGIN_FIELDS"
 END: Final = "// END_FIELDS"
 _WIDTH: Final = 80
-_LONG: Final = 200
-"""Of a description with more characters the first sentence is written."""
-_SENTENCE_END: Final = re.compile(r"[.!?](?=\s)")
 
 
 def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:
@@ -82,8 +79,7 @@ def _member(field: FieldIR, profile: str) -> Iterator[str]:
 def _comment(text: str | None, *, indent: str, is_deprecated: bool = False) -> Iterator[str]:
     """Yield a description as a documentation comment, on as many lines as it takes."""
     words = " ".join(flatten(" ".join((text or "").split())).split())
-    end = _SENTENCE_END.search(words) if len(words) > _LONG else None
-    shortened = (words[: end.end()] if end else words).replace("*/", "*\\/")
+    shortened = first_sentence(words).replace("*/", "*\\/")
     tag = "@deprecated" if is_deprecated else ""
     whole = f"{indent}/** {' '.join(filter(None, (shortened, tag)))} */"
     if not shortened and not tag:
