@@ -34,7 +34,7 @@ from pytest_regen.documents.parts import (
 from pytest_regen.documents.places import Defect, DefectLog, JsonNode, pointer_segments
 from pytest_regen.documents.reading import References
 from pytest_regen.documents.schemas import Schemas
-from pytest_regen.documents.settling import settle, tag_names
+from pytest_regen.documents.unions import close, settle, tag_names
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
 
 _WRAPS: Final = {"array": "List", "map": "Map"}
@@ -110,7 +110,7 @@ def build_ir(
         first, expression = next(iter(wholes.items()))
         raise _no_type(f"{first} is {descriptions[first]}", expression, log)
     roots = [] if isinstance(part, Components) else begun
-    types = _close(expressions, begun)
+    types = close(expressions.type_at, begun)
     if language.has_unions:
         types = settle(types, begun, expressions.tags)
     cores = {key: expressions.types[key][0] for key in types}
@@ -128,7 +128,11 @@ def build_ir(
         {"#": document.name} | tag_names(types) | expressions.option_names | wraps,
     )
     order = [*main, *sorted(types.keys() - set(main), key=names.__getitem__)]
-    order = [*(key for key in order if types[key].kind != "alias"), *_aliases(types, names)]
+    # An alias stands after what it is made of, because Python and zod make its value at once.
+    aliases = [key for key in sorted(types, key=names.__getitem__) if types[key].kind == "alias"]
+    made_of = {key: [name for name in _held(types[key]) if name in aliases] for key in aliases}
+    order = [key for key in order if key not in made_of]
+    order += TopologicalSorter(made_of).static_order()
     is_wrapped = any(wraps.values()) or any(isinstance(w, ArrayOf | MapOf) for w in wholes.values())
     for key in main:
         notes = schemas.shape(cores[key]).notes
@@ -161,12 +165,20 @@ def build_ir(
                 )
                 reviews.append(review)
     positions = {names[key]: number for number, key in enumerate(order)}
+
+    def with_name(expression: TypeExpr) -> TypeExpr:
+        return Ref(name=names[expression.name]) if isinstance(expression, Ref) else expression
+
+    declared = (
+        with_expressions(types[key], with_name).model_copy(update={"name": names[key]})
+        for key in order
+    )
     ir = IR(
         endpoint=endpoint_of(part, document, chosen),
         language=language.name,
         document=DocumentRef(path=document.path.name),
         schemas=part.names or None if isinstance(part, Components) else None,
-        types=tuple(_with_names(types[key], names) for key in order),
+        types=tuple(declared),
         reviews=tuple(sorted(reviews, key=lambda review: positions[review.type_name])),
         format=FORMAT,
     )
@@ -174,43 +186,10 @@ def build_ir(
     return IRBuild(ir, log.in_order(), chosen, {names[key]: cores[key] for key in order}, skipped)
 
 
-def _close(expressions: Expressions, roots: Iterable[str]) -> dict[str, TypeIR]:
-    """Return by place the types that ``roots`` use, directly or not, and they themselves."""
-    types: dict[str, TypeIR] = {}
-    waiting = list(roots)
-    while waiting:
-        key = waiting.pop()
-        if key not in types:
-            types[key] = expressions.type_at(key)
-            for field in types[key].fields:
-                waiting.extend(referenced_names(field.type))
-    return types
-
-
 def _held(type_: TypeIR) -> list[str]:
     """Return the places of the types that an alias is made of, or the type's own."""
     is_alias = type_.kind == "alias"
     return [*referenced_names(type_.fields[0].type)] if is_alias else [type_.schema_id]
-
-
-def _aliases(types: Mapping[str, TypeIR], names: Mapping[str, str]) -> Iterable[str]:
-    """Return the places of the aliases, each after those that it is made of.
-
-    Python and zod make the value of an alias where it stands, of what is there already.
-    """
-    aliases = [key for key in sorted(types, key=names.__getitem__) if types[key].kind == "alias"]
-    used = {key: [name for name in _held(types[key]) if name in aliases] for key in aliases}
-    return TopologicalSorter(used).static_order()
-
-
-def _with_names(type_: TypeIR, names: Mapping[str, str]) -> TypeIR:
-    """Return a type with every reference under the name that is declared."""
-
-    def with_name(expression: TypeExpr) -> TypeExpr:
-        return Ref(name=names[expression.name]) if isinstance(expression, Ref) else expression
-
-    name = names[type_.schema_id]
-    return with_expressions(type_, with_name).model_copy(update={"name": name})
 
 
 def _no_type(what: str, expression: TypeExpr, log: DefectLog) -> DocumentDefectError:

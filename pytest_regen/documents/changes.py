@@ -12,22 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final, Literal
 
-from pytest_regen.documents.ir import (
-    IR,
-    REQUEST,
-    SCHEMAS,
-    ArrayOf,
-    EnumValue,
-    FieldIR,
-    MapOf,
-    Ref,
-    Scalar,
-    TypeExpr,
-    TypeIR,
-    UnionOf,
-    show_expression,
-    without_aliases,
-)
+from pytest_regen.documents import ir
 from pytest_regen.text import quoted
 
 Direction = Literal["response", "request"]
@@ -50,7 +35,7 @@ class Change:
     """``field_removed``, ``required``, ``value_added``, …"""
     type_name: str
     """The type that has it, as the newer version calls it."""
-    field: EnumValue | None
+    field: ir.EnumValue | None
     """The JSON name of the field, or the value of an enum; ``None`` for the type itself."""
     message: str
     """In words that follow the name."""
@@ -63,14 +48,14 @@ class Change:
         return self.effect in _BREAKS[direction]
 
 
-def compare_types(old: IR, new: IR) -> tuple[Change, ...]:
+def compare_types(old: ir.IR, new: ir.IR) -> tuple[Change, ...]:
     """Return what changed from ``old`` to ``new``, from the root on, each type once."""
     return tuple(_Comparison(old, new).run())
 
 
-def direction_of(ir: IR) -> Direction:
+def direction_of(compared: ir.IR) -> Direction:
     """Return for whom types are compared; for schemas it is not known, and readers are the rule."""
-    return "request" if ir.endpoint.status == REQUEST else "response"
+    return "request" if compared.endpoint.status == ir.REQUEST else "response"
 
 
 _ATTRIBUTES: Final[tuple[tuple[str, str, Effect, str, Effect], ...]] = (
@@ -89,30 +74,27 @@ _INCOMPARABLE: Final = ("multipleOf", "pattern", "contentEncoding", "contentMedi
 class _Comparison:
     """Two IRs side by side."""
 
-    def __init__(self, old: IR, new: IR) -> None:
-        self._old, self._new = without_aliases(old.types), without_aliases(new.types)
-        self._are_named = new.endpoint.status == SCHEMAS
+    def __init__(self, old: ir.IR, new: ir.IR) -> None:
+        self._old, self._new = ir.without_aliases(old.types), ir.without_aliases(new.types)
+        self._are_named = new.endpoint.status == ir.SCHEMAS
         self._waiting: deque[tuple[str, str]] = deque()
         self._seen: set[tuple[str, str]] = set()
 
     def run(self) -> Iterator[Change]:
-        """Yield all changes."""
-        yield from self._roots()
-        while self._waiting:
-            old, new = self._waiting.popleft()
-            # In an IR that was edited a type may be missing, and there is nothing to compare.
-            if old in self._old and new in self._new:
-                yield from self._types(self._old[old], self._new[new])
+        """Yield all changes, from the types on with which a part begins.
 
-    def _roots(self) -> Iterator[Change]:
-        """Meet the types to begin with: one as a rule, several for a union, or schemas by name."""
+        That is one as a rule, several for a union, and of schemas each by its name.
+        """
         old, new = (
             [name for name, type_ in types.items() if type_.is_root or self._are_named]
             for types in (self._old, self._new)
         )
         is_one = len(old) == len(new) == 1 and not self._are_named
         for pair in product(old, new):
-            if is_one or self._is_same(*pair):
+            is_same = pair[0] == pair[1] or (
+                self._old[pair[0]].schema_id == self._new[pair[1]].schema_id
+            )
+            if is_one or is_same:
                 self._meet(*pair)
         removed: tuple[str, Effect] = ("is no longer one of the types", "narrower")
         added: tuple[str, Effect] = ("is one of the types now", "wider")
@@ -124,21 +106,20 @@ class _Comparison:
         for name in new:
             if not any(name == after for _, after in self._seen):
                 yield Change("root_added", name, None, *added)
+        while self._waiting:
+            before, after = self._waiting.popleft()
+            # In an IR that was edited a type may be missing, and there is nothing to compare.
+            if before in self._old and after in self._new:
+                yield from self._types(self._old[before], self._new[after])
 
     def _meet(self, old: str, new: str) -> None:
         if (old, new) not in self._seen:
             self._seen.add((old, new))
             self._waiting.append((old, new))
 
-    def _is_same(self, old: str, new: str) -> bool:
-        """Return whether two names mean one schema."""
-        before, after = self._old.get(old), self._new.get(new)
-        is_moved = before is not None and after is not None and before.schema_id == after.schema_id
-        return old == new or is_moved
-
     # --- types -----------------------------------------------------------------------------------
 
-    def _types(self, old: TypeIR, new: TypeIR) -> Iterator[Change]:
+    def _types(self, old: ir.TypeIR, new: ir.TypeIR) -> Iterator[Change]:
         if old.name != new.name:
             message = f"was called {old.name}"
             yield Change("renamed", new.name, None, message, "none", old.name, new.name)
@@ -154,7 +135,7 @@ class _Comparison:
             yield from self._fields(old, new)
         yield from _documentation(new.name, None, old.description, new.description)
 
-    def _fields(self, old: TypeIR, new: TypeIR) -> Iterator[Change]:
+    def _fields(self, old: ir.TypeIR, new: ir.TypeIR) -> Iterator[Change]:
         before = {field.json_name: field for field in old.fields}
         after = {field.json_name: field for field in new.fields}
         for name, field in before.items():
@@ -162,16 +143,16 @@ class _Comparison:
                 yield from self._field(new.name, field, after[name])
             else:
                 effect: Effect = "none" if field.write_only else "gone"
-                type_ = show_expression(field.type)
+                type_ = ir.show_expression(field.type)
                 yield Change("field_removed", new.name, name, "was removed", effect, type_)
         for name, field in after.items():
             if name not in before:
                 how, effect = ("required", "narrower") if field.required else ("optional", "none")
                 message = f"was added, {how}"
-                type_ = show_expression(field.type)
+                type_ = ir.show_expression(field.type)
                 yield Change("field_added", new.name, name, message, effect, None, type_)
 
-    def _field(self, owner: str, old: FieldIR, new: FieldIR) -> Iterator[Change]:
+    def _field(self, owner: str, old: ir.FieldIR, new: ir.FieldIR) -> Iterator[Change]:
         name = new.json_name
         for word, on, effect_on, off, effect_off in _ATTRIBUTES:
             was, now = getattr(old, word), getattr(new, word)
@@ -185,10 +166,10 @@ class _Comparison:
             yield from _limit_changes(owner, name, old.constraints, new.constraints)
         yield from _documentation(owner, name, old.description, new.description)
 
-    def _contents(self, owner: str, old: FieldIR, new: FieldIR) -> Iterator[Change]:
+    def _contents(self, owner: str, old: ir.FieldIR, new: ir.FieldIR) -> Iterator[Change]:
         """Yield what changed about the type of a field, or about the values it is limited to."""
         before, after = _allowed(old, self._old), _allowed(new, self._new)
-        are_named = isinstance(old.type, Ref) and isinstance(new.type, Ref)
+        are_named = isinstance(old.type, ir.Ref) and isinstance(new.type, ir.Ref)
         is_limited = any({"enum", "const"} & field.constraints.keys() for field in (old, new))
         self._meet_inside(old.type, new.type)
         if before is not None and after is not None and (is_limited or not are_named):
@@ -201,7 +182,7 @@ class _Comparison:
         if not is_held:
             effect = "narrower" if holds else "other"
         if effect != "none":
-            was, now = show_expression(old.type), show_expression(new.type)
+            was, now = ir.show_expression(old.type), ir.show_expression(new.type)
             yield Change("type", owner, new.json_name, f"was {was}, is {now}", effect, was, now)
         if is_limited and (before is None) != (after is None):
             message, effect = "is limited to certain values now", "narrower"
@@ -210,43 +191,48 @@ class _Comparison:
             listed = (None if values is None else list(values) for values in (before, after))
             yield Change("values", owner, new.json_name, message, effect, *listed)
 
-    def _meet_inside(self, old: TypeExpr, new: TypeExpr) -> None:
+    def _meet_inside(self, old: ir.TypeExpr, new: ir.TypeExpr) -> None:
         """Meet the types that stand at the same place in both."""
         match old, new:
             # Types of another kind are another type, which is told where they are used.
-            case Ref(name=before), Ref(name=after) if _fits(old, new, self._old, self._new):
+            case ir.Ref(name=before), ir.Ref(name=after) if _fits(old, new, self._old, self._new):
                 self._meet(before, after)
-            case (ArrayOf(items=inner), ArrayOf(items=inner_now)) | (
-                MapOf(values=inner),
-                MapOf(values=inner_now),
+            case (ir.ArrayOf(items=inner), ir.ArrayOf(items=inner_now)) | (
+                ir.MapOf(values=inner),
+                ir.MapOf(values=inner_now),
             ):
                 self._meet_inside(inner, inner_now)
-            case (UnionOf(), _) | (_, UnionOf()):
+            case (ir.UnionOf(), _) | (_, ir.UnionOf()):
                 for option, other in product(_options(old), _options(new)):
-                    are_refs = isinstance(option, Ref) and isinstance(other, Ref)
+                    are_refs = isinstance(option, ir.Ref) and isinstance(other, ir.Ref)
                     if not are_refs or _fits(option, other, self._old, self._new, by_name=True):
                         self._meet_inside(option, other)
 
 
-_Types = Mapping[str, TypeIR]
+_Types = Mapping[str, ir.TypeIR]
 
 
-def _options(expression: TypeExpr) -> tuple[TypeExpr, ...]:
-    return expression.options if isinstance(expression, UnionOf) else (expression,)
+def _options(expression: ir.TypeExpr) -> tuple[ir.TypeExpr, ...]:
+    return expression.options if isinstance(expression, ir.UnionOf) else (expression,)
 
 
-def _allowed(field: FieldIR, types: _Types) -> Sequence[Any] | None:
+def _allowed(field: ir.FieldIR, types: _Types) -> Sequence[Any] | None:
     """Return the values that a field is limited to; ``None`` where it is not."""
     if "const" in field.constraints:
         return [field.constraints["const"]]
     if isinstance(field.constraints.get("enum"), list):
         return list(field.constraints["enum"])
-    enum = types.get(field.type.name) if isinstance(field.type, Ref) else None
+    enum = types.get(field.type.name) if isinstance(field.type, ir.Ref) else None
     return enum.enum_values if enum is not None and enum.kind == "enum" else None
 
 
 def _fits(
-    inner: TypeExpr, outer: TypeExpr, types: _Types, other_types: _Types, *, by_name: bool = False
+    inner: ir.TypeExpr,
+    outer: ir.TypeExpr,
+    types: _Types,
+    other_types: _Types,
+    *,
+    by_name: bool = False,
 ) -> bool:
     """Return whether ``outer`` allows all that ``inner`` does.
 
@@ -260,9 +246,9 @@ def _fits(
         by_name: whether two types have to be the same, as options of a union have to.
     """
     match inner, outer:
-        case _, Scalar(kind="any"):
+        case _, ir.Scalar(kind="any"):
             return True
-        case (UnionOf(), _) | (_, UnionOf()):
+        case (ir.UnionOf(), _) | (_, ir.UnionOf()):
             return all(
                 any(
                     _fits(narrow, wide, types, other_types, by_name=True)
@@ -270,22 +256,22 @@ def _fits(
                 )
                 for narrow in _options(inner)
             )
-        case Ref(name=name), Ref(name=other_name):
+        case ir.Ref(name=name), ir.Ref(name=other_name):
             type_, other = types.get(name), other_types.get(other_name)
             if type_ is None or other is None:
                 return name == other_name or not by_name
             is_same = name == other_name or type_.schema_id == other.schema_id
             return type_.kind == other.kind and (is_same or not by_name)
-        case (ArrayOf(items=narrow), ArrayOf(items=wide)) | (
-            MapOf(values=narrow),
-            MapOf(values=wide),
+        case (ir.ArrayOf(items=narrow), ir.ArrayOf(items=wide)) | (
+            ir.MapOf(values=narrow),
+            ir.MapOf(values=wide),
         ):
             return _fits(narrow, wide, types, other_types, by_name=by_name)
-        case Ref(name=name), Scalar(kind=kind, format=None):
+        case ir.Ref(name=name), ir.Scalar(kind=kind, format=None):
             values = types[name].enum_values if name in types else ()
             kinds = {"integer" if isinstance(value, int) else "string" for value in values}
             return bool(kinds) and kinds <= {"integer" if kind == "number" else kind}
-        case Scalar(), Scalar():
+        case ir.Scalar(), ir.Scalar():
             if inner.kind != outer.kind:
                 return (inner.kind, outer.kind) == ("integer", "number")
             bits, more = _BITS.get(inner.format or ""), _BITS.get(outer.format or "")

@@ -50,9 +50,11 @@ class Subtypes:
     ``allOf``, directly or not, are subtypes as well, under their own names.
     """
 
-    def __init__(self, references: References, *, has_ref_siblings: bool) -> None:
+    def __init__(
+        self, references: References, named: Mapping[str, JsonNode], *, has_ref_siblings: bool
+    ) -> None:
         self._references = references
-        self._named = named_schemas(references.root)[1]
+        self._named = named
         # Subtypes are looked at, not generated: their defects are not those of the response.
         self._schemas = Schemas(references, DefectLog(), has_ref_siblings=has_ref_siblings)
 
@@ -66,23 +68,22 @@ class Subtypes:
         word = ""
         mapped: list[tuple[str, JsonNode]] = []
         discriminators = list(_discriminators(core))
-        if not discriminators:
-            return SubtypeMap()
         for declared in discriminators:
             value = declared.value if isinstance(declared.value, dict) else {}
+            # Swagger has no mapping, and the name of the property alone.
             name = value.get("propertyName", declared.value)
             word = word or (name if isinstance(name, str) else "")
-            is_mapped = isinstance(value.get("mapping"), dict)
-            entries = declared.child("mapping") if is_mapped else JsonNode({}, declared.place)
-            for tag in entries.value:
-                entry = entries.child(tag)
+            if not isinstance(value.get("mapping"), dict):
+                continue
+            for tag in value["mapping"]:
+                entry = declared.child("mapping").child(tag)
                 target = self._target(entry)
                 if not isinstance(target, BrokenReference):
                     mapped.append((str(tag), target))
                 elif log is not None:
                     log.review(entry.place, f"the discriminator maps to nothing: {target.reason}")
         children = {target.place: target for _, target in mapped}
-        self._extend(children, [core.place, *children])
+        self._extend(children, [core.place, *children] if discriminators else [])
         children.pop(core.place, None)
         return SubtypeMap(word, tuple(children.values()), tuple(mapped))
 
@@ -126,23 +127,6 @@ class Subtypes:
                     if isinstance(base, JsonNode):
                         extensions.setdefault(base.place, []).append(schema)
         return extensions
-
-
-def named_schemas(root: JsonNode) -> tuple[str, dict[str, JsonNode]]:
-    """Return where the schemas of a document stand that have names, and the schemas."""
-    schemas: dict[str, JsonNode] = {}
-    home = ""
-    for path in _HOMES:
-        node = root
-        for part in path:
-            is_there = isinstance(node.value, dict) and part in node.value
-            node = node.child(part) if is_there else JsonNode(None, node.place)
-        if isinstance(node.value, dict):
-            home = home or str(node.place)
-            schemas = {name: node.child(name) for name in node.value} | schemas
-        if home and path == _HOMES[0]:
-            break  # What else stands in an OpenAPI document is no place for schemas.
-    return home, schemas
 
 
 def _parts(schema: JsonNode) -> Iterator[JsonNode]:
@@ -254,9 +238,20 @@ class Document:
 
     @cached_property
     def _named(self) -> tuple[str, dict[str, JsonNode]]:
-        home, schemas = named_schemas(self.references.root)
-        if self.version == _PLAIN and self.references.root.value.keys() - _BESIDE_SCHEMAS:
-            schemas = {self.name: self.references.root} | schemas
+        schemas: dict[str, JsonNode] = {}
+        home, root = "", self.references.root
+        for path in _HOMES:
+            node = root
+            for part in path:
+                is_there = isinstance(node.value, dict) and part in node.value
+                node = node.child(part) if is_there else JsonNode(None, node.place)
+            if isinstance(node.value, dict):
+                home = home or str(node.place)
+                schemas = {name: node.child(name) for name in node.value} | schemas
+            if home and path == _HOMES[0]:
+                break  # Because what else stands in an OpenAPI document is no place for schemas.
+        if self.version == _PLAIN and root.value.keys() - _BESIDE_SCHEMAS:
+            schemas = {self.name: root} | schemas
         return home, schemas
 
     @property
@@ -269,7 +264,7 @@ class Document:
     @cached_property
     def subtypes(self) -> Subtypes:
         """Which schemas extend which."""
-        return Subtypes(self.references, has_ref_siblings=self.has_ref_siblings)
+        return Subtypes(self.references, self._named[1], has_ref_siblings=self.has_ref_siblings)
 
     @property
     def lost_operations(self) -> tuple[Defect, ...]:
@@ -329,11 +324,8 @@ class Document:
     def _entries(self, node: JsonNode) -> Iterator[tuple[str, JsonNode]]:
         """Yield the entries of a mapping; nothing, and a defect, where there is none."""
         for target in self._mappings(node):
-            # Beside the $ref of a path item, operations of its own may stand.
-            for holder in {id(node.value): node, id(target.value): target}.values():
-                for key in holder.value:
-                    if key != "$ref":
-                        yield key, holder.child(key)
+            for key in target.value:
+                yield key, target.child(key)
 
     def _mappings(self, node: JsonNode) -> Iterator[JsonNode]:
         """Yield the mapping that ``node`` is or refers to; note a defect where it is none."""

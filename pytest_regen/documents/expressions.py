@@ -1,50 +1,17 @@
 """From schemas to type expressions and fields of the IR, and to the types they use."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from pytest_regen.documents.document import Subtypes
-from pytest_regen.documents.ir import (
-    ArrayOf,
-    EnumValue,
-    FieldIR,
-    MapOf,
-    Ref,
-    Scalar,
-    TypeExpr,
-    TypeIR,
-    UnionOf,
-    expressions_in,
-    referenced_names,
-)
-from pytest_regen.documents.naming import (
-    MAX_TITLE_WORDS,
-    NamingRules,
-    home_name,
-    is_component,
-)
+from pytest_regen.documents import ir, shapes
+from pytest_regen.documents.document import SubtypeMap, Subtypes
+from pytest_regen.documents.naming import MAX_TITLE_WORDS, NamingRules, home_name, is_component
 from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
-from pytest_regen.documents.schemas import MAX_OPTIONS, CoreSchema, Schemas, allows_null
-from pytest_regen.documents.shapes import (
-    Makeup,
-    SchemaKind,
-    Shape,
-    as_one_schema,
-    kind_of,
-    makeup,
-    types_of,
-)
-from pytest_regen.documents.unions import (
-    ANY,
-    NUMBER_FORMATS,
-    is_whole,
-    narrowed_values,
-    one_of,
-    only_value,
-    type_order,
-)
+from pytest_regen.documents.schemas import MAX_OPTIONS, CoreSchema, Schemas
+from pytest_regen.documents.shapes import SchemaKind, Shape, as_one_schema, kind_of, types_of
+from pytest_regen.documents.unions import ANY, one_of
 from pytest_regen.text import join_names
 
 _MAX_LEVELS: Final = 40
@@ -57,12 +24,8 @@ _MAX_SIZE: Final = 256
 """Parts of one type expression that holds a union."""
 _MAX_LINES: Final = 20
 """Lines of the detail of a defect."""
-_SCALARS: Final = {
-    "string": Scalar(kind="string"),
-    "integer": Scalar(kind="integer"),
-    "number": Scalar(kind="number"),
-    "boolean": Scalar(kind="boolean"),
-}
+_SCALARS: Final = {kind: ir.Scalar(kind=kind) for kind in get_args(ir.ScalarKind)}
+_NUMBER_FORMATS: Final = frozenset({"int32", "int64", "float", "double", "decimal"})
 _INSIDE: Final = frozenset({"nullableItems", "nullableValues"})
 """What is noted of an array or a map in which null may stand."""
 _CONSTRAINTS: Final = (
@@ -77,14 +40,14 @@ _CONSTRAINTS: Final = (
 class FieldType:
     """What a schema is worth in the IR."""
 
-    expression: TypeExpr
+    expression: ir.TypeExpr
     """Types are referred to by their place until all are known and names can be given."""
     nullable: bool
     notes: tuple[Mapping[str, Any], ...]
     """What describes the value rather than its type, the outermost first."""
     narrowed: tuple[Any, ...] | None = None
     """The values of a generated enum that are allowed here, where not all are."""
-    const: EnumValue | bool | None = None
+    const: ir.EnumValue | bool | None = None
     """The only value; ``None`` where there are more, or the language has no type for it."""
 
 
@@ -107,7 +70,7 @@ class Expressions:
         self._absent = "readOnly" if is_request else "writeOnly"
         """The word for fields that never occur, required or not."""
         self._open: list[Pointer] = []
-        self._merged: dict[Makeup, JsonNode] = {}
+        self._merged: dict[Any, JsonNode] = {}
         """The first schema of each makeup."""
         self.types: dict[str, tuple[JsonNode, SchemaKind]] = {}
         """By place: the schema and its kind; those that are no object and no enum are aliases."""
@@ -125,16 +88,16 @@ class Expressions:
         self._cuts = 0
         """How often something was left out that contains itself."""
 
-    def root_of(self, node: JsonNode) -> TypeExpr:
+    def root_of(self, node: JsonNode) -> ir.TypeExpr:
         """Return the expression for a schema to begin with: an array or a map of types is one."""
         read = self.type_of(node)
-        has_types = any(referenced_names(read.expression))
-        if self._language.has_unions and has_types and not isinstance(read.expression, Ref):
+        has_types = any(ir.referenced_names(read.expression))
+        if self._language.has_unions and has_types and not isinstance(read.expression, ir.Ref):
             core = self.schemas.reduce(node).core
             return self._alias(core, self.classify(core)[1], read)
         return read.expression
 
-    def _alias(self, core: JsonNode, kind: SchemaKind, read: FieldType) -> TypeExpr:
+    def _alias(self, core: JsonNode, kind: SchemaKind, read: FieldType) -> ir.TypeExpr:
         """Return a reference to a type that is what was read, unless its place is another's."""
         key = str(core.place)
         if kind == "object" or self.types.get(key, (core, kind))[1] != kind:
@@ -143,16 +106,16 @@ class Expressions:
         # Null is said where the type is used, as it is of objects and of enums.
         notes = tuple(note for note in read.notes if note.keys() & _INSIDE)
         self._values[key] = replace(read, nullable=False, notes=notes)
-        return Ref(name=key)
+        return ir.Ref(name=key)
 
     def type_of(self, node: JsonNode) -> FieldType:
         """Return the expression for a schema and what is said about it."""
         reduced = self.schemas.reduce(node)
         shape, kind = self.classify(reduced.core)
-        word_on_null = allows_null(reduced.overlay)
+        word_on_null = reduced.allows_null
         nullable = bool(shape.null) if word_on_null is None else word_on_null
         if self._language.has_unions:
-            const = only_value(reduced, shape, kind)
+            const = reduced.only_value(shape, kind)
             if const is not None:
                 notes = (*reduced.overlay, *shape.notes)
                 only = shape if shape.types else replace(shape, types=types_of([const]))
@@ -162,12 +125,10 @@ class Expressions:
             if kind == "union":
                 return self._union(reduced, shape, is_nullable=nullable)
         if kind in {"object", "enum"}:
-            key = self._type_at(reduced.core, kind)
-            if key is None:
-                return FieldType(ANY, nullable, reduced.overlay)
             # A type written in place describes the field as well; one referred to does not.
             notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(node.place) else ())
-            return FieldType(Ref(name=key), nullable, notes, narrowed_values(reduced.overlay))
+            type_ = self._type_at(reduced.core, kind)
+            return FieldType(type_, nullable, notes, reduced.narrowed)
         notes = (*reduced.overlay, *shape.notes)
         if kind == "nothing" or (kind == "any" and shape.is_only_null):
             return FieldType(ANY, nullable or shape.is_only_null, notes)
@@ -176,13 +137,13 @@ class Expressions:
 
     def _plain(
         self, core: JsonNode, shape: Shape, kind: SchemaKind, notes: Iterable[Mapping[str, Any]]
-    ) -> tuple[TypeExpr, tuple[Mapping[str, Any], ...]]:
+    ) -> tuple[ir.TypeExpr, tuple[Mapping[str, Any], ...]]:
         """Return what is no type by itself, and a note where null may be inside."""
         if kind == "scalar":
             return _scalar(shape, notes), ()
         inner = {"array": shape.items, "map": shape.extra}.get(kind, ())
         word = "items" if kind == "array" else "additionalProperties"
-        items: TypeExpr = ANY
+        items: ir.TypeExpr = ANY
         inside: tuple[Mapping[str, Any], ...] = ()
         if kind not in {"array", "map"} or self._is_cut(core, kind):
             return ANY, ()
@@ -193,19 +154,19 @@ class Expressions:
             items = readings.expression
             if readings.nullable:
                 inside = ({"nullableItems" if kind == "array" else "nullableValues": True},)
-        return (ArrayOf(items=items) if kind == "array" else MapOf(values=items)), inside
+        return (ir.ArrayOf(items=items) if kind == "array" else ir.MapOf(values=items)), inside
 
-    def type_at(self, key: str) -> TypeIR:
+    def type_at(self, key: str) -> ir.TypeIR:
         """Return the type of a place in ``types``, which is its name as well."""
         core, kind = self.types[key]
         shape, _ = self.classify(core)
         is_enum, value = kind == "enum", self._values.get(key)
-        fields: Iterable[FieldIR] = ()
+        fields: Iterable[ir.FieldIR] = ()
         if value is not None:
             fields = [self._field("", value, core.place, is_required=True)]
         elif not is_enum:
             fields = self._fields(core, shape)
-        return TypeIR(
+        return ir.TypeIR(
             name=key,
             schema_id=key,
             kind="alias" if value is not None else "enum" if is_enum else "object",
@@ -215,21 +176,20 @@ class Expressions:
             enum_names=shape.labels if is_enum else None,
         )
 
-    def _type_at(self, core: JsonNode, kind: SchemaKind) -> str | None:
-        """Return the place of a type; ``None`` if merging would go on without end.
+    def _type_at(self, core: JsonNode, kind: SchemaKind) -> ir.TypeExpr:
+        """Return a reference to the type of a place.
 
         Types that refer to themselves and are merged give a type of the same makeup, level after
         level: there is one of each.
         """
-        made_of = makeup(core)
+        made_of = shapes.makeup(core)
         if made_of is not None:
             core = self._merged.setdefault(made_of, core)
             if len(core.place.path) > _MAX_PLACE:
                 self._log.review(core.place, "it is merged without end; read as any value")
-                return None
-        key = str(core.place)
-        self.types[key] = (core, kind)
-        return key
+                return ANY
+        self.types[str(core.place)] = (core, kind)
+        return ir.Ref(name=str(core.place))
 
     def classify(self, core: JsonNode) -> tuple[Shape, SchemaKind]:
         """Return the shape of a reduced schema and its kind, with what is doubtful noted."""
@@ -238,7 +198,7 @@ class Expressions:
         where = core.place
         names = " or ".join(sorted(shape.types or ()))
         if kind == "enum":
-            only = only_value(CoreSchema(core), shape, kind) if self._language.has_unions else None
+            only = CoreSchema(core).only_value(shape, kind) if self._language.has_unions else None
             return (shape, kind) if only is not None else self._enum(shape, where)
         if kind == "any" and shape.types and not shape.doubt and self._language.has_unions:
             return shape, "union"
@@ -246,28 +206,11 @@ class Expressions:
             self._log.review(where, f"{shape.doubt or f'it may be {names}'}; read as any value")
         return shape, kind
 
-    def _review_merge(self, where: Pointer, shape: Shape) -> None:
-        """Note which branches of a union are one type, and which fields not all of them have."""
-        merged: dict[str, frozenset[str]] = {}
-        for name, own_names in shape.variants:
-            merged[name] = merged.get(name, frozenset()) | own_names
-        shared = frozenset.intersection(*merged.values())
-        partial = {
-            name: (own_names - shared) & shape.properties.keys()
-            for name, own_names in merged.items()
-        }
-        lines = list(_list_owners(partial))
-        self._log.review(
-            where,
-            f"{join_names(merged, 'and')} are merged into one type",
-            "\n".join(["fields that not all of them have:", *lines] if lines else ()),
-        )
-
     def _enum(self, shape: Shape, where: Pointer) -> tuple[Shape, SchemaKind]:
         """Return an enum of strings or of integers; anything else is its plain type."""
         values = shape.enum or ()
         declared = shape.types
-        if declared == frozenset({"integer"}) and all(is_whole(value) for value in values):
+        if declared == frozenset({"integer"}) and all(shapes.is_whole(value) for value in values):
             values = tuple(map(int, values))
         names = {type(value).__name__ for value in values}
         if names == {"str"} and (declared is None or "string" in declared):
@@ -323,9 +266,9 @@ class Expressions:
                 self._unions[core.place] = read
         nullable = is_nullable or read.nullable
         is_named = core.place in self._unions and is_component(core.place)
-        if is_named and isinstance(read.expression, UnionOf):
+        if is_named and isinstance(read.expression, ir.UnionOf):
             alias = self._alias(core, "union", read)
-            if isinstance(alias, Ref):
+            if isinstance(alias, ir.Ref):
                 return FieldType(alias, nullable, reduced.overlay)
         return FieldType(read.expression, nullable, (*notes, *read.notes))
 
@@ -346,18 +289,26 @@ class Expressions:
         # What an alias stands for, because a union of a union is one of all their options.
         options = [
             self._values[read.expression.name].expression
-            if isinstance(read.expression, Ref) and read.expression.name in self._values
+            if isinstance(read.expression, ir.Ref) and read.expression.name in self._values
             else read.expression
             for read in readings
         ]
-        word = self._note_tags(core, options)
-        expression = one_of(options, self._scalar_kinds)
-        count = len(expression.options) if isinstance(expression, UnionOf) else 1
-        size = sum(1 for _ in expressions_in(expression))
-        if size > _MAX_SIZE or count > MAX_OPTIONS:
+        places = [name for option in options for name in ir.referenced_names(option)]
+        word = ""
+        if isinstance(core.value, dict) and "discriminator" in core.value:
+            declared = self._subtypes.of(core, self._log)
+            word = declared.word
+            self._note_tags(declared, {o.name for o in options if isinstance(o, ir.Ref)})
+        enums = {
+            place: types_of(self.classify(self.types[place][0])[0].enum or ())
+            for place in places
+            if self.types[place][1] == "enum"
+        }
+        expression = one_of(options, enums)
+        if sum(1 for _ in ir.expressions_in(expression)) > _MAX_SIZE:
             self._log.review(core.place, "the union is too large; read as any value")
             expression = ANY
-        if isinstance(expression, UnionOf):
+        if isinstance(expression, ir.UnionOf):
             expression = expression.model_copy(update={"discriminator": word or None})
         inside = {
             key: True
@@ -371,28 +322,23 @@ class Expressions:
 
     def _of_types(self, core: JsonNode, shape: Shape) -> Iterator[FieldType]:
         """Yield what each of the types of a schema is that lists several."""
-        types = shape.types or frozenset()
-        for name in sorted(types, key=type_order(shape.notes)):
+        declared = (note.get("type") for note in shape.notes)
+        order = next((types for types in declared if isinstance(types, list)), [])
+        # As the document lists them, because that is the order of the options.
+        listed = [name for name in order if name in list(shape.types or ())]
+        for name in dict.fromkeys([*listed, *sorted(shape.types or ())]):
             single = replace(shape, types=frozenset({name}), enum=None)
             kind = kind_of(single)
             if kind == "object":
-                key = self._type_at(core, "object")
-                yield FieldType(ANY if key is None else Ref(name=key), nullable=False, notes=())
+                yield FieldType(self._type_at(core, kind), nullable=False, notes=())
                 continue
             # A format is about numbers or about texts; the other type has none.
-            if kind == "scalar" and (single.format in NUMBER_FORMATS) != (name != "string"):
+            if kind == "scalar" and (single.format in _NUMBER_FORMATS) != (name != "string"):
                 single = replace(single, format=None)
             expression, inside = self._plain(core, single, kind, ())
             yield FieldType(expression, nullable=False, notes=inside)
 
-    def _scalar_kinds(self, reference: Ref) -> frozenset[str]:
-        """Return the scalars that hold all values of an enum; of an object there is none."""
-        core, kind = self.types[reference.name]
-        if kind != "enum":
-            return frozenset({"object"})
-        return types_of(self.classify(core)[0].enum or ())
-
-    def _subtypes_of(self, core: JsonNode, shape: Shape) -> TypeExpr | None:
+    def _subtypes_of(self, core: JsonNode, shape: Shape) -> ir.TypeExpr | None:
         """Return the union of the types that extend a schema by its discriminator; else none.
 
         The schema itself is one of them, unless each of the others has a value of its own and none
@@ -417,80 +363,84 @@ class Expressions:
         is_told = differ and mapped.word in shape.required
         if not is_told or core.place in values:
             subtypes[core.place] = core
-        keys = [self._type_at(subtype, "object") for subtype in subtypes.values()]
-        for place, tags_here in values.items():
-            if place in subtypes:
-                self.tags.setdefault(str(place), {}).setdefault(mapped.word, {}).update(tags_here)
+        options = tuple(self._type_at(subtype, "object") for subtype in subtypes.values())
+        self._note_tags(mapped, {str(place) for place in subtypes})
         self.bases.add(str(core.place))
-        options = tuple(Ref(name=key) for key in keys if key is not None)
         if len(options) == 1:
             return options[0]
-        return UnionOf(options=options, discriminator=mapped.word or None)
+        return ir.UnionOf(options=options, discriminator=mapped.word or None)
 
-    def _tag(self, node: JsonNode, word: str, values: Iterable[str]) -> EnumValue | bool | None:
+    def _tag(self, node: JsonNode, word: str, values: Iterable[str]) -> ir.EnumValue | bool | None:
         """Return the value of a property that stands for a schema; ``None`` if there is none."""
         parts = self.schemas.shape(node).properties.get(word)
         if not parts:
             return None
         reduced = self.schemas.reduce(as_one_schema("allOf", parts, node.place / "allOf" / word))
         inner = self.schemas.shape(reduced.core)
-        value = only_value(reduced, inner, kind_of(inner))
+        value = reduced.only_value(inner, kind_of(inner))
         mapped = list(values)
         return value if value is not None else mapped[0] if len(mapped) == 1 else None
 
-    def _note_tags(self, core: JsonNode, options: Iterable[TypeExpr]) -> str:
-        """Note which values stand for which options; return the property that holds them."""
-        if not isinstance(core.value, dict) or "discriminator" not in core.value:
-            return ""
-        declared = self._subtypes.of(core, self._log)
-        places = {option.name for option in options if isinstance(option, Ref)}
+    def _note_tags(self, declared: SubtypeMap, places: Container[str]) -> None:
+        """Note which values stand for which types, by the mapping of a discriminator."""
         for value, target in declared.mapped:
             place = str(self.schemas.reduce(target).core.place)
             if place in places:
                 self.tags.setdefault(place, {}).setdefault(declared.word, {})[value] = None
-        return declared.word
 
     # --- fields ---------------------------------------------------------------------------------
 
-    def _fields(self, core: JsonNode, shape: Shape) -> Iterator[FieldIR]:
+    def _fields(self, core: JsonNode, shape: Shape) -> Iterator[ir.FieldIR]:
         """Yield the fields of an object, in the document's order."""
-        if shape.extra:
-            self._log.review(core.place, "values beside the listed properties are left out")
-        if shape.variants:
-            self._review_merge(core.place, shape)
-        self._review_subtypes(core, shape)
-        read = shape.properties.keys() | _discriminators(shape.notes)
-        for name in sorted(shape.required - read):
+        self._review_object(core, shape)
+        discriminators = (note.get("discriminator") for note in shape.notes)
+        # OpenAPI names the property in a mapping, Swagger by itself.
+        names = [d.get("propertyName") if isinstance(d, dict) else d for d in discriminators]
+        told_by = {name for name in names if isinstance(name, str)}
+        for name in sorted(shape.required - shape.properties.keys() - told_by):
             self._log.review(core.place, f"{name!r:.60} is required but is no property")
         for name, parts in shape.properties.items():
             if any(part.value is False for part in parts):
-                continue  # the schema ``false``: the property is never there
+                continue  # Because nothing is of the schema ``false``, the field is never there.
             node = as_one_schema("allOf", parts, core.place / "allOf" / "properties" / name)
             yield self._field(
                 name, self.type_of(node), node.place, is_required=name in shape.required
             )
-        for name in sorted(_discriminators(shape.notes) - shape.properties.keys()):
+        for name in sorted(told_by - shape.properties.keys()):
             self._log.review(core.place, f"the discriminator {name!r:.60} is declared nowhere")
-            yield FieldIR(json_name=name, type=Scalar(kind="string"), required=True)
+            yield ir.FieldIR(json_name=name, type=ir.Scalar(kind="string"), required=True)
 
-    def _review_subtypes(self, core: JsonNode, shape: Shape) -> None:
-        """Note fields that only the types have that extend ``core``, by its discriminator.
-
-        They are not merged as the branches of a union are: a base type of large documents is
-        extended by hundreds of others.
-        """
-        if str(core.place) in self.bases:
+    def _review_object(self, core: JsonNode, shape: Shape) -> None:
+        """Note what the fields of an object do not say."""
+        where = core.place
+        if shape.extra:
+            self._log.review(where, "values beside the listed properties are left out")
+        merged: dict[str, frozenset[str]] = {}
+        for name, own_names in shape.variants:
+            merged[name] = merged.get(name, frozenset()) | own_names
+        if merged:
+            shared = frozenset.intersection(*merged.values())
+            read = shape.properties.keys()
+            lines = _list_owners({name: (own - shared) & read for name, own in merged.items()})
+            self._log.review(
+                where,
+                f"{join_names(merged, 'and')} are merged into one type",
+                "\n".join(["fields that not all of them have:", *lines] if lines else ()),
+            )
+        if str(where) in self.bases:
             return
+        # Fields of those that extend it are not merged as the branches of a union are, because
+        # a base type of large documents is extended by hundreds of others.
         mapped = self._subtypes.of(core, self._log)
-        lost = {}
-        for subtype in mapped.found:
-            own_names = self._subtypes.properties(subtype) - shape.properties.keys()
-            if own_names:
-                lost[home_name(subtype.place)] = own_names
+        lost = {
+            home_name(subtype.place): own_names
+            for subtype in mapped.found
+            if (own_names := self._subtypes.properties(subtype) - shape.properties.keys())
+        }
         if lost:
             extend = "extends" if len(lost) == 1 else "extend"
             self._log.review(
-                core.place,
+                where,
                 f"{join_names(lost, 'and')} {extend} it by the discriminator {mapped.word!r:.60}, "
                 "and their own fields are left out",
                 "\n".join(_list_owners(lost)),
@@ -498,24 +448,11 @@ class Expressions:
 
     def _field(
         self, name: str, field_type: FieldType, where: Pointer, *, is_required: bool
-    ) -> FieldIR:
+    ) -> ir.FieldIR:
         notes = field_type.notes
-        return FieldIR(
-            json_name=name,
-            type=field_type.expression,
-            required=is_required and not _flag(notes, self._absent),
-            nullable=field_type.nullable,
-            read_only=_flag(notes, "readOnly"),
-            write_only=_flag(notes, "writeOnly"),
-            deprecated=_flag(notes, "deprecated"),
-            description=text_in(notes, "description"),
-            constraints=self._constraints(field_type, where),
-        )
-
-    def _constraints(self, field_type: FieldType, where: Pointer) -> dict[str, Any]:
         limits: dict[str, Any] = {}
         for key in (*_CONSTRAINTS, *sorted(_INSIDE)):
-            note = next((note for note in field_type.notes if key in note), None)
+            note = next((note for note in notes if key in note), None)
             if note is not None:
                 try:
                     json.dumps(note[key], allow_nan=False)
@@ -526,7 +463,17 @@ class Expressions:
             limits["const"] = field_type.const
         elif field_type.narrowed is not None:
             limits["enum"] = list(field_type.narrowed)
-        return limits
+        return ir.FieldIR(
+            json_name=name,
+            type=field_type.expression,
+            required=is_required and not _flag(notes, self._absent),
+            nullable=field_type.nullable,
+            read_only=_flag(notes, "readOnly"),
+            write_only=_flag(notes, "writeOnly"),
+            deprecated=_flag(notes, "deprecated"),
+            description=text_in(notes, "description"),
+            constraints=limits,
+        )
 
 
 def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
@@ -535,20 +482,15 @@ def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
     return next((text for text in texts if isinstance(text, str) and text.strip()), None)
 
 
-def _list_owners(fields: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """Yield a line for each variant and the fields that it has; of many, the first and a count."""
+def _list_owners(fields: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return a line for each variant and the fields that it has; of many, the first and a count."""
     owners = {name: own_names for name, own_names in fields.items() if own_names}
-    for name in list(owners)[:_MAX_LINES]:
-        yield f"{name:.60}: {join_names(sorted(owners[name]), 'and')}"
-    if len(owners) > _MAX_LINES:
-        yield f"and {len(owners) - _MAX_LINES:,} more"
-
-
-def _discriminators(notes: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the names of the properties that tell variants apart, in either dialect."""
-    declared = (note.get("discriminator") for note in notes)
-    names = (d.get("propertyName") if isinstance(d, dict) else d for d in declared)
-    return {name for name in names if isinstance(name, str)}
+    lines = [
+        f"{name:.60}: {join_names(sorted(owners[name]), 'and')}"
+        for name in list(owners)[:_MAX_LINES]
+    ]
+    left_out = len(owners) - _MAX_LINES
+    return [*lines, f"and {left_out:,} more"] if left_out > 0 else lines
 
 
 def _flag(notes: Iterable[Mapping[str, Any]], key: str) -> bool:
@@ -556,12 +498,10 @@ def _flag(notes: Iterable[Mapping[str, Any]], key: str) -> bool:
     return next((note[key] for note in notes if isinstance(note.get(key), bool)), False)
 
 
-def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> Scalar:
+def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> ir.Scalar:
     types = shape.types or types_of(shape.enum or ())
-    if len(types) != 1 and not types <= {"integer", "number"}:
-        return ANY
-    scalar = _SCALARS.get("number" if len(types) > 1 else next(iter(types)))
-    if scalar is None:
-        return ANY
+    # Where integers and fractions are allowed, all of them are numbers.
+    types = types - {"integer"} if "number" in types else types
+    scalar = _SCALARS.get(next(iter(types)), ANY) if len(types) == 1 else ANY
     format_ = shape.format or text_in(notes, "format")
-    return scalar.model_copy(update={"format": format_}) if format_ else scalar
+    return scalar.model_copy(update={"format": format_}) if format_ and scalar != ANY else scalar

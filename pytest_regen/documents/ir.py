@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic.functional_serializers import model_serializer
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.files import store_slug
@@ -21,10 +22,20 @@ EnumValue = StrictStr | StrictInt
 """A wire value: its JSON type is kept."""
 
 
+_ABSENT: Final = frozenset({"format", "discriminator", "enum_names", "primary_key"})
+"""What is not written where there is none."""
+
+
 class _Node(BaseModel):
     """Base of every IR value: immutable, and closed to unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        # Others read the file: what is new in the format is absent, and nothing stands as null.
+        data = dump(self)
+        return {key: data[key] for key in data if data[key] is not None or key not in _ABSENT}
 
 
 _SAME_FORMAT: Final[Mapping[str, str]] = {
@@ -155,32 +166,13 @@ class TypeIR(_Node):
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``ir.json``, every key of the format present."""
-        data = self.model_dump(mode="json")
-        for entry in data["fields"]:
-            _drop_absent(entry["type"])
-        for optional in ("enum_names", "primary_key"):
-            if data[optional] is None:
-                del data[optional]
-        return data
+        return self.model_dump(mode="json")
 
     @property
     def units(self) -> tuple[EnumValue, ...]:
         """What pages are made of: JSON names of an object's fields, or an enum's values."""
         is_object = self.kind == "object"
         return tuple(field.json_name for field in self.fields) if is_object else self.enum_values
-
-
-def _drop_absent(node: dict[str, Any]) -> None:
-    """Remove ``format: null`` from a dumped type expression."""
-    if node.get("format", "") is None:
-        del node["format"]
-    for inner in ("items", "values"):
-        if inner in node:
-            _drop_absent(node[inner])
-    for option in node.get("options", ()):
-        _drop_absent(option)
-    if node["kind"] == "union" and node["discriminator"] is None:
-        del node["discriminator"]
 
 
 class Review(_Node):
@@ -277,7 +269,7 @@ class IR(_Node):
         """Return ``value`` as an ``IR``, whether it is one or the value of ``ir.json``.
 
         Raises:
-            pydantic.ValidationError: the mapping is no IR.
+            ValidationError: the mapping is no IR.
         """
         return value if isinstance(value, cls) else cls.model_validate(value)
 

@@ -4,7 +4,6 @@ import difflib
 import json
 import posixpath
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -66,9 +65,6 @@ def load_file(path: Path, *, name: str = "") -> LoadedFile:
         reason = getattr(error, "strerror", None) or error
         what = f"cannot read {str(path)!r}: {reason}"
         raise DocumentUnreadableError(what, hint=_NO_DOCUMENT) from error
-    if "\0" in text[:4]:
-        what = f"{str(path)!r} is encoded as UTF-16 or UTF-32, or is no text"
-        raise DocumentUnreadableError(what, hint=_RESAVE)
     if not text.strip():
         raise DocumentUnreadableError(f"{str(path)!r} is empty", hint=_NO_DOCUMENT)
     log = DefectLog()
@@ -77,15 +73,12 @@ def load_file(path: Path, *, name: str = "") -> LoadedFile:
 
 
 def _parse(text: str, path: Path, place: Pointer, log: DefectLog) -> Any:
-    """Return the value of ``text``, as JSON where it looks like that, else as YAML."""
+    """Return the value of ``text``: JSON by its suffix or its first character, else YAML."""
     what, hint = f"{str(path)!r} is neither JSON nor YAML", "correct the file at that line"
     try:
-        if path.suffix.lower() == ".json":
+        if path.suffix.lower() == ".json" or text.lstrip()[:1] == "{":
             what = f"{str(path)!r} is not JSON"
             return _from_json(text, place, log)
-        if text.lstrip()[:1] == "{":
-            with suppress(json.JSONDecodeError):
-                return _from_json(text, place, log)
         return _Yaml(text, place, log).document()
     except RecursionError:
         what = f"{str(path)!r} cannot be read"
@@ -134,9 +127,6 @@ def _note_duplicate(place: Pointer, log: DefectLog) -> None:
     log.error(place, f"the key {place.path[-1]!r} stands twice in one mapping; the last one counts")
 
 
-_UNFINISHED: Final = object()
-
-
 class _Yaml:
     """Builds the value of a YAML file from its events, by the rules of YAML 1.2.
 
@@ -149,7 +139,7 @@ class _Yaml:
         self._place = place
         self._log = log
         self._path: list[str] = []
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str | None, tuple[Any, int]] = {}
         self._weight = 0
         """Values read so far, aliases written out."""
         self._aliased = 0
@@ -176,8 +166,6 @@ class _Yaml:
         else:
             if len(self._path) >= MAX_DEPTH:
                 raise RecursionError
-            if anchor:
-                self._anchors[anchor] = (_UNFINISHED, 0)
             if isinstance(event, yaml.MappingStartEvent):
                 value = self._mapping()
             else:
@@ -194,10 +182,13 @@ class _Yaml:
         value: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key, is_merge = self._key(event)
+            if not isinstance(event, yaml.ScalarEvent):
+                raise _refuse(event, "a mapping, a list or an alias cannot be a key")
+            # As it is written, because a status and a country code are text: 200, no.
+            key = event.value
             self._path.append(key)
             inner = self._value(next(self._events))
-            if is_merge:
+            if key == "<<" and _is_plain(event):
                 for source in inner if isinstance(inner, list) else [inner]:
                     merged = {**source, **merged} if isinstance(source, dict) else merged
             else:
@@ -207,24 +198,12 @@ class _Yaml:
             self._path.pop()
         return {**merged, **value}
 
-    def _key(self, event: yaml.Event) -> tuple[str, bool]:
-        """Return a key as it is written, and whether it merges what comes after it."""
-        if isinstance(event, yaml.ScalarEvent):
-            if event.anchor:
-                self._anchors[event.anchor] = (event.value, 1)
-            return event.value, event.value == "<<" and _is_plain(event)
-        key = self._alias(event) if isinstance(event, yaml.AliasEvent) else {}
-        if isinstance(key, dict | list):
-            raise _refuse(event, "a mapping or a list cannot be a key")
-        return str(key), False
-
     def _alias(self, event: yaml.AliasEvent) -> Any:
-        value, weight = self._anchors.get(event.anchor or "", (None, 0))
-        if not weight:
-            why = f"no anchor &{event.anchor} stands before this alias"
-            if value is _UNFINISHED:
-                why = f"the alias *{event.anchor} stands inside its own anchor"
+        if event.anchor not in self._anchors:
+            name = event.anchor
+            why = f"no anchor &{name} stands before this alias, or it stands inside its own anchor"
             raise _refuse(event, why)
+        value, weight = self._anchors[event.anchor]
         self._aliased += weight
         if self._aliased > MAX_ALIASED_VALUES:
             raise _refuse(event, f"aliases stand for more than {MAX_ALIASED_VALUES:,} values")
@@ -294,7 +273,11 @@ class References:
         written, _, fragment = reference.partition("#")
         try:
             file = self._file_of(written, node.place.file)
-            value = self._value_of(file)
+            if file not in self._values:
+                loaded = load_file(self._folder / file, name=file)
+                self._values[file] = loaded.value
+                self.log.extend(loaded.defects)
+            value = self._values[file]
         except DocumentUnreadableError as error:
             why = f"{error.what} ({error.why})" if error.why else error.what
             return BrokenReference(f"$ref {reference!r}: {why}")
@@ -334,11 +317,3 @@ class References:
                 "are read"
             )
         return "" if file == self._main else file
-
-    def _value_of(self, file: str) -> Any:
-        """Return the value of a file of the document, which is read once."""
-        if file not in self._values:
-            loaded = load_file(self._folder / file, name=file)
-            self._values[file] = loaded.value
-            self.log.extend(loaded.defects)
-        return self._values[file]

@@ -1,26 +1,14 @@
 """Reads single schemas: their own keywords, the wrappers around them, and their merged shape."""
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from pytest_regen.documents import shapes
 from pytest_regen.documents.naming import home_name
 from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
 from pytest_regen.documents.reading import BrokenReference, References
-from pytest_regen.documents.shapes import (
-    ANYTHING,
-    NOTHING,
-    Shape,
-    Variant,
-    has_options,
-    join,
-    kind_of,
-    live_branches,
-    meet,
-    own_shape,
-    with_options,
-)
 
 _MAX_COMPOSITION: Final = 100
 """Levels of ``allOf`` and ``oneOf`` inside one another that are read."""
@@ -30,6 +18,7 @@ MAX_OPTIONS: Final = 64
 """Schemas that one value may be one of; a union of more is read as languages without unions do."""
 _STRUCTURE: Final = ("properties", "patternProperties", "required", "items", "prefixItems")
 _COMPOSITION: Final = ("$ref", "allOf", "oneOf", "anyOf")
+_SAYS_MORE: Final = frozenset({*_COMPOSITION, "enum", "const"})
 _VOID_BESIDE_REF: Final = frozenset(
     {*_STRUCTURE, *_COMPOSITION, "type", "format", "enum", "const", "additionalProperties"}
     | {"nullable", "x-nullable", "readOnly", "writeOnly", "deprecated", "default"}
@@ -47,6 +36,48 @@ class CoreSchema:
     """The schema that says what the value is; its place is the identity of the type."""
     overlay: tuple[Mapping[str, Any], ...] = ()
     """What the wrappers say, the outermost first: description, null, limits, a narrower enum."""
+
+    @property
+    def narrowed(self) -> tuple[Any, ...] | None:
+        """The values that wrappers of an enum leave; ``None`` where they leave all."""
+        enums = (note["enum"] for note in self.overlay if isinstance(note.get("enum"), list))
+        values = next(enums, None)
+        return None if values is None else tuple(v for v in values if v is not None)
+
+    @property
+    def allows_null(self) -> bool | None:
+        """What the wrappers say about null; ``None`` if they say nothing."""
+        allows: bool | None = None
+        for note in self.overlay:
+            declared, values = note.get("type"), note.get("enum")
+            if True in (note.get("nullable"), note.get("x-nullable")):
+                return True
+            if declared is not None:
+                types = declared if isinstance(declared, list) else [declared]
+                allows = allows or "null" in types
+            elif isinstance(values, list) and None in values:
+                return True
+        return allows
+
+    def only_value(self, shape: shapes.Shape, kind: shapes.SchemaKind) -> str | int | None:
+        """Return the one text, whole number or truth value that is allowed; ``None`` if none.
+
+        Args:
+            shape: of the core.
+            kind: of the core.
+        """
+        consts = (note["const"] for note in self.overlay if "const" in note)
+        values: Sequence[Any] = list(consts)[:1] or self.narrowed or shape.enum or ()
+        if kind not in {"enum", "scalar"} or len(values) != 1:
+            return None
+        value = values[0]
+        is_in = shape.enum is None or any(value == allowed for allowed in shape.enum)
+        types = shape.types or shapes.types_of([value])
+        if "integer" in types and shapes.is_whole(value):
+            value = int(value)
+        wide = types | {"integer"} if "number" in types else types
+        is_of_type = shapes.types_of([value]) <= wide
+        return value if is_in and is_of_type and isinstance(value, str | int) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +117,8 @@ class Schemas:
         """Where schemas stand that are types of their own, even if they only wrap another."""
         self._reduced: dict[Pointer, CoreSchema] = {}
         self._reducing: set[Pointer] = set()
-        self._shapes: dict[Pointer, Shape] = {}
-        self._cyclic: dict[Pointer, Shape] = {}
+        self._shapes: dict[Pointer, shapes.Shape] = {}
+        self._cyclic: dict[Pointer, shapes.Shape] = {}
         """Shapes at which a cycle was entered: what is inside it may be read otherwise."""
         self._open: dict[Pointer, int] = {}
         """The schemas whose shape is being read, and how deep inside compositions they stand."""
@@ -162,10 +193,26 @@ class Schemas:
         unions = view.unions
         if view.members:
             return None if unions else self._single_member(view)
-        return self._single_branch(unions[0][1]) if len(unions) == 1 else None
+        branches = unions[0][1] if len(unions) == 1 else ()
+        live = [branch for branch in branches if not _is_null(branch)]
+        reduced = [self.reduce(branch) for branch in live] if len(live) > 1 else []
+        if not live or len({part.core.place for part in reduced}) > 1:
+            return None
+        is_nullable = any(part.allows_null for part in reduced) or len(live) < len(branches)
+        notes: _Notes = [{"nullable": True}] if is_nullable else []
+        return notes, reduced[0].core if reduced else live[0]
 
     def _single_member(self, view: _View) -> tuple[_Notes, JsonNode] | None:
-        weighty = [member for member in view.members if not _only_describes(member.value)]
+        # A member that says nothing about the type only describes: box.json has hundreds.
+        weighty = [
+            member
+            for member in view.members
+            if member.value is not True
+            if not isinstance(member.value, dict)
+            or _has_structure(member.value)
+            or member.value.keys() & _SAYS_MORE
+            or member.value.get("type", "object") not in (None, "object")
+        ]
         narrowing = [member for member in weighty if _only_narrows(member.value)]
         targets = [member for member in weighty if member not in narrowing] or narrowing
         # A single one is not reduced yet: hundreds may wrap one another.
@@ -175,28 +222,19 @@ class Schemas:
         limits = [view.keywords, *(part.value for part in narrowing if part is not targets[0])]
         is_narrower = any("enum" in limit or "const" in limit for limit in limits)
         if is_narrower or len(limits) > 1:
-            kind = kind_of(self.shape(self.reduce(targets[0]).core))
+            kind = shapes.kind_of(self.shape(self.reduce(targets[0]).core))
             if kind != "enum" and (is_narrower or kind != "scalar"):
                 return None
         around = (part.value for part in view.members if part not in targets)
         return [value for value in around if isinstance(value, dict)], targets[0]
 
-    def _single_branch(self, branches: Sequence[JsonNode]) -> tuple[_Notes, JsonNode] | None:
-        live = [branch for branch in branches if not _is_null(branch)]
-        reduced = [self.reduce(branch) for branch in live] if len(live) > 1 else []
-        if not live or len({part.core.place for part in reduced}) > 1:
-            return None
-        is_nullable = any(allows_null(part.overlay) for part in reduced)
-        notes: _Notes = [{"nullable": True}] if is_nullable or len(live) < len(branches) else []
-        return notes, reduced[0].core if reduced else live[0]
-
     # --- shapes ---------------------------------------------------------------------------------
 
-    def shape(self, node: JsonNode) -> Shape:
+    def shape(self, node: JsonNode) -> shapes.Shape:
         """Return the merged shape of a schema."""
         place = node.place
         if node.value is False:
-            return NOTHING
+            return shapes.NOTHING
         if place in self._shapes:
             return self._shapes[place]
         if place in self._cyclic and not self._open:
@@ -207,11 +245,11 @@ class Schemas:
             if self._union < self._open[place]:
                 self._log.review(place, "it is composed of itself by allOf, which adds nothing")
             self._lowest = min(self._lowest, self._open[place])
-            return own_shape(view.keywords, view.node, self._log)
+            return shapes.own_shape(view.keywords, view.node, self._log)
         depth, self._work = len(self._open), self._work - 1
         if depth > _MAX_COMPOSITION or self._work < 0:
             self._log.error(place, "compositions lead back to themselves, or are too many")
-            return own_shape(view.keywords, view.node, self._log)
+            return shapes.own_shape(view.keywords, view.node, self._log)
         self._open[place] = depth
         shape = self._merge(view)
         del self._open[place]
@@ -222,13 +260,13 @@ class Schemas:
             self._lowest = math.inf
         return shape
 
-    def _merge(self, view: _View) -> Shape:
-        inner = ANYTHING
+    def _merge(self, view: _View) -> shapes.Shape:
+        inner = shapes.ANYTHING
         for member in view.members:
             # The first member's properties come first, and its words count most.
-            inner = meet(inner, self.shape(member))
-        keywords = own_shape(view.keywords, view.node, self._log)
-        shape = meet(keywords, inner)
+            inner = shapes.meet(inner, self.shape(member))
+        keywords = shapes.own_shape(view.keywords, view.node, self._log)
+        shape = shapes.meet(keywords, inner)
         order = dict.fromkeys((*inner.properties, *keywords.properties))
         shape = replace(shape, properties={name: shape.properties[name] for name in order})
         outer, self._union = self._union, len(self._open) - 1
@@ -239,35 +277,37 @@ class Schemas:
                 # One branch is a schema that is being read: what it allows is known already.
                 self._lowest = min(self._lowest, *entered)
             else:
-                shape = meet(shape, self._join(branches, cores, view.node.place / keyword))
+                shape = shapes.meet(shape, self._join(branches, cores, view.node.place / keyword))
         self._union = outer
         return shape
 
     def _join(
         self, branches: Sequence[JsonNode], cores: Sequence[CoreSchema], place: Pointer
-    ) -> Shape:
+    ) -> shapes.Shape:
         """Return what any of ``branches`` allows, whose reduced schemas are ``cores``."""
-        shapes = [self._branch(branch) for branch in branches]
-        joined = join(shapes, place)
-        if kind_of(joined) == "object":
-            joined = replace(joined, variants=_variants(branches, cores, shapes))
-        if self._has_unions and has_options(joined, live := live_branches(shapes)):
+        read = []
+        for branch in branches:
+            is_null = _is_null(branch)
+            shape = shapes.Shape(types=frozenset(), null=True) if is_null else self.shape(branch)
+            if shape.is_const and shape.labels is None and (title := _title(branch)):
+                # OpenAPI 3.1 names the values of an enum so: as titles of consts.
+                shape = replace(shape, labels=(title,))
+            read.append(shape)
+        joined = shapes.join(read, place)
+        if shapes.kind_of(joined) == "object":
+            joined = replace(joined, variants=_variants(branches, cores, read))
+        if self._has_unions and shapes.has_options(joined, live := shapes.live_branches(read)):
             options: dict[Pointer, JsonNode] = {}
-            for branch, core, shape in zip(branches, cores, shapes, strict=True):
+            for branch, core, shape in zip(branches, cores, read, strict=True):
                 # A union among the branches counts as its own.
                 options.update((option.place, option) for option in shape.options)
-                if not shape.options and live_branches([shape]):
+                if not shape.options and shapes.live_branches([shape]):
                     options.setdefault(core.core.place, branch)
             if 1 < len(options) <= MAX_OPTIONS:
-                joined = with_options(joined, live, list(options.values()))
+                types = [part.types or shapes.types_of(part.enum or ()) for part in live]
+                all_types = frozenset().union(*types)
+                joined = replace(joined, types=all_types, options=tuple(options.values()))
         return joined
-
-    def _branch(self, branch: JsonNode) -> Shape:
-        if _is_null(branch):
-            return Shape(types=frozenset(), null=True)
-        shape = self.shape(branch)
-        title = _title(branch) if shape.is_const and shape.labels is None else ""
-        return replace(shape, labels=(title,)) if title else shape
 
 
 def _title(branch: JsonNode) -> str:
@@ -276,14 +316,14 @@ def _title(branch: JsonNode) -> str:
 
 
 def _variants(
-    branches: Sequence[JsonNode], cores: Sequence[CoreSchema], shapes: Sequence[Shape]
-) -> tuple[Variant, ...]:
+    branches: Sequence[JsonNode], cores: Sequence[CoreSchema], read: Sequence[shapes.Shape]
+) -> tuple[shapes.Variant, ...]:
     """Return the objects that a union merges; none where only one of its branches has properties.
 
     They are called as schemas that stand somewhere of their own, or by the title of one in place.
     """
-    merged: dict[Pointer, tuple[Variant, ...]] = {}
-    for number, (branch, reduced, shape) in enumerate(zip(branches, cores, shapes, strict=True), 1):
+    merged: dict[Pointer, tuple[shapes.Variant, ...]] = {}
+    for number, (branch, reduced, shape) in enumerate(zip(branches, cores, read, strict=True), 1):
         if shape.properties:
             place = reduced.core.place
             title = _title(branch)
@@ -300,15 +340,6 @@ def _has_structure(keywords: Mapping[str, Any]) -> bool:
     """Return whether ``keywords`` says of which parts a value is made."""
     extra = keywords.get("additionalProperties")
     return any(keywords.get(key) for key in _STRUCTURE) or bool(extra and extra is not True)
-
-
-def _only_describes(value: Any) -> bool:
-    """Return whether a member of ``allOf`` says nothing about the type."""
-    if not isinstance(value, dict):
-        return value is True
-    if _has_structure(value) or any(key in value for key in (*_COMPOSITION, "enum", "const")):
-        return False
-    return value.get("type", "object") in (None, "object")
 
 
 def _only_narrows(value: Any) -> bool:
@@ -330,18 +361,3 @@ def _is_null(node: JsonNode) -> bool:
         return "properties" not in value
     is_typed = value.get("type") in ("null", ["null"])
     return is_typed or value.get("const", 0) is None or value.get("enum") == [None]
-
-
-def allows_null(notes: Iterable[Mapping[str, Any]]) -> bool | None:
-    """Return what the wrappers of a schema say about null; ``None`` if they say nothing."""
-    words = [word for word in map(_null_of, notes) if word is not None]
-    return None if not words else True in words
-
-
-def _null_of(keywords: Mapping[str, Any]) -> bool | None:
-    if True in (keywords.get("nullable"), keywords.get("x-nullable")):
-        return True
-    declared, values = keywords.get("type"), keywords.get("enum")
-    if declared is None:
-        return True if isinstance(values, list) and None in values else None
-    return "null" in (declared if isinstance(declared, list) else [declared])

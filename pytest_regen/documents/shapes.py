@@ -206,14 +206,6 @@ def has_options(joined: Shape, live: Sequence[Shape]) -> bool:
     return kind_of(joined) not in {"scalar", "enum"}
 
 
-def with_options(joined: Shape, live: Sequence[Shape], options: Sequence[JsonNode]) -> Shape:
-    """Return ``joined`` as a union of ``options``."""
-    types: frozenset[str] = frozenset()
-    for branch in live:
-        types |= branch.types or types_of(branch.enum or ())
-    return replace(joined, types=types, options=tuple(options))
-
-
 def join(branches: Sequence[Shape], place: Pointer) -> Shape:
     """Return what any of ``branches`` allows; merged properties stand below ``place``."""
     live = live_branches(branches)
@@ -271,6 +263,11 @@ def types_of(values: Iterable[Any]) -> frozenset[str]:
     """Return the JSON types of values."""
     names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
     return frozenset(names.get(type(value), "object") for value in values)
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a number without a fraction."""
+    return type(value) is int or (isinstance(value, float) and value.is_integer())
 
 
 def _join_enums(live: Sequence[Shape]) -> Shape:
@@ -400,29 +397,22 @@ def _values(
     values = [keywords["const"]] if "const" in keywords else keywords.get("enum")
     if not values:
         return None, None, False
-    labels = None if "const" in keywords else _labels(keywords, values, node, log)
-    first: dict[tuple[str, str], int] = {}
-    for index, value in enumerate(values):
-        if value is not None:
-            first.setdefault(_identity(value), index)
-    indexes = first.values()
-    names = None if labels is None else tuple(labels[i] for i in indexes)
-    return tuple(values[i] for i in indexes), names, None in values
-
-
-def _labels(
-    keywords: Mapping[str, Any], values: list[Any], node: JsonNode, log: DefectLog
-) -> list[str] | None:
-    for key in _LABELS:
-        labels = keywords.get(key)
-        if isinstance(labels, list) and len(labels) == len(values):
-            return [str(label) for label in labels]
-        if isinstance(labels, list) and len(labels) == len(values) - values.count(None):
-            names = iter(labels)
-            return ["" if value is None else str(next(names)) for value in values]
-        if labels is not None:
+    named = [value for value in values if value is not None]
+    labels: list[str] | None = None
+    for key in _LABELS if "const" not in keywords else ():
+        names = keywords.get(key)
+        if isinstance(names, list) and len(names) == len(values):
+            names = [name for name, value in zip(names, values, strict=True) if value is not None]
+        if isinstance(names, list) and len(names) == len(named):
+            labels = labels or list(map(str, names))
+        elif names is not None:
             log.review(node.place, f"{key} does not have one name per value; it is ignored")
-    return None
+    # A value that stands twice has the first of its names, because there is one member for both.
+    first: dict[tuple[str, str], int] = {}
+    for index, value in enumerate(named):
+        first.setdefault(_identity(value), index)
+    kept_labels = None if labels is None else tuple(labels[i] for i in first.values())
+    return tuple(named[i] for i in first.values()), kept_labels, None in values
 
 
 def _any_of(parts: list[JsonNode], place: Pointer) -> tuple[JsonNode, ...]:

@@ -71,7 +71,7 @@ def list_corrections(
         noun: what ``Issue.field`` names.
         orders: what else to heed, a sentence each.
     """
-    entries = list(dict.fromkeys(filter(None, _entries(corrections, noun))))
+    entries = list(dict.fromkeys(_entries(corrections, noun)))
     if not entries:
         return ""
     used, listed_fields = 0, list[str]()
@@ -114,7 +114,11 @@ def _entries(corrections: Sequence[Issue | str], noun: str) -> Iterable[str]:
             key = (code, correction.finding) if correction.finding else key
         groups.setdefault(key, []).append(correction)
     for text, issues in groups.items():
-        yield _issue_entry(issues, noun) if issues else _text_entry(str(text))
+        if issues:
+            yield _issue_entry(issues, noun)
+        elif lines := [line.strip() for line in str(text).splitlines() if line.strip()]:
+            code = "" if _CODED.match(lines[0]) else f"[{_FREE_TEXT_CODE}] "
+            yield _lines(_one_line(code + lines[0]), lines[1:])
 
 
 def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
@@ -137,15 +141,6 @@ def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
         return _lines(message, details)
     listed_fields = f"{noun}: {names[0]}" if len(names) == 1 else f"{noun}s: {listed}"
     return _lines(message, details, listed_fields)
-
-
-def _text_entry(text: str) -> str:
-    head, *details = [line.strip() for line in text.splitlines() if line.strip()] or [""]
-    if not head:
-        return ""
-    if not _CODED.match(head):
-        head = f"[{_FREE_TEXT_CODE}] {head}"
-    return _lines(_one_line(head), details)
 
 
 def _lines(head: str, details: Sequence[str], listed_fields: str = "") -> str:

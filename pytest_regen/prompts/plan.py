@@ -13,11 +13,11 @@ one field added to a type changes one page's fields, and rarely the number of pa
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 from pytest_regen.canonical import canonical_hash, canonical_json
-from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
+from pytest_regen.documents.ir import EnumValue, TypeIR
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.values import PromptEntry, clip
@@ -46,24 +46,34 @@ def unit_lines(
 ) -> dict[EnumValue, UnitLine]:
     """Return the line of each unit of ``type_``, in document order."""
     names = language.member_names(type_)
-    if type_.kind == "enum":
-        lines: dict[EnumValue, UnitLine] = {}
-        for index, value in enumerate(type_.enum_values):
-            data: dict[str, Any] = {"value": value, "identifier": names[value]}
-            if index < len(type_.enum_names or ()):
-                data["label"] = clip((type_.enum_names or ())[index], _MAX_LABEL)[0]
-            lines[value] = UnitLine(quoted(data), f"{value}{names[value]}")
-        return lines
-    return {
-        field.json_name: _field_line(
-            field,
-            names[field.json_name],
-            language.spell(field, profile=profile),
-            is_key=field.json_name == type_.primary_key,
-        )
-        for field in type_.fields
-        if type_.kind == "object"
-    }
+    lines: dict[EnumValue, UnitLine] = {}
+    labels = (type_.enum_names or ())[: len(type_.enum_values)]
+    for value, label in zip_longest(type_.enum_values, labels):
+        data: dict[str, Any] = {"value": value, "identifier": names[value]}
+        if label is not None:
+            data["label"] = clip(label, _MAX_LABEL)[0]
+        lines[value] = UnitLine(quoted(data), f"{value}{names[value]}")
+    for field in type_.fields if type_.kind == "object" else ():
+        name, spelled = names[field.json_name], language.spell(field, profile=profile)
+        data = {"json_name": field.json_name, "identifier": name, "type": spelled}
+        flags = [flag.replace("_", "-") for flag in _FLAGS if getattr(field, flag)]
+        flags += ["primary-key"] if field.json_name == type_.primary_key else []
+        if flags:
+            data["flags"] = flags
+        about, note = clip(field.description or "", _MAX_DESCRIPTION)
+        if about:
+            data["description"] = about
+        if note:
+            data["description_shown"] = note
+        if field.constraints:
+            # Sorted, because the order of keys in a document must not change a prompt.
+            ordered = {key: field.constraints[key] for key in sorted(field.constraints)}
+            text, cut = clip(json.dumps(ordered, ensure_ascii=False, default=str), _MAX_CONSTRAINTS)
+            data["constraints"] = text if cut else ordered
+            if cut:
+                data["constraints_shown"] = cut
+        lines[field.json_name] = UnitLine(quoted(data), f"{field.json_name}{name}{spelled}{about}")
+    return lines
 
 
 def value_kind(values: Sequence[EnumValue]) -> str:
@@ -73,26 +83,6 @@ def value_kind(values: Sequence[EnumValue]) -> str:
         return "strings"
     kind = "integers" if len(numbers) == len(values) else "strings and integers"
     return kind if all(value in _INT32 for value in numbers) else f"{kind}, exceeding 32 bits"
-
-
-def _field_line(field: FieldIR, name: str, spelled: str, *, is_key: bool) -> UnitLine:
-    data: dict[str, Any] = {"json_name": field.json_name, "identifier": name, "type": spelled}
-    flags = [flag.replace("_", "-") for flag in _FLAGS if getattr(field, flag)]
-    if is_key:
-        flags.append("primary-key")
-    if flags:
-        data["flags"] = flags
-    about, note = clip(field.description or "", _MAX_DESCRIPTION)
-    if about:
-        data["description"] = about
-    if note:
-        data["description_shown"] = note
-    if field.constraints:
-        # Sorted: the order of keys in the document says nothing, and must not change a prompt.
-        ordered = {key: field.constraints[key] for key in sorted(field.constraints)}
-        text, cut = clip(json.dumps(ordered, ensure_ascii=False, default=str), _MAX_CONSTRAINTS)
-        data |= {"constraints": text, "constraints_shown": cut} if cut else {"constraints": ordered}
-    return UnitLine(quoted(data), f"{field.json_name}{name}{spelled}{about}")
 
 
 Plan = tuple[tuple[EnumValue, ...], ...]
@@ -105,8 +95,6 @@ enough that the instructions are not most of the cost."""
 
 HARD_LIMIT: Final = 2
 """Targets a page may grow to before a new field makes a new page."""
-
-Weights = Mapping[EnumValue, int]
 
 
 def plan_pages(
@@ -136,36 +124,47 @@ def plan_pages(
         UsageError: ``fields_per_page`` or the target is not positive.
     """
     sizes = {"fields_per_page": fields_per_page, "target_tokens": target_tokens}
-    for name, value in sizes.items():
-        if value is not None and value < 1:
-            raise UsageError(
-                f"{name} is {value}, which leaves no room for a field",
-                hint="give a number of 1 or more, or leave it out to plan by estimated tokens",
-            )
+    if too_small := [name for name, value in sizes.items() if value is not None and value < 1]:
+        raise UsageError(
+            f"{too_small[0]} is {sizes[too_small[0]]}, which leaves no room for a field",
+            hint="give a number of 1 or more, or leave it out to plan by estimated tokens",
+        )
     units = tuple(dict.fromkeys(type_.units))
     if not units:
         return ((),)
     full = fields_per_page or target_tokens
-    weights: Weights = dict.fromkeys(units, 1)
+    largest = full if fields_per_page else HARD_LIMIT * full
+    weights = dict.fromkeys(units, 1)
     if fields_per_page is None:
         weights = _weights(type_, language, profile)
-    pages = _keep(units, weights, stored or ())
-    if fields_per_page is not None and any(page.load > full for page in pages):
-        pages = []
-    placed = {unit for page in pages for unit in page.units}
-    largest = full if fields_per_page else HARD_LIMIT * full
-    homeless = [
-        unit
-        for unit in units
-        if unit not in placed
-        if not _place(unit, weights[unit], pages, full=full, largest=largest)
-    ]
+
+    def load(page: Sequence[EnumValue]) -> int:
+        return sum(weights[unit] for unit in page)
+
+    waiting = dict.fromkeys(units)
+    pages: list[list[EnumValue]] = []
+    for old in stored or ():
+        # A unit that stands on two pages stays on the first, because it is asked for once.
+        pages.append([unit for unit in dict.fromkeys(old) if unit in waiting])
+        waiting = {unit: None for unit in waiting if unit not in pages[-1]}
+    pages = [page for page in pages if page]
+    if fields_per_page is not None and any(load(page) > full for page in pages):
+        pages, waiting = [], dict.fromkeys(units)
+    homeless = []
+    for unit in waiting:
+        homes = [page for page in pages if load(page) + weights[unit] <= full][-1:]
+        # No page has room: the emptiest may grow, because a new page costs all instructions again.
+        homes = homes or sorted(pages, key=load)[:1]
+        if homes and load(homes[0]) + weights[unit] <= largest:
+            homes[0].append(unit)
+        else:
+            homeless.append(unit)
     position = {unit: index for index, unit in enumerate(units)}
-    units_left = tuple(tuple(sorted(page.units, key=position.__getitem__)) for page in pages)
+    planned = tuple(tuple(sorted(page, key=position.__getitem__)) for page in pages)
     if not homeless:
-        return units_left
+        return planned
     capacity = full if fields_per_page else _even(homeless, weights, full)
-    return units_left + _fill(homeless, weights, capacity)
+    return planned + _fill(homeless, weights, capacity)
 
 
 def plan_from_entries(entries: Sequence[PromptEntry]) -> dict[str, Plan]:
@@ -206,44 +205,7 @@ def page_content_hash(type_: TypeIR, units: Sequence[EnumValue], *, first: bool)
     return canonical_hash([shell, sorted(units_here, key=canonical_json)])
 
 
-@dataclass(slots=True)
-class _Page:
-    """One page while it is planned."""
-
-    units: list[EnumValue]
-    load: int
-
-
-def _keep(
-    units: Sequence[EnumValue], weights: Weights, stored: Sequence[Sequence[EnumValue]]
-) -> list[_Page]:
-    """Return the stored pages with the units that still exist, empty pages left out."""
-    waiting = set(units)
-    pages = []
-    for old in stored:
-        # A unit that stands on two pages stays on the first.
-        units_left = [unit for unit in dict.fromkeys(old) if unit in waiting]
-        waiting -= set(units_left)
-        if units_left:
-            pages.append(_Page(units_left, sum(weights[unit] for unit in units_left)))
-    return pages
-
-
-def _place(
-    unit: EnumValue, weight: int, pages: Sequence[_Page], *, full: int, largest: int
-) -> bool:
-    """Put ``unit`` on the last page with room, else on the emptiest one that may grow so far."""
-    home = next((page for page in reversed(pages) if page.load + weight <= full), None)
-    if home is None and pages:
-        emptiest = min(pages, key=lambda page: page.load)
-        home = emptiest if emptiest.load + weight <= largest else None
-    if home is not None:
-        home.units.append(unit)
-        home.load += weight
-    return home is not None
-
-
-def _even(units: Sequence[EnumValue], weights: Weights, full: int) -> int:
+def _even(units: Sequence[EnumValue], weights: Mapping[EnumValue, int], full: int) -> int:
     """Return the least that a page may hold while there are no more pages than need be."""
     # A unit beyond the target has a page of its own whatever the capacity.
     fewest = len(_fill(units, weights, full))
@@ -257,7 +219,7 @@ def _even(units: Sequence[EnumValue], weights: Weights, full: int) -> int:
     return low
 
 
-def _fill(units: Sequence[EnumValue], weights: Weights, capacity: int) -> Plan:
+def _fill(units: Sequence[EnumValue], weights: Mapping[EnumValue, int], capacity: int) -> Plan:
     pages: list[list[EnumValue]] = [[]]
     load = 0
     for unit in units:

@@ -240,20 +240,16 @@ def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
     units = tuple(dict.fromkeys(type_.units))
     on_page = set(plan[page - 1])
     noun = "values" if type_.kind == "enum" else "fields"
-    numbers = _ranges([number for number, unit in enumerate(units, 1) if unit in on_page])
-    lines = ["PAGING:", f"  page {page} of {len(plan)}: {noun} {numbers} of {len(units)}"]
+    numbers = [number for number, unit in enumerate(units, 1) if unit in on_page]
+    # Numbers that follow one another make one range, because they are as far from their position.
+    runs = (list(run) for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
+    bounds = (sorted({run[0][1], run[-1][1]}) for run in runs)
+    ranges = ", ".join("-".join(map(str, bound)) for bound in bounds)
+    lines = ["PAGING:", f"  page {page} of {len(plan)}: {noun} {ranges} of {len(units)}"]
     if type_.kind == "object":
         elsewhere = [quoted(unit) for unit in units if unit not in on_page]
         lines.append(f"  fields of other pages: {list_some(elsewhere, _MAX_OTHER_FIELDS)}")
     return lines
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return ``1-4, 7`` for 1, 2, 3, 4, 7."""
-    # Numbers that follow one another are as far from their position.
-    runs = (list(run) for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
-    bounds = (sorted({run[0][1], run[-1][1]}) for run in runs)
-    return ", ".join("-".join(map(str, bound)) for bound in bounds)
 
 
 def _reference(

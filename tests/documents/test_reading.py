@@ -132,7 +132,7 @@ def test_huge_integers_are_kept(tmp_path: Path) -> None:
         ("a: [1\nb: 2\n", "a.yaml", "line 2"),
         ('{"a": 1,\n "b": }', "a.json", "line 2"),
         ("openapi: 3.0.0\n".encode("utf-16"), "a.yaml", "not encoded as UTF-8"),
-        ("openapi: 3.0.0\n".encode("utf-16-le"), "a.yaml", "UTF-16"),
+        ("openapi: 3.0.0\n".encode("utf-16-le"), "a.yaml", "control characters are not allowed"),
         (b"openapi: \xff\n", "a.yaml", "UTF-8"),
         ("just words\n", "a.yaml", "not a mapping"),
         ("- a\n", "a.yaml", "a list"),

@@ -21,8 +21,6 @@ from pytest_regen.prompts.plan import (
     HARD_LIMIT,
     TARGET_TOKENS,
     _fill,
-    _Page,
-    _place,
     unit_lines,
 )
 from pytest_regen.turns.values import estimate_tokens
@@ -275,16 +273,15 @@ def test_a_value_beyond_32_bits_asks_for_the_declaration_too() -> None:
     assert page_content_hash(small, page, first=True) != page_content_hash(large, page, first=True)
 
 
-def test_a_new_unit_fills_the_last_page_to_the_brim() -> None:
+def test_a_new_unit_fills_the_last_page_to_the_brim(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes to an emptier page only where it does not fit, and to none beyond the hard limit."""
-    first, last = _Page(["a"], 10), _Page(["b"], 95)
-    sizes = {"full": 100, "largest": 200}
+    weights = {"a": 10, "b": 95, "c": 5, "d": 190, "e": 200}
+    monkeypatch.setattr("pytest_regen.prompts.plan._weights", lambda *_: weights)
+    type_ = TypeIR(name="Hue", schema_id="#", kind="enum", enum_values=tuple(weights))
 
-    assert _place("c", 5, [first, last], **sizes)
-    assert (first.units, last.units) == (["a"], ["b", "c"])
-    assert _place("d", 190, [first, last], **sizes)
-    assert first.units == ["a", "d"]
-    assert not _place("e", 200, [first, last], **sizes)
+    pages = plan(type_, stored=(("a",), ("b",)), target=100)
+
+    assert pages == (("a", "d"), ("b", "c"), ("e",))
 
 
 def test_a_page_is_filled_to_its_capacity() -> None:
