@@ -206,7 +206,7 @@ class _Members:
             if other != name and other in self._fields and _is_loosely(value, instance[other])
         ]
         type_ = self._fields[name].type
-        # No format reads such a value in another way: it has one spelling.
+        # Not of a text with a format, because it may have more than one spelling.
         is_bare = isinstance(type_, Scalar) and not (type_.kind == "string" and type_.format)
         if _is_loosely(value, instance[name]):
             if not alike:
@@ -262,7 +262,7 @@ def to_issue(finding: Finding, type_: TypeIR, first_line: int) -> Issue:
             detail="\n".join([*reason, "correct the file: no type is at fault"]),
         )
     field = finding.steps[-1].field if finding.steps else ""
-    message, plural = _words(finding, in_quotes(field) if field else type_.name, type_)
+    message, plural = _words(finding, field, type_)
     lines = []
     if finding.kind != "fault":
         lines.append(f"instance: {_cut(_json(finding.instance), _MAX_INSTANCE)}")
@@ -280,46 +280,6 @@ def to_issue(finding: Finding, type_: TypeIR, first_line: int) -> Issue:
         detail="\n".join(lines),
         finding=plural,
     )
-
-
-def _words(finding: Finding, name: str, type_: TypeIR) -> tuple[str, str | None]:
-    """Return the message, and the same of several fields without their names."""
-    old, new = finding.expected, finding.actual
-    match finding.kind:
-        case "fault":
-            return f"{type_.name} cannot be run", None
-        case "refused":
-            if finding.steps:
-                return (
-                    f"{name} is refused in an instance that the document allows",
-                    "these are refused in instances that the document allows",
-                )
-            return f"{type_.name} refuses an instance that the document allows", None
-        case "filled":
-            return (
-                f"{name} is absent, but {in_quotes(finding.member)} holds {new}: absence must show",
-                "these hold a value where they are absent in the JSON",
-            )
-        case "held":
-            return (
-                f"{in_quotes(finding.member)} holds {new} where the JSON has {old}",
-                "these hold other values than the JSON has",
-            )
-        case "swapped":
-            what = f"the value of {in_quotes(finding.reason)}, not that of {name}"
-            return f"{in_quotes(finding.member)} holds {what}", None
-        case "accepted":
-            return _accepted(finding, name, type_)
-        case _:
-            pass
-    if new is None:
-        return f"{name} is lost: {old} is not dumped again", "these are lost when dumped"
-    if old is None:
-        return (
-            f"{name} is dumped as {new}, although it was absent",
-            "these are dumped although they were absent",
-        )
-    return f"{name} comes back as {new}, not as {old}", "these do not come back as they were"
 
 
 _LIMITS: Final = {
@@ -342,25 +302,70 @@ _LIMITS: Final = {
     **dict.fromkeys(("enum", "discriminator", "union"), "which is none of its values"),
 }
 
+_WORDS: Final = {
+    "fault": ("{type} cannot be run", None),
+    "refused": (
+        "{name} is refused in an instance that the document allows",
+        "these are refused in instances that the document allows",
+    ),
+    "refuses": ("{type} refuses an instance that the document allows", None),
+    "filled": (
+        "{name} is absent, but {member} holds {new}: absence must show",
+        "these hold a value where they are absent in the JSON",
+    ),
+    "held": (
+        "{member} holds {new} where the JSON has {old}",
+        "these hold other values than the JSON has",
+    ),
+    "swapped": ("{member} holds the value of {other}, not that of {name}", None),
+    "accepted": ("{name} is accepted as {new}, {limit}", None),
+    "required": (
+        "an instance without {name} is accepted; it is required",
+        "instances without these are accepted; they are required",
+    ),
+    "nullable": (
+        "{name} is accepted as null, which the document does not allow",
+        "these are accepted as null, which the document does not allow",
+    ),
+    "lost": ("{name} is lost: {old} is not dumped again", "these are lost when dumped"),
+    "added": (
+        "{name} is dumped as {new}, although it was absent",
+        "these are dumped although they were absent",
+    ),
+    "changed": (
+        "{name} comes back as {new}, not as {old}",
+        "these do not come back as they were",
+    ),
+}
+"""Messages, and the same of several fields without their names."""
 
-def _accepted(finding: Finding, name: str, type_: TypeIR) -> tuple[str, str | None]:
-    value, keyword = finding.actual, finding.keyword
-    if keyword == "required":
-        return (
-            f"an instance without {name} is accepted; it is required",
-            "instances without these are accepted; they are required",
-        )
-    if keyword == "nullable":
-        words = "accepted as null, which the document does not allow"
-        return f"{name} is {words}", f"these are {words}"
-    field = _field(type_, finding.steps[-1].field) if finding.steps else None
-    limit = ""
+
+def _words(finding: Finding, field_name: str, type_: TypeIR) -> tuple[str, str | None]:
+    """Return the message, and the same of several fields without their names."""
+    old, new, keyword, words = finding.expected, finding.actual, finding.keyword, finding.kind
+    case: str = words
+    if words == "accepted" and keyword in _WORDS:
+        case = keyword
+    elif words == "refused" and not finding.steps:
+        case = "refuses"
+    elif words == "changed" and None in (old, new):
+        case = "lost" if new is None else "added"
+    field = _field(type_, field_name)
+    limit = _LIMITS.get(keyword, f"against {keyword}")
     if field is not None and keyword == "format":
-        limit = f" {getattr(field.type, 'format', None) or 'such text'}"
+        limit += f" {getattr(field.type, 'format', None) or 'such text'}"
     elif field is not None and field.constraints.get(keyword, True) is not True:
-        limit = f" {quoted(field.constraints[keyword])}"
-    words = _LIMITS.get(keyword, f"against {keyword}")
-    return f"{name} is accepted as {value}, {words}{limit}", None
+        limit += f" {quoted(field.constraints[keyword])}"
+    one, several = _WORDS[case]
+    return one.format(
+        type=type_.name,
+        name=in_quotes(field_name) if field_name else type_.name,
+        member=in_quotes(finding.member),
+        other=in_quotes(finding.reason) if case == "swapped" else "",
+        old=old,
+        new=new,
+        limit=limit,
+    ), several
 
 
 def value_at(instance: Any, path: Sequence[str | int]) -> Any:
@@ -374,11 +379,11 @@ def value_at(instance: Any, path: Sequence[str | int]) -> Any:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_as_number)
+    def plain(other: Any) -> Any:
+        # As a float, because JSON shows the number then and not a text.
+        return float(other) if isinstance(other, Decimal) else repr(other)
 
-
-def _as_number(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else repr(value)
+    return json.dumps(value, ensure_ascii=False, default=plain)
 
 
 def _shown(value: Any) -> str | None:

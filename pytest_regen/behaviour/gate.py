@@ -28,7 +28,7 @@ from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Ru
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
-    from pytest_regen.strategies import Instances, Violation
+    from pytest_regen.strategies import Instances
 
 FORMAT: Final = 5
 """Of what is kept about a type; raised when the same replies are judged differently."""
@@ -207,7 +207,16 @@ def check(
     # What a type is can be told though it is made of one that cannot be loaded.
     loadable = [name for name in subject.blocks if name not in subject.broken]
     names = loadable if runner.traits.complete is not None else subject.runnable
-    keys = {name: _key(subject, name, version) for name in names}
+    # Without blank lines, because there are as many as the code of all types has.
+    outside = text_hash("\n".join(filter(str.strip, subject.outside.split("\n"))))
+    texts = {name: text_hash(block.text) for name, block in subject.blocks.items()}
+    types = {name: type_hash(type_) for name, type_ in subject.types.items()}
+    keys = {}
+    for name in names:
+        reached = sorted(subject.reach[name])
+        parts = [(other, texts[other], types.get(other)) for other in reached]
+        # With its name, because types that name one another depend on the same.
+        keys[name] = canonical_hash([*version, subject.profile, outside, name, parts])
     verdicts = {name: verdict for name in names if (verdict := known.get(keys[name]))}
     if len(verdicts) < len(names):
         with known.lock():
@@ -242,17 +251,6 @@ def _unloaded(facts: Mapping[str, Mapping[str, Any]]) -> set[str]:
     return {name for name, of_type in facts.items() if of_type.keys() & {"blocked", "fault"}}
 
 
-def _key(subject: Subject, name: str, version: Sequence[Any]) -> str:
-    """Return what the verdict on a type depends on."""
-    reach = subject.reach[name]
-    blocks = sorted((other, text_hash(subject.blocks[other].text)) for other in reach)
-    types = [type_hash(subject.types[other]) for other, _ in blocks if other in subject.types]
-    # Without blank lines, because there are as many as the code of all types has.
-    outside = text_hash("\n".join(filter(str.strip, subject.outside.split("\n"))))
-    # With its name, because types that name one another depend on the same.
-    return canonical_hash([*version, subject.profile, outside, name, blocks, types])
-
-
 # --- attribution ----------------------------------------------------------------------------------
 
 
@@ -271,8 +269,14 @@ def _by_type(
         inner = [step.type_name for step in finding.steps[1:]]
         if any((other, finding.key) in keys for other in inner if other != name):
             continue  # That type says so itself.
-        if finding.kind == "refused" and refusing & _types_within(finding, subject):
-            continue
+        if finding.kind == "refused" and finding.steps:
+            last = finding.steps[-1]
+            type_ = subject.types.get(last.type_name)
+            fields = {field.json_name: field for field in type_.fields} if type_ else {}
+            held = referenced_names(fields[last.field].type) if last.field in fields else ()
+            # Of another type, because a type that holds itself would never be told.
+            if refusing & {*held} - {last.type_name}:
+                continue
         others = subject.reach[name] - {name}
         if not finding.steps and reasons & {(other, finding.reason) for other in others}:
             continue  # An inner type raises the same, with nothing to say where.
@@ -290,19 +294,6 @@ def _by_type(
         )
         for name, of_type in placed.items()
         if name in subject.blocks and name in subject.types
-    }
-
-
-def _types_within(finding: Finding, subject: Subject) -> set[str]:
-    """Return the types whose values a field that was refused may hold."""
-    last = finding.steps[-1] if finding.steps else None
-    type_ = subject.types.get(last.type_name) if last else None
-    return {
-        name
-        for field in (type_.fields if type_ else ())
-        if last is not None and field.json_name == last.field
-        for name in referenced_names(field.type)
-        if name != last.type_name
     }
 
 
@@ -456,28 +447,24 @@ class _Cases:
     """The instances of one type, valid and invalid ones mixed."""
 
     def __init__(self, subject: Subject, runner: Runner, name: str, drawn: "Instances") -> None:
-        self._types, self._runner, self._traits = subject.types, runner, runner.traits
+        self._types, self._traits = subject.types, runner.traits
         self._type = subject.types[name]
         names = subject.language.member_names(self._type)
         is_enum = self._type.kind == "enum"
         members = {} if is_enum else {str(name): member for name, member in names.items()}
         self._valid = [self._taken(value) for value in drawn.valid if self._can_hold(value)]
-        self._invalid = [
-            violation
-            for violation in drawn.invalid
-            if self._is_refused(violation) and self._can_hold(violation.instance)
-        ]
+        self._invalid = []
+        for violation in drawn.invalid:
+            place, wrong = violation.path, value_at(violation.instance, violation.path)
+            wrong = None if wrong is ABSENT else wrong
+            is_refused = runner.refuses(self._type, violation.keyword, place, wrong)
+            if is_refused and self._can_hold(violation.instance):
+                self._invalid.append(violation)
         texts = [canonical_json(value) for value in self._valid]
         texts += [canonical_json(self._taken(wrong.instance)) for wrong in self._invalid]
         # In an order that gives nothing away: what takes anything takes the wrong ones, too.
         self._order = sorted(range(len(texts)), key=lambda at: text_hash(texts[at]))
         self.question = Question(self._type, members, tuple(texts[at] for at in self._order))
-
-    def _is_refused(self, violation: "Violation") -> bool:
-        """Return whether right code refuses an instance."""
-        value = value_at(violation.instance, violation.path)
-        value = None if value is ABSENT else value
-        return self._runner.refuses(self._type, violation.keyword, violation.path, value)
 
     def _can_hold(self, value: Any) -> bool:
         """Return whether right code can hold an instance."""

@@ -79,14 +79,15 @@ def _pruned(value: Any, may_be: Sequence[TypeExpr], types: Mapping[str, TypeIR])
         items = [option.items for option in options if isinstance(option, ArrayOf)]
         return [_pruned(item, items, types) for item in value] if items else value
     fields: dict[str, list[TypeExpr]] = {}
-    objects = [types[option.name] for option in options if isinstance(option, Ref)]
+    objects = [option for option in options if isinstance(option, Ref)]
     maps = [option.values for option in options if isinstance(option, MapOf)]
     if not isinstance(value, dict) or not (objects or maps):
         return value
     # Of a union the option that is meant, because what only others have is no property of it.
-    meant = [type_ for type_ in objects if _has_tags(value, type_)] or objects
-    for field in (field for type_ in meant for field in type_.fields):
-        fields.setdefault(field.json_name, []).append(field.type)
+    meant = [option for option in objects if _may_be(value, option, types)] or objects
+    for option in meant:
+        for field in types[option.name].fields:
+            fields.setdefault(field.json_name, []).append(field.type)
     return {
         name: _pruned(item, [*fields.get(name, ()), *maps], types)
         for name, item in value.items()
@@ -94,8 +95,11 @@ def _pruned(value: Any, may_be: Sequence[TypeExpr], types: Mapping[str, TypeIR])
     }
 
 
-def _has_tags(value: Mapping[str, Any], type_: TypeIR) -> bool:
-    """Return whether an object has the one value of each field of a type that has only one."""
+def _may_be(value: Any, option: TypeExpr, types: Mapping[str, TypeIR]) -> bool:
+    """Return whether a value may be meant as an option: it has none but the tags of that type."""
+    type_ = types.get(option.name) if isinstance(option, Ref) else None
+    if type_ is None or not isinstance(value, dict):
+        return True
     tags = {
         field.json_name: field.constraints["const"]
         for field in type_.fields
@@ -146,61 +150,40 @@ class _Comparison:
             case MapOf(values=values) if _are(dict, *both) and expected.keys() == actual.keys():
                 for name, old in expected.items():
                     yield from self.of(old, actual[name], values)
-            case UnionOf():
-                yield from self._of_union(expected, actual, expression)
+            case UnionOf(options=options):
+                by_option = [
+                    list(self.of(expected, actual, option))
+                    for option in options
+                    if _may_be(expected, option, self.types)
+                ]
+                # The fewest, because the right option explains a value best.
+                whole = [] if _is_same(expected, actual) else [Difference((), expected, actual)]
+                yield from min(by_option, key=len, default=whole)
             case Scalar() if self._is_same_scalar(expected, actual, expression):
                 pass
             case _:
                 if isinstance(expression, Scalar) or not _is_same(expected, actual):
                     yield Difference((), expected, actual)
 
-    def _of_union(self, expected: Any, actual: Any, union: UnionOf) -> Iterator[Difference]:
-        """Yield the differences for the option for which there are fewest."""
-        by_option = [
-            list(self.of(expected, actual, option))
-            for option in union.options
-            if self._may_be(expected, option, union.discriminator)
-        ]
-        # The fewest, because the right option explains a value best.
-        if by_option:
-            yield from min(by_option, key=len)
-        elif not _is_same(expected, actual):
-            yield Difference((), expected, actual)
-
-    def _may_be(self, value: Any, option: TypeExpr, discriminator: str | None) -> bool:
-        """Return whether a value may be meant as an option, by its tag."""
-        type_ = self.types.get(option.name) if isinstance(option, Ref) else None
-        if type_ is None or not isinstance(value, dict):
-            return True
-        tags = [
-            field.constraints["const"]
-            for field in type_.fields
-            if field.json_name == discriminator and "const" in field.constraints
-        ]
-        return not tags or value.get(discriminator) in tags
-
     def _is_same_scalar(self, expected: Any, actual: Any, scalar: Scalar) -> bool:
         if scalar.kind in {"integer", "number"} and _are_numbers(expected, actual):
             is_exact = scalar.kind == "integer" or scalar.format == "decimal"
             return _is_same_number(expected, actual, is_exact=is_exact)
-        if scalar.kind == "string" and scalar.format and _are(str, expected, actual):
-            return expected == actual or self._is_same_text(expected, actual, scalar.format_family)
-        return _is_same(expected, actual)
-
-    def _is_same_text(self, expected: str, actual: str, format_: str) -> bool:
-        """Return whether two texts stand for one value of a format."""
-        read = _TEXT_VALUES.get(format_)
+        if _is_same(expected, actual):
+            return True
+        if not (scalar.kind == "string" and scalar.format and _are(str, expected, actual)):
+            return False
         try:
-            if read is not None:
+            if (read := _TEXT_VALUES.get(scalar.format_family)) is not None:
                 return bool(read(expected) == read(actual))
-            if format_ not in {"date-time", "time"}:
+            if scalar.format_family not in {"date-time", "time"}:
                 return False
             old, new = _read_time(expected), _read_time(actual)
         except (ValueError, InvalidOperation):
             return False
-        if self.traits.keeps_offset and old.utcoffset() != new.utcoffset():
-            return False
-        return old == new
+        # By the offset as well, because the moment alone is not what was sent.
+        is_kept = not self.traits.keeps_offset or old.utcoffset() == new.utcoffset()
+        return is_kept and old == new
 
 
 def _are(kind: type, *values: Any) -> bool:

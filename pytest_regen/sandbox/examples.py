@@ -87,10 +87,31 @@ def run_examples(
         hidden=hidden,
         limits=limits,
     )
-    return tuple(
-        _judged(result, tests, examples, set_flags)
-        for (_, tests), examples, result in zip(jobs, all_examples, results, strict=True)
-    )
+    judged = []
+    for (_, tests), examples, result in zip(jobs, all_examples, results, strict=True):
+        answers = result.answers
+        if result.stopped and answers and None not in answers:
+            # Whoever ends the process may answer before it has ended.
+            answers = (*answers[:-1], None)
+        failures: list[ExampleFailure] = []
+        reached = None
+        pairs = zip(examples, answers, strict=True)
+        for (number, place, example), answer in pairs if result.raised is None else ():
+            raised = answer.raised if answer else None
+            if answer is None:
+                reached = reached or (number, place)
+                got = f"no answer: {result.why}\n"
+            elif _is_right(example, answer, set_flags):
+                continue
+            else:
+                got = raised.words if raised else str(answer.value)
+            test = tests[number]
+            line = None if test.lineno is None else test.lineno + example.lineno + 1
+            failures.append(ExampleFailure(number, example, got, line, raised))
+        # With all answers, because the one that no longer counts was given all the same.
+        values = result.answers, result.raised, result.stopped, result.why
+        judged.append(ExamplesResult(*values, tuple(failures), reached))
+    return tuple(judged)
 
 
 _HANDLER: Final = """
@@ -115,32 +136,6 @@ def answer(module, question):
     return printed.getvalue()
 """
 """Runs one example. Doctests follow one another, so that the names of one are kept at a time."""
-
-
-def _judged(
-    result: Result, tests: Sequence[doctest.DocTest], examples: Sequence[_Example], flags: int
-) -> ExamplesResult:
-    answers = result.answers
-    if result.stopped and answers and None not in answers:
-        answers = (*answers[:-1], None)  # Whoever ends the process may answer before it has ended.
-    failures = []
-    reached = None
-    pairs = zip(examples, answers, strict=True)
-    for (number, place, example), answer in pairs if result.raised is None else ():
-        raised = answer.raised if answer else None
-        if answer is None:
-            reached = reached or (number, place)
-            got = f"no answer: {result.why}\n"
-        elif _is_right(example, answer, flags):
-            continue
-        else:
-            got = raised.words if raised else str(answer.value)
-        test = tests[number]
-        line = None if test.lineno is None else test.lineno + example.lineno + 1
-        failures.append(ExampleFailure(number, example, got, line, raised))
-    return ExamplesResult(
-        result.answers, result.raised, result.stopped, result.why, tuple(failures), reached
-    )
 
 
 def _is_right(example: doctest.Example, answer: Answer, flags: int) -> bool:

@@ -67,6 +67,7 @@ def strongest_level() -> Level:
         raise SandboxError(reason, hint="run it on Linux or macOS")
     asked_for = os.environ.get(VARIABLE, "")
     for level in LEVELS:
+        # The last one is not tried, because it promises nothing that could fail.
         if asked_for in {"", level} and (level == "process" or _works(level)):
             return level
     raise UsageError(
@@ -101,6 +102,7 @@ print(json.dumps([os.readlink("/proc/self/ns/" + name) for name in ("pid", "net"
 @cache
 def _works(level: Level) -> bool:
     """Return whether a child at that level is really kept from what the level promises."""
+    # In a folder of its own, because the trial is to fail only where it may not write.
     with tempfile.TemporaryDirectory(prefix="regen-") as folder:
         mounts = Mounts(Path(folder).resolve())
         mounts.work.mkdir()

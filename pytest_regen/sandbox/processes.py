@@ -132,7 +132,16 @@ def run(
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
         program = [plain_path(argv[0]), *argv[1:]]
-        limited = ["/bin/sh", "-c", _LIMITED, "sh", *_limits(limits, level), *program]
+        processes: int | str = limits.processes
+        if level == "process":
+            # The system counts all processes of the user, not those of the child.
+            load = Path("/proc/loadavg")
+            running = load.read_text("ascii").split()[3].partition("/")[2] if load.exists() else ""
+            processes = limits.processes + int(running) + _OTHERS if running else "-"
+        # The shell counts files in blocks of 512 bytes and memory in kilobytes.
+        memory = "-" if limits.memory is None else limits.memory // 1024
+        words = map(str, (limits.cpu_seconds, limits.file_size // 512, memory, processes))
+        limited = ["/bin/sh", "-c", _LIMITED, "sh", *words, *program]
         line = command(level, limited, mounts)
         if line is None:
             raise SandboxError(f"the program of level {level} is gone", hint="install it again")
@@ -179,18 +188,6 @@ shift 4; exec "$@"
 """
 """A shell sets the limits, inside the namespace, where processes are counted apart. Shells differ
 in the letter for processes; a limit that a system lacks is left out."""
-
-
-def _limits(limits: Limits, level: Level) -> list[str]:
-    processes: str | int = limits.processes
-    if level == "process":
-        # The system counts all processes of the user, not those of the child.
-        load = Path("/proc/loadavg")
-        running = load.read_text("ascii").split()[3].partition("/")[2] if load.exists() else ""
-        processes = limits.processes + int(running) + _OTHERS if running else "-"
-    # The shell counts files in blocks of 512 bytes and memory in kilobytes.
-    memory = "-" if limits.memory is None else limits.memory // 1024
-    return [*map(str, (limits.cpu_seconds, limits.file_size // 512, memory, processes))]
 
 
 _ENVIRONMENT: Final = {

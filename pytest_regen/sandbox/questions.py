@@ -219,6 +219,7 @@ class _Frames:
                 body = bytes(self.buffer[len(head) + 1 : end])
                 del self.buffer[:end]
                 self.taken += length
+                # With NaN, because what code returns need not be JSON.
                 self._take(word, strict_loads(body, constants=True))
             except (ValueError, TypeError, KeyError):
                 self.is_forged = True

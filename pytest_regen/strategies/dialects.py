@@ -39,13 +39,6 @@ _FORMATS: Final[Mapping[str, str]] = {
 """Those that jsonschema knows not at all, or only with further packages, or laxly."""
 
 
-@cache
-def _formats() -> Any:
-    with needs("strategies", "instances"):
-        from jsonschema import FormatChecker
-    return FormatChecker(("date", "ipv4", "ipv6", "regex", "uuid"))
-
-
 def has_format(value: Json, name: str) -> bool:
     """Return whether a value is of a format; so is every value where the format is unknown."""
     name = usual_format(name)
@@ -56,7 +49,7 @@ def has_format(value: Json, name: str) -> bool:
     if name == "date-time":
         # 30 February has the form of a day.
         name, value = "date", value[:10]
-    return bool(_formats().conforms(value, name))
+    return bool(_library()[1].conforms(value, name))
 
 
 class Validators:
@@ -80,7 +73,7 @@ class Validators:
         if self._steps > _MOST_STEPS:
             raise RecursionError
         if id(schema) not in self._by_schema:
-            self._by_schema[id(schema)] = _validator_class()(schema, format_checker=self)
+            self._by_schema[id(schema)] = _library()[0](schema, format_checker=self)
         return self._by_schema[id(schema)]
 
     def allows(self, schema: Any, value: Json) -> bool:
@@ -99,9 +92,10 @@ class Validators:
 
 
 @cache
-def _validator_class() -> Any:
+def _library() -> tuple[Any, Any]:
+    """Return the class of validators, and what checks formats; imported when first needed."""
     with needs("strategies", "instances"):
-        from jsonschema import Draft202012Validator, ValidationError
+        from jsonschema import Draft202012Validator, FormatChecker, ValidationError
         from jsonschema.validators import create
 
     def check_pattern(_: Any, pattern: str, instance: Json, __: Any) -> Iterator[ValidationError]:
@@ -119,4 +113,5 @@ def _validator_class() -> Any:
     created.evolve = lambda validator, **changes: validator.format_checker.of(
         changes.get("schema", validator.schema)
     )
-    return created
+    # No others, because jsonschema has those only with further packages, or laxly.
+    return created, FormatChecker(("date", "ipv4", "ipv6", "regex", "uuid"))

@@ -109,6 +109,7 @@ def instances_of_store(
     hashes = {name: type_hash(type_) for name, type_ in by_name.items()}
     is_request = opened.ir.endpoint.status == "request"
     base = [_VERSION, count, opened.ir.language, is_request, _files(opened)]
+    # One for all, because types share the schemas that they are made of.
     source = Source(opened)
     instances: dict[str, Instances] = {}
     for name in by_name if types is None else types:

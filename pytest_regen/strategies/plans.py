@@ -195,6 +195,7 @@ class Plans:
     def plan(self, *schemas: Any) -> Plan:
         """Return the plan of a value for which all ``schemas`` hold, as they were translated."""
         different = {id(s): s for s in schemas if s is not True and s != {}} or {0: True}
+        # By identity, because a schema that holds itself has no end to compare.
         key = tuple(different)
         if key not in self._plans:
             self._plans[key] = Plan(self, tuple(different.values()))
@@ -239,6 +240,7 @@ def _types(parts: Sequence[Part]) -> list[str]:
         # Of the type that is meant, and not of all that is allowed by saying nothing.
         meant = [name for name, keys in _MEANT.items() if any(keys & part.keys() for part in parts)]
         return meant[:1] or ["any"]
+    # Every integer is a number, so that both together are an integer.
     return [
         name
         for name in dict.fromkeys(chain.from_iterable(lists))

@@ -76,14 +76,13 @@ class Samples:
                 flat = (self.inside(plan, deep) for deep in range(_DEEPEST, _LEAST, -1))
                 self._pools[key] = next(filter(None, flat), [])[:1]
             else:
-                self._pools[key] = [*self._least(plan, level)]
+                self._pools[key] = []
+                for option in plan.options if level <= _DEEPEST else ():
+                    tried = islice(self._of_option(option, 0, level), _MOST_TRIED)
+                    is_nested = isinstance(option, ArrayOption | ObjectOption)
+                    allowed = islice(filter(plan.allows, tried), 1 if is_nested else _FEW)
+                    self._pools[key] += allowed
         return self._pools[key]
-
-    def _least(self, plan: Plan, level: int) -> Iterator[Json]:
-        for option in plan.options if level <= _DEEPEST else ():
-            tried = islice(self._of_option(option, 0, level), _MOST_TRIED)
-            is_nested = isinstance(option, ArrayOption | ObjectOption)
-            yield from islice(filter(plan.allows, tried), 1 if is_nested else _FEW)
 
     def _distinct(
         self, plan: Plan, count: int, level: int, is_fit: Callable[[Json], bool] = lambda _: True

@@ -8,6 +8,7 @@ import random
 import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from math import isfinite
 from typing import Final
 
@@ -125,23 +126,23 @@ class Texts:
 
     def _matching(self) -> list[str]:
         """Return strings that the patterns allow, as hypothesis finds them, the plainest first."""
-        fitting = [
-            text
-            for drawn in matching(self.patterns, _DRAWN * len(self.patterns))
-            for text in dict.fromkeys((drawn, *self._resized(drawn)))
-            if self.fits(text) and all(is_match(pattern, text) for pattern in self.patterns)
-        ]
+        fitting = []
+        for drawn in matching(self.patterns, _DRAWN * len(self.patterns)):
+            # What may match as well, because no pattern is drawn from with a length in mind.
+            texts = [drawn]
+            if 0 < len(drawn) < self.shortest <= _MAX_LENGTH:
+                texts.append((drawn * self.shortest)[: self.shortest])
+                texts.append(drawn.ljust(self.shortest, drawn[-1]))
+                texts.append(drawn.rjust(self.shortest, drawn[0]))
+            elif self.longest is not None:
+                texts.append(drawn[: self.longest])
+            fitting += [
+                text
+                for text in texts
+                if self.fits(text) and all(is_match(pattern, text) for pattern in self.patterns)
+            ]
         plain = sorted(fitting, key=lambda text: (not text.isprintable(), not text.isascii()))
         return list(dict.fromkeys(plain))
-
-    def _resized(self, text: str) -> Iterator[str]:
-        """Yield what may match as well, and is long enough, and no longer than it may be."""
-        if 0 < len(text) < self.shortest <= _MAX_LENGTH:
-            yield (text * self.shortest)[: self.shortest]
-            yield text.ljust(self.shortest, text[-1])
-            yield text.rjust(self.shortest, text[0])
-        elif self.longest is not None:
-            yield text[: self.longest]
 
     def _random(self) -> Iterator[str]:
         dice = dice_of(f"{self.shortest} {self.longest}")
@@ -172,7 +173,15 @@ class Numbers:
 
     def values(self) -> Iterator[int | float]:
         """Yield numbers, the plainest first; some may not be allowed."""
-        return filter(self.fits, self._candidates())
+        edge = 1 if self.is_integer else 0.5
+        low = () if self.low is None else (self.low, self.low + edge, self.low + 1)
+        high = () if self.high is None else (self.high, self.high - edge, self.high - 1)
+        fractions = () if self.is_integer else _FRACTIONS
+        # Not for a float, because it holds seven digits.
+        precise = () if self.format == "float" else _PRECISE
+        ends = (1.7976931348623157e308, 5e-324) if self.format == "double" else ()
+        chosen = (1, edge, 0, *low, *high, *_PLAIN, *fractions, *precise, *ends)
+        return filter(self.fits, chain(chosen, self._random()))
 
     def fits(self, value: float) -> bool:
         """Return whether a number is within the limits."""
@@ -181,17 +190,6 @@ class Numbers:
         is_high_enough = self.low is None or value >= self.low
         is_low_enough = self.high is None or value <= self.high
         return is_high_enough and is_low_enough and value not in self.excluded
-
-    def _candidates(self) -> Iterator[int | float]:
-        edge = 1 if self.is_integer else 0.5
-        low = () if self.low is None else (self.low, self.low + edge, self.low + 1)
-        high = () if self.high is None else (self.high, self.high - edge, self.high - 1)
-        yield from (1, edge, 0, *low, *high, *_PLAIN)
-        yield from () if self.is_integer else _FRACTIONS
-        # Not for a float, because it holds seven digits.
-        yield from () if self.format == "float" else _PRECISE
-        yield from (1.7976931348623157e308, 5e-324) if self.format == "double" else ()
-        yield from self._random()
 
     def _random(self) -> Iterator[int | float]:
         dice = dice_of(f"{self.low} {self.high}")

@@ -152,7 +152,17 @@ class Translation:
             schema = inner
         schema.update(_scalars(value))
         if "allOf" in value or "required" in value:
-            self._note_hidden(node)
+            # For all its parts, because one may require what is a property of another.
+            together = list(self._family(node))
+            hidden = {
+                name
+                for part in together
+                if isinstance(part.value.get("properties"), dict)
+                for name in part.value["properties"]
+                if self._is_hidden(part.child("properties").child(name))
+            }
+            for part in together:
+                self._hidden.setdefault(id(part.value), set()).update(hidden)
         self._structure(node, schema)
         parts: list[Any] = []
         if "$ref" in value:
@@ -223,19 +233,6 @@ class Translation:
     def _is_hidden(self, node: JsonNode) -> bool:
         """Return whether a property of this schema does not travel in this direction."""
         return any(part.value.get(self._hiding) is True for part in self._family(node))
-
-    def _note_hidden(self, node: JsonNode) -> None:
-        """Note what a schema may require although the JSON lacks it, for all its parts."""
-        parts = list(self._family(node))
-        names = {
-            name
-            for part in parts
-            if isinstance(part.value.get("properties"), dict)
-            for name in part.value["properties"]
-            if self._is_hidden(part.child("properties").child(name))
-        }
-        for part in parts if names else ():
-            self._hidden.setdefault(id(part.value), set()).update(names)
 
     def _family(self, node: JsonNode) -> Iterator[JsonNode]:
         """Yield the schemas that all hold where one does: itself, ``$ref``, ``allOf``."""

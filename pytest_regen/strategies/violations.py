@@ -128,7 +128,9 @@ def find_violations(
             for base, (path, _, wrong) in group
             if (violation := Violation(_put(base, path, wrong), path, field, keyword))
             not in violations
-            and _is_right(violation, plan)
+            and (errors := plan.errors(violation.instance))
+            # For its own reason alone, because else it shows nothing of the keyword.
+            and all(_is_about(error, path, keyword) for error in errors)
         )
         violations += islice(new, _KEPT)
     violated = {(violation.field, violation.keyword) for violation in violations}
@@ -172,14 +174,6 @@ def _of_type(
                 yield name, base, (path, "nullable", None)
             for mutation in _of_expression(field.type, path, value, field.constraints, types):
                 yield name, base, mutation
-
-
-def _is_right(violation: Violation, plan: Plan) -> bool:
-    """Return whether an instance is refused, and for its own reason alone."""
-    errors = plan.errors(violation.instance)
-    return bool(errors) and all(
-        _is_about(error, violation.path, violation.keyword) for error in errors
-    )
 
 
 def _is_about(error: "ValidationError", path: Path, keyword: str) -> bool:
