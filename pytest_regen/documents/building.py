@@ -98,16 +98,21 @@ def build_ir(
         has_unions=language.has_unions,
         subtypes=document.subtypes.places if language.has_unions else (),
     )
-    expressions = Expressions(
-        schemas, log, document.subtypes, language, is_request=isinstance(part, Request)
-    )
+    # What only goes the other way is never there: passwords of a request, ids of a response.
+    absent = "readOnly" if isinstance(part, Request) else "writeOnly"
+    expressions = Expressions(schemas, log, document.subtypes, language, absent)
     wholes = {title: expressions.root_of(schema) for title, schema in starts.items()}
     # Several where an answer is a union of them.
     begun = [name for whole in wholes.values() for name in referenced_names(whole)]
     begun = list(dict.fromkeys(begun))
-    descriptions = {title: _described(e) for title, e in wholes.items() if not isinstance(e, Ref)}
+    descriptions = {
+        title: f"{'an' if e.kind[0] in 'ai' else 'a'} {e.kind}" if e.kind != "any" else "any value"
+        for title, e in wholes.items()
+        if not isinstance(e, Ref)
+    }
     if not begun:
         first, expression = next(iter(wholes.items()))
+        # Told with the first of its defects, because that may be why nothing is left.
         raise _no_type(f"{first} is {descriptions[first]}", expression, log)
     roots = [] if isinstance(part, Components) else begun
     types = close(expressions.type_at, begun)
@@ -152,6 +157,7 @@ def build_ir(
         )
         for defect in log.in_order():
             where = defect.where
+            # What no type was read from is told of the first type, so that nobody misses it.
             for key in dict.fromkeys(_owned(where, owners) or order[:1]):
                 # Merged types have places that nothing stands at; their fields are found as well.
                 below = where.removeprefix(key).partition("/properties/")[2].partition("/")[0]
@@ -212,12 +218,6 @@ def _no_type(what: str, expression: TypeExpr, log: DefectLog) -> DocumentDefectE
     )
 
 
-def _described(expression: TypeExpr) -> str:
-    """Return in words what is no type of its own: ``an array``, ``a string``."""
-    kind = expression.kind
-    return "any value" if kind == "any" else f"{'an' if kind[0] in 'ai' else 'a'} {kind}"
-
-
 def _owners(
     starts: Iterable[JsonNode], cores: Mapping[str, JsonNode], references: References
 ) -> dict[str, list[str]]:
@@ -271,6 +271,7 @@ def _primary_key(
         declared = note.get("x-primary-key")
         if isinstance(declared, list) and len(declared) == 1:
             declared = declared[0]
+        # Some tools say it of properties, by true; that names no property of the root.
         if declared is None or isinstance(declared, bool):
             continue
         if isinstance(declared, str) and declared in by_name:
@@ -278,6 +279,7 @@ def _primary_key(
         log.review(node.place, f"x-primary-key {declared!r:.60} is no single property of the root")
     operation = part.operation if isinstance(part, Request) else part
     path = operation.path if isinstance(operation, Operation) else ""
+    # GET /ships/{shipId}: an answer with a field of that very name is found by it.
     last = path.rstrip("/").rpartition("/")[2]
     match = _PARAMETER.fullmatch(last)
     field = by_name.get(match[1]) if match and not is_wrapped else None

@@ -89,6 +89,7 @@ class _Comparison:
             [name for name, type_ in types.items() if type_.is_root or self._are_named]
             for types in (self._old, self._new)
         )
+        # The root of an answer is the same thing on the wire, however its type is called.
         is_one = len(old) == len(new) == 1 and not self._are_named
         for pair in product(old, new):
             is_same = pair[0] == pair[1] or (
@@ -123,6 +124,7 @@ class _Comparison:
         if old.name != new.name:
             message = f"was called {old.name}"
             yield Change("renamed", new.name, None, message, "none", old.name, new.name)
+        # Fields of an object and values of an enum have nothing to compare.
         if old.kind != new.kind:
             message = f"was {old.kind}, is {new.kind}"
             yield Change("type", new.name, None, message, "other", old.kind, new.kind)
@@ -132,30 +134,29 @@ class _Comparison:
             value_changes = self._field(new.name, *old.fields, *new.fields)
             yield from (replace(change, field=None) for change in value_changes)
         else:
-            yield from self._fields(old, new)
-        yield from _documentation(new.name, None, old.description, new.description)
-
-    def _fields(self, old: ir.TypeIR, new: ir.TypeIR) -> Iterator[Change]:
-        before = {field.json_name: field for field in old.fields}
-        after = {field.json_name: field for field in new.fields}
-        for name, field in before.items():
-            if name in after:
-                yield from self._field(new.name, field, after[name])
-            else:
+            before = {field.json_name: field for field in old.fields}
+            after = {field.json_name: field for field in new.fields}
+            for name, field in before.items():
+                if name in after:
+                    yield from self._field(new.name, field, after[name])
+                    continue
+                # Nobody misses in an answer what was never in one.
                 effect: Effect = "none" if field.write_only else "gone"
                 type_ = ir.show_expression(field.type)
                 yield Change("field_removed", new.name, name, "was removed", effect, type_)
-        for name, field in after.items():
-            if name not in before:
-                how, effect = ("required", "narrower") if field.required else ("optional", "none")
+            for name in (name for name in after if name not in before):
+                is_required = after[name].required
+                how, effect = ("required", "narrower") if is_required else ("optional", "none")
+                type_ = ir.show_expression(after[name].type)
                 message = f"was added, {how}"
-                type_ = ir.show_expression(field.type)
                 yield Change("field_added", new.name, name, message, effect, None, type_)
+        yield from _documentation(new.name, None, old.description, new.description)
 
     def _field(self, owner: str, old: ir.FieldIR, new: ir.FieldIR) -> Iterator[Change]:
         name = new.json_name
         for word, on, effect_on, off, effect_off in _ATTRIBUTES:
             was, now = getattr(old, word), getattr(new, word)
+            # What is never in an answer cannot be missed there.
             if was != now and not (word == "required" and new.write_only):
                 message, effect = (on, effect_on) if now else (off, effect_off)
                 yield Change(word, owner, name, message, effect, was, now)
@@ -267,6 +268,7 @@ def _fits(
             ir.MapOf(values=wide),
         ):
             return _fits(narrow, wide, types, other_types, by_name=by_name)
+        # An enum that became any text is wider, and the other way round narrower.
         case ir.Ref(name=name), ir.Scalar(kind=kind, format=None):
             values = types[name].enum_values if name in types else ()
             kinds = {"integer" if isinstance(value, int) else "string" for value in values}

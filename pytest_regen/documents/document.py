@@ -43,6 +43,7 @@ class SubtypeMap:
     """Entries of the mapping: a value of that property, and the schema it stands for."""
 
 
+@dataclass(eq=False)
 class Subtypes:
     """Finds the subtypes of schemas of one document.
 
@@ -50,13 +51,9 @@ class Subtypes:
     ``allOf``, directly or not, are subtypes as well, under their own names.
     """
 
-    def __init__(
-        self, references: References, named: Mapping[str, JsonNode], *, has_ref_siblings: bool
-    ) -> None:
-        self._references = references
-        self._named = named
-        # Subtypes are looked at, not generated: their defects are not those of the response.
-        self._schemas = Schemas(references, DefectLog(), has_ref_siblings=has_ref_siblings)
+    references: References
+    named: Mapping[str, JsonNode]
+    has_ref_siblings: bool
 
     def of(self, core: JsonNode, log: DefectLog | None = None) -> SubtypeMap:
         """Return the subtypes of a schema, in the document's order; none without discriminator.
@@ -77,11 +74,20 @@ class Subtypes:
                 continue
             for tag in value["mapping"]:
                 entry = declared.child("mapping").child(tag)
-                target = self._target(entry)
+                name = entry.value if isinstance(entry.value, str) else ""
+                target: JsonNode | BrokenReference
+                # An entry is the name of a schema, or a reference to one.
+                if name in self.named:
+                    target = self.named[name]
+                elif _NAME.fullmatch(name):
+                    target = BrokenReference(f"there is no schema {name!r}")
+                else:
+                    target = self.references.follow(JsonNode({"$ref": entry.value}, entry.place))
                 if not isinstance(target, BrokenReference):
                     mapped.append((str(tag), target))
                 elif log is not None:
                     log.review(entry.place, f"the discriminator maps to nothing: {target.reason}")
+        # Those that the mapping leaves out extend it as well, because a mapping may be partial.
         children = {target.place: target for _, target in mapped}
         self._extend(children, [core.place, *children] if discriminators else [])
         children.pop(core.place, None)
@@ -91,8 +97,9 @@ class Subtypes:
     def places(self) -> frozenset[Pointer]:
         """Where the named schemas stand that extend one with a discriminator."""
         children: dict[Pointer, JsonNode] = {}
-        named = self._named.values()
+        named = self.named.values()
         self._extend(children, [base.place for base in named if any(_discriminators(base))])
+        # A mere reference is no type of its own, because it is another name of what it refers to.
         return frozenset(place for place, child in children.items() if "$ref" not in child.value)
 
     def _extend(self, children: dict[Pointer, JsonNode], bases: list[Pointer]) -> None:
@@ -107,23 +114,19 @@ class Subtypes:
         """Return the names of all properties of a subtype, inherited ones included."""
         return frozenset(self._schemas.shape(subtype).properties)
 
-    def _target(self, entry: JsonNode) -> JsonNode | BrokenReference:
-        """Return what an entry of a mapping stands for: the name of a schema, or a reference."""
-        name = entry.value if isinstance(entry.value, str) else ""
-        if name in self._named:
-            return self._named[name]
-        if _NAME.fullmatch(name):
-            return BrokenReference(f"there is no schema {name!r}")
-        return self._references.follow(JsonNode({"$ref": entry.value}, entry.place))
+    @cached_property
+    def _schemas(self) -> Schemas:
+        # Subtypes are looked at, not generated: their defects are not those of the response.
+        return Schemas(self.references, DefectLog(), has_ref_siblings=self.has_ref_siblings)
 
     @cached_property
     def _extensions(self) -> dict[Pointer, list[JsonNode]]:
         """By place of a schema: the named schemas whose ``allOf`` refers to it."""
         extensions: dict[Pointer, list[JsonNode]] = {}
-        for schema in self._named.values():
+        for schema in self.named.values():
             for part in _parts(schema):
                 if "$ref" in part.value:
-                    base = self._references.follow(part)
+                    base = self.references.follow(part)
                     if isinstance(base, JsonNode):
                         extensions.setdefault(base.place, []).append(schema)
         return extensions
@@ -136,6 +139,7 @@ def _parts(schema: JsonNode) -> Iterator[JsonNode]:
         node = waiting.pop()
         if isinstance(node.value, dict):
             yield node
+            # What a reference leads to is another schema, whose words are not those of this one.
             if "$ref" not in node.value:
                 waiting.extend(node.entries("allOf"))
 
@@ -204,20 +208,17 @@ class Operation:
         return f"{self.method} {self.path}"
 
 
+@dataclass(eq=False)
 class Document:
-    """An OpenAPI or Swagger document.
+    """An OpenAPI or Swagger document."""
 
-    Attributes:
-        path: the file it was read from.
-        version: what the document says: ``2.0``, ``3.0.3``, ``3.1.0``.
-        references: follows its ``$ref``.
-    """
-
-    def __init__(self, path: Path, version: str, references: References) -> None:
-        self.path = path
-        self.version = version
-        self.references = references
-        self._listing = DefectLog()
+    path: Path
+    """The file it was read from."""
+    version: str
+    """What the document says: ``2.0``, ``3.0.3``, ``3.1.0``."""
+    references: References
+    """Follows its ``$ref``."""
+    _listing: DefectLog = field(default_factory=DefectLog)
 
     @property
     def name(self) -> str:
@@ -264,7 +265,7 @@ class Document:
     @cached_property
     def subtypes(self) -> Subtypes:
         """Which schemas extend which."""
-        return Subtypes(self.references, self._named[1], has_ref_siblings=self.has_ref_siblings)
+        return Subtypes(self.references, self.named_schemas, self.has_ref_siblings)
 
     @property
     def lost_operations(self) -> tuple[Defect, ...]:
@@ -281,6 +282,7 @@ class Document:
         return tuple(
             self._operation(key, path, operation, item)
             for path, item in self._entries(paths)
+            # Extensions stand beside the paths: x-….
             if path.startswith("/")
             for key, node in self._entries(item)
             if key in _METHODS
@@ -292,6 +294,7 @@ class Document:
         root, keywords = self.references.root.value, node.value
         answers: dict[str, JsonNode | Defect] = {}
         statuses = []
+        # In Swagger (uber.json) types of media stand once for the whole document.
         produces = keywords.get("produces", root.get("produces"))
         responses = list(self._entries(node.child("responses"))) if "responses" in keywords else []
         for status, response in responses:
@@ -317,6 +320,7 @@ class Document:
         elif "requestBody" in keywords:
             request = self._follow(node.child("requestBody"))
             request = _json_schema(request) if isinstance(request, JsonNode) else request
+        # Tags are for choosing operations alone, so that wrong ones are no defect.
         tags = keywords.get("tags")
         names = tuple(map(str, tags)) if isinstance(tags, list) else ()
         return Operation(method.upper(), path, names, tuple(statuses), answers, request)
@@ -358,6 +362,7 @@ class Document:
         if method.startswith("/"):
             method, path = "", name.strip()
         spelled = f"{method.upper()} {path.strip()}".strip()
+        # People copy paths from code, where a slash at the end comes and goes.
         for candidate in (spelled, spelled.rstrip("/"), spelled + "/"):
             if candidate in operations:
                 return operations[candidate]
@@ -396,6 +401,7 @@ def _version(value: Any, path: Path) -> str:
     what, why = f"{str(path)!r} is no OpenAPI document", ""
     if isinstance(value, dict):
         version = str(value.get("openapi", value.get("swagger", "")))
+        # Some write "openapi: 2.0", because Swagger was renamed.
         is_read = re.match(r"3\.\d|2\.0" if "openapi" in value else r"2\.0", version)
         if not version and "paths" not in value and value.keys() & _SCHEMA_WORDS:
             return _PLAIN
@@ -416,6 +422,7 @@ def _version(value: Any, path: Path) -> str:
 def _swagger_schema(response: JsonNode, produces: Any) -> JsonNode | None:
     is_json = not isinstance(produces, list) or not produces or any(map(_rank, map(str, produces)))
     schema = response.child("schema") if is_json and "schema" in response.value else None
+    # Swagger says of a download that its schema is a file; it is no JSON.
     is_file = schema and isinstance(schema.value, dict) and schema.value.get("type") == "file"
     return None if is_file else schema
 
@@ -425,6 +432,7 @@ def _json_schema(response: JsonNode) -> JsonNode | None:
     content = response.value.get("content")
     if not isinstance(content, dict):
         return None
+    # By name among equals, because the order of keys must not decide which types there are.
     ranked = sorted(filter(_rank, content), key=lambda name: (-_rank(name), name))
     for name in ranked:
         media = content[name]

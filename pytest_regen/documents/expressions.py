@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, get_args
 
 from pytest_regen.documents import ir, shapes
@@ -10,7 +10,7 @@ from pytest_regen.documents.document import SubtypeMap, Subtypes
 from pytest_regen.documents.naming import MAX_TITLE_WORDS, NamingRules, home_name, is_component
 from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
 from pytest_regen.documents.schemas import MAX_OPTIONS, CoreSchema, Schemas
-from pytest_regen.documents.shapes import SchemaKind, Shape, as_one_schema, kind_of, types_of
+from pytest_regen.documents.shapes import SchemaKind, Shape, all_of, kind_of, types_of
 from pytest_regen.documents.unions import ANY, one_of
 from pytest_regen.text import join_names
 
@@ -51,48 +51,41 @@ class FieldType:
     """The only value; ``None`` where there are more, or the language has no type for it."""
 
 
+@dataclass(eq=False)
 class Expressions:
     """Turns schemas into expressions; remembers which schemas became types."""
 
-    def __init__(
-        self,
-        schemas: Schemas,
-        log: DefectLog,
-        subtypes: Subtypes,
-        language: NamingRules,
-        *,
-        is_request: bool = False,
-    ) -> None:
-        self.schemas = schemas
-        self._log = log
-        self._subtypes = subtypes
-        self._language = language
-        self._absent = "readOnly" if is_request else "writeOnly"
-        """The word for fields that never occur, required or not."""
-        self._open: list[Pointer] = []
-        self._merged: dict[Any, JsonNode] = {}
-        """The first schema of each makeup."""
-        self.types: dict[str, tuple[JsonNode, SchemaKind]] = {}
-        """By place: the schema and its kind; those that are no object and no enum are aliases."""
-        self.tags: dict[str, dict[str, dict[str, None]]] = {}
-        """By place of a type: the properties that tell it from others, and the values that stand
-        for it by the mapping of a discriminator."""
-        self.option_names: dict[str, str] = {}
-        """By place of a type that stands in a union itself: what it is called there."""
-        self.bases: set[str] = set()
-        """Places of schemas that stand for the union of those that extend them."""
-        self._unions: dict[Pointer, FieldType] = {}
-        self._values: dict[str, FieldType] = {}
-        """By place of an alias: what it stands for."""
-        self._unions_left = _MAX_UNIONS
-        self._cuts = 0
-        """How often something was left out that contains itself."""
+    schemas: Schemas
+    log: DefectLog
+    subtypes: Subtypes
+    language: NamingRules
+    absent: str = "writeOnly"
+    """The word for fields that never occur, required or not."""
+    types: dict[str, tuple[JsonNode, SchemaKind]] = field(default_factory=dict)
+    """By place: the schema and its kind; those that are no object and no enum are aliases."""
+    tags: dict[str, dict[str, dict[str, None]]] = field(default_factory=dict)
+    """By place of a type: the properties that tell it from others, and the values that stand
+    for it by the mapping of a discriminator."""
+    option_names: dict[str, str] = field(default_factory=dict)
+    """By place of a type that stands in a union itself: what it is called there."""
+    bases: set[str] = field(default_factory=set)
+    """Places of schemas that stand for the union of those that extend them."""
+    _open: list[Pointer] = field(default_factory=list)
+    _merged: dict[Any, JsonNode] = field(default_factory=dict)
+    """The first schema of each makeup."""
+    _unions: dict[Pointer, FieldType] = field(default_factory=dict)
+    _values: dict[str, FieldType] = field(default_factory=dict)
+    """By place of an alias: what it stands for."""
+    _unions_left: int = _MAX_UNIONS
+    _cuts: int = 0
+    """How often something was left out that contains itself."""
 
     def root_of(self, node: JsonNode) -> ir.TypeExpr:
         """Return the expression for a schema to begin with: an array or a map of types is one."""
         read = self.type_of(node)
         has_types = any(ir.referenced_names(read.expression))
-        if self._language.has_unions and has_types and not isinstance(read.expression, ir.Ref):
+        # Languages without a name for it declare what the array or the map holds.
+        if self.language.has_unions and has_types and not isinstance(read.expression, ir.Ref):
             core = self.schemas.reduce(node).core
             return self._alias(core, self.classify(core)[1], read)
         return read.expression
@@ -114,8 +107,9 @@ class Expressions:
         shape, kind = self.classify(reduced.core)
         word_on_null = reduced.allows_null
         nullable = bool(shape.null) if word_on_null is None else word_on_null
-        if self._language.has_unions:
+        if self.language.has_unions:
             const = reduced.only_value(shape, kind)
+            # One value is a Literal of the field, because a type of one value helps nobody.
             if const is not None:
                 notes = (*reduced.overlay, *shape.notes)
                 only = shape if shape.types else replace(shape, types=types_of([const]))
@@ -149,9 +143,10 @@ class Expressions:
             return ANY, ()
         if inner:
             self._open.append(core.place)
-            readings = self.type_of(as_one_schema("allOf", inner, core.place / "allOf" / word))
+            readings = self.type_of(all_of(inner, core.place / "allOf" / word))
             self._open.pop()
             items = readings.expression
+            # The IR has no null inside a type, so that it is noted beside it.
             if readings.nullable:
                 inside = ({"nullableItems" if kind == "array" else "nullableValues": True},)
         return (ir.ArrayOf(items=items) if kind == "array" else ir.MapOf(values=items)), inside
@@ -184,9 +179,10 @@ class Expressions:
         """
         made_of = shapes.makeup(core)
         if made_of is not None:
+            # One for each set of parts, because else there is one for each way that leads to it.
             core = self._merged.setdefault(made_of, core)
             if len(core.place.path) > _MAX_PLACE:
-                self._log.review(core.place, "it is merged without end; read as any value")
+                self.log.review(core.place, "it is merged without end; read as any value")
                 return ANY
         self.types[str(core.place)] = (core, kind)
         return ir.Ref(name=str(core.place))
@@ -198,12 +194,13 @@ class Expressions:
         where = core.place
         names = " or ".join(sorted(shape.types or ()))
         if kind == "enum":
-            only = CoreSchema(core).only_value(shape, kind) if self._language.has_unions else None
+            only = CoreSchema(core).only_value(shape, kind) if self.language.has_unions else None
             return (shape, kind) if only is not None else self._enum(shape, where)
-        if kind == "any" and shape.types and not shape.doubt and self._language.has_unions:
+        # Lists of types: ["string", "integer"] in discord and in JSON Schemas of tools.
+        if kind == "any" and shape.types and not shape.doubt and self.language.has_unions:
             return shape, "union"
         if kind != "union" and (shape.doubt or (kind == "any" and names)):
-            self._log.review(where, f"{shape.doubt or f'it may be {names}'}; read as any value")
+            self.log.review(where, f"{shape.doubt or f'it may be {names}'}; read as any value")
         return shape, kind
 
     def _enum(self, shape: Shape, where: Pointer) -> tuple[Shape, SchemaKind]:
@@ -214,10 +211,11 @@ class Expressions:
             values = tuple(map(int, values))
         names = {type(value).__name__ for value in values}
         if names == {"str"} and (declared is None or "string" in declared):
-            unreadable = [value for value in values if not self._language.has_enum_member(value)]
+            unreadable = [value for value in values if not self.language.has_enum_member(value)]
+            # System.Text.Json refuses members without a name, or with blanks around it.
             if unreadable:
                 values_said = join_names(map(repr, unreadable), "or")
-                self._log.review(
+                self.log.review(
                     where, f"no enum member can stand for {values_said}; read as string"
                 )
                 return replace(shape, enum=None, types=frozenset({"string"})), "scalar"
@@ -227,9 +225,9 @@ class Expressions:
         plain = replace(shape, enum=None, types=declared or types_of(values))
         kind = kind_of(plain)
         read_as = plain.types and len(plain.types) == 1 and next(iter(plain.types))
-        if self._language.has_unions and kind == "any" and plain.types and not plain.doubt:
+        if self.language.has_unions and kind == "any" and plain.types and not plain.doubt:
             kind, read_as = "union", " or ".join(sorted(plain.types))
-        self._log.review(
+        self.log.review(
             where,
             f"an enum of {' and '.join(sorted(names))} is read as {read_as or 'any value'}; "
             "only strings or integers make an enum",
@@ -246,7 +244,7 @@ class Expressions:
         else:
             return False
         self._cuts += is_inside_itself
-        self._log.review(core.place, f"the {kind} {why}; read as any value")
+        self.log.review(core.place, f"the {kind} {why}; read as any value")
         return True
 
     # --- unions ---------------------------------------------------------------------------------
@@ -265,6 +263,7 @@ class Expressions:
                 # Nothing inside was left out because of where it was met.
                 self._unions[core.place] = read
         nullable = is_nullable or read.nullable
+        # A union with a name in the document has it in the code: openai.yaml has hundreds.
         is_named = core.place in self._unions and is_component(core.place)
         if is_named and isinstance(read.expression, ir.UnionOf):
             alias = self._alias(core, "union", read)
@@ -296,7 +295,7 @@ class Expressions:
         places = [name for option in options for name in ir.referenced_names(option)]
         word = ""
         if isinstance(core.value, dict) and "discriminator" in core.value:
-            declared = self._subtypes.of(core, self._log)
+            declared = self.subtypes.of(core, self.log)
             word = declared.word
             self._note_tags(declared, {o.name for o in options if isinstance(o, ir.Ref)})
         enums = {
@@ -306,7 +305,7 @@ class Expressions:
         }
         expression = one_of(options, enums)
         if sum(1 for _ in ir.expressions_in(expression)) > _MAX_SIZE:
-            self._log.review(core.place, "the union is too large; read as any value")
+            self.log.review(core.place, "the union is too large; read as any value")
             expression = ANY
         if isinstance(expression, ir.UnionOf):
             expression = expression.model_copy(update={"discriminator": word or None})
@@ -344,7 +343,7 @@ class Expressions:
         The schema itself is one of them, unless each of the others has a value of its own and none
         stands for it.
         """
-        mapped = self._subtypes.of(core, self._log)
+        mapped = self.subtypes.of(core, self.log)
         subtypes = {
             subtype.place: subtype for subtype in mapped.found if "$ref" not in subtype.value
         }
@@ -355,10 +354,17 @@ class Expressions:
         values: dict[Pointer, dict[str, None]] = {}
         for value, target in mapped.mapped:
             values.setdefault(target.place, {})[value] = None
-        tags = [
-            self._tag(subtype, mapped.word, values.get(subtype.place, {}))
-            for subtype in subtypes.values()
-        ]
+        tags: list[str | int | None] = []
+        for place, subtype in subtypes.items():
+            tag = None
+            if parts := self.schemas.shape(subtype).properties.get(mapped.word):
+                word = self.schemas.reduce(all_of(parts, place / "allOf" / mapped.word))
+                inner = self.schemas.shape(word.core)
+                tag = word.only_value(inner, kind_of(inner))
+                # Where the schema leaves its value open, the mapping may say it.
+                names = list(values.get(place, {}))
+                tag = names[0] if tag is None and len(names) == 1 else tag
+            tags.append(tag)
         differ = None not in tags and len({*map(repr, tags)}) == len(tags)
         is_told = differ and mapped.word in shape.required
         if not is_told or core.place in values:
@@ -369,17 +375,6 @@ class Expressions:
         if len(options) == 1:
             return options[0]
         return ir.UnionOf(options=options, discriminator=mapped.word or None)
-
-    def _tag(self, node: JsonNode, word: str, values: Iterable[str]) -> ir.EnumValue | bool | None:
-        """Return the value of a property that stands for a schema; ``None`` if there is none."""
-        parts = self.schemas.shape(node).properties.get(word)
-        if not parts:
-            return None
-        reduced = self.schemas.reduce(as_one_schema("allOf", parts, node.place / "allOf" / word))
-        inner = self.schemas.shape(reduced.core)
-        value = reduced.only_value(inner, kind_of(inner))
-        mapped = list(values)
-        return value if value is not None else mapped[0] if len(mapped) == 1 else None
 
     def _note_tags(self, declared: SubtypeMap, places: Container[str]) -> None:
         """Note which values stand for which types, by the mapping of a discriminator."""
@@ -398,23 +393,24 @@ class Expressions:
         names = [d.get("propertyName") if isinstance(d, dict) else d for d in discriminators]
         told_by = {name for name in names if isinstance(name, str)}
         for name in sorted(shape.required - shape.properties.keys() - told_by):
-            self._log.review(core.place, f"{name!r:.60} is required but is no property")
+            self.log.review(core.place, f"{name!r:.60} is required but is no property")
         for name, parts in shape.properties.items():
             if any(part.value is False for part in parts):
                 continue  # Because nothing is of the schema ``false``, the field is never there.
-            node = as_one_schema("allOf", parts, core.place / "allOf" / "properties" / name)
+            node = all_of(parts, core.place / "allOf" / "properties" / name)
             yield self._field(
                 name, self.type_of(node), node.place, is_required=name in shape.required
             )
         for name in sorted(told_by - shape.properties.keys()):
-            self._log.review(core.place, f"the discriminator {name!r:.60} is declared nowhere")
+            self.log.review(core.place, f"the discriminator {name!r:.60} is declared nowhere")
+            # It is on the wire all the same, because readers need it to choose.
             yield ir.FieldIR(json_name=name, type=ir.Scalar(kind="string"), required=True)
 
     def _review_object(self, core: JsonNode, shape: Shape) -> None:
         """Note what the fields of an object do not say."""
         where = core.place
         if shape.extra:
-            self._log.review(where, "values beside the listed properties are left out")
+            self.log.review(where, "values beside the listed properties are left out")
         merged: dict[str, frozenset[str]] = {}
         for name, own_names in shape.variants:
             merged[name] = merged.get(name, frozenset()) | own_names
@@ -422,24 +418,25 @@ class Expressions:
             shared = frozenset.intersection(*merged.values())
             read = shape.properties.keys()
             lines = _list_owners({name: (own - shared) & read for name, own in merged.items()})
-            self._log.review(
+            self.log.review(
                 where,
                 f"{join_names(merged, 'and')} are merged into one type",
                 "\n".join(["fields that not all of them have:", *lines] if lines else ()),
             )
+        # Then the field is a union of those that extend it, and nothing is lost.
         if str(where) in self.bases:
             return
         # Fields of those that extend it are not merged as the branches of a union are, because
         # a base type of large documents is extended by hundreds of others.
-        mapped = self._subtypes.of(core, self._log)
+        mapped = self.subtypes.of(core, self.log)
         lost = {
             home_name(subtype.place): own_names
             for subtype in mapped.found
-            if (own_names := self._subtypes.properties(subtype) - shape.properties.keys())
+            if (own_names := self.subtypes.properties(subtype) - shape.properties.keys())
         }
         if lost:
             extend = "extends" if len(lost) == 1 else "extend"
-            self._log.review(
+            self.log.review(
                 where,
                 f"{join_names(lost, 'and')} {extend} it by the discriminator {mapped.word!r:.60}, "
                 "and their own fields are left out",
@@ -452,13 +449,14 @@ class Expressions:
         notes = field_type.notes
         limits: dict[str, Any] = {}
         for key in (*_CONSTRAINTS, *sorted(_INSIDE)):
+            # What stands at the place where a type is used counts before what the type says.
             note = next((note for note in notes if key in note), None)
             if note is not None:
                 try:
                     json.dumps(note[key], allow_nan=False)
                     limits[key] = note[key]
                 except (ValueError, RecursionError):
-                    self._log.review(where, f"{key} is no plain JSON value and is left out")
+                    self.log.review(where, f"{key} is no plain JSON value and is left out")
         if field_type.const is not None:
             limits["const"] = field_type.const
         elif field_type.narrowed is not None:
@@ -466,7 +464,7 @@ class Expressions:
         return ir.FieldIR(
             json_name=name,
             type=field_type.expression,
-            required=is_required and not _flag(notes, self._absent),
+            required=is_required and not _flag(notes, self.absent),
             nullable=field_type.nullable,
             read_only=_flag(notes, "readOnly"),
             write_only=_flag(notes, "writeOnly"),

@@ -32,10 +32,11 @@ class _Node(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     @model_serializer(mode="wrap")
-    def _without_absent(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        # Others read the file: what is new in the format is absent, and nothing stands as null.
+    def _without_absent(self, dump: Callable[[Any], dict[str, Any]], info: Any) -> dict[str, Any]:
         data = dump(self)
-        return {key: data[key] for key in data if data[key] is not None or key not in _ABSENT}
+        # In files alone, because other programs read those, and a new key must not appear there.
+        absent = _ABSENT if info.mode == "json" else ()
+        return {key: data[key] for key in data if data[key] is not None or key not in absent}
 
 
 _SAME_FORMAT: Final[Mapping[str, str]] = {
@@ -73,6 +74,7 @@ class Scalar(_Node):
     @property
     def format_family(self) -> str:
         """The format that stands for all that languages hold in one type; empty without one."""
+        # Documents write Date-Time, dateTime and datetime.
         lowered = (self.format or "").lower()
         return _FAMILIES.get(lowered, lowered)
 

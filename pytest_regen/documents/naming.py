@@ -161,6 +161,7 @@ def is_component(place: Pointer) -> bool:
 def _candidates(place: Pointer, title: str | None, option: str, *, is_root: bool) -> Iterator[str]:
     """Yield names for the schema at ``place``, the best first; they never end."""
     home = home_name(place)
+    # What stands in a union has the union's place, and nothing but its tag or title tells it apart.
     if option and not is_component(place):
         home += words(option)
     is_nameless = is_root and not is_component(place)
@@ -169,6 +170,7 @@ def _candidates(place: Pointer, title: str | None, option: str, *, is_root: bool
     yield _shorten(home)
     if is_nameless:
         yield _shorten(home + "Response")
+    # Two files may have a schema of one name: the file's tells them apart.
     if place.file:
         yield _shorten(words(place.file.rpartition("/")[2].partition(".")[0]) + words(home))
     yield _shorten(home + "Type")

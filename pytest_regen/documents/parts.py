@@ -143,6 +143,7 @@ def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple
         choices = ", ".join(operation.json_statuses)
         hint = f"responses with a JSON schema: {choices}; choose with --status"
     if status is not None:
+        # Ranges are written 2xx as well as 2XX.
         spelled = {code.lower(): code for code in reversed(operation.statuses)}
         exact = spelled.get(status.lower())
         if exact is None:
@@ -155,6 +156,7 @@ def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple
             raise NothingToGenerateError(f"{what} has no JSON schema", hint=hint)
         return exact, _readable(answers[exact], what)
     candidates = [code for code in operation.successes if code in answers]
+    # A success that cannot be read is left for the next one, and told.
     for candidate in candidates:
         answer = answers[candidate]
         if isinstance(answer, JsonNode):

@@ -65,6 +65,7 @@ def load_file(path: Path, *, name: str = "") -> LoadedFile:
         reason = getattr(error, "strerror", None) or error
         what = f"cannot read {str(path)!r}: {reason}"
         raise DocumentUnreadableError(what, hint=_NO_DOCUMENT) from error
+    # An empty file would be the value null, and "no mapping" says less than what is the matter.
     if not text.strip():
         raise DocumentUnreadableError(f"{str(path)!r} is empty", hint=_NO_DOCUMENT)
     log = DefectLog()
@@ -78,6 +79,7 @@ def _parse(text: str, path: Path, place: Pointer, log: DefectLog) -> Any:
     try:
         if path.suffix.lower() == ".json" or text.lstrip()[:1] == "{":
             what = f"{str(path)!r} is not JSON"
+            # JSON in YAML files is read as JSON, because that is tens of times faster.
             return _from_json(text, place, log)
         return _Yaml(text, place, log).document()
     except RecursionError:
@@ -157,7 +159,16 @@ class _Yaml:
     def _value(self, event: yaml.Event) -> Any:
         """Return the value that begins with ``event``."""
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
+            if event.anchor not in self._anchors:
+                why = "stands before this alias, or it stands inside its own anchor"
+                raise _refuse(event, f"no anchor &{event.anchor} {why}")
+            value, weight = self._anchors[event.anchor]
+            self._weight += weight
+            self._aliased += weight
+            # Ten lines of ten aliases may stand for more than any memory holds.
+            if self._aliased > MAX_ALIASED_VALUES:
+                raise _refuse(event, f"aliases stand for more than {MAX_ALIASED_VALUES:,} values")
+            return value
         before = self._weight
         self._weight += 1
         anchor = getattr(event, "anchor", None)
@@ -198,18 +209,6 @@ class _Yaml:
             self._path.pop()
         return {**merged, **value}
 
-    def _alias(self, event: yaml.AliasEvent) -> Any:
-        if event.anchor not in self._anchors:
-            name = event.anchor
-            why = f"no anchor &{name} stands before this alias, or it stands inside its own anchor"
-            raise _refuse(event, why)
-        value, weight = self._anchors[event.anchor]
-        self._aliased += weight
-        if self._aliased > MAX_ALIASED_VALUES:
-            raise _refuse(event, f"aliases stand for more than {MAX_ALIASED_VALUES:,} values")
-        self._weight += weight
-        return value
-
 
 def _refuse(event: yaml.Event, why: str) -> yaml.MarkedYAMLError:
     mark: Any = event.start_mark  # PyYAML's parser in C has marks of its own class.
@@ -226,6 +225,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     tag = (event.tag or "").rpartition(":")[2]
     if not _is_plain(event) and tag not in {"int", "float", "bool", "null"}:
         return text
+    # The words are those of YAML 1.2, because "no" is a country and 12:30 a time.
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _INTEGER.fullmatch(text):
@@ -256,6 +256,7 @@ class References:
         """Return what ``node`` refers to in the end; ``node`` itself if it is no reference."""
         seen = set()
         while isinstance(node.value, dict) and "$ref" in node.value:
+            # A chain of references may end in itself, and would be followed for ever.
             if node.place in seen:
                 return BrokenReference(f"$ref {node.value['$ref']!r} leads back to itself")
             seen.add(node.place)
@@ -283,12 +284,14 @@ class References:
             return BrokenReference(f"$ref {reference!r}: {why}")
         except ValueError as error:
             return BrokenReference(f"$ref {reference!r} {error}")
+        # Anchors ($anchor) are names, for which the whole file would have to be searched.
         if fragment and not fragment.startswith("/"):
             return BrokenReference(f"$ref {reference!r}: only JSON pointers (#/…) are followed")
         segments = pointer_segments(unquote(fragment))
         for part in segments:
             if isinstance(value, dict) and part in value:
                 value = value[part]
+            # Bundled documents refer into lists: #/paths/~1a/get/parameters/0/schema.
             elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
                 value = value[int(part)]
             else:
@@ -306,6 +309,7 @@ class References:
         if not written:
             return base
         name = unquote(written)
+        # Percent signs are undone first, because %2e%2e leads out of the folder as well.
         file = posixpath.normpath(posixpath.join(posixpath.dirname(base), name))
         is_elsewhere = any(urlsplit(written)[:2]) or "\0" in name or name[:1] in {"/", "\\"}
         # A link may lead out of the folder, because a name alone does not tell.

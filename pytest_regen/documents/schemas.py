@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final
 
 from pytest_regen.documents import shapes
@@ -67,6 +67,7 @@ class CoreSchema:
             kind: of the core.
         """
         consts = (note["const"] for note in self.overlay if "const" in note)
+        # A const around an enum says more than the enum, and a narrower enum more than the whole.
         values: Sequence[Any] = list(consts)[:1] or self.narrowed or shape.enum or ()
         if kind not in {"enum", "scalar"} or len(values) != 1:
             return None
@@ -74,6 +75,7 @@ class CoreSchema:
         is_in = shape.enum is None or any(value == allowed for allowed in shape.enum)
         types = shape.types or shapes.types_of([value])
         if "integer" in types and shapes.is_whole(value):
+            # YAML and JSON write whole numbers as 1.0, too.
             value = int(value)
         wide = types | {"integer"} if "number" in types else types
         is_of_type = shapes.types_of([value]) <= wide
@@ -97,38 +99,31 @@ class _View:
         return [(key, branches) for key, branches in both if branches]
 
 
+@dataclass(eq=False)
 class Schemas:
     """Reads the schemas of one document, each at most once, and collects their defects."""
 
-    def __init__(
-        self,
-        references: References,
-        log: DefectLog,
-        *,
-        has_ref_siblings: bool,
-        has_unions: bool = False,
-        subtypes: Container[Pointer] = (),
-    ) -> None:
-        self._references = references
-        self._log = log
-        self._has_ref_siblings = has_ref_siblings
-        self._has_unions = has_unions
-        self._subtypes = subtypes
-        """Where schemas stand that are types of their own, even if they only wrap another."""
-        self._reduced: dict[Pointer, CoreSchema] = {}
-        self._reducing: set[Pointer] = set()
-        self._shapes: dict[Pointer, shapes.Shape] = {}
-        self._cyclic: dict[Pointer, shapes.Shape] = {}
-        """Shapes at which a cycle was entered: what is inside it may be read otherwise."""
-        self._open: dict[Pointer, int] = {}
-        """The schemas whose shape is being read, and how deep inside compositions they stand."""
-        self._lowest = math.inf
-        """Depth of the outermost open schema that was met again; infinite where none was."""
-        self._union = -1
-        """Depth of the innermost open schema of which a union is being read."""
-        self._work = _MAX_WORK
-        self._wrappers = 0
-        """How many wrappers are being taken off inside one another."""
+    references: References
+    log: DefectLog
+    _: KW_ONLY
+    has_ref_siblings: bool
+    has_unions: bool = False
+    subtypes: Container[Pointer] = ()
+    """Where schemas stand that are types of their own, even if they only wrap another."""
+    _reduced: dict[Pointer, CoreSchema] = field(default_factory=dict)
+    _reducing: set[Pointer] = field(default_factory=set)
+    _shapes: dict[Pointer, shapes.Shape] = field(default_factory=dict)
+    _cyclic: dict[Pointer, shapes.Shape] = field(default_factory=dict)
+    """Shapes at which a cycle was entered: what is inside it may be read otherwise."""
+    _open: dict[Pointer, int] = field(default_factory=dict)
+    """The schemas whose shape is being read, and how deep inside compositions they stand."""
+    _lowest: float = math.inf
+    """Depth of the outermost open schema that was met again; infinite where none was."""
+    _union: int = -1
+    """Depth of the innermost open schema of which a union is being read."""
+    _work: int = _MAX_WORK
+    _wrappers: int = 0
+    """How many wrappers are being taken off inside one another."""
 
     # --- one schema -----------------------------------------------------------------------------
 
@@ -136,21 +131,21 @@ class Schemas:
         value = node.value
         if not isinstance(value, dict):
             if not isinstance(value, bool):
-                self._log.error(node.place, f"a schema is a mapping, not {value!r:.40}")
+                self.log.error(node.place, f"a schema is a mapping, not {value!r:.40}")
             return _View({}, JsonNode({}, node.place))
         if "$ref" not in value:
             return _View(value, node, tuple(node.entries("allOf")))
         keywords = {key: inner for key, inner in value.items() if key != "$ref"}
-        if not self._has_ref_siblings:
+        if not self.has_ref_siblings:
             # Before 3.1 everything else beside a $ref is void, but for the description.
             if void := sorted(keywords.keys() & _VOID_BESIDE_REF):
                 message = f"{', '.join(void)} beside $ref has no effect before OpenAPI 3.1"
-                self._log.review(node.place, message)
+                self.log.review(node.place, message)
             keywords = {key: keywords[key] for key in ("description",) if key in keywords}
         beside = JsonNode(keywords, node.place)
-        target = self._references.target(node)
+        target = self.references.target(node)
         if isinstance(target, BrokenReference):
-            self._log.error(node.place, target.reason)
+            self.log.error(node.place, target.reason)
             return _View(keywords, beside)
         return _View(keywords, beside, (target, *beside.entries("allOf")))
 
@@ -169,6 +164,7 @@ class Schemas:
             chain.add(node.place)
             self._reducing.add(node.place)
             view = self._view(node)
+            # What is taken off describes the field; what is left is the identity of the type.
             inner = self._inner(view)
             if inner is None:
                 break
@@ -176,7 +172,7 @@ class Schemas:
             overlay += [view.keywords, *notes]
         else:
             if node.place in chain:
-                self._log.error(node.place, "the schema refers to nothing but itself")
+                self.log.error(node.place, "the schema refers to nothing but itself")
                 node = JsonNode(True, node.place)  # noqa: FBT003 - the schema ``true``
         self._wrappers -= 1
         self._reducing -= chain
@@ -187,7 +183,7 @@ class Schemas:
 
     def _inner(self, view: _View) -> tuple[_Notes, JsonNode] | None:
         """Return the one schema that ``view`` wraps, if it does no more than describe it."""
-        is_type = _has_structure(view.keywords) or view.node.place in self._subtypes
+        is_type = _has_structure(view.keywords) or view.node.place in self.subtypes
         if is_type or self._wrappers + len(self._open) > _MAX_COMPOSITION:
             return None
         unions = view.unions
@@ -219,12 +215,14 @@ class Schemas:
         several = targets[len(targets) == 1 :]
         if not targets or len({self.reduce(part).core.place for part in several}) > 1:
             return None
+        # Limits beside a scalar are limits of the field; beside an object they make another type.
         limits = [view.keywords, *(part.value for part in narrowing if part is not targets[0])]
         is_narrower = any("enum" in limit or "const" in limit for limit in limits)
         if is_narrower or len(limits) > 1:
             kind = shapes.kind_of(self.shape(self.reduce(targets[0]).core))
             if kind != "enum" and (is_narrower or kind != "scalar"):
                 return None
+        # box.json describes references so: allOf of the reference and of a description.
         around = (part.value for part in view.members if part not in targets)
         return [value for value in around if isinstance(value, dict)], targets[0]
 
@@ -233,6 +231,7 @@ class Schemas:
     def shape(self, node: JsonNode) -> shapes.Shape:
         """Return the merged shape of a schema."""
         place = node.place
+        # JSON Schema says so of a property that must not be there.
         if node.value is False:
             return shapes.NOTHING
         if place in self._shapes:
@@ -243,16 +242,17 @@ class Schemas:
         if place in self._open:
             # Met inside its own composition: what it says by itself already holds there.
             if self._union < self._open[place]:
-                self._log.review(place, "it is composed of itself by allOf, which adds nothing")
+                self.log.review(place, "it is composed of itself by allOf, which adds nothing")
             self._lowest = min(self._lowest, self._open[place])
-            return shapes.own_shape(view.keywords, view.node, self._log)
+            return shapes.own_shape(view.keywords, view.node, self.log)
         depth, self._work = len(self._open), self._work - 1
         if depth > _MAX_COMPOSITION or self._work < 0:
-            self._log.error(place, "compositions lead back to themselves, or are too many")
-            return shapes.own_shape(view.keywords, view.node, self._log)
+            self.log.error(place, "compositions lead back to themselves, or are too many")
+            return shapes.own_shape(view.keywords, view.node, self.log)
         self._open[place] = depth
         shape = self._merge(view)
         del self._open[place]
+        # Within a cycle a shape depends on where it was entered, and is not remembered.
         if self._lowest > depth:
             self._shapes[place] = shape
         elif self._lowest == depth:
@@ -265,10 +265,12 @@ class Schemas:
         for member in view.members:
             # The first member's properties come first, and its words count most.
             inner = shapes.meet(inner, self.shape(member))
-        keywords = shapes.own_shape(view.keywords, view.node, self._log)
+        keywords = shapes.own_shape(view.keywords, view.node, self.log)
         shape = shapes.meet(keywords, inner)
+        # What is inherited comes first, as people write and read it.
         order = dict.fromkeys((*inner.properties, *keywords.properties))
         shape = replace(shape, properties={name: shape.properties[name] for name in order})
+        # A base that lists its children by oneOf is met again in them, which is no fault.
         outer, self._union = self._union, len(self._open) - 1
         for keyword, branches in view.unions:
             cores = [self.reduce(branch) for branch in branches]
@@ -296,13 +298,14 @@ class Schemas:
         joined = shapes.join(read, place)
         if shapes.kind_of(joined) == "object":
             joined = replace(joined, variants=_variants(branches, cores, read))
-        if self._has_unions and shapes.has_options(joined, live := shapes.live_branches(read)):
+        if self.has_unions and shapes.has_options(joined, live := shapes.live_branches(read)):
             options: dict[Pointer, JsonNode] = {}
             for branch, core, shape in zip(branches, cores, read, strict=True):
                 # A union among the branches counts as its own.
                 options.update((option.place, option) for option in shape.options)
                 if not shape.options and shapes.live_branches([shape]):
                     options.setdefault(core.core.place, branch)
+            # Of hundreds of options no language makes a union that people can read.
             if 1 < len(options) <= MAX_OPTIONS:
                 types = [part.types or shapes.types_of(part.enum or ()) for part in live]
                 all_types = frozenset().union(*types)
@@ -324,6 +327,7 @@ def _variants(
     """
     merged: dict[Pointer, tuple[shapes.Variant, ...]] = {}
     for number, (branch, reduced, shape) in enumerate(zip(branches, cores, read, strict=True), 1):
+        # A branch that only limits (bare required) is no variant.
         if shape.properties:
             place = reduced.core.place
             title = _title(branch)
@@ -359,5 +363,6 @@ def _is_null(node: JsonNode) -> bool:
     if value.get("nullable") is True and value.get("additionalProperties") is False:
         # OpenAPI 3.0 has no type for null; this object without properties is how it is written.
         return "properties" not in value
+    # OpenAPI 3.1 and JSON Schema: discord has ["null"], openai.yaml anyOf of a type and null.
     is_typed = value.get("type") in ("null", ["null"])
     return is_typed or value.get("const", 0) is None or value.get("enum") == [None]

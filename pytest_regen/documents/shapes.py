@@ -88,11 +88,9 @@ def _one_scalar(types: frozenset[str]) -> bool:
     return types <= {"integer", "number"} or (len(types) == 1 and types <= _SCALARS)
 
 
-def as_one_schema(
-    keyword: Literal["allOf", "oneOf"], parts: Sequence[JsonNode], place: Pointer
-) -> JsonNode:
-    """Return ``parts`` as one schema at ``place``; a single part is returned as it stands."""
-    return parts[0] if len(parts) == 1 else JsonNode({keyword: list(parts)}, place)
+def all_of(parts: Sequence[JsonNode], place: Pointer) -> JsonNode:
+    """Return ``parts``, which all hold, as one schema; a single part is returned as it stands."""
+    return parts[0] if len(parts) == 1 else JsonNode({"allOf": list(parts)}, place)
 
 
 def makeup(node: JsonNode) -> Makeup | None:
@@ -103,6 +101,7 @@ def makeup(node: JsonNode) -> Makeup | None:
     """
     if not isinstance(node.value, dict) or len(node.value) != 1:
         return None
+    # What merging put together holds nodes; what stands in the document holds plain values.
     ((keyword, parts),) = node.value.items()
     if not isinstance(parts, list) or not all(isinstance(part, JsonNode) for part in parts):
         return None
@@ -124,6 +123,7 @@ def meet(outer: Shape, inner: Shape) -> Shape:
     types = outer.types if inner.types is None else inner.types
     doubt = outer.doubt or inner.doubt
     if outer.types is not None and inner.types is not None:
+        # What must be both is a whole number where one says "number" and the other "integer".
         types = outer.types & inner.types
         numbers = {"integer", "number"}
         if outer.types & numbers and inner.types & numbers and numbers <= outer.types | inner.types:
@@ -144,6 +144,7 @@ def meet(outer: Shape, inner: Shape) -> Shape:
     properties = dict(outer.properties)
     for name, nodes in inner.properties.items():
         nodes_before = properties.get(name, ())
+        # A base that is inherited twice says the same of a property twice.
         places = {node.place for node in nodes_before}
         properties[name] = nodes_before + tuple(node for node in nodes if node.place not in places)
     return Shape(
@@ -173,6 +174,7 @@ def _common_options(outer: Shape, inner: Shape) -> tuple[JsonNode, ...]:
         return ()
     union, other = (outer, inner) if outer.options else (inner, outer)
     has_parts = other.properties or other.items or other.extra or other.enum is not None
+    # A part beside a union would have to be put into each option, which no option says.
     if has_parts or other.doubt or not other.required <= union.required:
         return ()
     return union.options if other.types is None or (union.types or {""}) <= other.types else ()
@@ -199,6 +201,7 @@ def has_options(joined: Shape, live: Sequence[Shape]) -> bool:
     """
     kinds = {kind_of(branch) for branch in live}
     is_open = any(branch.doubt or not branch.types for branch in live if kind_of(branch) == "any")
+    # A branch that allows anything makes the union anything.
     if len(live) < 2 or is_open or "nothing" in kinds:
         return False
     if kinds == {"enum"}:
@@ -210,22 +213,28 @@ def join(branches: Sequence[Shape], place: Pointer) -> Shape:
     """Return what any of ``branches`` allows; merged properties stand below ``place``."""
     live = live_branches(branches)
     null = True if any(branch.null for branch in branches) else None
+    # Bare required lists: of which fields one has to be there.
     if not live or all(branch.is_open for branch in live):
         return Shape(null=null, required=_in_all(live))
-    types = _join_types(live)
+    types = frozenset().union(
+        *(branch.types or types_of(branch.enum or ()) or {"object"} for branch in live)
+    )
+    types -= {"integer"} if "number" in types else frozenset()
+    # One that does not say what it is allows anything, unless it says what an object must have.
+    has_any = any(b.types is None and b.enum is None and not b.required for b in live)
     doubt = next((branch.doubt for branch in live if branch.doubt), "")
     if doubt:
         joined = Shape(doubt=doubt)
     elif all(branch.enum is not None for branch in live):
         joined = _join_enums(live)
-    elif types is None:
+    elif has_any:
         joined = ANYTHING
     elif types == {"object"}:
         joined = _join_objects(live, place)
     elif types == {"array"}:
         items: list[JsonNode] = []
         if all(branch.items for branch in live):
-            items = [_all_of(branch.items, place / n / "items") for n, branch in enumerate(live)]
+            items = [all_of(branch.items, place / n / "items") for n, branch in enumerate(live)]
         joined = Shape(types, items=(_one_of(items, place / "items"),) if items else ())
     elif _one_scalar(types):
         joined = Shape(types, format=_shared_format(live))
@@ -234,29 +243,16 @@ def join(branches: Sequence[Shape], place: Pointer) -> Shape:
     return replace(joined, null=null)
 
 
-def _all_of(parts: Sequence[JsonNode], place: Pointer) -> JsonNode:
-    return as_one_schema("allOf", parts, place)
-
-
 def _one_of(parts: Iterable[JsonNode], place: Pointer) -> JsonNode:
     """Return one schema of those of ``parts`` that differ."""
     different = {(part.place, isinstance(part.value, bool)): part for part in parts}
-    return as_one_schema("oneOf", list(different.values()), place)
+    several = JsonNode({"oneOf": list(different.values())}, place)
+    return several if len(different) > 1 else next(iter(different.values()))
 
 
 def _shared_format(live: Sequence[Shape]) -> str | None:
     formats = {branch.format for branch in live}
     return formats.pop() if len(formats) == 1 else None
-
-
-def _join_types(live: Sequence[Shape]) -> frozenset[str] | None:
-    """Return the types of all branches; ``None`` if one of them allows anything."""
-    types: frozenset[str] = frozenset()
-    for branch in live:
-        if branch.types is None and branch.enum is None and not branch.required:
-            return None
-        types |= branch.types or types_of(branch.enum or ()) or {"object"}
-    return types - {"integer"} if "number" in types else types
 
 
 def types_of(values: Iterable[Any]) -> frozenset[str]:
@@ -289,15 +285,16 @@ def _join_enums(live: Sequence[Shape]) -> Shape:
 
 def _join_objects(live: Sequence[Shape], place: Pointer) -> Shape:
     maps = [branch for branch in live if branch.extra and not branch.properties]
+    # No language has a type for an object whose other names are data in one of two cases.
     if maps and len(maps) < len(live):
         return Shape(doubt="it may be a map or an object with named properties")
     parts: dict[str, list[JsonNode]] = {}
     for n, branch in enumerate(live):
         for name, nodes in branch.properties.items():
-            node = _all_of(nodes, place / n / "properties" / name)
+            node = all_of(nodes, place / n / "properties" / name)
             parts.setdefault(name, []).append(node)
     word = "additionalProperties"
-    extra = [_all_of(branch.extra, place / n / word) for n, branch in enumerate(maps)]
+    extra = [all_of(branch.extra, place / n / word) for n, branch in enumerate(maps)]
     inside = place / "properties"
     return Shape(
         types=frozenset({"object"}),
@@ -341,10 +338,12 @@ def own_shape(keywords: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Sh
     if isinstance(keywords.get("properties"), dict):
         inside = node.child("properties")
         properties = {name: (inside.child(name),) for name in inside.value}
+    # Many documents leave the type of an object out: plaid.yml, JSON Schemas of tools.
     if types is None and (properties or extra):
         types = frozenset({"object"})
     if types is None and ("items" in keywords or "prefixItems" in keywords):
         types = frozenset({"array"})
+    # They say which values go together, for which no target language has a type.
     for key in _UNREAD:
         if key in keywords:
             log.review(node.place, f"{key} is not read")

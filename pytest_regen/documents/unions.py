@@ -137,6 +137,7 @@ def _discriminator(union: ir.UnionOf, types: Mapping[str, ir.TypeIR]) -> str | N
             }
         )
     names = [name for name in constants[0] if all(name in constant for constant in constants[1:])]
+    # Any property will do, because openai.yaml declares no discriminator for most of its unions.
     for name in sorted(names, key=lambda name: name != union.discriminator):
         if len({repr(constant[name]) for constant in constants}) == len(constants):
             return name

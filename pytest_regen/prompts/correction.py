@@ -77,6 +77,7 @@ def list_corrections(
     used, listed_fields = 0, list[str]()
     for entry in entries[:MAX_CORRECTIONS]:
         used += len(entry) + 1
+        # A long block would cost more than the page, and models heed the first entries best.
         if used > _MAX_CHARACTERS and listed_fields:
             break
         listed_fields.append(entry)
@@ -111,6 +112,7 @@ def _entries(corrections: Sequence[Issue | str], noun: str) -> Iterable[str]:
         key: tuple[object, ...] = code, message, correction.detail
         if field is not None:
             key = code, message.replace(in_quotes(field), ""), correction.detail, ""
+            # Messages differ in the field alone, and forty lines for one mistake hide the others.
             key = (code, correction.finding) if correction.finding else key
         groups.setdefault(key, []).append(correction)
     for text, issues in groups.items():
@@ -133,6 +135,7 @@ def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
     details = [first.detail] if first.detail and is_shared else []
     if len(fields) > 1 and first.finding:
         return _lines(f"{code} {_one_line(first.finding)}: {listed}", details)
+    # The model does not see its last answer, so that the line is quoted.
     if first.excerpt is not None:
         text, note = clip(first.excerpt.text.strip().expandtabs(4), _MAX_EXCERPT)
         details.insert(0, f"Line {first.excerpt.line}{' (cut)' if note else ''}: {text}")

@@ -130,6 +130,7 @@ def plan_pages(
             hint="give a number of 1 or more, or leave it out to plan by estimated tokens",
         )
     units = tuple(dict.fromkeys(type_.units))
+    # A type without fields is declared all the same.
     if not units:
         return ((),)
     full = fields_per_page or target_tokens
@@ -148,6 +149,7 @@ def plan_pages(
         pages.append([unit for unit in dict.fromkeys(old) if unit in waiting])
         waiting = {unit: None for unit in waiting if unit not in pages[-1]}
     pages = [page for page in pages if page]
+    # Whoever asks for smaller pages gets them, because else the option would do nothing.
     if fields_per_page is not None and any(load(page) > full for page in pages):
         pages, waiting = [], dict.fromkeys(units)
     homeless = []
@@ -163,6 +165,7 @@ def plan_pages(
     planned = tuple(tuple(sorted(page, key=position.__getitem__)) for page in pages)
     if not homeless:
         return planned
+    # Pages alike in size, because one of two fields costs all the instructions.
     capacity = full if fields_per_page else _even(homeless, weights, full)
     return planned + _fill(homeless, weights, capacity)
 

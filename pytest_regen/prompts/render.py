@@ -177,6 +177,7 @@ def build_prompts(
             fields_per_page=fields_per_page,
             stored=(stored_plan or {}).get(type_.name),
         )
+        # Once for all pages, because spelling hundreds of fields takes longer than the rest.
         lines = unit_lines(type_, language, profile)
         for page, units in enumerate(plan, 1):
             heading = "ENUM VALUES:" if type_.kind == "enum" else "FIELDS:"
@@ -217,6 +218,7 @@ def is_shared(entry: PromptEntry) -> bool:
 
 
 def _head(type_: TypeIR, page: int, language: Language, endpoint: Endpoint | None) -> list[str]:
+    # A page that stores share must not say whose root it is.
     is_root = type_.is_root and endpoint is not None
     head = [f"OUTPUT MODE: {output_mode(type_.kind, is_root=is_root, page=page)}"]
     if endpoint is not None:
@@ -247,6 +249,7 @@ def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
     ranges = ", ".join("-".join(map(str, bound)) for bound in bounds)
     lines = ["PAGING:", f"  page {page} of {len(plan)}: {noun} {ranges} of {len(units)}"]
     if type_.kind == "object":
+        # A model that knows the whole does not write again what another page has.
         elsewhere = [quoted(unit) for unit in units if unit not in on_page]
         lines.append(f"  fields of other pages: {list_some(elsewhere, _MAX_OTHER_FIELDS)}")
     return lines
@@ -269,6 +272,7 @@ def _reference(
     used = ", ".join(kinds[name] for name in names if name in kinds)
     elsewhere = ", ".join(kind for name, kind in kinds.items() if name not in names)
     lines = ["TYPE REFERENCE:", f"  used on this page: {used or 'none'}"]
+    # Of many types the list would be longer than the page, and nothing on it is needed.
     if lists_all and elsewhere and len(elsewhere) <= _MAX_OTHER_TYPES:
         lines.append(f"  also in the file: {elsewhere}")
     return lines

@@ -108,6 +108,7 @@ class PromptEntry:
     @property
     def is_edited(self) -> bool:
         """Whether the entry is not the one that was made: its text or its fields were edited."""
+        # Entries of older stores have no hash of the whole.
         return self.prompt_hash != _text_hash(self.system, self.user) or self.entry_hash not in (
             None,
             self._computed_hash,
@@ -137,6 +138,7 @@ class PromptEntry:
         """Return the entry of ``prompts.json``."""
         data = {field.name: getattr(self, field.name) for field in fields(self)}
         data["fields"] = list(self.fields)
+        # As it was read: an older file must not change because a newer release read it.
         if self.entry_hash is None:
             del data["type_hash"], data["entry_hash"]
         return data
