@@ -328,8 +328,9 @@ class Document:
     def _entries(self, node: JsonNode) -> Iterator[tuple[str, JsonNode]]:
         """Yield the entries of a mapping; nothing, and a defect, where there is none."""
         for target in self._mappings(node):
-            for key in target.value:
-                yield key, target.child(key)
+            # Beside the $ref of a path item operations of its own may stand, says OpenAPI 3.1.
+            for holder in {id(node.value): node, id(target.value): target}.values():
+                yield from ((key, holder.child(key)) for key in holder.value if key != "$ref")
 
     def _mappings(self, node: JsonNode) -> Iterator[JsonNode]:
         """Yield the mapping that ``node`` is or refers to; note a defect where it is none."""
