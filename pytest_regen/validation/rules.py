@@ -3,7 +3,7 @@
 What only one language asks is in ``Language.rules``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 
@@ -25,49 +25,34 @@ def issues_of(subject: Subject) -> Iterator[Issue]:
     """
     yield from _of_the_document(subject)
     yield from _pages(subject)
+    facts, silent = subject.facts, subject.pages.silent
     if 1 in subject.pages.illegal:
         return  # Nothing declares the type.
-    for fault in subject.facts.faults:
+    for fault in facts.faults:
         issue = subject.fault(fault, line=fault.line)
-        if issue.page not in subject.pages.silent:
+        if issue.page not in silent:
             yield issue
-    faults = subject.facts.faults
-    is_unknown = any(fault.code == IMPORT_FAILED for fault in faults)
+    is_unknown = any(fault.code == IMPORT_FAILED for fault in facts.faults)
     # What else is wrong shows when this is mended, because nobody knows yet what the type is.
-    if is_unknown or (faults and not subject.facts.declarations):
+    if is_unknown or (facts.faults and not facts.declarations):
         return
-    yield from _declared(subject)
-
-
-def _declared(subject: Subject) -> Iterator[Issue]:
-    """Yield what is wrong with the declarations of a block, and with their members."""
-    around, instead = subject.around, None
-    facts = subject.facts
     top = [entry for entry in facts.declarations if entry.outer is None]
     top = [entry for entry in top if entry.name not in facts.aliases]  # helps the type
-    if not subject.main and len(top) == 1 and top[0].name not in around.types:
-        # ``Prject`` alone in the block of ``Project`` is ``Project``, misspelt: one fault.
-        instead = top[0]
-    yield from _foreign_types(subject, instead)
-    if 1 not in subject.pages.silent:
-        yield from _declaration(subject, instead)
+    # ``Prject`` alone in the block of ``Project`` is ``Project``, misspelt: one fault.
+    is_misspelt = not subject.main and len(top) == 1 and top[0].name not in subject.around.types
+    instead = top[0] if is_misspelt else None
+    yield from _declarations(subject, instead)
     if instead is not None:
         subject = replace(subject, main=(instead,))
     if not subject.main or any(part.kind not in subject.kinds for part in subject.main):
         return
     yield from _references(subject)
     yield from _members(subject)
-    if subject.type.kind == "enum":
-        yield from _enum_values(subject)
-    elif subject.type.kind == "alias":
-        yield from _alias_value(subject)
-    else:
-        yield from _field_presence(subject)
-        yield from _field_types(subject)
-    yield from around.language.rules(subject)
-
-
-# --- before the members ---------------------------------------------------------------------------
+    if subject.type.kind != "alias":
+        yield from _units(subject)
+    if subject.type.kind != "enum":
+        yield from _types(subject)
+    yield from subject.around.language.rules(subject)
 
 
 def _of_the_document(subject: Subject) -> Iterator[Issue]:
@@ -114,16 +99,43 @@ def _pages(subject: Subject) -> Iterator[Issue]:
             yield subject.fault(fault, line=pages.line_of(fault.page, fault.line))
 
 
-def _declaration(subject: Subject, instead: Declaration | None) -> Iterator[Issue]:
-    """Yield a type that is not declared, declared as something else, or declared twice."""
-    name, nouns = subject.type.name, subject.around.nouns
+def _declarations(subject: Subject, instead: Declaration | None) -> Iterator[Issue]:
+    """Yield what the block declares besides, and what is wrong with how it declares the type.
+
+    Args:
+        subject: the type.
+        instead: what stands in its place under another name.
+    """
+    around, facts, name, nouns = (
+        subject.around,
+        subject.facts,
+        subject.type.name,
+        subject.around.nouns,
+    )
+    reported: set[str] = set()
+    for entry in facts.declarations:
+        is_expected = entry.name in around.types
+        is_helper = not is_expected and entry.name in facts.aliases
+        # Because C# lets a type stand in the one that uses it, if it stands nowhere else.
+        is_at_home = is_expected and entry.outer is not None and entry.name not in around.top_level
+        if entry.name == name or entry is instead or is_helper or is_at_home:
+            continue
+        if entry.name not in reported and entry.outer not in reported:
+            reported.add(entry.name)
+            why = (
+                "another page declares it" if is_expected else "no type of that name was asked for"
+            )
+            what = f"{entry.kind} {entry.name!r} does not belong into {name!r}"
+            yield subject.issue("FOREIGN_TYPE", f"{what}: {why}", line=entry.name_line)
+    if 1 in subject.pages.silent:
+        return
     names = {"alias": "alias", "enum": nouns.enum, "object": nouns.object}
     expected = with_article(names[subject.type.kind])
     if instead is not None:
         message = f"{instead.name!r} stands where {name!r} must be declared, as {expected}"
         yield subject.issue("MISSING_CLASS", message, line=instead.name_line)
     elif not subject.main:
-        declared = ", ".join(entry.name for entry in subject.facts.declarations)
+        declared = ", ".join(entry.name for entry in facts.declarations)
         yield subject.issue(
             "MISSING_CLASS",
             f"{name!r} is not declared; it must be {expected}",
@@ -136,31 +148,10 @@ def _declaration(subject: Subject, instead: Declaration | None) -> Iterator[Issu
             message = f"{name!r} is declared as {noun}; it must be {expected}"
             yield subject.issue("MISSING_CLASS", message, line=part.name_line)
             return
-    if not all(part.is_partial for part in subject.main):
-        for part in subject.main[1:]:
-            message = f"{name!r} is declared again; declare it once"
-            yield subject.issue("DUPLICATE_TYPE", message, line=part.name_line)
-
-
-def _foreign_types(subject: Subject, instead: Declaration | None) -> Iterator[Issue]:
-    """Yield what else the type's block declares: another type of the store, or an unknown one."""
-    around = subject.around
-    reported: set[str] = set()
-    for entry in subject.facts.declarations:
-        is_foreign = entry.name != subject.type.name and entry is not instead
-        is_expected = entry.name in around.types
-        if not is_expected and entry.name in subject.facts.aliases:
-            continue  # It helps the type.
-        # At home, because C# lets a type stand in the one that uses it, if it stands nowhere else.
-        if is_expected and entry.outer is not None and entry.name not in around.top_level:
-            continue
-        if is_foreign and entry.name not in reported and entry.outer not in reported:
-            reported.add(entry.name)
-            why = (
-                "another page declares it" if is_expected else "no type of that name was asked for"
-            )
-            what = f"{entry.kind} {entry.name!r} does not belong into {subject.type.name!r}"
-            yield subject.issue("FOREIGN_TYPE", f"{what}: {why}", line=entry.name_line)
+    are_parts = all(part.is_partial for part in subject.main)
+    for part in () if are_parts else subject.main[1:]:
+        message = f"{name!r} is declared again; declare it once"
+        yield subject.issue("DUPLICATE_TYPE", message, line=part.name_line)
 
 
 def _references(subject: Subject) -> Iterator[Issue]:
@@ -189,9 +180,6 @@ def _references(subject: Subject) -> Iterator[Issue]:
             return
 
 
-# --- members --------------------------------------------------------------------------------------
-
-
 def _members(subject: Subject) -> Iterator[Issue]:
     """Yield members that a compiler refuses, and names and numbers that are used twice."""
     first_of: dict[str | int, Member] = {}
@@ -201,32 +189,29 @@ def _members(subject: Subject) -> Iterator[Issue]:
             continue
         for fault in member.faults:
             yield subject.issue(fault.code, fault.message, line=fault.line, unit=wire_of(member))
-        first = first_of.setdefault(member.name, member)
+        former = first_of.setdefault(member.name, member)
         # Two that are one on the wire are reported as one field or value that is carried twice.
-        is_told = first.is_serialized and member.is_serialized and first.wire_name is not None
-        if first is not member and not (is_told and first.wire_name == member.wire_name):
+        is_told = former.is_serialized and member.is_serialized and former.wire_name is not None
+        if former is not member and not (is_told and former.wire_name == member.wire_name):
             yield subject.naming_issue(member, f"the name {member.name!r} is used twice")
         if member.number is None or has_numbers:
             continue
-        first = first_of.setdefault(member.number, member)
-        if first.name != member.name:
+        former = first_of.setdefault(member.number, member)
+        if former.name != member.name:
             # Because of two of one number, read from text, the second becomes the first.
-            message = f"{member.name!r} has the number of {first.name!r}, {member.number}"
+            message = f"{member.name!r} has the number of {former.name!r}, {member.number}"
             detail = "the two values cannot be told apart; leave the numbers out"
             unit = wire_of(member)
             yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=unit, detail=detail)
 
 
-def _missing(
-    subject: Subject, unit: EnumValue, member: Member | None = None, why: str = ""
-) -> Iterator[Issue]:
+def _missing(subject: Subject, unit: EnumValue, member: Member | None = None) -> Iterator[Issue]:
     """Yield that a field or value is missing.
 
     Args:
         subject: the type.
         unit: the field or value.
-        member: what would carry it, but for one thing.
-        why: that thing, in words that follow its name.
+        member: what would carry it, but that nothing is read into it, or that it lacks its name.
     """
     pages, page = subject.pages, subject.page_of_unit(unit)
     if page in pages.silent | pages.illegal:
@@ -235,6 +220,8 @@ def _missing(
     code, noun = ("ENUM_MEMBER", "value") if is_enum else ("MISSING_FIELD", "field")
     what = f"{noun} {in_quotes(unit)} is missing"
     if member is not None:
+        lack = subject.around.language.missing_wire_name(member, str(unit), is_enum=is_enum)
+        why = member.unread or f"lacks {lack}"
         carrier = nouns.value if is_enum else nouns.member
         finding = f"the {carrier} of each of these {noun}s {why}".replace(quoted(unit), '"..."')
         message = f"{what}: {member.name!r} {why}"
@@ -247,55 +234,78 @@ def _missing(
         yield subject.issue(code, what, page=page, unit=unit, finding=finding)
 
 
-def _field_presence(subject: Subject) -> Iterator[Issue]:
-    """Yield fields that are missing, invented or carried twice."""
-    type_, carriers, language = subject.type, subject.carriers, subject.around.language
-    expected = [field.json_name for field in type_.fields]
-    missing = [name for name in expected if name not in carriers]
-    # First, because a member without its name on the wire is no invented field of its own.
-    unnamed = _without_wire_name(subject, missing)
-    for name in expected:
-        if name not in carriers:
-            meant_for, why = unnamed.get(name), ""
-            if meant_for is not None:
-                lack = language.missing_wire_name(meant_for, name, is_enum=False)
-                why = meant_for.unread or f"lacks {lack}"
-            yield from _missing(subject, name, meant_for, why)
-        elif all(member.unread is not None for member in carriers[name]):
-            first = carriers[name][0]
-            yield from _missing(subject, name, first, first.unread or "")
-    for wire, members in carriers.items():
-        first = members[0]
-        if wire not in expected and first.name and first not in unnamed.values():
-            owners = [name for name in subject.around.owners.get(wire, ()) if name != type_.name]
-            near = get_close_matches(wire, missing, 1)
-            detail = f"it belongs to {', '.join(owners[:3])}" if owners else None
-            yield subject.issue(
-                "PHANTOM_FIELD",
-                f"{type_.name!r} has no field {in_quotes(wire)} ({first.name!r} carries it)",
-                line=first.line,
-                unit=wire,
-                detail=f"did you mean {in_quotes(near[0])}?" if near else detail,
-                finding=None if near else "the type has no such fields; leave them out",
-            )
-        for member in members[1:]:
-            yield subject.repeated("DUPLICATE_FIELD", "field", wire, first, member)
+def _units(subject: Subject) -> Iterator[Issue]:
+    """Yield fields or values that are missing, invented, misspelt or carried twice."""
+    names, carriers = subject.names, subject.carriers
+    is_enum = subject.type.kind == "enum"
+    code, noun = ("ENUM_MEMBER", "value") if is_enum else ("DUPLICATE_FIELD", "field")
+    missing = [unit for unit in subject.type.units if unit not in carriers]
+    # Members that would carry a field, if they had its name on the wire: they are not invented.
+    waiting = {names[unit]: unit for unit in missing} | {str(unit): unit for unit in missing}
+    unnamed = {
+        meant: member
+        for member in reversed(() if is_enum else subject.members)
+        if member.wire_name is None or not member.is_serialized
+        for meant in (waiting.get(str(member.wire_name), waiting.get(member.name)),)
+        if meant is not None
+    }
+    for unit, (first, *repeats) in carriers.items():
+        for member in repeats:
+            yield subject.repeated(code, noun, unit, first, member)
+        if unit in subject.type.units:
+            meant = next((other for other, name in names.items() if name == first.name), unit)
+            carriers_of_it = [member.name for member in carriers.get(meant, (first,))]
+            if all(member.unread is not None for member in carriers[unit]):
+                yield from _missing(subject, unit, first)
+            elif is_enum and first.name not in carriers_of_it:
+                # Because whoever uses the name that stands for another value means the other.
+                what, meaning = f"{first.name!r} carries {in_quotes(unit)}", in_quotes(meant)
+                message = f"{what}; by its name it is {meaning}"
+                yield subject.issue(code, message, line=first.line, unit=unit)
+        elif first.name and first not in unnamed.values():
+            yield _invented(subject, unit, first, missing)
+    # Last, because a misspelt value is no longer missing.
+    for unit in missing:
+        yield from _missing(subject, unit, unnamed.get(unit))
 
 
-def _without_wire_name(subject: Subject, missing: Sequence[str]) -> dict[str, Member]:
-    """Return members that would carry a missing field, if they had its name on the wire."""
-    waiting = {subject.names[name]: name for name in missing}
-    unnamed: dict[str, Member] = {}
-    for member in subject.members:
-        if member.wire_name is None or not member.is_serialized:
-            wire = str(member.wire_name)
-            meant = wire if wire in missing else waiting.get(member.name)
-            if meant is not None:
-                unnamed.setdefault(meant, member)
-    return unnamed
+def _invented(subject: Subject, unit: EnumValue, member: Member, missing: list[EnumValue]) -> Issue:
+    """Return the issue of a field or value that there is none of.
+
+    A value that is meant for one that is missing is taken out of ``missing``.
+    """
+    around, name, wire = subject.around, subject.type.name, in_quotes(unit)
+    texts = [candidate for candidate in missing if isinstance(candidate, str)]
+    finding = None
+    if subject.type.kind != "enum":
+        near = get_close_matches(str(unit), texts, 1)
+        owners = [owner for owner in around.owners.get(str(unit), ()) if owner != name]
+        detail = f"it belongs to {', '.join(owners[:3])}" if owners else None
+        return subject.issue(
+            "PHANTOM_FIELD",
+            f"{name!r} has no field {wire} ({member.name!r} carries it)",
+            line=member.line,
+            unit=unit,
+            detail=f"did you mean {in_quotes(near[0])}?" if near else detail,
+            finding=None if near else "the type has no such fields; leave them out",
+        )
+    named = [candidate for candidate in missing if subject.names[candidate] == member.name]
+    meant = next(iter([*named, *get_close_matches(str(unit), texts, 1, _NEAR)]), None)
+    if meant is None:
+        message = f"value {wire} ({member.name!r}) is not among the values of the enum"
+        return subject.issue("ENUM_MEMBER", message, line=member.line, unit=unit)
+    missing.remove(meant)
+    if member.wire_name is not None or not isinstance(meant, str):
+        message = f"{member.name!r} carries {wire}; the value is {in_quotes(meant)}, to the letter"
+    else:
+        lack = around.language.missing_wire_name(member, meant, is_enum=True)
+        message = f"{member.name!r} lacks {lack}"
+        finding = f"the {around.nouns.value}s for these values lack {lack}"
+        finding = finding.replace(quoted(meant), '"..."')
+    return subject.issue("ENUM_MEMBER", message, line=member.line, unit=meant, finding=finding)
 
 
-def _field_types(subject: Subject) -> Iterator[Issue]:
+def _types(subject: Subject) -> Iterator[Issue]:
     """Yield fields whose type cannot hold every value, or not what null and absence need."""
     around, language = subject.around, subject.around.language
     for field, member in subject.matches():
@@ -305,102 +315,18 @@ def _field_types(subject: Subject) -> Iterator[Issue]:
         if _lacking(field, around) or not all(map(around.exists, member.type.walk())):
             continue
         line, unit = member.type.line or member.line, field.json_name
-        if not language.accepts(field.type, member.type, around.declarations_by_name):
-            spelled = language.show_type(member.type)
-            expected = language.spell(field, profile=around.profile)
-            message = (
-                f"{member.name!r} has type '{spelled}'; field {in_quotes(unit)} is {expected!r}"
-            )
-            yield subject.issue("WRONG_TYPE", message, line=line, unit=unit)
-        elif fault := language.absence_fault(field, member):
+        is_right = language.accepts(field.type, member.type, around.declarations_by_name)
+        fault = language.absence_fault(field, member) if is_right else None
+        if is_right and fault is None:
+            continue
+        spelled = language.show_type(member.type)
+        expected = language.spell(field, profile=around.profile)
+        if subject.type.kind == "alias":
+            message = f"{member.name!r} is '{spelled}'; it must be {expected!r}"
+            yield subject.issue("WRONG_TYPE", message, line=member.line)
+        elif fault is None:
+            what = f"{member.name!r} has type '{spelled}'; field {in_quotes(unit)} is {expected!r}"
+            yield subject.issue("WRONG_TYPE", what, line=line, unit=unit)
+        else:
             finding = fault.finding
             yield subject.issue("NULLABILITY", fault.message, line=line, unit=unit, finding=finding)
-
-
-def _alias_value(subject: Subject) -> Iterator[Issue]:
-    """Yield an alias of anything but what the document says."""
-    around, language = subject.around, subject.around.language
-    for field, member in subject.matches():
-        if member.type is None or not all(map(around.exists, member.type.walk())):
-            continue
-        is_right = language.accepts(field.type, member.type, around.declarations_by_name)
-        if not is_right or language.absence_fault(field, member):
-            expected = language.spell(field, profile=around.profile)
-            message = f"{member.name!r} is '{language.show_type(member.type)}'"
-            message += f"; it must be {expected!r}"
-            yield subject.issue("WRONG_TYPE", message, line=member.line)
-
-
-def _enum_values(subject: Subject) -> Iterator[Issue]:
-    """Yield wire values that are missing, invented, misspelt or carried twice."""
-    expected = subject.type.enum_values
-    # Of several that carry one value, the page that was asked for it comes first.
-    carried = sorted(_wire_values(subject), key=lambda pair: subject.is_out_of_place(*pair))
-    carrier_of: dict[EnumValue, Member] = {}
-    invented: list[tuple[EnumValue, Member]] = []
-    for value, member in carried:
-        if member.unread is not None:
-            yield from _missing(subject, value, member, member.unread)
-        elif value in carrier_of:
-            yield subject.repeated("ENUM_MEMBER", "value", value, carrier_of[value], member)
-        elif value not in expected:
-            invented.append((value, member))
-        else:
-            yield from _swapped(subject, value, member, carried)
-        carrier_of.setdefault(value, member)
-    # Last, because a misspelt value is no longer missing.
-    missing = [value for value in expected if value not in carrier_of]
-    for value, member in invented:
-        if member.name:
-            yield _unknown_value(subject, value, member, missing)
-    for value in missing:
-        yield from _missing(subject, value)
-
-
-def _swapped(
-    subject: Subject, value: EnumValue, member: Member, carried: Sequence[tuple[EnumValue, Member]]
-) -> Iterator[Issue]:
-    """Yield a value under the name that stands for another: whoever uses it means the other."""
-    meant = next((unit for unit, name in subject.names.items() if name == member.name), value)
-    carriers = [carrier.name for unit, carrier in carried if unit == meant]
-    if meant != value and carriers and member.name not in carriers:
-        message = (
-            f"{member.name!r} carries {in_quotes(value)}; by its name it is {in_quotes(meant)}"
-        )
-        yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value)
-
-
-def _wire_values(subject: Subject) -> Iterator[tuple[EnumValue, Member]]:
-    """Yield what each member is on the wire, by the kind of values the enum has."""
-    kinds = {type(value) for value in subject.type.enum_values}
-    for member in subject.members:
-        wire, number = member.wire_name, member.number
-        if isinstance(wire, str) or not member.name:
-            yield "" if wire is None else wire, member
-        elif int in kinds and number is not None and (wire is not None or str not in kinds):
-            yield number, member
-        else:
-            yield member.name, member
-
-
-def _unknown_value(
-    subject: Subject, value: EnumValue, member: Member, missing: list[EnumValue]
-) -> Issue:
-    """Return the issue of a value that is not in the enum; a misspelt one is no longer missing."""
-    texts = [candidate for candidate in missing if isinstance(candidate, str)]
-    near = [candidate for candidate in missing if subject.names[candidate] == member.name]
-    meant = next(iter([*near, *get_close_matches(str(value), texts, 1, _NEAR)]), None)
-    finding = None
-    if meant is None:
-        message = f"value {in_quotes(value)} ({member.name!r}) is not among the values of the enum"
-        return subject.issue("ENUM_MEMBER", message, line=member.line, unit=value)
-    missing.remove(meant)
-    if member.wire_name is not None or not isinstance(meant, str):
-        carries = f"{member.name!r} carries {in_quotes(value)}"
-        message = f"{carries}; the value is {in_quotes(meant)}, to the letter"
-    else:
-        lack = subject.around.language.missing_wire_name(member, meant, is_enum=True)
-        message = f"{member.name!r} lacks {lack}"
-        finding = f"the {subject.around.nouns.value}s for these values lack {lack}"
-        finding = finding.replace(quoted(meant), '"..."')
-    return subject.issue("ENUM_MEMBER", message, line=member.line, unit=meant, finding=finding)

@@ -241,18 +241,29 @@ class Subject:
         return self.around.language.member_names(self.type)
 
     @cached_property
-    def carriers(self) -> Mapping[str, Sequence[base.Member]]:
-        """Serialized members by the name they have on the wire.
+    def carriers(self) -> Mapping[EnumValue, Sequence[base.Member]]:
+        """Members by what they are on the wire, those that no serializer sees left out.
 
         Of several, the one whose page was asked for the field comes first.
         """
-        carriers: dict[str, list[base.Member]] = {}
+        carriers: dict[EnumValue, list[base.Member]] = {}
+        kinds = {type(value) for value in self.type.enum_values}
         for member in self.members:
-            if member.is_serialized:
-                carriers.setdefault(wire_of(member), []).append(member)
-        for wire, members in carriers.items():
+            wire, number = member.wire_name, member.number
+            unit: EnumValue = wire_of(member)
+            if self.type.kind != "enum":
+                if not member.is_serialized:
+                    continue
+            elif not member.name:
+                unit = "" if wire is None else wire
+            elif not isinstance(wire, str):
+                # The number counts where values are numbers, or where both are and it is written.
+                is_number = int in kinds and (wire is not None or str not in kinds)
+                unit = number if is_number and number is not None else member.name
+            carriers.setdefault(unit, []).append(member)
+        for unit, members in carriers.items():
             if len(members) > 1:
-                members.sort(key=partial(self.is_out_of_place, wire))
+                members.sort(key=partial(self.is_out_of_place, unit))
         return carriers
 
     def is_out_of_place(self, unit: EnumValue, member: base.Member) -> bool:
