@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
@@ -75,7 +76,7 @@ assemble_cs = assemble
 def stitch(
     outputs: Sequence[str], *, name: str, is_enum: bool, language: str | Language = DEFAULT_LANGUAGE
 ) -> StitchedType:
-    """Return the pages of one type as one declaration.
+    """Return the pages of one type as one declaration; the same pages are joined once.
 
     Args:
         outputs: code of the pages, page 1 first.
@@ -83,6 +84,14 @@ def stitch(
         is_enum: whether pages hold enum values, not members.
         language: a target language or its name.
     """
+    if isinstance(language, str):
+        return _stitched(language, tuple(outputs), name=name, is_enum=is_enum)
+    return language.stitch(outputs, name=name, is_enum=is_enum)
+
+
+# Because a store is validated again after each answer, and most of its pages are as they were.
+@lru_cache(maxsize=2048)
+def _stitched(language: str, outputs: tuple[str, ...], *, name: str, is_enum: bool) -> StitchedType:
     return find_language(language).stitch(outputs, name=name, is_enum=is_enum)
 
 

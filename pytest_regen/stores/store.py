@@ -348,14 +348,13 @@ class RegenStore:
 
     def stitch_type(self, name: str) -> str | None:
         """Return a type as its stored pages make it; ``None`` while a page is missing."""
-        from pytest_regen.languages import find_language
         from pytest_regen.sources import stitch
 
         outputs = [page.output for page in self.pages_of(name)]
         if not outputs or len(outputs) < len(self.prompts_of(name)):
             return None
-        language = find_language(self.envelope.language)
-        return stitch(outputs, name=name, is_enum=self.is_enum(name), language=language).text
+        is_enum, language = self.is_enum(name), self.envelope.language
+        return stitch(outputs, name=name, is_enum=is_enum, language=language).text
 
 
 def refuse_no_store(path: Path) -> None:

@@ -1,8 +1,8 @@
 """What running the types of a source shows: what they are, and issues on their pages and lines."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
-from pytest_regen.behaviour import Behaviour, Block, Known, Subject, check
+from pytest_regen.behaviour import Block, Known, Subject, check
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import MissingExtraError, SandboxError
 from pytest_regen.files import lock_file, make_ignored_folder
@@ -31,6 +31,9 @@ _KNOWN: Final = "known behaviour"
 _SHOWN: Final = 5
 _PATIENCE: Final = 300.0
 """Seconds to wait for another process that does the same with a store."""
+
+_ALONE: Final = Known()
+"""What is known of sources of no store, as long as the process runs."""
 
 Facts = Mapping[str, Mapping[str, Any]]
 """By name of a type: what it is, where a run tells that."""
@@ -85,7 +88,7 @@ def run_source(source: str, whole: Split, ir: IR, profile: str) -> Split:
     moved = replace(whole, pieces=tuple(lower))
     subject = subject_of(header + source, moved, ir, profile, Path())
     try:
-        facts = check(subject, runner, _no_instances, instances_key="", known=_alone).facts
+        facts = check(subject, runner, _no_instances, instances_key="", known=_ALONE).facts
     except SandboxError:
         return whole
     pieces = [
@@ -95,9 +98,6 @@ def run_source(source: str, whole: Split, ir: IR, profile: str) -> Split:
     return replace(whole, pieces=tuple(pieces))
 
 
-_alone: Final = Known()
-
-
 def _no_instances(_names: Sequence[str]) -> Mapping[str, Any]:
     return {}
 
@@ -105,32 +105,29 @@ def _no_instances(_names: Sequence[str]) -> Mapping[str, Any]:
 def completed(whole: Split, runner: Runner, facts: Facts) -> Split:
     """Return the pieces of a source with their types as a run tells them."""
     failed = {name for name, of_type in facts.items() if "fault" in of_type}
-    pieces = [
-        _completed(piece, runner, facts.get(piece.name, {}), failed) for piece in whole.pieces
-    ]
+    complete, pieces = runner.traits.complete, []
+    for piece in whole.pieces:
+        fact, read = facts.get(piece.name, {}), piece.facts
+        # Where it is blocked or misses a type, it is made of one that is at fault itself.
+        is_told = fact and "blocked" not in fact and fact.get("missing") not in failed
+        # Else it is not what the child sends, because the source wrote to its pipe.
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            if is_told and "fault" in fact:
+                line = int(fact["line"] or piece.first_line) - piece.first_line + 1
+                message = str(fact["fault"])
+                place = _line_of(message, max(line, 1), piece.text)
+                fault = SyntaxFault(place, message, IMPORT_FAILED)
+                read = replace(read, faults=(*read.faults, fault))
+            elif is_told and complete is not None:
+                declarations = tuple(
+                    complete(entry, fact)
+                    if entry.name == piece.name and entry.outer is None
+                    else entry
+                    for entry in read.declarations
+                )
+                read = replace(read, declarations=declarations)
+        pieces.append(replace(piece, facts=read))
     return replace(whole, pieces=tuple(pieces))
-
-
-def _completed(
-    piece: Piece, runner: Runner, fact: Mapping[str, Any], failed: Collection[str]
-) -> Piece:
-    complete, facts = runner.traits.complete, piece.facts
-    if complete is None or not fact or "blocked" in fact or fact.get("missing") in failed:
-        return piece  # Nothing is told, or it is made of a type that is at fault itself.
-    try:
-        if "fault" in fact:
-            line = int(fact["line"] or piece.first_line) - piece.first_line + 1
-            message = str(fact["fault"])
-            place = _line_of(message, max(line, 1), piece.text)
-            fault = SyntaxFault(place, message, IMPORT_FAILED)
-            return replace(piece, facts=replace(facts, faults=(*facts.faults, fault)))
-        declarations = tuple(
-            complete(entry, fact) if entry.name == piece.name and entry.outer is None else entry
-            for entry in facts.declarations
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return piece  # Not what the child sends: the source wrote to its pipe.
-    return replace(piece, facts=replace(facts, declarations=declarations))
 
 
 def _line_of(message: str, line: int, text: str) -> int:
@@ -216,18 +213,13 @@ def behaviour_of(store: RegenStore, subject: Subject, runner: Runner, count: int
     except SandboxError as error:
         return StoreBehaviour(why_not=error.what)
     unasked = frozenset(subject.types) - ran.asked - ran.why_not.keys()
-    why_not = _say_why_not(ran, subject)
-    return StoreBehaviour(ran.issues, ran.asked, unasked, why_not, facts=ran.facts)
-
-
-def _say_why_not(ran: Behaviour, subject: Subject) -> str:
-    """Return why types were not tried, each with its reason unless all have the same."""
-    reasons = set(ran.why_not.values())
-    if len(reasons) == 1 and len(ran.why_not) == len(subject.runnable):
-        return reasons.pop()
     words = [f"{name} ({why})" for name, why in sorted(ran.why_not.items())]
     more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return f"not tried: {', '.join(words[:_SHOWN])}{more}" if words else ""
+    why_not = f"not tried: {', '.join(words[:_SHOWN])}{more}" if words else ""
+    reasons = set(ran.why_not.values())
+    if len(reasons) == 1 and len(words) == len(subject.runnable):
+        why_not = reasons.pop()  # Once, because all types have the same.
+    return StoreBehaviour(ran.issues, ran.asked, unasked, why_not, facts=ran.facts)
 
 
 @contextmanager

@@ -1,12 +1,12 @@
 """Validation of a source, type by type: block-local findings, file-wide symbols."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from pytest_regen.documents.ir import IR, TypeIR, referenced_names
 from pytest_regen.languages import find_language
-from pytest_regen.languages.base import Declaration, SourceFacts
+from pytest_regen.languages.base import SourceFacts
 from pytest_regen.validation import pieces as parts
 from pytest_regen.validation import rules
 from pytest_regen.validation.issues import IMPORT_FAILED, Issue, ValidationResult
@@ -60,10 +60,8 @@ def validate_by_type(
     # Imported here because running stands on stores, which this module knows nothing of.
     from pytest_regen.validation.behaviour import run_source
 
-    read = parts.split(source, model.language)
-    maps = parts.page_maps(read, model, pages or {})
-    text, legal = parts.without_illegal_pages(source, read, maps, model.language)
-    return validate_split(run_source(text, legal, model, profile), model, maps, profile)
+    text, whole, maps = parts.read_source(source, model, pages or {})
+    return validate_split(run_source(text, whole, model, profile), model, maps, profile)
 
 
 def validate_split(
@@ -103,7 +101,19 @@ def validate_split(
     for piece in whole.pieces:
         is_helper = not whole.has_boundaries and piece.name in piece.facts.aliases
         if piece.name not in around.types and not is_helper:
-            results.setdefault(piece.name, _foreign(piece, around))
+            before = piece.first_line - 1
+            foreign = Issue.of(
+                "FOREIGN_TYPE",
+                f"the IR has no type {piece.name!r}",
+                type_name=piece.name,
+                line=before + next((entry.name_line for entry in piece.facts.declarations), 1),
+                detail=f"types of the IR: {', '.join(around.types)[:500]}",
+            )
+            faults = [
+                Issue.of(fault.code, fault.message, type_name=piece.name, line=fault.line + before)
+                for fault in piece.facts.faults
+            ]
+            results.setdefault(piece.name, ValidationResult.of([foreign, *faults]))
     return results
 
 
@@ -119,7 +129,7 @@ def _subject(
     if piece is None and type_ is around.ir.types[0]:
         facts = replace(facts, faults=whole.homeless)
     first_line = piece.first_line if piece else 1
-    declared = _named(facts.declarations, type_.name)
+    declared = tuple(entry for entry in facts.declarations if entry.name == type_.name)
     # At the top level, or else nested.
     main = tuple(entry for entry in declared if entry.outer is None) or declared
     if not main and not facts.faults:
@@ -128,30 +138,8 @@ def _subject(
             for other in whole.pieces
         ]
         for line, declarations in (*nested, (1, whole.outside)):
-            main = _named(declarations, type_.name)
+            main = tuple(entry for entry in declarations if entry.name == type_.name)
             if main:
                 facts, first_line = SourceFacts(main), line
                 break
     return Subject(type_, facts, main, first_line, around, pages)
-
-
-def _named(declarations: Sequence[Declaration], name: str) -> tuple[Declaration, ...]:
-    return tuple(entry for entry in declarations if entry.name == name)
-
-
-def _foreign(piece: parts.Piece, around: Surroundings) -> ValidationResult:
-    """Return the result of a block that the IR has no type for."""
-    facts, before = piece.facts, piece.first_line - 1
-    line = facts.declarations[0].name_line if facts.declarations else 1
-    foreign = Issue.of(
-        "FOREIGN_TYPE",
-        f"the IR has no type {piece.name!r}",
-        type_name=piece.name,
-        line=line + before,
-        detail=f"types of the IR: {', '.join(around.types)[:500]}",
-    )
-    faults = [
-        Issue.of(fault.code, fault.message, type_name=piece.name, line=fault.line + before)
-        for fault in facts.faults
-    ]
-    return ValidationResult.of([foreign, *faults])

@@ -14,7 +14,7 @@ from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.formats import SCHEMA_FILE
 from pytest_regen.validation.issues import Issue
-from pytest_regen.validation.pieces import Split, split, stitch_pages
+from pytest_regen.validation.pieces import Split, split
 
 _WAYS_OUT = "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen rebuild`"
 _GONE = "`pytest-regen rebuild` writes it from the stored pages"
@@ -81,6 +81,7 @@ def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
         return
     if not store.has_source:
         return
+    language = store.envelope.language
     pieces = {piece.name: piece for piece in whole.pieces}
     for name in store.type_names:
         if not _is_complete(store, name):
@@ -99,7 +100,7 @@ def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
             else:
                 message += f"; {store.envelope.source_file} is as it was written"
                 yield Edit(name, "pages", message, None, pages)
-        elif not _is_same(store, name, piece.text):
+        elif not same_leaves(store.stitch_type(name) or "", piece.text, language=language):
             message = f"the block of {name!r} was edited: it differs from its stored pages"
             yield Edit(name, "source", message, piece.first_line)
 
@@ -155,14 +156,6 @@ def edited_prompts(store: RegenStore) -> Iterator[Issue]:
 def _is_complete(store: RegenStore, name: str) -> bool:
     prompts = store.prompts_of(name)
     return bool(prompts) and len(store.pages_of(name)) == len(prompts)
-
-
-def _is_same(store: RegenStore, name: str, block: str) -> bool:
-    """Return whether a block is what its pages make, white space between tokens aside."""
-    outputs = tuple(page.output for page in store.pages_of(name))
-    language = store.envelope.language
-    joined = stitch_pages(language, outputs, name, store.is_enum(name)).text
-    return joined == block or same_leaves(joined, block, language=language)
 
 
 _MARKER: Final = re.compile(r"^(?:<{7}|>{7}|\|{7})(?= |\r?$)[^\n]*", re.MULTILINE)

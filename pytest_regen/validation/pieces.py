@@ -12,7 +12,7 @@ from pytest_regen.errors import BoundaryError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Declaration, SourceFacts, StitchedType, SyntaxFault
 from pytest_regen.regions.markers import Comment
-from pytest_regen.sources import blocks
+from pytest_regen.sources import blocks, stitch
 from pytest_regen.validation.issues import Excerpt
 
 
@@ -143,12 +143,6 @@ Pages = Mapping[str, Sequence[PageText]]
 """By name of a type: all of its pages, in order."""
 
 
-@lru_cache(maxsize=2048)
-def stitch_pages(language: str, outputs: tuple[str, ...], name: str, is_enum: bool) -> StitchedType:  # noqa: FBT001 - a cache key
-    """Return the pages of a type joined; the same pages are joined once."""
-    return find_language(language).stitch(outputs, name=name, is_enum=is_enum)
-
-
 @dataclass(frozen=True)
 class PageMap:
     """The pages of one type, and the way back from its block to them."""
@@ -213,8 +207,8 @@ class PageMap:
     @cached_property
     def stitched(self) -> StitchedType:
         """The pages joined, and which of them are illegal alone."""
-        outputs = tuple(page.output for page in self.pages)
-        return stitch_pages(self.language, outputs, self.name, self.is_enum)
+        outputs = [page.output for page in self.pages]
+        return stitch(outputs, name=self.name, is_enum=self.is_enum, language=self.language)
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -243,10 +237,20 @@ class PageMap:
         ]
 
 
-def page_maps(whole: Split, ir: IR, pages: Pages) -> dict[str, PageMap]:
-    """Return the pages of each type of ``ir`` with its block; without text where there is none."""
+def read_source(source: str, ir: IR, pages: Pages) -> tuple[str, Split, dict[str, PageMap]]:
+    """Return a source without the pages that are illegal alone, its pieces, and the pages of types.
+
+    A fault of one page says nothing of the others. Its lines are blank in the source and in what is
+    read of its block, but not in the text of the block; no line moves.
+
+    Args:
+        source: the whole source.
+        ir: says which types there are.
+        pages: those of each type, as far as they are known.
+    """
+    whole = split(source, ir.language)
     texts = {piece.name: piece.text for piece in reversed(whole.pieces)}
-    return {
+    maps = {
         type_.name: PageMap(
             tuple(pages.get(type_.name, ())),
             ir.language,
@@ -256,16 +260,6 @@ def page_maps(whole: Split, ir: IR, pages: Pages) -> dict[str, PageMap]:
         )
         for type_ in ir.types
     }
-
-
-def without_illegal_pages(
-    source: str, whole: Split, maps: Mapping[str, PageMap], language: str
-) -> tuple[str, Split]:
-    """Return a source without the pages that are illegal alone, and its blocks read like that.
-
-    A fault of one page says nothing of the others. Their lines are blank in the source, but not in
-    the text of its blocks; no line moves.
-    """
     lines, pieces = source.split("\n"), list(whole.pieces)
     for at, piece in enumerate(pieces):
         mapped = maps.get(piece.name)
@@ -276,5 +270,5 @@ def without_illegal_pages(
         legal = ["" if page in mapped.illegal else line for line, page in places]
         first = piece.first_line - 1
         lines[first : first + len(legal)] = legal
-        pieces[at] = replace(piece, facts=read_text(language, "\n".join(legal)))
-    return "\n".join(lines), replace(whole, pieces=tuple(pieces))
+        pieces[at] = replace(piece, facts=read_text(ir.language, "\n".join(legal)))
+    return "\n".join(lines), replace(whole, pieces=tuple(pieces)), maps

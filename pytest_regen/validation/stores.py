@@ -299,9 +299,15 @@ def validate_store(
             # The whole block was taken out by hand, so that the type is not there: said once.
             missing = issues.get(edit.type_name or "", [])
             missing[:] = [issue for issue in missing if issue.code != "MISSING_CLASS"]
+    verb = "rewrites" if is_by_template(store) else "asks only for"
+    detail = f"generate {verb} what changed; --regen does not mend this"
+    stale = [
+        Issue.of("STALE", message, type_name=name, detail=detail)
+        for name, message in stale_types(store).items()
+    ]
     of_files = (*drifted, *edited_prompts(store), *file_issues(store, state.whole))
     # What is stale or edited comes first, because what rules say of such a type follows from it.
-    for issue in reversed([*_staleness(store), *of_files]):
+    for issue in reversed([*stale, *of_files]):
         if issue.type_name in issues:
             issues[issue.type_name].insert(0, issue)
     chosen = issues if types is None else [name for name in issues if name in types]
@@ -315,7 +321,22 @@ def _state(store: RegenStore, count: int = running.COUNT, *, is_tried: bool = Tr
     runner = find_runner(find_language(ir.language), profile)
     tells = runner is not None and runner.traits.complete is not None
     source = store.source if store.has_source else store.assembly()
-    pages = {name: _pages(store, name) for name in store.type_names}
+    pages = {
+        # One that was never written is there too, empty.
+        name: tuple(
+            parts.PageText(
+                prompt.page,
+                prompt.total_pages,
+                prompt.fields,
+                page.output if page else "",
+                page.stop_reason if page else None,
+                was_written=page is not None,
+            )
+            for prompt in store.prompts_of(name)
+            for page in (store.pages.get(prompt.key),)
+        )
+        for name in store.type_names
+    }
     made_of = source, profile, pages, count
     state: _State | None = store.memo.get(_MEMO)
     # By identity, because an IR is shared by all states of a store and takes long to compare.
@@ -323,13 +344,11 @@ def _state(store: RegenStore, count: int = running.COUNT, *, is_tried: bool = Tr
     is_same = state is not None and state.ir is ir and state.made_of == made_of
     if state is not None and is_same and (state.is_tried or not is_tried):
         return state
-    read = parts.split(source, ir.language)
-    maps = parts.page_maps(read, ir, pages)
-    text, whole = parts.without_illegal_pages(source, read, maps, ir.language)
+    text, whole, maps = parts.read_source(source, ir, pages)
     pieces = {piece.name: piece for piece in whole.pieces}
     behaviour = running.StoreBehaviour()
     # Where a run does not tell what types are, rules go by what was read.
-    if runner is not None and (is_tried or tells) and read.has_boundaries:
+    if runner is not None and (is_tried or tells) and whole.has_boundaries:
         subject = running.subject_of(text, whole, ir, profile, store.path)
         behaviour = running.behaviour_of(store, subject, runner, count if is_tried else 0)
         placed = {
@@ -341,25 +360,3 @@ def _state(store: RegenStore, count: int = running.COUNT, *, is_tried: bool = Tr
     results = validate_split(whole, ir, maps, profile)
     state = store.memo[_MEMO] = _State(ir, made_of, is_tried, whole, results, behaviour)
     return state
-
-
-def _pages(store: RegenStore, name: str) -> tuple[parts.PageText, ...]:
-    """Return a page per prompt; one that was never written is there too, empty."""
-    stored = {page.page: page for page in store.pages_of(name)}
-    texts = []
-    for prompt in store.prompts_of(name):
-        page = stored.get(prompt.page)
-        output, stop = (page.output, page.stop_reason) if page else ("", None)
-        place = prompt.page, prompt.total_pages, prompt.fields
-        texts.append(parts.PageText(*place, output, stop, was_written=page is not None))
-    return tuple(texts)
-
-
-def _staleness(store: RegenStore) -> list[Issue]:
-    """Return a warning for each type whose prompts were made from another IR."""
-    verb = "rewrites" if is_by_template(store) else "asks only for"
-    detail = f"generate {verb} what changed; --regen does not mend this"
-    return [
-        Issue.of("STALE", message, type_name=name, detail=detail)
-        for name, message in stale_types(store).items()
-    ]
