@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import RegenError
-from pytest_regen.languages import Language, find_language
+from pytest_regen.languages import find_language
 from pytest_regen.sources import same_leaves
 from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import RegenStore
@@ -57,7 +57,7 @@ class Edit:
 def broken_file(store: RegenStore, whole: Split) -> str:
     """Return why the types of a source cannot be found; empty where they can."""
     # A type is written to the source as soon as it has all of its pages.
-    is_written = any(_is_complete(store, name) for name in store.type_names)
+    is_written = any(store.stitch_type(name) is not None for name in store.type_names)
     if not store.has_source:
         return f"the source file {store.envelope.source_file} is missing" if is_written else ""
     if whole.broken:
@@ -84,9 +84,9 @@ def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
     language = store.envelope.language
     pieces = {piece.name: piece for piece in whole.pieces}
     for name in store.type_names:
-        if not _is_complete(store, name):
-            continue
-        piece = pieces.get(name)
+        written, piece = store.stitch_type(name), pieces.get(name)
+        if written is None:
+            continue  # It was never put into the source, because pages of it are missing.
         pages = tuple(key.page for key in store.tampered_pages if key.type_name == name)
         if piece is None:
             message = f"the block of {name!r} is gone from {store.envelope.source_file}"
@@ -100,7 +100,7 @@ def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
             else:
                 message += f"; {store.envelope.source_file} is as it was written"
                 yield Edit(name, "pages", message, None, pages)
-        elif not same_leaves(store.stitch_type(name) or "", piece.text, language=language):
+        elif not same_leaves(written, piece.text, language=language):
             message = f"the block of {name!r} was edited: it differs from its stored pages"
             yield Edit(name, "source", message, piece.first_line)
 
@@ -153,11 +153,6 @@ def edited_prompts(store: RegenStore) -> Iterator[Issue]:
         )
 
 
-def _is_complete(store: RegenStore, name: str) -> bool:
-    prompts = store.prompts_of(name)
-    return bool(prompts) and len(store.pages_of(name)) == len(prompts)
-
-
 _MARKER: Final = re.compile(r"^(?:<{7}|>{7}|\|{7})(?= |\r?$)[^\n]*", re.MULTILINE)
 """A line that git writes into a file whose two sides it could not join. ``=======`` is not looked
 for: it may underline a heading, and never stands alone."""
@@ -183,8 +178,28 @@ def file_issues(store: RegenStore, whole: Split) -> Iterator[Issue]:
     if not whole.has_boundaries or not store.has_source:
         return
     language = find_language(store.envelope.language)
-    yield from _redeclarations(whole, language)
-    texts = {piece.name: piece.text for piece in whole.pieces}
+    pieces = {piece.name: piece for piece in whole.pieces}
+    for entry in whole.outside:
+        piece = pieces.get(entry.name) if entry.outer is None else None
+        same = [
+            inner
+            for inner in (piece.facts.declarations if piece else ())
+            if inner.name == entry.name
+            and inner.outer is None
+            # Because C# tells types of one name apart by how many parameters they take.
+            and len(inner.type_parameters) == len(entry.type_parameters)
+        ]
+        if piece and same and not (entry.is_partial and all(inner.is_partial for inner in same)):
+            line = piece.first_line + same[0].name_line - 1
+            yield Issue.of(
+                "REDECLARED",
+                f"{entry.name!r} is declared outside of its block, too; line {line} declares it "
+                "already",
+                type_name=entry.name,
+                line=entry.name_line or entry.line,
+                detail=language.redeclared,
+            )
+    texts = {name: piece.text for name, piece in pieces.items()}
     for lack in language.missing_in_header(whole.around, texts, profile=store.envelope.profile):
         message = f"the file lacks {lack.line!r}, and {lack.type_name!r} uses {lack.word!r}"
         yield Issue.of("MISSING_USING", message, type_name=root, line=1, detail=lack.advice)
@@ -215,29 +230,3 @@ def _conflicts(store: RegenStore, whole: Split, root: str) -> Iterator[Issue]:
             detail=_REBUILT if file else _RESOLVED,
             file=file,
         )
-
-
-def _redeclarations(whole: Split, language: Language) -> Iterator[Issue]:
-    """Yield types that are declared in their block and outside of it."""
-    pieces = {piece.name: piece for piece in whole.pieces}
-    for entry in whole.outside:
-        piece = pieces.get(entry.name)
-        if piece is None or entry.outer is not None:
-            continue
-        same = [
-            inner
-            for inner in piece.facts.declarations
-            if inner.name == entry.name
-            and inner.outer is None
-            and len(inner.type_parameters) == len(entry.type_parameters)
-        ]
-        if same and not (entry.is_partial and all(inner.is_partial for inner in same)):
-            line = piece.first_line + same[0].name_line - 1
-            yield Issue.of(
-                "REDECLARED",
-                f"{entry.name!r} is declared outside of its block, too; line {line} declares it "
-                "already",
-                type_name=entry.name,
-                line=entry.name_line or entry.line,
-                detail=language.redeclared,
-            )
