@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.errors import UsageError
@@ -12,6 +12,9 @@ from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue, Weakness
+
+if TYPE_CHECKING:
+    from pytest_regen.validation.subject import Subject
 
 # --- what a source declares ----------------------------------------------------------------------
 
@@ -261,93 +264,6 @@ class StitchedType:
     """For each line of ``text``, the line of that page's output it came from (counts from 1)."""
 
 
-# --- rules ---------------------------------------------------------------------------------------
-
-
-class RuleSource(Protocol):
-    """What all types of a source share, as the rules of a language see it."""
-
-    @property
-    def profile(self) -> str:
-        """The profile that the source was generated for."""
-
-    @property
-    def types(self) -> Mapping[str, TypeIR]:
-        """All types that the source must declare."""
-
-    @property
-    def uses(self) -> Mapping[str, Sequence[tuple[Declaration, Member]]]:
-        """Name of a type to the serialized members whose types name it."""
-
-
-class RuleSubject(Protocol):
-    """One type under validation, as the rules of a language see it. Lines count in its block."""
-
-    @property
-    def type(self) -> TypeIR:
-        """What it must be."""
-
-    @property
-    def around(self) -> RuleSource:
-        """What it shares with the other types."""
-
-    @property
-    def facts(self) -> SourceFacts:
-        """What was read from its block."""
-
-    @property
-    def main(self) -> Sequence[Declaration]:
-        """Its own declarations: one, or the parts of it."""
-
-    @property
-    def members(self) -> Sequence[Member]:
-        """The members of its declarations."""
-
-    @property
-    def first_page(self) -> int | None:
-        """The page that declares it; ``None`` where no pages are known."""
-
-    def matches(self) -> Iterator[tuple[FieldIR, Member]]:
-        """Yield each field with the member that carries it."""
-
-    def issue(
-        self,
-        code: str,
-        message: str,
-        *,
-        line: int | None = None,
-        page: int | None = None,
-        unit: EnumValue | None = None,
-        detail: str | None = None,
-        finding: str | None = None,
-    ) -> Issue:
-        """Return an issue of this type."""
-
-    def naming_issue(self, member: Member, message: str) -> Issue:
-        """Return the issue of a member that must have another name, with the one to use."""
-
-    def missing_types(
-        self,
-        reference: TypeRef,
-        known: frozenset[str],
-        where: str,
-        unit: EnumValue | None = None,
-        *,
-        line: int,
-        advice: str = "",
-    ) -> Iterator[Issue]:
-        """Yield the types in ``reference`` that exist nowhere.
-
-        Args:
-            reference: a type as the source names it.
-            known: names that exist all the same, such as type parameters.
-            where: what uses it, as a message begins.
-            unit: the field or value at fault.
-            line: where that stands, if the reference does not say where it does.
-            advice: what to do about it; else the declared types are listed.
-        """
-
-
 # --- the language --------------------------------------------------------------------------------
 
 
@@ -506,8 +422,11 @@ class Language(Protocol):
     def absence_fault(self, field: FieldIR, member: Member) -> AbsenceFault | None:
         """Return what is wrong about how the member of a field treats null and absence."""
 
-    def rules(self, subject: RuleSubject) -> Iterator[Issue]:
-        """Yield what else is wrong with a type, by rules that only this language has."""
+    def rules(self, subject: "Subject") -> Iterator[Issue]:
+        """Yield what else is wrong with a type, by rules that only this language has.
+
+        Lines of the subject count in its block.
+        """
 
     def weakens(self, type_: TypeIR, old: str, new: str) -> Iterable[Weakness]:
         """Return by what the code of a type is tested less than the code that it replaces.

@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reference_writer_request import parse_request
 
@@ -47,7 +47,6 @@ from pytest_regen.languages.base import (
     Member,
     Nouns,
     PageFault,
-    RuleSubject,
     SourceFacts,
     StitchedType,
     Syntax,
@@ -60,6 +59,9 @@ from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue, Weakness
+
+if TYPE_CHECKING:
+    from pytest_regen.validation.subject import Subject
 
 __all__ = ["Slate", "answer", "install"]
 
@@ -323,7 +325,7 @@ class Slate:
             f"the type of each of these fields {'lacks' if wants else 'must not have'} a '?'",
         )
 
-    def rules(self, subject: RuleSubject) -> Iterator[Issue]:
+    def rules(self, subject: "Subject") -> Iterator[Issue]:
         del subject
         return iter(())
 

@@ -1,7 +1,7 @@
 """What only C# and its serializer ask of a type: names on the wire, converters, null, keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_regen.documents.ir import FieldIR, Ref, Scalar, TypeIR
 from pytest_regen.languages import base
@@ -9,6 +9,9 @@ from pytest_regen.languages.base import Attribute, Declaration, Member
 from pytest_regen.languages.csharp.types import must_be_nullable, show_type, spell
 from pytest_regen.text import in_quotes, quoted
 from pytest_regen.validation.issues import Issue
+
+if TYPE_CHECKING:
+    from pytest_regen.validation.subject import Subject
 
 _STRING_ENUM: Final = "[JsonConverter(typeof(JsonStringEnumConverter))]"
 _HANDLINGS: Final = {
@@ -83,7 +86,7 @@ def absence_fault(field: FieldIR, member: Member) -> base.AbsenceFault | None:
     return base.AbsenceFault(message, f"{finding}; each {state}")
 
 
-def rules(subject: base.RuleSubject) -> Iterator[Issue]:
+def rules(subject: "Subject") -> Iterator[Issue]:
     """Yield what is wrong with a type that other languages have no word for."""
     for line in subject.facts.heads[:1]:
         message = "a using directive or a namespace stands among the types: take it away"
@@ -100,7 +103,7 @@ def rules(subject: base.RuleSubject) -> Iterator[Issue]:
         yield from _primary_key(subject)
 
 
-def _attributes(subject: base.RuleSubject) -> Iterator[Issue]:
+def _attributes(subject: "Subject") -> Iterator[Issue]:
     """Yield attributes that name types which exist nowhere, or let other JSON in or out."""
     owners: list[Declaration | Member] = [*subject.main, *subject.members]
     for owner in owners:
@@ -136,7 +139,7 @@ def _misread(converter: Attribute, enum: TypeIR) -> str | None:
     return None
 
 
-def _enum_converter(subject: base.RuleSubject) -> Iterator[Issue]:
+def _enum_converter(subject: "Subject") -> Iterator[Issue]:
     """Yield an enum that the serializer reads as numbers where the wire has text, or as text."""
     name, first = subject.type.name, subject.main[0]
     has_text = any(isinstance(value, str) for value in subject.type.enum_values)
@@ -155,7 +158,7 @@ def _enum_converter(subject: base.RuleSubject) -> Iterator[Issue]:
             yield subject.issue("ENUM_MEMBER", message, line=first.name_line)
 
 
-def _field_converters(subject: base.RuleSubject) -> Iterator[Issue]:
+def _field_converters(subject: "Subject") -> Iterator[Issue]:
     """Yield converters of properties that do not read the values of their fields."""
     for field, member in subject.matches():
         converter = converter_of(member.attributes)
@@ -171,7 +174,7 @@ def _field_converters(subject: base.RuleSubject) -> Iterator[Issue]:
             yield subject.issue("WRONG_TYPE", message, line=converter.line, unit=field.json_name)
 
 
-def _primary_key(subject: base.RuleSubject) -> Iterator[Issue]:
+def _primary_key(subject: "Subject") -> Iterator[Issue]:
     """Yield a root whose key is not declared, or declared of another field.
 
     ``[PrimaryKey]`` is demanded by the profile that has it; a contradiction is an issue in any.

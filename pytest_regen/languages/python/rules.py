@@ -1,7 +1,7 @@
 """What only Python asks of a type: base classes, aliases, defaults, literals, names."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar
 from pytest_regen.languages import base
@@ -12,6 +12,9 @@ from pytest_regen.languages.python.names import DATACLASS, KEYS, MODEL
 from pytest_regen.languages.python.writer import head_of
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
+
+if TYPE_CHECKING:
+    from pytest_regen.validation.subject import Subject
 
 _STYLES: Final[Mapping[str, str]] = {"default": MODEL, "dataclass": DATACLASS, "typeddict": KEYS}
 _PROFILES: Final[Mapping[str, str]] = {style: profile for profile, style in _STYLES.items()}
@@ -91,7 +94,7 @@ def _wrong_default(field: FieldIR, member: base.Member) -> str | None:
 # --- rules ----------------------------------------------------------------------------------------
 
 
-def rules(subject: base.RuleSubject) -> Iterator[Issue]:
+def rules(subject: "Subject") -> Iterator[Issue]:
     """Yield what is wrong with a type that other languages have no word for."""
     if subject.type.kind == "enum":
         return

@@ -1,14 +1,18 @@
 """What only TypeScript and zod ask of a type: absence, and the profile."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pytest_regen.documents.ir import ArrayOf, FieldIR
-from pytest_regen.languages.base import AbsenceFault, Member, RuleSubject, TypeRef, describe_absence
+from pytest_regen.languages.base import AbsenceFault, Member, TypeRef, describe_absence
 from pytest_regen.languages.typescript.reader import SCHEMA
 from pytest_regen.languages.typescript.spelling import is_any, spell
 from pytest_regen.languages.typescript.types import ANYTHING
 from pytest_regen.text import in_quotes, quoted
 from pytest_regen.validation.issues import Issue
+
+if TYPE_CHECKING:
+    from pytest_regen.validation.subject import Subject
 
 
 def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
@@ -44,7 +48,7 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
     )
 
 
-def rules(subject: RuleSubject) -> Iterator[Issue]:
+def rules(subject: "Subject") -> Iterator[Issue]:
     """Yield what is wrong with a type that other languages have no word for."""
     profile = subject.around.profile
     for part in subject.main:
