@@ -319,6 +319,14 @@ def project_root(path: Path) -> Path:
     return parents[0]
 
 
+def from_here(path: Path) -> str:
+    """Return a path as commands name it: from the working directory, with forward slashes."""
+    try:
+        return Path(os.path.relpath(path)).as_posix()
+    except ValueError:  # On Windows, another drive.
+        return path.as_posix()
+
+
 def lock_file(path: Path, suffix: str = ".lock") -> Path:
     """Return the file that is locked for ``path``: ``.regen/locks/…`` below its project.
 

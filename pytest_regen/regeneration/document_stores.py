@@ -9,10 +9,11 @@ from pytest_regen.documents import Part, read_document
 from pytest_regen.documents.ir import REQUEST, SCHEMAS
 from pytest_regen.documents.parts import Request, endpoint_of
 from pytest_regen.errors import NothingToGenerateError, RegenError, StoreError
+from pytest_regen.files import from_here
 from pytest_regen.regeneration.generate import generate_stores
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import plural, shorten
-from pytest_regen.validation.stores import Origin, from_here, update_command
+from pytest_regen.validation.stores import Origin, update_command
 
 _MOST_PLANNED: Final = 50
 """Operations without a store that are looked into: some answer with nothing that needs one."""

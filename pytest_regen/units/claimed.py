@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from pytest_regen.commit import AtomicFiles
+from pytest_regen.files import from_here
 from pytest_regen.units.kind import Kind
 from pytest_regen.units.loading import ProjectKinds
-from pytest_regen.units.naming import from_here
 from pytest_regen.units.texts import texts_or_none, units_in
 
 _LOCK: Final = ".regen/locks/units.lock"

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 from pytest_regen.errors import KindError, RegenError
+from pytest_regen.files import from_here
 from pytest_regen.regions import Marked, Region, WholeFile
 from pytest_regen.regions.base import decode
 from pytest_regen.suppressions import find_directives
 from pytest_regen.text import fenced_blocks, without_blank_ends, without_thinking
-from pytest_regen.units.naming import encode_name, from_here
+from pytest_regen.units.naming import encode_name
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
 
 T = TypeVar("T")

@@ -1,9 +1,7 @@
 """How units are named: as ids of test items, and in commands."""
 
-import os
 import re
 import shlex
-from pathlib import Path
 from urllib.parse import unquote
 
 # pytest splits ids at "::" and takes what follows "[" for parameters; a colon at either end of a
@@ -51,11 +49,6 @@ def _quote(word: str) -> str:
     plain = word.replace("\\", "\\\\").replace("'", "\\'")
     spelled = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", plain)
     return f"$'{spelled}'"
-
-
-def from_here(path: Path) -> str:
-    """Return a path as commands name it: from the working directory, with forward slashes."""
-    return Path(os.path.relpath(path)).as_posix()
 
 
 def tests_command(place: str) -> str:

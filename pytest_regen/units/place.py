@@ -12,6 +12,7 @@ from pytest_regen.errors import (
     StoreCorruptError,
     UsageError,
 )
+from pytest_regen.files import from_here
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
 from pytest_regen.regeneration.costs import AskSize
@@ -29,7 +30,6 @@ from pytest_regen.units.claimed import ClaimedFile, Ignored
 from pytest_regen.units.kind import Unit, call_kind, unusable
 from pytest_regen.units.ledger import entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
-from pytest_regen.units.naming import from_here
 from pytest_regen.units.view import Asked, FileUnits
 from pytest_regen.units.writing import UnitUpdate
 from pytest_regen.validation.issues import WEAKENED, FailedTest, Feedback

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
 from pytest_regen.commit import now
 from pytest_regen.errors import HandEditError, KindError, SourceError, UsageError
+from pytest_regen.files import from_here
 from pytest_regen.modes import is_ci
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Mark, Score
@@ -22,7 +23,7 @@ from pytest_regen.units import texts as unit_texts
 from pytest_regen.units.claimed import ClaimedFile
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, short_hash
-from pytest_regen.units.naming import command, from_here, node_id, unit_id
+from pytest_regen.units.naming import command, node_id, unit_id
 from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:

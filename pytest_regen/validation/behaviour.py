@@ -62,16 +62,18 @@ def teller_of(language: str, profile: str) -> Runner | None:
     return runner if runner is not None and runner.traits.complete is not None else None
 
 
-def subject_of(source: str, whole: Split, ir: IR, profile: str, folder: Path) -> Subject:
-    """Return a source as it is run: without the types that are known not to load."""
+def subject_of(
+    source: str, whole: Split, ir: IR, profile: str, folder: Path, *, header: str = ""
+) -> Subject:
+    """Return a source as it is run: below a header, without types that are known not to load."""
     blocks = {}
     for piece in whole.pieces:
         starts = [entry.line for entry in piece.facts.declarations if entry.name == piece.name]
-        # Where no boundary stands, all lines count in the source.
-        down = 0 if whole.has_boundaries else min(starts) - 1
+        # Because where no boundary stands, all lines of a piece count in the source.
+        down = header.count("\n") + (0 if whole.has_boundaries else min(starts) - 1)
         blocks[piece.name] = Block(piece.text, piece.first_line + down)
     broken = frozenset(piece.name for piece in whole.pieces if piece.facts.faults)
-    return Subject(ir, find_language(ir.language), profile, folder, source, blocks, broken)
+    return Subject(ir, find_language(ir.language), profile, folder, header + source, blocks, broken)
 
 
 def run_source(source: str, whole: Split, ir: IR, profile: str) -> Split:
@@ -83,27 +85,27 @@ def run_source(source: str, whole: Split, ir: IR, profile: str) -> Split:
     if "import" not in source:
         # Types alone: they are loaded below the imports and base classes that are theirs.
         header = find_language(ir.language).header(namespace="", profile=profile) + "\n"
-    down = header.count("\n")
-    lower = [replace(piece, first_line=piece.first_line + down) for piece in whole.pieces]
-    moved = replace(whole, pieces=tuple(lower))
-    subject = subject_of(header + source, moved, ir, profile, Path())
+    subject = subject_of(source, whole, ir, profile, Path(), header=header)
     try:
         facts = check(subject, runner, _no_instances, instances_key="", known=_ALONE).facts
     except SandboxError:
         return whole
-    pieces = [
-        replace(piece, first_line=piece.first_line - down)
-        for piece in completed(moved, runner, facts).pieces
-    ]
-    return replace(whole, pieces=tuple(pieces))
+    return completed(whole, runner, facts, header.count("\n"))
 
 
 def _no_instances(_names: Sequence[str]) -> Mapping[str, Any]:
     return {}
 
 
-def completed(whole: Split, runner: Runner, facts: Facts) -> Split:
-    """Return the pieces of a source with their types as a run tells them."""
+def completed(whole: Split, runner: Runner, facts: Facts, down: int = 0) -> Split:
+    """Return the pieces of a source with their types as a run tells them.
+
+    Args:
+        whole: the source.
+        runner: what ran it.
+        facts: what came of that.
+        down: how many lines stood above the source when it was run.
+    """
     failed = {name for name, of_type in facts.items() if "fault" in of_type}
     complete, pieces = runner.traits.complete, []
     for piece in whole.pieces:
@@ -113,7 +115,7 @@ def completed(whole: Split, runner: Runner, facts: Facts) -> Split:
         # Else it is not what the child sends, because the source wrote to its pipe.
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             if is_told and "fault" in fact:
-                line = int(fact["line"] or piece.first_line) - piece.first_line + 1
+                line = int(fact["line"] or 1) - piece.first_line - down + 1
                 message = str(fact["fault"])
                 place = _line_of(message, max(line, 1), piece.text)
                 fault = SyntaxFault(place, message, IMPORT_FAILED)

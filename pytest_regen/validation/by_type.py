@@ -133,13 +133,13 @@ def _subject(
     # At the top level, or else nested.
     main = tuple(entry for entry in declared if entry.outer is None) or declared
     if not main and not facts.faults:
-        nested = [
+        # In the block of another, because C# lets a type stand in the one that uses it.
+        homes = [
             (other.first_line, [entry for entry in other.facts.declarations if entry.outer])
             for other in whole.pieces
         ]
-        for line, declarations in (*nested, (1, whole.outside)):
-            main = tuple(entry for entry in declarations if entry.name == type_.name)
-            if main:
-                facts, first_line = SourceFacts(main), line
-                break
+        for line, declarations in (*homes, (1, whole.outside)):
+            nested = tuple(entry for entry in declarations if entry.name == type_.name)
+            if nested and not main:
+                main, facts, first_line = nested, SourceFacts(nested), line
     return Subject(type_, facts, main, first_line, around, pages)

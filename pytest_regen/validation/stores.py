@@ -1,6 +1,5 @@
 """Validation of a store: its types, and what only the folder shows: DRIFT and STALE."""
 
-import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_regen.documents.digests import document_digests
 from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, TypeIR, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
+from pytest_regen.files import from_here
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language, find_runner
 from pytest_regen.modes import BEHAVIOUR_CODES, HAND, TEMPLATE, is_ci
 from pytest_regen.stores import RegenStore
@@ -188,14 +188,6 @@ def update_command(store: "RegenStore | Origin", *, every: bool = False) -> str:
     if store.by_template:
         words += ["--provider", TEMPLATE]
     return shlex.join(words)
-
-
-def from_here(path: Path) -> str:
-    """Return a path as commands name it, from the working directory."""
-    try:
-        return Path(os.path.relpath(path)).as_posix()
-    except ValueError:  # On Windows, another drive.
-        return path.as_posix()
 
 
 def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:

@@ -160,22 +160,15 @@ class Subject:
 
         A page that writes what another page was asked for must leave it out, as the message says.
         """
-        issue = self.issue(
-            code,
-            f"{noun} {in_quotes(unit)} is carried again by {member.name!r}",
-            line=member.line,
-            unit=unit,
-            detail=f"{first.name!r} carries it already; one of the two is wrong",
-            finding=f"these {noun}s are written more than once; write each of them once",
-        )
-        owner = self.page_of_unit(unit)
-        if owner is None or issue.page in {None, owner}:
-            return issue
-        return replace(
-            issue,
-            message=f"{noun} {in_quotes(unit)} belongs to page {owner}: do not write it here",
-            detail=None,
-            finding=f"these {noun}s belong to page {owner}: do not write them here",
+        owner, page = self.page_of_unit(unit), self.pages.page_of_line(member.line)
+        message = f"{noun} {in_quotes(unit)} is carried again by {member.name!r}"
+        detail: str | None = f"{first.name!r} carries it already; one of the two is wrong"
+        finding = f"these {noun}s are written more than once; write each of them once"
+        if owner is not None and page not in {None, owner}:
+            message = f"{noun} {in_quotes(unit)} belongs to page {owner}: do not write it here"
+            finding, detail = f"these {noun}s belong to page {owner}: do not write them here", None
+        return self.issue(
+            code, message, line=member.line, unit=unit, detail=detail, finding=finding
         )
 
     def missing_types(
