@@ -144,9 +144,12 @@ def _line_of(message: str, line: int, text: str) -> int:
         text: of the block.
     """
     lines = text.split("\n")
+    # ``@dataclass``, ``class Ship(BaseModel):``, ``Ship = TypedDict(``, because it is there that
+    # pydantic raises for a default, an alias or a pattern of any of the members.
     if not re.match(r"\s*(?:@|class\b|\w+\b.*=.*\($)", lines[min(line, len(lines)) - 1]):
         return line
     quotes = re.findall(r"'([^'\n]+)'|\"([^\"\n]+)\"", message)
+    # A member of that name first, because quotes hold values and types as well.
     patterns = [rf"[ \t]*_?{word}[ \t]*[:=]" for word in re.findall(r"\w+", message)]
     patterns += [rf".*(?<!\w){re.escape(single or double)}(?!\w)" for single, double in quotes]
     places = (
@@ -247,6 +250,7 @@ def hold_lock(path: Path, suffix: str) -> Iterator[None]:
 
 def put_on_pages(issues: Iterable[Issue], piece: Piece, mapped: PageMap) -> Iterator[Issue]:
     """Yield what running a type shows with page, line and excerpt, as far as they are known."""
+    # Backwards, because the first declaration of the type counts, and the first of its members.
     lines = {
         str(wire_of(member)): member.line
         for entry in reversed(piece.facts.declarations)

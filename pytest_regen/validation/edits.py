@@ -127,6 +127,7 @@ def split_block(
             outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
         except RegenError:
             return None
+    # By hash, because pages.json no longer holds what was written.
     stored = {page.page: page.output_hash for page in store.pages_of(name)}
     proven: dict[int, str] = {}
     for entry, output in zip(prompts, outputs, strict=True):

@@ -137,6 +137,7 @@ class Issue:
 
     def to_json(self) -> dict[str, Any]:
         """Return the issue as ``--json`` and ``ir.json`` hold it; the rest only where it is set."""
+        # No excerpt and no finding, because they are words for the model that wrote the page.
         names = (*_KEYS, *(name for name in _RARE if getattr(self, name)))
         return {name: getattr(self, name) for name in names}
 
@@ -182,6 +183,7 @@ class Weakness:
         """Return whether a text that has this one is no weaker with another in its place."""
         if self.key != other.key:
             return False
+        # A directive without rules silences all of them: it covers any, and only it covers itself.
         return not self.scope or (bool(other.scope) and other.scope <= self.scope)
 
 
@@ -198,7 +200,7 @@ def added_weaknesses(old: Iterable[Weakness], new: Iterable[Weakness]) -> tuple[
         if place is not None:
             del same[place]
         elif weakness.scope and weakness.scope <= {rule for weak in same for rule in weak.scope}:
-            # One for what several were limited to.
+            # One for what several were limited to, because joining two comments weakens nothing.
             same[:] = [weak for weak in same if not weak.scope <= weakness.scope]
         else:
             added.append(weakness)
@@ -264,7 +266,8 @@ Ignore = Iterable[str] | Mapping[str, Iterable[str]] | Callable[[str], Collectio
 """Codes; or codes by type name, in which ``*`` and ``?`` stand for anything; or a function from a
 type's name to codes, which may be codes of others than us."""
 
-_ALIASES = {"STRUCTURAL": "SYNTAX"}
+# Because the requirement speaks of structural checks, and settings of projects do.
+_ALIASES: Final = {"STRUCTURAL": "SYNTAX"}
 
 
 def without_ignored(
@@ -296,6 +299,7 @@ def codes_by_type(ignore: Ignore) -> Callable[[str], Collection[str]]:
     codes = [
         (pattern, _ALIASES.get(text, text)) for pattern, texts in by_type.items() for text in texts
     ]
+    # Refused, because a misspelt code would leave on what somebody meant to turn off.
     for _, code in codes:
         if code not in CODES:
             hint = f"use one of: {', '.join(CODES)}"

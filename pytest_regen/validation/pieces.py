@@ -90,11 +90,13 @@ def _by_declaration(source: str, language: str) -> Split:
     facts = read_text(language, source)
     lines = source.split("\n")
     outer = [entry for entry in facts.declarations if entry.outer is None]
+    # Where no declaration holds it, the next one, because prose and fences stand above code.
     homes = {
         fault: next((entry.name for entry in outer if fault.line <= entry.end_line), "")
         or outer[-1].name
         for fault in (facts.faults if outer else ())
     }
+    # Several parts of one name are one piece, because C# has partial classes.
     pieces = []
     for name in dict.fromkeys(entry.name for entry in outer):
         parts = [entry for entry in outer if entry.name == name]
@@ -135,6 +137,7 @@ class PageText:
 
     def is_empty(self, comment: Comment) -> bool:
         """Return whether the page is all blanks and lines that are comments."""
+        # Without the mark of an encoding, because editors leave one in files that people copy.
         lines = (line.strip() for line in self.output.removeprefix("\ufeff").splitlines())
         return all(not line or line.startswith(comment.open) for line in lines)
 
@@ -162,6 +165,7 @@ class PageMap:
 
     def page_of_line(self, line: int) -> int | None:
         """Return the page that wrote a line of the block, counted from 1; ``None`` by hand."""
+        # Without joining anything, because most types have one page.
         if len(self.pages) < 2:
             return self.pages[0].page if self.pages else None
         return self._line_pages[line - 1] if 0 < line <= len(self._line_pages) else None
@@ -172,6 +176,7 @@ class PageMap:
         What the attributes on a line belong to is shown after them.
         """
         numbers = self.stitched.page_lines if self.pages else ()
+        # Of an edited block no line is shown, because the model never wrote it.
         if not 0 < line <= len(numbers) or not self._is_as_written:
             return None
         texts = [self._lines[line - 1].strip()]

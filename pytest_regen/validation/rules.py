@@ -65,6 +65,7 @@ def _of_the_document(subject: Subject) -> Iterator[Issue]:
         for name in _lacking(field, around):
             message = f"field {field.json_name!r} is of type {name!r}, which the IR lacks"
             yield subject.issue("UNFIXABLE", message, unit=field.json_name, detail=_AGAIN)
+    # Because no code can say it: unions of numbers and objects, formats that a language lacks.
     for review in around.ir.reviews:
         if review.type_name == type_.name:
             unit = review.field if review.field in type_.units else None
@@ -84,6 +85,7 @@ def _pages(subject: Subject) -> Iterator[Issue]:
     for page in pages.pages:
         if page.page not in pages.silent:
             continue
+        # Twelve, because a page of 50 fields would hide what is wrong with it.
         units = ", ".join(map(str, page.fields[:12]))
         more = f" and {len(page.fields) - 12} more" if len(page.fields) > 12 else ""
         needs = f"it must declare {units or 'the type'}{more}"

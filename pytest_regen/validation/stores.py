@@ -133,6 +133,7 @@ def is_by_template(store: RegenStore, type_name: str = "") -> bool:
     Of a type that is new, or that a person wrote, whether it was the last to write in the store.
     """
     pages = store.pages_of(type_name) if type_name in store.type_names else ()
+    # Without what people wrote, because the template writes the rest of the type all the same.
     models = {page.model for page in pages} - {HAND} or {store.envelope.model}
     return models == {TEMPLATE}
 
@@ -181,6 +182,7 @@ def update_command(store: "RegenStore | Origin", *, every: bool = False) -> str:
     words = ["pytest-regen", "generate", spec, *operation]
     is_named = store.path.name == endpoint.folder
     words += ["--out", from_here(store.path.absolute().parent) if is_named else "DIR"]
+    # Not for all operations, because each of them has responses of its own.
     if endpoint.status not in {"200", REQUEST, SCHEMAS} and not every:
         words += ["--status", endpoint.status]
     if store.ir.language != DEFAULT_LANGUAGE:
@@ -312,6 +314,7 @@ def _state(store: RegenStore, count: int = running.COUNT, *, is_tried: bool = Tr
     profile, ir = store.envelope.profile, store.ir
     runner = find_runner(find_language(ir.language), profile)
     tells = runner is not None and runner.traits.complete is not None
+    # As it would be written, because a source that is gone has its DRIFT, and types have theirs.
     source = store.source if store.has_source else store.assembly()
     pages = {
         # One that was never written is there too, empty.

@@ -52,6 +52,7 @@ class Surroundings:
     @cached_property
     def declarations_by_name(self) -> Mapping[str, base.Declaration]:
         """The first declaration of each name."""
+        # Backwards, because of equal keys the last stays.
         return {entry.name: entry for entry in reversed(self.declarations)}
 
     @cached_property
@@ -61,6 +62,7 @@ class Surroundings:
         for entry in self.declarations:
             for member in entry.members:
                 if member.type is not None and member.is_serialized:
+                    # Each name once, because a type may name another twice: a map of it by itself.
                     for name in {part.name for part in member.type.walk()}:
                         uses.setdefault(name, []).append((entry, member))
         return uses
@@ -132,6 +134,7 @@ class Subject:
         """
         unit = None
         if self.pages.pages and fault.in_member and line is not None:
+            # With the attributes above it, because they hold the name on the wire.
             lines = self.pages.text.split("\n")
             # A file that is no text may count its lines otherwise.
             first = min(line - 1, len(lines))
@@ -141,6 +144,7 @@ class Subject:
             text = "\n".join(lines[first:line])
             words = {*re.findall(r"\w+", text)}
             by_name = (unit for unit, name in self.names.items() if name in words)
+            # What stands in quotes comes first, because it is the name on the wire itself.
             quoted = (unit for unit in self.names if f'"{unit}"' in text)
             unit = next(chain(quoted, by_name), None)
         page = fault.page if isinstance(fault, base.PageFault) else None
@@ -191,6 +195,7 @@ class Subject:
             line: where that stands, if the reference does not say where it does.
             advice: what to do about it; else the declared types are listed.
         """
+        # Backwards and back, because each name is told once, where it stands first.
         missing = {
             inner.name: inner
             for inner in reversed([*reference.walk()])
@@ -274,11 +279,13 @@ class Subject:
         parts = [part for part in self.main if part is self.main[0] or part.is_partial]
         members = [member for part in parts for member in part.members]
         bases = [parent.name for part in parts for parent in part.bases]
+        # Because a model may write a base type for the fields that several types of an API share.
         for name in bases:  # It grows, because a base may have one itself.
             base_type = self.around.declarations_by_name.get(name)
             if base_type is not None and bases.count(name) == 1:
                 declared = {wire_of(member) for member in members}
                 bases += [parent.name for parent in base_type.bases]
+                # On the line that names the type, because its page is to blame, and no other.
                 members += [
                     replace(member, line=parts[0].name_line, end_line=parts[0].name_line, faults=())
                     for member in base_type.members
