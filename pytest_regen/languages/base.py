@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.errors import UsageError
@@ -12,9 +12,6 @@ from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue, Weakness
-
-if TYPE_CHECKING:
-    from pytest_regen.validation.subject import Subject
 
 # --- what a source declares ----------------------------------------------------------------------
 
@@ -422,10 +419,12 @@ class Language(Protocol):
     def absence_fault(self, field: FieldIR, member: Member) -> AbsenceFault | None:
         """Return what is wrong about how the member of a field treats null and absence."""
 
-    def rules(self, subject: "Subject") -> Iterator[Issue]:
+    def rules(self, subject: Any) -> Iterator[Issue]:
         """Yield what else is wrong with a type, by rules that only this language has.
 
-        Lines of the subject count in its block.
+        Args:
+            subject: the type under validation, a ``validation.subject.Subject``, which stands on
+                languages itself. Its lines count in its block.
         """
 
     def weakens(self, type_: TypeIR, old: str, new: str) -> Iterable[Weakness]:
