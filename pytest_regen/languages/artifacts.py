@@ -71,21 +71,15 @@ def leftover(line: str) -> str | None:
         )
     if text and _is_elision(text):
         return f"{shown} stands where code was left out; write that code"
-    if _is_prose(text):
+    words = text.split()
+    is_words = len(words) >= _PHRASE and not _CODE.search(text) and all(map(_WORD.match, words))
+    # ``public string Name`` is code without its end: sentences begin or end like sentences.
+    is_sentence = is_words and (text[0].isupper() or text.endswith((".", ":", "!")))
+    if is_sentence or _MARKDOWN.match(text):
         return f"this is prose, not code: {shown}"
     if _PLACEHOLDER.search(text):
         return f"a template placeholder was left in the code: {shown}"
     return None
-
-
-def _is_prose(text: str) -> bool:
-    if _MARKDOWN.match(text):
-        return True
-    words = text.split()
-    if _CODE.search(text) or len(words) < _PHRASE or not all(map(_WORD.match, words)):
-        return False
-    # ``public string Name`` is code without its end: sentences begin or end like sentences.
-    return text[0].isupper() or text.endswith((".", ":", "!"))
 
 
 def _is_elision(body: str) -> bool:

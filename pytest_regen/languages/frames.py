@@ -81,6 +81,7 @@ def collect_answers(
     """
     replies: dict[str, tuple[Reply, ...]] = {}
     faults = []
+    # None at the end, because a program that died sends nothing for the rest.
     for question, frame in zip(questions, [*frames, None], strict=False):
         name = question.type.name
         if frame is None:

@@ -65,7 +65,7 @@ def shorten(name: str, original: str, most: int) -> str:
     if len(name) <= most:
         return name
     digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{name[: most - 9]}_{digest}"
+    return f"{name[: most - 9]}_{digest}"  # 9, because of the underscore and eight digits
 
 
 def unescape(text: str, escape: re.Pattern[str], simple: Mapping[str, str]) -> str:

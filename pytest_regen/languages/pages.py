@@ -150,6 +150,7 @@ class Pages(ABC):
     def moved(self, lines: Sequence[Line], indent: str) -> list[Line]:
         """Return the lines with the indentation that they share replaced by ``indent``."""
         texts = [line.text for line in lines if line.text.strip()]
+        # As they are, because white space inside of such a text counts.
         if self.open_text.search("\n".join(texts)):
             return [*lines]
         # Comments do not count, because one may stand further left than the code around it.
@@ -173,6 +174,7 @@ class Pages(ABC):
             is_enum: whether the pages must hold enum values; what they hold, page 1 shows.
         """
         read = [self.imported(lines_of(text, page)) for page, text in enumerate(outputs or [""], 1)]
+        # Backwards, because the first page with an import is the one that it comes from.
         imports = [*{line.text: line for above, _ in reversed(read) for line in above}.values()]
         first, *later = [lines for _, lines in read]
         lines = self._declaration(first)
@@ -236,6 +238,7 @@ class Pages(ABC):
         # What closes a declaration on the line of its last member gets a line of its own.
         after = outer + after.lstrip() if before.strip() else before + after
         tail = [replace(lines[row], text=after)] if after.strip() else []
+        # Because a record without a body ends in a semicolon, in whose place members stand.
         if slot.is_absent:
             head.lines.append(replace(lines[row], text=f"{outer}{{"))
             tail = [replace(lines[row], text=f"{outer}}}")]
@@ -301,6 +304,7 @@ class Pages(ABC):
 
     def _bare(self, lines: Sequence[Line], kinds: Sequence[str]) -> _Part | None:
         """Return a page that is members alone."""
+        # In the order of the frames, because text may be legal in several.
         for kind in kinds if lines else ():
             wrapped = self._wrapped(lines, kind)
             source = self.source(text_of(wrapped))
@@ -351,7 +355,7 @@ class Pages(ABC):
         """Return 0 for declarations or members and nothing else; more for more lines of no code."""
         lines = _trim(_without_delimiters(lines_of(code, 1)))
         if not self._has_code(lines):
-            return len(code) + 1
+            return len(code) + 1  # because nothing is further from code than none
         text = text_of(self.moved(lines, ""))
         source = self.source(text)
         is_legal = source is not None and not source.has_strays
@@ -390,6 +394,7 @@ class Pages(ABC):
         page_of = {str(unit): page for page, group in enumerate(units) for unit in group}
         starts: dict[int, int] = {}
         lowest = len(units) - 1
+        # From the end, because a member stays with those of later pages that it stands behind.
         for at, wire in reversed([*enumerate(self._units(code, slot))]):
             # What no page asks for, like a text below a field, stays with what stands above it.
             if wire in page_of:
@@ -498,7 +503,7 @@ def _as_type(lines: Sequence[Line], faults: Sequence[PageFault] = ()) -> Stitche
     return StitchedType(
         text=text_of(trimmed),
         line_pages=tuple([line.page for line in trimmed]),
-        # One fault of page 1 may be found on member page that does not suit it.
+        # Once, because a fault of page 1 may be found with each page that does not suit it.
         faults=tuple(dict.fromkeys(faults)),
         page_lines=tuple([line.number for line in trimmed]),
     )

@@ -64,6 +64,15 @@ class Reply:
     members: str = ""
     """What the members of the loaded value hold: a JSON object by their names; empty if unknown."""
 
+    @classmethod
+    def of(cls, texts: Any, refusal: Any, path: Any, members: Any = "") -> "Reply":
+        """Return what a program sent; from outside, so that it may be anything.
+
+        Raises:
+            TypeError: it is not what a program of ours sends.
+        """
+        return cls(tuple(map(str, texts)), refusal, tuple(path), str(members))
+
 
 @dataclass(frozen=True, slots=True)
 class RunFault:

@@ -91,6 +91,7 @@ class Grammar:
                 progress_callback=lambda *_: thread_time() > end,
             )
         if tree is None:
+            # Emptied at times, because a session may meet any number of such texts.
             if len(self._too_slow) >= _MANY:
                 self._too_slow.clear()
             self._too_slow.add(hash(code))

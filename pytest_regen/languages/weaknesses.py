@@ -1,9 +1,9 @@
 """What languages share to tell by what code is tested less than the code that it replaces."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from pytest_regen.documents.ir import TypeIR
-from pytest_regen.languages.base import Declaration, Member
+from pytest_regen.documents.ir import FieldIR, TypeIR
+from pytest_regen.languages.base import Member, SourceFacts
 from pytest_regen.languages.trees import Node, text_of, walk
 from pytest_regen.suppressions import directive_in
 from pytest_regen.validation.issues import Weakness
@@ -17,14 +17,22 @@ def found_at(node: Node, key: str, message: str, advice: str = AS_ASKED) -> Weak
     return Weakness((key, message), message, node.start_point.row + 1, advice)
 
 
-def members_of(declarations: Iterable[Declaration], type_: TypeIR) -> dict[str | int, Member]:
-    """Return the members of a type by their names in JSON."""
-    return {
-        member.name if member.wire_name is None else member.wire_name: member
-        for entry in declarations
-        if entry.name == type_.name
-        for member in entry.members
-    }
+def in_both(
+    type_: TypeIR, old: SourceFacts, new: SourceFacts
+) -> Iterator[tuple[FieldIR, Member, Member]]:
+    """Yield the fields that old and new code of a type have, with the member in each."""
+    before, after = (
+        {
+            member.name if member.wire_name is None else member.wire_name: member
+            for entry in facts.declarations
+            if entry.name == type_.name
+            for member in entry.members
+        }
+        for facts in (old, new)
+    )
+    for field in type_.fields:
+        if field.json_name in before and field.json_name in after:
+            yield field, before[field.json_name], after[field.json_name]
 
 
 def silenced(root: Node) -> Iterator[Weakness]:

@@ -10,7 +10,7 @@ from pytest_regen.languages.csharp.reader import read
 from pytest_regen.languages.csharp.tree import parse
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.trees import Node, text_of, walk
-from pytest_regen.languages.weaknesses import AS_ASKED, found_at, members_of, silenced
+from pytest_regen.languages.weaknesses import AS_ASKED, found_at, in_both, silenced
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness, added_weaknesses
 
@@ -38,25 +38,21 @@ def weakens(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
     """Yield by what new code of a type takes more, or checks less, than the old."""
     roots = (parse(code.encode("utf-8", "replace")).root_node for code in (old, new))
     yield from added_weaknesses(*map(_weaknesses, roots))
-    before, after = (members_of(read(code).declarations, type_) for code in (old, new))
-    for field in type_.fields:
-        ours, theirs = after.get(field.json_name), before.get(field.json_name)
-        if ours is None or theirs is None:
-            continue
+    for field, before, after in in_both(type_, read(old), read(new)):
         name = in_quotes(field.json_name)
-        dropped = {entry.name for entry in theirs.attributes}
-        dropped -= {entry.name for entry in ours.attributes}
+        dropped = {entry.name for entry in before.attributes}
+        dropped -= {entry.name for entry in after.attributes}
         if field.required and not field.nullable:
             # A keyword that went says more than the attribute that went with it.
-            if _demands(field, theirs) and not _demands(field, ours):
+            if _demands(field, before) and not _demands(field, after):
                 message = f"{name} may be left out where it was demanded"
-                yield _of_field(field, ours, "required", message, AS_ASKED)
+                yield _of_field(field, after, "required", message, AS_ASKED)
             elif "Required" in dropped:
                 message = f"drops '[Required]' of {name}"
-                yield _of_field(field, ours, "required", message, AS_ASKED)
+                yield _of_field(field, after, "required", message, AS_ASKED)
         for check in sorted(dropped & _CHECKS) if field.constraints else ():
             message = f"drops '[{check}]' of {name}"
-            yield _of_field(field, ours, "validator", message, f"keep it; {AS_ASKED}")
+            yield _of_field(field, after, "validator", message, f"keep it; {AS_ASKED}")
 
 
 def _weaknesses(root: Node) -> Iterator[Weakness]:

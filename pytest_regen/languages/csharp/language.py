@@ -63,9 +63,7 @@ _KITE: Final = samples.type_of(
     primary_key="kite_id",
     fields=(
         samples.needed(
-            json_name="kite_id",
-            type=Scalar(kind="integer"),
-            description="Number sewn on the kite.",
+            json_name="kite_id", type=Scalar(kind="integer"), description="Number sewn on the kite."
         ),
         FieldIR(json_name="tail-colour", type=Ref(name="KiteColour")),
     ),
@@ -103,35 +101,30 @@ def wording(profile: str = "default") -> base.Wording:
     )
 
 
-_USINGS = (
-    "System",
-    "System.Collections.Generic",
-    "System.Text.Json",
-    "System.Text.Json.Serialization",
-)
-
-_PROFILE_USINGS: dict[str, tuple[str, ...]] = {
-    "default": ("System.ComponentModel", "System.ComponentModel.DataAnnotations"),
-    # Nullable, Required and Description come from the schema generator here: with the usings of
-    # the default profile beside it, [Required] would be ambiguous. PrimaryKey is the SDK's.
-    "xchange": ("Json.Schema.Generation", "Xchange.Connector.SDK.CacheWriter"),
-}
-"""Where each profile's attributes come from, beside what both use."""
-
 _TYPE: Final = r"(?<![\w.:])({})(?=[?>\[]|\s+[\w@])"
 _GENERIC: Final = r"(?<![\w.:])({})(?=<)"
 _ATTRIBUTE: Final = r"(?:\[(?:\w+:\s*)?|,\s*(?=\w+\())({})\b"
-_NEEDED_BY: Final[Mapping[str, str]] = {
+_OF_ALL: Final = {
     "System": _TYPE.format("DateOnly|DateTime|DateTimeOffset|Guid|TimeOnly|TimeSpan|Uri"),
     "System.Collections.Generic": _GENERIC.format(r"I?(?:ReadOnly)?(?:Collection|Dictionary|List)"),
     "System.Text.Json": _TYPE.format("JsonElement"),
     "System.Text.Json.Serialization": _ATTRIBUTE.format(r"Json\w+"),
-    "System.ComponentModel": _ATTRIBUTE.format("DefaultValue|Description"),
-    "System.ComponentModel.DataAnnotations": _ATTRIBUTE.format("Key|Required"),
-    "Json.Schema.Generation": _ATTRIBUTE.format("Description|Nullable|Required"),
-    "Xchange.Connector.SDK.CacheWriter": _ATTRIBUTE.format("PrimaryKey"),
 }
-"""Where code names what a line of the header is for, in group 1."""
+_USINGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "default": _OF_ALL
+    | {
+        "System.ComponentModel": _ATTRIBUTE.format("DefaultValue|Description"),
+        "System.ComponentModel.DataAnnotations": _ATTRIBUTE.format("Key|Required"),
+    },
+    # Nullable, Required and Description come from the schema generator here: with the usings of
+    # the default profile beside it, [Required] would be ambiguous. PrimaryKey is the SDK's.
+    "xchange": _OF_ALL
+    | {
+        "Json.Schema.Generation": _ATTRIBUTE.format("Description|Nullable|Required"),
+        "Xchange.Connector.SDK.CacheWriter": _ATTRIBUTE.format("PrimaryKey"),
+    },
+}
+"""By profile the usings of the header, and where code names what each is for, in group 1."""
 
 _USING_ADVICE: Final = (
     "put the line back at the top of the file; where another file of the project has it as a "
@@ -145,8 +138,7 @@ _NAMESPACE = re.compile(r"@?[^\W\d]\w*(\.@?[^\W\d]\w*)*")
 
 def _usings(profile: str) -> list[str]:
     """Return the namespaces of the header, those of .NET first."""
-    usings = (*_USINGS, *_PROFILE_USINGS[profile])
-    return sorted(usings, key=lambda using: (not using.startswith("System"), using))
+    return sorted(_USINGS[profile], key=lambda using: (not using.startswith("System"), using))
 
 
 def header(*, namespace: str, profile: str) -> str:
@@ -184,7 +176,7 @@ def missing_in_header(
     for using in [using for using in _usings(profile) if using not in present]:
         for name, text in blocks.items():
             # Without texts and comments, because a description may be about dates.
-            match = re.search(_NEEDED_BY[using], _TEXTS.sub('""', text))
+            match = re.search(_USINGS[profile][using], _TEXTS.sub('""', text))
             if match:
                 lines.append(base.HeaderLine(f"using {using};", match[1], name, _USING_ADVICE))
                 break

@@ -70,6 +70,7 @@ def member_name(wire_name: str | int, *, owner: str) -> str:
         name = f"ValueMinus{-wire_name}" if wire_name < 0 else f"Value{wire_name}"
     else:
         name = shorten(_pascal(wire_name, "Value"), wire_name, MAX_LENGTH)
+    # Because the compiler takes no member that is called as its class, or hides an inherited one.
     return f"{name}Value" if name == owner or name in _INHERITED else name
 
 

@@ -5,33 +5,24 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from pytest_regen.languages import trees
-from pytest_regen.languages.base import SourceFacts
 from pytest_regen.languages.csharp.names import ROOT_SUFFIX
 from pytest_regen.languages.csharp.reader import read
 from pytest_regen.languages.csharp.tree import GRAMMAR, parse
+from pytest_regen.languages.names import word_set
 from pytest_regen.languages.pages import Frame, Pages, Slot, Source, Span
 from pytest_regen.languages.trees import Node
 
-_TYPES: Final = frozenset(
-    {
-        "class_declaration",
-        "record_declaration",
-        "struct_declaration",
-        "interface_declaration",
-        "enum_declaration",
-    }
+_TYPES: Final = word_set(
+    """
+    class_declaration enum_declaration interface_declaration record_declaration struct_declaration
+    """
 )
-_OUTSIDE: Final = frozenset(
-    {
-        "extern_alias_directive",
-        "file_scoped_namespace_declaration",
-        "namespace_declaration",
-        "using_directive",
-    }
+_OUTSIDE: Final = word_set(
+    """
+    extern_alias_directive file_scoped_namespace_declaration namespace_declaration using_directive
+    """
 )
-_ATOMS: Final = frozenset(
-    {"verbatim_string_literal", "raw_string_literal", "character_literal", "preproc_arg"}
-)
+_ATOMS: Final = word_set("character_literal preproc_arg raw_string_literal verbatim_string_literal")
 _NO_MEMBERS: Final = ("comment", "attribute_list", "preproc")
 
 
@@ -54,6 +45,8 @@ class CSharpPages(Pages):
         plain = name.removesuffix(ROOT_SUFFIX)
         return (name, plain if plain != name else name + ROOT_SUFFIX)
 
+    read = staticmethod(read)
+
     def source(self, code: str) -> Source | None:
         """Return what a source declares; ``None`` where it is illegal."""
         # A directive needs the end of its line.
@@ -64,10 +57,6 @@ class CSharpPages(Pages):
         outside = tuple(_outside(root.children, types))
         has_strays = any(node.type == "global_statement" for node in root.children)
         return Source(tuple(map(_slot, types)), outside, has_strays=has_strays)
-
-    def read(self, code: str) -> SourceFacts:
-        """Return the facts of a source."""
-        return read(code)
 
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of code, without the white space between them."""

@@ -9,13 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from pytest_regen.languages import trees
-from pytest_regen.languages.base import (
-    Attribute,
-    Declaration,
-    Member,
-    SourceFacts,
-    SyntaxFault,
-)
+from pytest_regen.languages.base import Attribute, Declaration, Member, SourceFacts, SyntaxFault
 from pytest_regen.languages.csharp import names, rules, tree, types
 from pytest_regen.languages.csharp.tree import Constant, constant, type_ref
 from pytest_regen.languages.names import word_set
@@ -167,6 +161,7 @@ class _Reading:
             for entry in inside
             if entry.type == "constructor_declaration" and "static" not in _modifiers(entry)
         ]
+        # That of the head is one of them, because the serializer sees no difference.
         if primary:
             attributes = declaration.attributes
             constructors.append(_Constructor(_signature(primary), attributes, is_public=True))
@@ -265,6 +260,7 @@ class _Reading:
             members.append(replace(member, wire_name=wire, number=number))
         base = types.plain(declaration.bases[0]) if declaration.bases else "int"
         faults: tuple[SyntaxFault, ...] = ()
+        # 64 bits of a base that is not known, because it may be right.
         most = 2 ** _BITS.get(base, 64)
         beyond = [entry for entry in members if not -most <= (entry.number or 0) < most]
         if beyond:
@@ -340,6 +336,7 @@ def _why_uncreatable(
     is_abstract = "abstract" in modifiers and any(len(entry.arguments) > 1 for entry in derived)
     if rules.converter_of(attributes) or is_abstract:
         return None
+    # Whatever its constructors are, because the modifier alone decides.
     for word in ("abstract", "static"):
         if word in modifiers:
             return f"is {word}; take the modifier away"

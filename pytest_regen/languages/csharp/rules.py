@@ -145,7 +145,7 @@ def _enum_converter(subject: "Subject") -> Iterator[Issue]:
     has_text = any(isinstance(value, str) for value in subject.type.enum_values)
     converter = converter_of([attribute for part in subject.main for attribute in part.attributes])
     if converter is not None:
-        # A misspelt enum is one fault, whatever its converter is for.
+        # Not of a misspelt enum, because that is one fault, whatever its converter is for.
         if first.name == name and (why := _misread(converter, subject.type)):
             right = f"write {_STRING_ENUM}" if has_text else "take it away"
             message = f"{name!r} has [JsonConverter{converter.text}], {why}; {right}"
@@ -162,6 +162,7 @@ def _field_converters(subject: "Subject") -> Iterator[Issue]:
     """Yield converters of properties that do not read the values of their fields."""
     for field, member in subject.matches():
         converter = converter_of(member.attributes)
+        # Somebody's own converter passes, because nobody knows what it reads.
         if converter is None or reads(converter) is None or member.type is None:
             continue
         name = field.type.name if isinstance(field.type, Ref) else ""

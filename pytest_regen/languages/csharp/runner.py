@@ -40,6 +40,7 @@ _LIMITS: Final = sandbox.Limits(
     processes=512,
     output=64 << 20,
 )
+# Because what it prints is read: no greeting, no other language; and nothing may run on.
 _ENVIRONMENT: Final = {
     "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
     "DOTNET_GENERATE_ASPNET_CERTIFICATE": "false",

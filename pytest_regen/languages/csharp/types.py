@@ -62,6 +62,7 @@ _SCALARS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "uint64": ("ulong",),
     },
     "number": {
+        # No float, because it keeps seven digits.
         "": ("double", "decimal"),
         "decimal": ("decimal",),
         "double": ("double",),
@@ -151,7 +152,7 @@ def accepts(expression: TypeExpr, spelled: TypeRef) -> bool:
         case Ref():
             return name == expression.name and not args
         case ArrayOf(items=items):
-            # ``byte[]`` is written as text.
+            # No ``byte[]``, because the serializer writes it as text.
             is_array = name in _SEQUENCES and len(args) == 1 and plain(spelled) != "byte[]"
             return is_array and accepts(items, args[0])
         case MapOf(values=values) if name == "JsonObject":

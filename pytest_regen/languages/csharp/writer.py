@@ -16,7 +16,7 @@ _INT32: Final = range(-(2**31), 2**31)
 
 def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:
     """Return the code of one page; see ``Language.write_page``."""
-    members = _values(type_, units) if type_.kind == "enum" else _properties(type_, units, profile)
+    members = [*_members(type_, units, profile)]
     if mode in {"fields_only", "enum_values_only"}:
         return "\n".join(("// BEGIN_FIELDS", *members, "// END_FIELDS"))
     key, values, head = type_.primary_key, type_.enum_values, []
@@ -31,20 +31,16 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
     return "\n".join((*head, "{", *members, "}"))
 
 
-def _values(type_: TypeIR, units: Sequence[EnumValue]) -> Iterator[str]:
-    names = member_names(type_)
-    for value in units:
-        if isinstance(value, int):
-            yield f"{_INDENT}{names[value]} = {value},"
-        else:
-            yield f"{_INDENT}[JsonStringEnumMemberName({quoted(value)})]"
-            yield f"{_INDENT}{names[value]},"
-
-
-def _properties(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterator[str]:
+def _members(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterator[str]:
     names = member_names(type_)
     fields = {field.json_name: field for field in type_.fields}
     for number, unit in enumerate(units):
+        if type_.kind == "enum":
+            is_text = isinstance(unit, str)
+            yield from [f"{_INDENT}[JsonStringEnumMemberName({quoted(unit)})]"] if is_text else []
+            yield f"{_INDENT}{names[unit]}{'' if is_text else f' = {unit}'},"
+            continue
+        # A blank line, because each property has several lines.
         if number:
             yield ""
         field = fields[str(unit)]

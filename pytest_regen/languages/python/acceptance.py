@@ -64,13 +64,11 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
             values = [each.type for each in declared[wanted].members if each.type is not None]
             plain = replace(spelled, nullable=False)
             return all(show_type(replace(v, nullable=False)) == show_type(plain) for v in values)
-        case Ref(name=wanted) if name == LITERAL and wanted in declared:
-            # An alias of a Literal is its values to the interpreter, whatever it is called.
-            return set(literals_of(spelled)) == {
-                each.wire_name for each in declared[wanted].members
-            }
         case Ref(name=wanted):
-            return name == wanted and not args
+            # An alias of a Literal is its values to the interpreter, whatever it is called.
+            is_values = name == LITERAL and wanted in declared
+            wires = {each.wire_name for each in declared[wanted].members} if is_values else set()
+            return set(literals_of(spelled)) == wires if is_values else name == wanted and not args
         case ArrayOf(items=items):
             is_tuple = name in {"Tuple", "tuple"} and [each.name for each in args[1:]] == ["..."]
             is_sequence = is_tuple or (name in _SEQUENCES and len(args) == 1)
@@ -79,34 +77,24 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
             is_map = name in _MAPS and len(args) == 2 and args[0].name in _TEXT  # key and value
             return is_map and not args[0].nullable and accepts(values, args[1], declared)
         case UnionOf(options=options):
-            return _accepts_union(options, spelled, declared)
-        case Scalar():
-            return _accepts_scalar(expression, spelled)
-
-
-def _accepts_union(
-    options: tuple[TypeExpr, ...], spelled: TypeRef, declared: Mapping[str, Declaration]
-) -> bool:
-    """Return whether each option has a place, and no place is for anything else."""
-    if any(isinstance(option, Scalar) and option.kind == "any" for option in options):
-        return accepts(Scalar(kind="any"), spelled, declared)
-    places = spelled.args if spelled.name == UNION else (spelled,)
-    fits = [[accepts(option, place, declared) for place in places] for option in options]
-    return all(map(any, fits)) and all(map(any, zip(*fits, strict=True)))
-
-
-def _accepts_scalar(scalar: Scalar, spelled: TypeRef) -> bool:
-    accepted = _SCALARS.get(f"{scalar.kind} {scalar.format_family}", _SCALARS[scalar.kind])
-    if spelled.name == LITERAL:
-        kinds = {type(value).__name__ for value in literals_of(spelled)}
-        return bool(kinds) and (scalar.kind == "any" or kinds == {_KINDS[scalar.kind]})
-    if spelled.name == UNION and scalar.kind == "number":
-        # ``int | float`` keeps the digits of whole numbers.
-        names = {part.name for part in spelled.args}
-        return names <= _WHOLE | _FRACTION and bool(names & _FRACTION)
-    # A decimal is right where it says how it is written.
-    is_decimal = spelled.name == "Decimal" and spelled.is_wrapped
-    return not spelled.args and ("DecimalNumber" if is_decimal else spelled.name) in accepted
+            if any(isinstance(option, Scalar) and option.kind == "any" for option in options):
+                return accepts(Scalar(kind="any"), spelled, declared)
+            # Because each option needs a place, and no place may be for anything else.
+            places = spelled.args if spelled.name == UNION else (spelled,)
+            fits = [[accepts(option, place, declared) for place in places] for option in options]
+            return all(map(any, fits)) and all(map(any, zip(*fits, strict=True)))
+        case Scalar(kind=kind) if name == LITERAL:
+            kinds = {type(value).__name__ for value in literals_of(spelled)}
+            return bool(kinds) and (kind == "any" or kinds == {_KINDS[kind]})
+        case Scalar(kind="number") if name == UNION:
+            # ``int | float`` keeps the digits of whole numbers.
+            names = {part.name for part in args}
+            return names <= _WHOLE | _FRACTION and bool(names & _FRACTION)
+        case Scalar(kind=kind, format_family=family):
+            accepted = _SCALARS.get(f"{kind} {family}", _SCALARS[kind])
+            # A decimal is right where it says how it is written.
+            is_decimal = name == "Decimal" and spelled.is_wrapped
+            return not args and ("DecimalNumber" if is_decimal else name) in accepted
 
 
 def literals_of(spelled: TypeRef) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.python.source import comments, dotted, last_name, parse, read
 from pytest_regen.languages.python.spelling import constraint_arguments
-from pytest_regen.languages.weaknesses import AS_ASKED, members_of
+from pytest_regen.languages.weaknesses import AS_ASKED, in_both
 from pytest_regen.suppressions import directive_in
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness, added_weaknesses
@@ -44,7 +44,16 @@ def weakens(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
         if name not in kept:
             message = f"drops the validator {in_quotes(name)}"
             yield Weakness(("validator", name), message, None, f"keep it; {AS_ASKED}")
-    yield from _dropped_limits(type_, old, new)
+    for field, before, after in in_both(type_, read(old), read(new)):
+        dropped = {entry.name for entry in before.attributes}
+        dropped -= {entry.name for entry in after.attributes}
+        # Of limits that the document gives, because others it may be right to drop.
+        for name, limit in constraint_arguments(field, profile="default").items():
+            if name in dropped:
+                key, place = ("limit", field.json_name, name), field.json_name
+                message = f"drops {name}={limit!r} of {in_quotes(place)}"
+                advice = "keep every limit that the request lists"
+                yield Weakness(key, message, after.line, advice, place)
 
 
 def _nodes(code: str) -> Iterator[ast.AST]:
@@ -73,9 +82,14 @@ def _of_node(node: ast.AST) -> Iterator[tuple[str, str]]:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             if node.name in _METHODS:
                 yield "method", f"adds the method {in_quotes(node.name)}"
-            for decorator in filter(_changes_values, node.decorator_list):
-                shown = f"@{ast.unparse(decorator)}"[:80]
-                yield "validator", f"changes values by {in_quotes(shown)}"
+            for decorator in node.decorator_list:
+                name, keywords = last_name(decorator), getattr(decorator, "keywords", ())
+                # What only checks says so by ``mode="after"``, or by nothing.
+                modes = [ast.unparse(word.value) for word in keywords if word.arg == "mode"]
+                is_before = name in _VALIDATORS and any("after" not in mode for mode in modes)
+                if name in _SERIALIZERS or is_before:
+                    shown = f"@{ast.unparse(decorator)}"[:80]
+                    yield "validator", f"changes values by {in_quotes(shown)}"
         case ast.Name(id=name) | ast.Attribute(attr=name) if name in _TAKING_ALL:
             yield "validator", f"uses {name}"
 
@@ -97,40 +111,9 @@ def _settings(node: ast.AST) -> list[tuple[str, ast.expr]]:
     return []
 
 
-def _changes_values(decorator: ast.expr) -> bool:
-    name = last_name(decorator)
-    keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-    # What only checks says so by ``mode="after"``, or by nothing.
-    modes = [ast.unparse(keyword.value) for keyword in keywords if keyword.arg == "mode"]
-    is_before = any("after" not in mode for mode in modes)
-    return name in _SERIALIZERS or (name in _VALIDATORS and is_before)
-
-
 def _checks(code: str) -> Iterator[str]:
     """Yield the names of the validators."""
     for node in _nodes(code):
         decorators = getattr(node, "decorator_list", ())
         if not isinstance(node, ast.ClassDef) and _VALIDATORS & {*map(last_name, decorators)}:
             yield str(getattr(node, "name", ""))
-
-
-def _dropped_limits(type_: TypeIR, old: str, new: str) -> Iterator[Weakness]:
-    """Yield limits that the document gives and the old code has, where a field has lost them."""
-    before, after = (members_of(read(code).declarations, type_) for code in (old, new))
-    for field in type_.fields:
-        ours, theirs = after.get(field.json_name), before.get(field.json_name)
-        if ours is None or theirs is None:
-            continue
-        names_before, names = (
-            {each.name for each in member.attributes} for member in (theirs, ours)
-        )
-        for name, limit in constraint_arguments(field, profile="default").items():
-            if name in names_before - names:
-                message = f"drops {name}={limit!r} of {in_quotes(field.json_name)}"
-                yield Weakness(
-                    ("limit", field.json_name, name),
-                    message,
-                    ours.line,
-                    "keep every limit that the request lists",
-                    field.json_name,
-                )

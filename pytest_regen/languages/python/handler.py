@@ -206,6 +206,7 @@ def describe(module: Any, name: str, failed: list[str]) -> dict[str, Any]:
         return {"blocked": True}
     if is_class and issubclass(kind, Enum):
         return values_of([[key, member.value] for key, member in kind.__members__.items()])
+    # Each part, because ``Literal["a"] | Literal["b"]`` is an enum too.
     parts = args_of(kind) if origin_of(kind) in UNIONS else (kind,)
     if all(origin_of(part) in LITERALS for part in parts):
         return values_of([[repr(value), value] for part in parts for value in args_of(part)])
@@ -248,6 +249,7 @@ def why_unbuilt(kind: Any, module: Any, failed: list[str]) -> str:
     try:
         kind.model_rebuild(raise_errors=False, _types_namespace=vars(module))
     except BaseException as error:
+        # Because a type that failed is told of by itself.
         words = str(fault_of(error, module.__file__)["fault"])
         return "" if any(repr(other)[1:-1] in words for other in failed) else words
     return ""

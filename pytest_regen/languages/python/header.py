@@ -10,6 +10,7 @@ from pytest_regen.languages.python.names import BASE_MODEL
 from pytest_regen.languages.python.source import names_bound, parse, unquoted
 from pytest_regen.languages.python.wording import wording
 
+# RUF100 too, because ruff calls the other one unused in a file that needs every import.
 _NOTE: Final = """\
 # ruff: noqa: F401, RUF100
 # The imports serve all types of an API; not every file uses each of them.

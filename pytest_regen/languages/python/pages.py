@@ -8,18 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from pytest_regen.languages.base import SourceFacts
-from pytest_regen.languages.pages import (
-    END_OF_LINE,
-    Frame,
-    Line,
-    Pages,
-    Point,
-    Slot,
-    Source,
-    lines_of,
-    text_of,
-)
+from pytest_regen.languages import pages
 from pytest_regen.languages.python.header import provided_to
 from pytest_regen.languages.python.source import last_name, parse, read
 
@@ -32,24 +21,24 @@ _BLOCKS: Final = frozenset({tokenize.INDENT, tokenize.DEDENT})
 _NEWLINES: Final = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER})
 
 
-class PythonPages(Pages):
+class PythonPages(pages.Pages):
     """Classes, calls of ``TypedDict`` and aliases of ``Literal``."""
 
     frames: ClassVar = {
-        "body": Frame("class PageWrapper:", "", "fields of a class alone", indent="    "),
-        "entries": Frame(
+        "body": pages.Frame("class PageWrapper:", "", "fields of a class alone", indent="    "),
+        "entries": pages.Frame(
             'PageWrapper = TypedDict("PageWrapper", {', "})", "entries of a call alone", mark=","
         ),
-        "values": Frame(
+        "values": pages.Frame(
             "PageWrapper = Literal[", "]", "values of a Literal alone", mark=",", is_enum=True
         ),
     }
     comment: ClassVar = "#"
     comments: ClassVar = re.compile(r"#[^\n]*")
 
-    def imported(self, lines: list[Line]) -> tuple[list[Line], list[Line]]:
+    def imported(self, lines: list[pages.Line]) -> tuple[list[pages.Line], list[pages.Line]]:
         """Return the imports of a page that no header has, and the page without any import."""
-        text = text_of(lines)
+        text = pages.text_of(lines)
         if "import" not in text:
             return [], lines
         above, provided = [], provided_to(text)
@@ -59,7 +48,9 @@ class PythonPages(Pages):
         plain = _IMPORT.sub(lambda match: "\n" * match[0].count("\n"), text).split("\n")
         return above, [replace(line, text=left) for line, left in zip(lines, plain, strict=True)]
 
-    def source(self, code: str) -> Source | None:
+    read = staticmethod(read)
+
+    def source(self, code: str) -> pages.Source | None:
         """Return what a source declares; ``None`` where the interpreter refuses it."""
         try:
             statements = parse(code).body
@@ -74,18 +65,14 @@ class PythonPages(Pages):
                 beside.append(lines[node.lineno - 1])
         # Aliases and helpers may stand beside types, but no field and no word of prose.
         has_strays = any(re.match(r"[a-z]\w*\s*[:=]|\w+[.!]?\s*(?:#|$)", line) for line in beside)
-        return Source(tuple(slots), has_strays=has_strays)
-
-    def read(self, code: str) -> SourceFacts:
-        """Return the facts of a source."""
-        return read(code)
+        return pages.Source(tuple(slots), has_strays=has_strays)
 
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of code, and marks where its blocks begin and end.
 
         White space inside comments and docstrings is levelled, inside other strings it is kept.
         """
-        text = text_of(self.moved(lines_of(code, 1), ""))
+        text = pages.text_of(self.moved(pages.lines_of(code, 1), ""))
         leaves, is_start = [], True
         try:
             for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -118,7 +105,7 @@ def _lacking(statement: str, provided: Collection[str]) -> Iterator[str]:
                 yield ast.unparse(node)
 
 
-def _slot(node: ast.stmt) -> Slot | None:
+def _slot(node: ast.stmt) -> pages.Slot | None:
     """Return what a type declares its members in, if they stand on lines of their own."""
     row = node.lineno - 1
     if isinstance(node, ast.ClassDef):
@@ -129,8 +116,8 @@ def _slot(node: ast.stmt) -> Slot | None:
             or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
             for part in node.body
         )
-        start, end = (first - 1, END_OF_LINE), (last, END_OF_LINE)
-        slot = Slot(node.name, row, "body", start, end, members, is_plain)
+        start, end = (first - 1, pages.END_OF_LINE), (last, pages.END_OF_LINE)
+        slot = pages.Slot(node.name, row, "body", start, end, members, is_plain)
         return slot if node.body[0].lineno > node.lineno else None
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
     value = getattr(node, "value", None)
@@ -149,17 +136,17 @@ def _slot(node: ast.stmt) -> Slot | None:
         else:
             continue
         start, (last, at) = (opening[0], opening[1] + 1), _end(inner)
-        return Slot(target.id, row, kind, start, (last, at - 1), members, is_plain)
+        return pages.Slot(target.id, row, kind, start, (last, at - 1), members, is_plain)
     return None
 
 
-def _start(node: ast.stmt | ast.expr) -> Point:
+def _start(node: ast.stmt | ast.expr) -> pages.Point:
     """Return where a member begins, with its decorators."""
     first: ast.expr | ast.stmt = next(iter(getattr(node, "decorator_list", ())), node)
     return first.lineno - 1, first.col_offset - (first is not node)
 
 
-def _end(node: ast.stmt | ast.expr) -> Point:
+def _end(node: ast.stmt | ast.expr) -> pages.Point:
     return (node.end_lineno or 1) - 1, node.end_col_offset or 0
 
 

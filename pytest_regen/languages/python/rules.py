@@ -74,11 +74,8 @@ def _wrong_absence(field: FieldIR, member: base.Member) -> str | None:
     wants = field.nullable or (member.kind == MODEL and not field.required)
     if nullable != wants and not (is_any and spelling.tag_of(field) is None):
         return f"{'lacks' if wants else 'has'} '| None' in its type"
-    return None if field.required or is_key else _wrong_default(field, member)
-
-
-def _wrong_default(field: FieldIR, member: base.Member) -> str | None:
-    """Return why the default of an optional field would hide that it is absent."""
+    if field.required or is_key:
+        return None
     default = next((str(e.arguments[0]) for e in member.attributes if e.name == "default"), "")
     if default == "UNSET":
         spelled = member.type
@@ -86,6 +83,7 @@ def _wrong_default(field: FieldIR, member: base.Member) -> str | None:
         return None if is_right else "has the default UNSET and lacks '| Unset' in its type"
     if default == "None" and member.kind == DATACLASS and field.nullable:
         return "has the default None, which cannot be told from null"
+    # The default of the document is right too, because whoever leaves the field out means it.
     if default in {"None", repr(field.constraints.get("default"))}:
         return None
     return f"has the default {in_quotes(default[:40])}, which hides that it is absent"
@@ -101,11 +99,8 @@ def rules(subject: "Subject") -> Iterator[Issue]:
     profile = subject.around.profile
     style = _STYLES.get(profile, MODEL)
     for part in subject.main[:1]:
-        if part.kind not in {
-            "alias",
-            "class",
-            style,
-        }:  # Nothing is known of a class that was not loaded.
+        # A class that was not loaded passes, because nothing is known of it.
+        if part.kind not in {"alias", "class", style}:
             head = head_of(part.name, profile).replace("\n", " above ")
             message = f"{part.name!r} is no {style}; write {head}"
             yield subject.issue("MISSING_CLASS", message, line=part.name_line)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from platform import python_version
-from typing import Any, Final
+from typing import Final
 
 import pydantic
 import pydantic_core
@@ -102,6 +102,7 @@ class PythonRunner:
         job = sandbox.Job(module, ({"source": code, "blocks": places}, *work))
         seconds = _SECONDS + (len(questions) + len(blocks)) / _PER_SECOND
         limits = sandbox.Limits(seconds=seconds, cpu_seconds=int(seconds))
+        # Behind the handler, because the last assignment counts.
         options = f"\nOPTIONS = {dict(_OPTIONS[self.profile])}\n"
         (result,) = sandbox.ask([job], handler=handler + options, limits=limits)
         loaded, *answers = result.answers
@@ -124,7 +125,7 @@ class PythonRunner:
             if answer is None:
                 faults.append(RunFault(result.why, name))
                 break  # Those after it were not asked.
-            read = read_replies({"replies": answer.value}, len(question.instances), _reply)
+            read = read_replies({"replies": answer.value}, len(question.instances), Reply.of)
             if raised := answer.raised:
                 message = f"{raised.type}: {raised.message}".partition("\n")[0]
                 faults.append(RunFault(message, name, raised.line, raised.traceback))
@@ -133,7 +134,3 @@ class PythonRunner:
             else:
                 replies[name] = read
         return Answers(replies, tuple(faults), facts)
-
-
-def _reply(texts: Any, refusal: Any, path: Any, members: Any) -> Reply:
-    return Reply(tuple(map(str, texts)), refusal, tuple(path), str(members))

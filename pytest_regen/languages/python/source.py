@@ -188,6 +188,7 @@ def _class(node: ast.ClassDef, outer: str | None) -> Iterator[base.Declaration]:
     yield base.Declaration(
         node.name,
         "enum" if is_enum else "class",
+        # Above the name, because decorators belong to the class.
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]),
         node.end_lineno or node.lineno,
         tuple(members),
@@ -203,6 +204,7 @@ def _class(node: ast.ClassDef, outer: str | None) -> Iterator[base.Declaration]:
 def _field(node: ast.AnnAssign, name: str, *, is_key: bool) -> base.Member:
     """Return a field with its JSON name and limits, as far as calls give them as literals."""
     values: dict[object, object] = {}
+    # All that stand in it, because ``Field`` may be inside ``Annotated``, an alias in metadata.
     for part in ast.walk(node):
         if isinstance(part, ast.keyword):
             plain = _constant(part.value)
@@ -346,9 +348,12 @@ def _why_refused(node: ast.AST, functions: set[str], paths: Mapping[str, str]) -
     match node:
         case ast.If(test=test) if last_name(test) == "TYPE_CHECKING":
             return ""
-        case ast.Import() | ast.ImportFrom() if not all(map(_is_usual, _imported(node).values())):
+        case ast.Import() | ast.ImportFrom() if any(
+            path.partition(".")[0] not in MODULES or path.endswith("*") or _leads_away(path, {})
+            for path in _imported(node).values()
+        ):
             return _FOREIGN
-        case ast.Attribute() if _leads_away(_path(node, paths)):
+        case ast.Attribute() if _leads_away(dotted(node), paths):
             return "a module that types are not made of"
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in _HOOKS:
             return "a method that runs while classes are made"
@@ -363,20 +368,18 @@ def _why_refused(node: ast.AST, functions: set[str], paths: Mapping[str, str]) -
     return ""
 
 
-def _is_usual(path: str) -> bool:
-    is_allowed = path.partition(".")[0] in MODULES and not path.endswith("*")
-    return is_allowed and not _leads_away(path)
+def _leads_away(path: str, paths: Mapping[str, str]) -> bool:
+    """Return whether a path goes through a module that another one imported: ``typing.sys``.
 
-
-def _path(node: ast.expr, paths: Mapping[str, str]) -> str:
-    root, dot, names = dotted(node).partition(".")
-    return f"{paths.get(root, root)}{dot}{names}"
-
-
-def _leads_away(path: str) -> bool:
-    """Return whether a path goes through a module that another one imported: ``typing.sys``."""
-    if path.partition(".")[0] in MODULES:
-        for place in accumulate(path.split("."), "{}.{}".format):
+    Args:
+        path: names with dots between them.
+        paths: what its first name may stand for.
+    """
+    root, *names = path.split(".")
+    root, *inner = paths.get(root, root).split(".")
+    if root in MODULES:
+        # Step by step, because what an attribute of the foreign module is does not matter.
+        for place in accumulate((root, *inner, *names), "{}.{}".format):
             with suppress(AttributeError, ImportError), warnings.catch_warnings(action="ignore"):
                 value = resolve_name(place)
                 if isinstance(value, ModuleType) and value.__name__ != place:

@@ -7,16 +7,7 @@ from typing import Any, Final, Literal
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from pytest_regen.documents.ir import (
-    ArrayOf,
-    EnumValue,
-    FieldIR,
-    MapOf,
-    Ref,
-    Scalar,
-    TypeExpr,
-    UnionOf,
-)
+from pytest_regen.documents import ir
 from pytest_regen.languages.python.literals import literal
 from pytest_regen.languages.python.names import member_name
 
@@ -34,7 +25,7 @@ _SCALARS: Final[Mapping[str, str]] = {
 }
 
 
-def spell(field: FieldIR, *, profile: str = "default") -> str:
+def spell(field: ir.FieldIR, *, profile: str = "default") -> str:
     """Return the spelling that prompts ask for, with what says null and absence.
 
     Args:
@@ -49,7 +40,7 @@ def spell(field: FieldIR, *, profile: str = "default") -> str:
     return f"NotRequired[{value}]" if profile == "typeddict" and not field.required else value
 
 
-def spell_value(field: FieldIR, *, profile: str) -> str:
+def spell_value(field: ir.FieldIR, *, profile: str) -> str:
     """Return the spelling of the values of a field, null and absence aside."""
     tag = tag_of(field)
     if tag is not None:
@@ -59,39 +50,34 @@ def spell_value(field: FieldIR, *, profile: str) -> str:
     return _spelling(field.type, profile, " | None" if may_be_null else "")
 
 
-def tag_of(field: FieldIR) -> EnumValue | None:
+def tag_of(field: ir.FieldIR) -> ir.EnumValue | None:
     """Return the only value of a field, or ``None``; ``Literal`` takes no float."""
     value = field.constraints.get("const")
     return value if isinstance(value, str | int) else None
 
 
-def _spelling(expression: TypeExpr, profile: str, inside: str = "") -> str:
+def _spelling(expression: ir.TypeExpr, profile: str, inside: str = "") -> str:
     match expression:
-        case Ref(name=name):
+        case ir.Ref(name=name):
             return name
-        case ArrayOf(items=inner) | MapOf(values=inner):
+        case ir.ArrayOf(items=inner) | ir.MapOf(values=inner):
             part = _spelling(inner, profile)
             part += "" if part == "Any" else inside
-            return f"list[{part}]" if isinstance(expression, ArrayOf) else f"dict[str, {part}]"
-        case UnionOf(options=options, discriminator=tag):
+            return f"list[{part}]" if isinstance(expression, ir.ArrayOf) else f"dict[str, {part}]"
+        case ir.UnionOf(options=options, discriminator=tag):
             different = dict.fromkeys(_spelling(option, profile) for option in options)
             union = "Any" if "Any" in different else " | ".join(different)
             if tag is None or profile != "default" or "|" not in union:
                 return union
             return f"Annotated[{union}, Field(discriminator={literal(member_name(tag))})]"
-        case Scalar():
-            return _scalar(expression, profile)
-
-
-def _scalar(scalar: Scalar, profile: str) -> str:
-    family = scalar.format_family
-    if scalar.kind == "string" and profile != "typeddict":
-        return _TEXT.get(family, "str")
-    if scalar.kind == "number" and family in {"int32", "int64"}:
-        return "int"
-    if scalar.kind == "number" and family == "decimal" and profile == "default":
-        return "DecimalNumber"
-    return _SCALARS[scalar.kind]
+        case ir.Scalar(kind="string", format_family=family) if profile != "typeddict":
+            return _TEXT.get(family, "str")
+        case ir.Scalar(kind="number", format_family="int32" | "int64"):
+            return "int"
+        case ir.Scalar(kind="number", format_family="decimal") if profile == "default":
+            return "DecimalNumber"
+        case ir.Scalar(kind=kind):
+            return _SCALARS[kind]
 
 
 # --- constraints -------------------------------------------------------------------------------
@@ -119,12 +105,12 @@ _PORTABLE: Final = re.compile(
 """What JSON Schema and pydantic read alike: pydantic's regular expressions are Rust's."""
 
 
-def constraint_arguments(field: FieldIR, *, profile: str) -> dict[str, Any]:
+def constraint_arguments(field: ir.FieldIR, *, profile: str) -> dict[str, Any]:
     """Return the arguments of ``Field`` that say what the document says about the values."""
     return {name: value for _, name, value in _constraints(field, profile)}
 
 
-def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
+def kept_constraints(field: ir.FieldIR, profile: str) -> frozenset[str]:
     """Return the keywords of the document that the code of a field holds its values to.
 
     ``type``, ``required``, ``const``, ``enum``, ``discriminator`` and ``union`` belong to every
@@ -139,7 +125,7 @@ def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
     return frozenset(always | {key for key, _, _ in _constraints(field, profile)})
 
 
-def _constraints(field: FieldIR, profile: str) -> Iterator[tuple[str, str, Any]]:
+def _constraints(field: ir.FieldIR, profile: str) -> Iterator[tuple[str, str, Any]]:
     """Yield triples of keyword, argument and value."""
     if profile != "default" or tag_of(field) is not None:
         return

@@ -6,21 +6,12 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from pytest_regen.languages import trees
-from pytest_regen.languages.base import SourceFacts
 from pytest_regen.languages.pages import END_OF_LINE, Frame, Pages, Point, Slot, Source
 from pytest_regen.languages.trees import Node, child_of
+from pytest_regen.languages.typescript import tree
 from pytest_regen.languages.typescript.reader import read
 from pytest_regen.languages.typescript.schemas import base_call, plain, returned
-from pytest_regen.languages.typescript.tree import (
-    GRAMMAR,
-    NOTHING,
-    constant,
-    decode_string,
-    inside,
-    is_loose,
-    options_of,
-    parse,
-)
+from pytest_regen.languages.typescript.tree import NOTHING, constant, inside, is_loose, options_of
 
 _KINDS: Final = {
     "interface_body": "body",
@@ -56,9 +47,11 @@ class TypeScriptPages(Pages):
     around: ClassVar = re.compile(r"^[ \t]*import\b", re.MULTILINE)
     open_text: ClassVar = re.compile(r"^[^`\n]*`(?:[^`\n]*`[^`\n]*`)*[^`\n]*$", re.MULTILINE)
 
+    read = staticmethod(read)
+
     def source(self, code: str) -> Source | None:
         """Return what a source declares; ``None`` where it is illegal."""
-        root = parse(code.encode("utf-8", "surrogatepass")).root_node
+        root = tree.parse(code.encode("utf-8", "surrogatepass")).root_node
         if root.has_error:
             return None
         nodes = root.named_children
@@ -68,10 +61,6 @@ class TypeScriptPages(Pages):
         slots = [slot for node in nodes for slot in _slots(node, node)]
         return Source(tuple(slots), tuple(outside), has_strays=any(map(is_loose, nodes)))
 
-    def read(self, code: str) -> SourceFacts:
-        """Return the facts of a source."""
-        return read(code)
-
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of code, without what a formatter is free about.
 
@@ -79,12 +68,12 @@ class TypeScriptPages(Pages):
         and the sign before the first literal of a union.
         """
         tokens: list[str] = []
-        for leaf in trees.leaves(GRAMMAR, code, _ATOMS):
+        for leaf in trees.leaves(tree.GRAMMAR, code, _ATOMS):
             before = tokens[-1] if tokens else ""
             if leaf in _CLOSING and before == ",":
                 tokens.pop()
             if leaf[:1] in {'"', "'"} and leaf[1:] and leaf.endswith(leaf[0]):
-                tokens.append(json.dumps(decode_string(leaf[1:-1])))
+                tokens.append(json.dumps(tree.decode_string(leaf[1:-1])))
             elif leaf != ";" and not (leaf == "|" and before in _OPENING):
                 tokens.append(leaf)
         return tuple(tokens)

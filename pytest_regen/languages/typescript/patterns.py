@@ -19,16 +19,15 @@ _TOKEN: Final = re.compile(
         | \((?:\?[:=!]|(?!\?)) | [).|]
         | (?:[*+?]|\{{\d+(?:,\d*)?\}})\??(?![*+?{{])
       )
-    | \[(?P<class>\^?(?:[^\\\]\n\r\u2028\u2029]|\\.)+)\]
+    | \[(?P<class>\^?(?:{_KEPT}|\\\W|[^\\\]\n\r\u2028\u2029])+)\]
     | \\(?P<escaped>[^\w\n\r\u2028\u2029])
     | (?P<bare>[/{{}}\]])
     | (?P<text>[^\\\[\](){{}}*+?|^$.\n\r\u2028\u2029])
     """,
     re.VERBOSE,
 )
-_IN_CLASS: Final = re.compile(
-    rf"(?P<kept>{_KEPT}|\\-)|\\(?P<escaped>[^\w])|(?P<bare>[/\[])|(?P<text>[^\\])", re.DOTALL
-)
+_ALL: Final = re.compile(f"(?:{_TOKEN.pattern})*", re.VERBOSE)
+_IN_CLASS: Final = re.compile(rf"(?P<kept>{_KEPT}|\\-)|\\(?P<escaped>\W)|(?P<bare>[/\[])")
 _NO_RANGE: Final = re.compile(r"(?<=\\[dDwWsS])-(?=[^\]])|(?<=[^\\\[^])-(?=\\[dDwWsS])")
 """A hyphen beside a set of characters, where no range can have it as an end: it is one itself."""
 
@@ -45,26 +44,12 @@ def regex_literal(pattern: object) -> str | None:
         return None
     if re.search(r"\(\?[=!]", pattern) and re.search(r"\)[*+?{]", pattern):
         return None  # Here they do not: no lookahead is repeated in JavaScript.
-    literal = _translate(pattern, _TOKEN)
-    return None if literal is None else f"/{literal}/u"
+    return f"/{_TOKEN.sub(_spelled, pattern)}/u" if _ALL.fullmatch(pattern) else None
 
 
-def _translate(pattern: str, token: re.Pattern[str]) -> str | None:
-    """Return a pattern, or the inside of a class, as JavaScript spells it."""
-    parts: list[str] = []
-    at = 0
-    while at < len(pattern):
-        match = token.match(pattern, at)
-        if match is None:
-            return None
-        text = match[match.lastgroup or 0]
-        if match.lastgroup == "bare":
-            text = f"\\{text}"
-        elif match.lastgroup == "class":
-            inside = _translate(text, _IN_CLASS)
-            if inside is None:
-                return None
-            text = f"[{inside}]"
-        parts.append(text)
-        at = match.end()
-    return "".join(parts)
+def _spelled(match: re.Match[str]) -> str:
+    """Return a token as JavaScript spells it."""
+    text = match[match.lastgroup or 0]
+    if match.lastgroup == "class":
+        return f"[{_IN_CLASS.sub(_spelled, text)}]"
+    return f"\\{text}" if match.lastgroup == "bare" else text

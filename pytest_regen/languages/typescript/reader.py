@@ -48,6 +48,15 @@ class _Statement(NamedTuple):
     is_exported: bool
     """By its own name."""
 
+    @classmethod
+    def of(cls, top: Node) -> "_Statement":
+        """Return a statement with what ``export`` and ``declare`` stand before."""
+        node, is_exported = top, False
+        while node.type in _WRAPPERS and inside(node):
+            is_named = node.type == "export_statement" and child_of(node, "default") is None
+            node, is_exported = inside(node)[-1], is_exported or is_named
+        return cls(top, node, is_exported)
+
 
 @dataclass(slots=True)
 class _Source:
@@ -78,7 +87,7 @@ def read(code: str) -> SourceFacts:
         return SourceFacts(faults=(fault,))
     root = tree.parse(data).root_node
     source, imported = _Source(), set[str]()
-    statements = [*map(_statement, root.named_children)]
+    statements = [*map(_Statement.of, root.named_children)]
     for statement in statements:
         node = statement.node
         if node.type == "export_clause":
@@ -98,14 +107,6 @@ def read(code: str) -> SourceFacts:
         tuple(trees.comment_faults(root, lambda text: text.startswith("/**"))),
         aliases=frozenset(imported),
     )
-
-
-def _statement(top: Node) -> _Statement:
-    node, is_exported = top, False
-    while node.type in _WRAPPERS and inside(node):
-        is_named = node.type == "export_statement" and child_of(node, "default") is None
-        node, is_exported = inside(node)[-1], is_exported or is_named
-    return _Statement(top, node, is_exported)
 
 
 def _fields(node: Node, *names: str) -> Iterator[Node | None]:

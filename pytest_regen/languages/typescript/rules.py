@@ -57,6 +57,7 @@ def rules(subject: "Subject") -> Iterator[Issue]:
             message = f"{part.name!r} must be {right}: the store has the profile {profile!r}"
             yield subject.issue("MISSING_CLASS", message, line=part.name_line)
             return
+    # Because a second import of a name is illegal in the whole file.
     if "z" in subject.facts.aliases:
         message = "z is imported again; take the import out, for the file has it already"
         yield subject.issue("SYNTAX", message, line=1)

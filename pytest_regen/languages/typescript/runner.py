@@ -42,7 +42,7 @@ _OPTIONS: Final[Mapping[str, Any]] = {
     "module": "esnext",
     "moduleResolution": "bundler",
     "target": "es2022",
-    "types": [],
+    "types": [],  # because types of other packages might declare what the code lacks
     "skipLibCheck": True,
 }
 _STRICT: Final = {
@@ -54,7 +54,7 @@ _STRICT: Final = {
 }
 _EMIT: Final = {
     **_OPTIONS,
-    "noCheck": True,
+    "noCheck": True,  # because schemas are run: what they infer counts for nothing here
     "noResolve": True,
     "inlineSourceMap": True,
     "outDir": "out",
@@ -213,11 +213,7 @@ def _run_zod(code: str, questions: Sequence[Question], folder: Path) -> Answers:
     if not frames or "loaded" not in frames[0]:
         raised = frames[0].get("raised", why) if frames else why
         return Answers({}, (_fault(str(raised)),))
-    return collect_answers(questions, frames[1:], why=why, read=_reply, fault=_fault)
-
-
-def _reply(texts: Sequence[object], refusal: str | None, path: Sequence[str | int]) -> Reply:
-    return Reply(tuple(map(str, texts)), refusal, tuple(path))
+    return collect_answers(questions, frames[1:], why=why, read=Reply.of, fault=_fault)
 
 
 def _fault(text: str, type_name: str | None = None) -> RunFault:

@@ -9,16 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from pytest_regen.documents.ir import (
-    ArrayOf,
-    FieldIR,
-    MapOf,
-    Ref,
-    Scalar,
-    TypeExpr,
-    UnionOf,
-    referenced_names,
-)
+from pytest_regen.documents import ir
 from pytest_regen.languages.typescript.patterns import regex_literal
 from pytest_regen.text import quoted
 
@@ -46,7 +37,7 @@ class Check(NamedTuple):
     """What it enforces of the document."""
 
 
-def spell(field: FieldIR, *, profile: str = "default") -> str:
+def spell(field: ir.FieldIR, *, profile: str = "default") -> str:
     """Return the type of a field as prompts ask for it: ``string | null``, ``z.int().nullable()``.
 
     That a property may be absent is said behind its name in TypeScript, and by ``.optional()`` in
@@ -57,7 +48,7 @@ def spell(field: FieldIR, *, profile: str = "default") -> str:
         value = quoted(field.constraints["const"])
         spelled = f"z.literal({value})" if is_zod else value
     else:
-        key = "nullableItems" if isinstance(field.type, ArrayOf) else "nullableValues"
+        key = "nullableItems" if isinstance(field.type, ir.ArrayOf) else "nullableValues"
         has_null = bool(field.constraints.get(key))
         spelled = _spelling(field.type, is_zod=is_zod, has_null=has_null)
     if is_zod:
@@ -67,47 +58,48 @@ def spell(field: FieldIR, *, profile: str = "default") -> str:
     return spelled if field.required or not is_zod else f"{spelled}.optional()"
 
 
-def has_const(field: FieldIR) -> bool:
+def has_const(field: ir.FieldIR) -> bool:
     """Return whether the document allows one value alone, that a literal can name."""
     return isinstance(field.constraints.get("const"), str | int | float | bool)
 
 
-def needs_getter(field: FieldIR) -> bool:
+def needs_getter(field: ir.FieldIR) -> bool:
     """Return whether the schema of a field names another one, which may be declared later."""
-    return not has_const(field) and any(referenced_names(field.type))
+    return not has_const(field) and any(ir.referenced_names(field.type))
 
 
-def is_any(expression: TypeExpr) -> bool:
+def is_any(expression: ir.TypeExpr) -> bool:
     """Return whether any value of JSON is allowed."""
-    options = expression.options if isinstance(expression, UnionOf) else (expression,)
-    return any(isinstance(option, Scalar) and option.kind == "any" for option in options)
+    options = expression.options if isinstance(expression, ir.UnionOf) else (expression,)
+    return any(isinstance(option, ir.Scalar) and option.kind == "any" for option in options)
 
 
-def _spelling(expression: TypeExpr, *, is_zod: bool, has_null: bool = False) -> str:
+def _spelling(expression: ir.TypeExpr, *, is_zod: bool, has_null: bool = False) -> str:
     """Return a type; ``has_null`` says whether null may stand in the array or map that it is."""
     if is_any(expression):
         return _SCALARS["any"][is_zod]
     match expression:
-        case Ref(name=name):
+        case ir.Ref(name=name):
             return name
-        case Scalar(kind=kind, format_family=form):
+        case ir.Scalar(kind=kind, format_family=form):
             return _FORMATS[form] if is_zod and form in _FORMATS else _SCALARS[kind][is_zod]
-        case UnionOf(options=options, discriminator=tag):
+        case ir.UnionOf(options=options, discriminator=tag):
             inner = dict.fromkeys(_spelling(option, is_zod=is_zod) for option in options)
             if not is_zod:
                 return " | ".join(inner)
             items = f"[{', '.join(inner)}]"
             return f"z.discriminatedUnion({quoted(tag)}, {items})" if tag else f"z.union({items})"
-        case ArrayOf(items=item) | MapOf(values=item):
+        case ir.ArrayOf(items=item) | ir.MapOf(values=item):
             spelled = _spelling(item, is_zod=is_zod)
             if has_null and not is_any(item):
                 spelled = _or_null(spelled, is_zod=is_zod)
-            is_array = isinstance(expression, ArrayOf)
+            is_array = isinstance(expression, ir.ArrayOf)
             if is_zod:
                 return f"z.array({spelled})" if is_array else f"z.record(z.string(), {spelled})"
             if not is_array:
                 return f"Record<string, {spelled}>"
-            is_union = not is_any(item) and (has_null or isinstance(item, UnionOf))
+            # In brackets, because [] binds more tightly than the sign of a union.
+            is_union = not is_any(item) and (has_null or isinstance(item, ir.UnionOf))
             return f"({spelled})[]" if is_union else f"{spelled}[]"
 
 
@@ -118,11 +110,11 @@ def _or_null(spelled: str, *, is_zod: bool) -> str:
 # --- checks --------------------------------------------------------------------------------------
 
 
-def checks_of(field: FieldIR) -> Iterator[Check]:
+def checks_of(field: ir.FieldIR) -> Iterator[Check]:
     """Yield the checks of a field's schema."""
     limits = {} if has_const(field) else field.constraints
     match field.type:
-        case Scalar(kind="string", format_family=form) if form not in _FORMATS:
+        case ir.Scalar(kind="string", format_family=form) if form not in _FORMATS:
             low, high = _count(limits, "minLength"), _count(limits, "maxLength")
             if low == 1 and high is None:
                 yield Check(".min(1)", ("minLength",))
@@ -133,9 +125,9 @@ def checks_of(field: FieldIR) -> Iterator[Check]:
             regex = regex_literal(limits.get("pattern"))
             if regex is not None:
                 yield Check(f".regex({regex})", ("pattern",))
-        case Scalar(kind="integer" | "number" as kind):
+        case ir.Scalar(kind="integer" | "number" as kind):
             yield from _bounds(limits, is_integer=kind == "integer")
-        case ArrayOf():
+        case ir.ArrayOf():
             low, high = _count(limits, "minItems"), _count(limits, "maxItems")
             if low:
                 yield Check(f".min({low})", ("minItems",))
@@ -173,7 +165,7 @@ def _count(limits: Mapping[str, Any], keyword: str) -> int | None:
     return value if is_count else None
 
 
-def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
+def kept_constraints(field: ir.FieldIR, profile: str) -> frozenset[str]:
     """Return the keywords of a schema whose violation the code of a field refuses.
 
     Those of the field itself: of what is inside an array or a map, types alone are kept.
@@ -185,6 +177,6 @@ def kept_constraints(field: FieldIR, profile: str) -> frozenset[str]:
         keywords.add("const")
     if profile == "zod":
         keywords.update(keyword for check in checks_of(field) for keyword in check.keywords)
-        if isinstance(field.type, Scalar) and field.type.format_family in _FORMATS:
+        if isinstance(field.type, ir.Scalar) and field.type.format_family in _FORMATS:
             keywords.add("format")
     return frozenset(keywords)

@@ -128,6 +128,7 @@ def schema_type(node: Node) -> TypeRef:
             type_ = TypeRef("[]", (type_,))
         elif name == "or" and arguments:
             type_ = _join([type_, schema_type(arguments[0])])
+        # The method stands in the name, because a message shows it so.
         elif name not in _KEEPS:
             type_ = TypeRef(f"{show_type(type_)} with .{name}()")
     return type_
