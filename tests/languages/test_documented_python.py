@@ -121,6 +121,36 @@ def test_the_default_of_the_document_is_right() -> None:
     assert found == [set(), {"NULLABILITY"}]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Name = Annotated[str, Field()]\nclass T(ApiModel):\n    x: Name",
+        "class _Base(ApiModel):\n    x: str\nclass T(_Base):\n    pass",
+        (
+            "V = typing.TypeVar('V')\nclass _Of(ApiModel, typing.Generic[V]):\n    x: V\n"
+            "class T(_Of[str]):\n    pass"
+        ),
+        (
+            "def plain(value: str) -> str:\n    return value\nclass T(ApiModel):\n    x: str\n"
+            "    def shown(self) -> str:\n        return plain(self.x)"
+        ),
+        (
+            "class T(ApiModel):\n    x: str\n    @pydantic.field_validator('x')\n    @classmethod\n"
+            "    def same(cls, value: str) -> str:\n        return value"
+        ),
+    ],
+)
+def test_what_means_the_same_is_right(code: str) -> None:
+    """The interpreter says what a type is, however it is written."""
+    field = {"json_name": "x", "type": {"kind": "string"}, "required": True}
+    type_ = {"name": "T", "schema_id": "T", "kind": "object", "fields": [field]}
+    ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "python", "types": [type_]}
+    header = PYTHON.header(namespace="", profile="default")
+    source = f"{header}\nimport pydantic, typing\n\n# [REGEN:BEGIN T]\n{code}\n# [REGEN:END T]\n"
+
+    assert validate_generated_code(source, ir).issues == ()
+
+
 def test_the_table_of_members() -> None:
     """A member has the code that the table names."""
     field = {"json_name": "x-y", "type": {"kind": "string"}}

@@ -192,6 +192,9 @@ def test_the_table_of_members() -> None:
     """What the serializer reads is right, all else has the code that the table names."""
     wire = '[JsonPropertyName("x")] '
     check_table("member, for an optional string", lambda code: f"public class T {{ {wire}{code} }}")
+    assert told("public class T { public string? x { get; set; } }") == set()
+    for word in ("[Required] public", "[JsonRequired] public", "public required"):
+        assert told(f"public class T {{ {word} string? x {{ get; set; }} }}") == {"NULLABILITY"}
 
 
 POPULATED = "[JsonObjectCreationHandling(JsonObjectCreationHandling.Populate)]"

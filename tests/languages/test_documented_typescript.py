@@ -218,6 +218,10 @@ MORE = {
         'export interface T { ["x"]: string, }': "right",
         "export declare interface T { x: string; }": "right",
         "export type T = { y?: never } & { x: string };": "PHANTOM_FIELD",
+        "type H = string; export interface T { x: string; }": "FOREIGN_TYPE",
+        "const n = 1; export interface T { x: string; }": "FOREIGN_TYPE",
+        "const n = ['a'] as const; export interface T { x: string; }": "right",
+        "function f() { return 1; } export interface T { x: string; }": "FOREIGN_TYPE",
         "interface T { x: string; }": "MISSING_CLASS",
         "export default interface T { x: string; }": "MISSING_CLASS",
         "export class T { x: string; }": "MISSING_CLASS",
@@ -275,6 +279,35 @@ def test_the_tables_of_declarations(profile: str) -> None:
 
     assert len(rows) > 5
     assert found == {}
+
+
+STRINGS = {"kind": "array", "items": {"kind": "string"}}
+
+
+@each(
+    ("type_", "constraints", "spelled"),
+    [
+        ("integer", {"minimum": 0}, "z.int().min(0)"),
+        ("number", {"exclusiveMaximum": 9}, "z.number().lt(9)"),
+        ("integer", {"multipleOf": 5}, "z.int().multipleOf(5)"),
+        ("integer", {"maximum": 2**53}, "z.int()"),
+        ("string", {"minLength": 2, "maxLength": 5}, "z.string().regex(/^.{2,5}$/su)"),
+        ("string", {"pattern": "^[a-z]+$"}, "z.string().regex(/^[a-z]+$/u)"),
+        (STRINGS, {"minItems": 1, "maxItems": 9}, "z.array(z.string()).min(1).max(9)"),
+        (STRINGS, {"uniqueItems": True}, "z.array(z.string())"),
+        ("string", {"const": "a"}, 'z.literal("a")'),
+    ],
+)
+def test_the_checks_that_prompts_ask_for(
+    type_: str | dict[str, Any], constraints: dict[str, Any], spelled: str
+) -> None:
+    """They are right, and of lengths those that count other units are right too."""
+    kind = {"kind": type_} if isinstance(type_, str) else type_
+    field = {"json_name": "x", "type": kind, "required": True, "constraints": constraints}
+    others = ["z.string().min(2).max(5)"] if "minLength" in constraints else []
+
+    assert TYPESCRIPT.spell(FieldIR.model_validate(field), profile="zod") == spelled
+    assert [codes(field, each, "zod") for each in (spelled, *others)] == [set()] * (1 + len(others))
 
 
 def test_a_schema_needs_its_type() -> None:

@@ -1,7 +1,4 @@
-"""C# source to facts: what it declares, as System.Text.Json sees it, and where it is illegal.
-
-What the compiler alone refuses is left to it: a word that stands twice, an order of parameters.
-"""
+"""C# source to facts: what it declares, as System.Text.Json sees it, and where it is illegal."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -181,12 +178,16 @@ class _Reading:
 
     def parameters(self, listed: Node) -> Iterator[Member]:
         """Yield the properties that the parameters of a positional record declare."""
+        is_late = False
         for node in listed.named_children:
             if node.type == "parameter":
                 last = node.named_children[-1]
                 parts = node.child_by_field_name("name"), node.child_by_field_name("type")
                 is_required = last in parts
                 member = self.member(node, node, "parameter", None if is_required else last)
+                if is_late and is_required:
+                    member = replace(member, unread="stands after one that has a default value")
+                is_late = is_late or not is_required
                 yield replace(member, is_required=is_required)
 
     def members(self, node: Node, filled: frozenset[str]) -> Iterator[Member]:
@@ -290,6 +291,8 @@ def _why_hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attrib
     words = [*modifiers, *(entry.name for entry in attributes if entry.name in texts)]
     access = " ".join(word for word in modifiers if word in _ACCESS)
     for word in words:
+        if words.count(word) > 1:
+            return f"has {word!r} twice; write it once"
         if word in _OF_TYPE:
             return f"is {word}, which is not serialized; make it a property of the object"
         if word in _IGNORING and not re.search("Never|WhenWriting", texts[word]):

@@ -75,14 +75,12 @@ class CSharpRunner:
 
     def missing(self, folder: Path) -> str | None:
         """Return that there is no SDK, or only an old one."""
-        del folder
         if _sdk() is None:
             return f"dotnet {OLDEST} or later is not on the PATH"
         return sandbox.missing()
 
     def version(self, folder: Path) -> str:
         """Return the version of the SDK."""
-        del folder
         return f"{FORMAT} dotnet {_sdk()}"
 
     def refuses(
@@ -108,7 +106,6 @@ class CSharpRunner:
         blocks: Mapping[str, tuple[int, int]],
     ) -> Answers:
         """Compile the code once and ask all types in one process."""
-        del folder, blocks
         program = shutil.which("dotnet")
         assert program is not None  # asked before
         word = secrets.token_hex(16)

@@ -67,7 +67,6 @@ class PythonRunner:
         self, type_: TypeIR, keyword: str, path: Sequence[str | int], value: object
     ) -> bool:
         """Return whether the prompts order what refuses the violation of a keyword."""
-        del value
         if type_.kind == "enum":
             return keyword in {"type", "coercion", "enum", "nullable"}
         if not path:  # the object itself

@@ -52,7 +52,6 @@ class TypeScript:
 
     def has_enum_member(self, value: str) -> bool:
         """Return whether a value can be a literal: any text can."""
-        del value
         return True
 
     def header(self, *, namespace: str, profile: str) -> str:
@@ -61,7 +60,6 @@ class TypeScript:
         Raises:
             UsageError: TypeScript has no such profile.
         """
-        del namespace
         wording(profile)  # raises where there is no such profile
         return _IMPORT_ZOD if profile == "zod" else ""
 

@@ -126,7 +126,6 @@ class TypeScriptRunner:
         blocks: Mapping[str, tuple[int, int]],
     ) -> Answers:
         """Compile the code once and ask all types."""
-        del blocks
         run = _run_zod if self.profile == "zod" else _run_interfaces
         return run(code, questions, folder)
 
