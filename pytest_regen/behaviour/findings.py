@@ -327,6 +327,10 @@ _WORDS: Final = {
         "{name} is accepted as null, which the document does not allow",
         "these are accepted as null, which the document does not allow",
     ),
+    "nullableItems": (
+        "null inside {name} is accepted, which the document does not allow",
+        "null inside these is accepted, which the document does not allow",
+    ),
     "lost": ("{name} is lost: {old} is not dumped again", "these are lost when dumped"),
     "added": (
         "{name} is dumped as {new}, although it was absent",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_regen.stores import RegenStore
 
 Json = Any
-_VERSION: Final = 4
+_VERSION: Final = 5
 """Raised with every change of what is drawn, or of how it is kept."""
 _SECTION: Final = "instances"
 

@@ -38,7 +38,8 @@ class Violation:
     field: str
     """JSON name of the type's own field; empty for an enum."""
     keyword: str
-    """As JSON Schema calls it, and beside that: ``nullable``, null where it may not be;
+    """As JSON Schema calls it, and beside that: ``nullable``, null where it may not be,
+    ``nullableItems`` inside an array or a map;
     ``discriminator``, the tag of no option of a union; ``union``, what none of them allows;
     ``coercion``, a value of another type that lenient readers convert (``"12"`` for 12);
     ``format``, only an annotation in JSON Schema."""
@@ -101,7 +102,7 @@ _LIMITS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _OF_NUMBERS: Final = frozenset({"format", *_LIMITS})
 """Keywords of which any may say what another means, because formats of integers become limits."""
 _OF_ANY: Final = frozenset(
-    {"type", "coercion", "nullable", "const", "enum", "discriminator", "union"}
+    {"type", "coercion", "nullable", "nullableItems", "const", "enum", "discriminator", "union"}
 )
 """Keywords by which a value is of another type altogether: whatever stands there may say so."""
 
@@ -213,13 +214,15 @@ def _of_expression(
             yield from ((at, "enum", wrong) for wrong in values)
         case ir.ArrayOf(items=inner) | ir.MapOf(values=inner):
             kind = "array" if isinstance(expression, ir.ArrayOf) else "object"
-            yield from ((at, "type", wrong) for wrong in _WRONG[kind])
+            key = _first_filled(value)
+            # Some readers take an item for a list of it.
+            items = [item for item in value if item is not None][:1] if kind == "array" else []
+            yield from ((at, "type", wrong) for wrong in (*items, *_WRONG[kind]))
             if isinstance(value, list):
                 yield from _of_size(at, value, "Items", value[:1], limits)
-            key = _first_filled(value)
             if key is not None:
                 if not limits.keys() & {"nullableItems", "nullableValues"}:
-                    yield (*at, key), "nullable", None
+                    yield (*at, key), "nullableItems", None
                 # Without limits, because those of a field are not those of what is in it.
                 yield from _of_expression(inner, (*at, key), value[key], {}, types)
         case ir.UnionOf(options=options, discriminator=word):
@@ -259,7 +262,8 @@ def _of_scalar(
         yield from ((at, "format", wrong) for wrong in _MISFORMED.get(scalar.format or "", ()))
         yield from _of_size(at, value, "Length", "a", limits)
         pattern = limits.get("pattern")
-        for wrong in ("", "?", f"{value}\u00e9", f"{value}!", f" {value}", value.swapcase(), "~~"):
+        # A line end behind the last character, because some take that for the end as well.
+        for wrong in ("", "?", f"{value}\u00e9", f"{value}\n", f" {value}", value.swapcase(), "~~"):
             if isinstance(pattern, str) and is_match(pattern, wrong) is False:
                 yield at, "pattern", wrong
     elif isinstance(value, int | float) and not isinstance(value, bool):

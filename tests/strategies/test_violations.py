@@ -131,7 +131,7 @@ def test_items_of_arrays_and_values_of_maps_are_violated(found: tuple[Violation,
     """Their paths are longer than that of the field."""
     paths = {(each.field, each.keyword, len(each.path)) for each in found}
 
-    assert {("tags", "type", 2), ("tags", "nullable", 2), ("rates", "type", 2)} <= paths
+    assert {("tags", "type", 2), ("tags", "nullableItems", 2), ("rates", "type", 2)} <= paths
 
 
 def test_an_enum_refuses_what_looks_like_a_name(tmp_path: Path) -> None:

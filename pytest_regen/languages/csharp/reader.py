@@ -166,7 +166,8 @@ class _Reading:
         if declaration.kind == "record" and primary:
             members += self.parameters(primary)
         filled = frozenset(name for entry in constructors for name in entry.parameters)
-        for entry in inside:
+        # What an interface asks for is no second property beside the one that gives it.
+        for entry in inside if declaration.kind != "interface" else ():
             members += self.members(entry, filled)
         declaration = replace(declaration, members=tuple(members))
         if why := _why_uncreatable(declaration, modifiers, constructors):

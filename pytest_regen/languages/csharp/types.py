@@ -17,8 +17,9 @@ _KEYWORDS = word_set(
 _OTHER_TYPES = word_set(
     """
     BigInteger Collection ConcurrentDictionary ICloneable IComparable IEquatable
-    IImmutableDictionary IImmutableList IPAddress IReadOnlySet ISet IValidatableObject
-    ImmutableHashSet ImmutableSortedDictionary JsonNumberEnumConverter ObservableCollection Regex
+    IImmutableDictionary IImmutableList IJsonOnDeserialized IJsonOnSerialized IPAddress
+    IReadOnlySet ISet IValidatableObject ImmutableHashSet ImmutableSortedDictionary
+    JsonNumberEnumConverter ObservableCollection Regex
     SortedDictionary SortedSet Version
     """
 )

@@ -1,7 +1,7 @@
 """Which types of the source can hold what the document allows."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -80,21 +80,28 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
             if any(isinstance(option, Scalar) and option.kind == "any" for option in options):
                 return accepts(Scalar(kind="any"), spelled, declared)
             # Because each option needs a place, and no place may be for anything else.
-            places = spelled.args if spelled.name == UNION else (spelled,)
+            places = _places(options, spelled)
             fits = [[accepts(option, place, declared) for place in places] for option in options]
             return all(map(any, fits)) and all(map(any, zip(*fits, strict=True)))
         case Scalar(kind=kind) if name == LITERAL:
             kinds = {type(value).__name__ for value in literals_of(spelled)}
             return bool(kinds) and (kind == "any" or kinds == {_KINDS[kind]})
         case Scalar(kind="number") if name == UNION:
-            # ``int | float`` keeps the digits of whole numbers.
-            names = {part.name for part in args}
-            return names <= _WHOLE | _FRACTION and bool(names & _FRACTION)
+            return all(accepts(expression, p, declared) for p in _places((expression,), spelled))
         case Scalar(kind=kind, format_family=family):
             accepted = _SCALARS.get(f"{kind} {family}", _SCALARS[kind])
             # A decimal is right where it says how it is written.
             is_decimal = name == "Decimal" and spelled.is_wrapped
             return not args and ("DecimalNumber" if is_decimal else name) in accepted
+
+
+def _places(options: Sequence[TypeExpr], spelled: TypeRef) -> tuple[TypeRef, ...]:
+    """Return the types of a union, without ``int`` that keeps the digits of a ``float`` whole."""
+    places = spelled.args if spelled.name == UNION else (spelled,)
+    has_whole = any(isinstance(option, Scalar) and option.kind == "integer" for option in options)
+    if has_whole or not any(place.name in _FRACTION for place in places):
+        return places
+    return tuple(place for place in places if place.name not in _WHOLE)
 
 
 def literals_of(spelled: TypeRef) -> tuple[object, ...]:

@@ -81,6 +81,8 @@ class PythonRunner:
         if keyword == "coercion":
             # It is asked strictly; but a decimal takes text all the same, Literal[1] takes True.
             return "type" in limits and "Decimal" not in spelled and "Literal" not in spelled
+        if keyword == "nullableItems":
+            return True  # Where items may be null, none is made.
         # The IR keeps no limits of items, and a part of the values of an enum has no type.
         is_kept = len(path) == 1 or keyword in {"type", "enum"}
         return is_kept and keyword in limits

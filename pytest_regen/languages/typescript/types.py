@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from pytest_regen.documents.ir import ArrayOf, MapOf, Ref, Scalar, TypeExpr, UnionOf
-from pytest_regen.languages.base import TypeRef
+from pytest_regen.languages.base import Declaration, TypeRef
 from pytest_regen.languages.names import word_set
 from pytest_regen.languages.trees import Node, child_of, text_of
 from pytest_regen.languages.typescript.names import KNOWN_TYPES
@@ -185,23 +185,34 @@ def show_type(reference: TypeRef) -> str:
 # --- what holds which values ---------------------------------------------------------------------
 
 
-def accepts(expression: TypeExpr, spelled: TypeRef, declared: object = None) -> bool:
-    """Return whether ``spelled`` holds the values of ``expression``, null aside, and no others."""
-    del declared  # Names are told apart, not what they stand for.
+def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]) -> bool:
+    """Return whether ``spelled`` holds the values of ``expression``, null aside, and no others.
+
+    Args:
+        expression: what the document allows.
+        spelled: what the source says.
+        declared: what the source declares, by name.
+    """
     if is_any(expression):
         return spelled.name in ANYTHING
     match expression:
+        case Ref(name=name) if name in declared and declared[name].kind == "alias":
+            # What an alias stands for may be written out where its name could stand.
+            values = [member.type for member in declared[name].members if member.type]
+            same = (spelled.name, {*spelled.args})
+            is_written_out = any((value.name, {*value.args}) == same for value in values)
+            return is_written_out or spelled.name == name
         case Ref(name=name):
             return spelled.name == name and not spelled.args
         case ArrayOf(items=inner):
-            return spelled.name == "[]" and accepts(inner, spelled.args[0])
+            return spelled.name == "[]" and accepts(inner, spelled.args[0], declared)
         case MapOf(values=inner):
-            return spelled.name == "{}" and accepts(inner, spelled.args[0])
+            return spelled.name == "{}" and accepts(inner, spelled.args[0], declared)
         case UnionOf(options=options, discriminator=tag):
             if spelled.qualifier not in {"", quoted(tag)}:
                 return False
             parts = spelled.args if spelled.name == "|" else (spelled,)
-            pairs = [[accepts(option, part) for part in parts] for option in options]
+            pairs = [[accepts(option, part, declared) for part in parts] for option in options]
             return all(map(any, pairs)) and all(map(any, zip(*pairs, strict=True)))
         case Scalar(kind=kind):
             return bool(_HOLDERS[kind].fullmatch(spelled.name))
