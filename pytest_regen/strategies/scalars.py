@@ -29,7 +29,7 @@ TEXT_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "time": ("12:34:56Z", "23:59:59+05:30", "00:00:00Z", "06:07:08.123456-08:00"),
     "duration": ("P1DT2H3M4S", "PT36M", "PT0.5S", "P3D"),
     "uuid": ("123e4567-e89b-42d3-a456-426614174000", "00000000-0000-0000-0000-000000000000"),
-    "email": ("a@example.com", "first.last+tag@sub.example.org"),
+    "email": ("a@example.com", "First.Last+tag@sub.example.org"),
     "hostname": ("example.com", "localhost", "a-1.example.org"),
     "ipv4": ("192.0.2.1", "127.0.0.1", "255.255.255.255"),
     "ipv6": ("2001:db8::1", "::", "fe80::1"),
