@@ -212,7 +212,7 @@ class Expressions:
         names = {type(value).__name__ for value in values}
         if names == {"str"} and (declared is None or "string" in declared):
             unreadable = [value for value in values if not self.language.has_enum_member(value)]
-            # System.Text.Json refuses members without a name, or with blanks around it.
+            # Serializers refuse members without a name, or with blanks around it.
             if unreadable:
                 values_said = join_names(map(repr, unreadable), "or")
                 self.log.review(

@@ -262,7 +262,7 @@ def _of_scalar(
         yield from ((at, "format", wrong) for wrong in _MISFORMED.get(scalar.format or "", ()))
         yield from _of_size(at, value, "Length", "a", limits)
         pattern = limits.get("pattern")
-        for wrong in ("", "?", f"{value}\u00e9", f"{value}!", f" {value}", value.swapcase(), "~~"):
+        for wrong in ("", f"{value}^", f"{value}\u00e9", "?", f" {value}", value.swapcase(), "~~"):
             if isinstance(pattern, str) and is_match(pattern, wrong) is False:
                 yield at, "pattern", wrong
     elif isinstance(value, int | float) and not isinstance(value, bool):

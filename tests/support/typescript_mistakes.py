@@ -376,7 +376,7 @@ MISTAKES: tuple[Mistake, ...] = (
         "value changed",
         BOTH,
         "ENUM_MEMBER",
-        change_value(lambda text: f'"x{text[1:]}' if text[0] == '"' else f"{text}99"),
+        change_value(lambda text: f'"x{text[1:]}' if text[0] == '"' else f"{text}99".lstrip("0")),
     ),
     _mistake("value in capitals", BOTH, "ENUM_MEMBER", change_value(str.upper)),
     _mistake(

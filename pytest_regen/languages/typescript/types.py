@@ -96,7 +96,9 @@ def _option(node: Node) -> TypeRef:
             return _generic(text_of(name), tuple(map(spelled_type, inside(arguments))))
         case "object_type" if [part.type for part in inside(node)] == ["index_signature"]:
             index = inside(node)[0]
-            value, keys = child_of(index, "type_annotation"), child_of(index, "predefined_type")
+            # ``[K in string]`` holds its keys one level deeper.
+            clause = child_of(index, "mapped_type_clause") or index
+            value, keys = child_of(index, "type_annotation"), child_of(clause, "predefined_type")
             if value is not None and keys is not None:
                 return _generic("Record", (_option(keys), spelled_type(inside(value)[0])))
     return TypeRef(" ".join(text_of(node).split()))
@@ -126,6 +128,8 @@ def schema_type(node: Node) -> TypeRef:
             type_ = _join([type_, *_ADDED[name]])
         elif name == "array":
             type_ = TypeRef("[]", (type_,))
+        elif name == "catchall" and [text_of(part) for part in call.arguments] == ["{}"]:
+            type_ = _generic("Record", (_STRING, schema_type(arguments[0])))
         elif name == "or" and arguments:
             type_ = _join([type_, schema_type(arguments[0])])
         # The method stands in the name, because a message shows it so.
