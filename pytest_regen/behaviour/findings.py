@@ -346,13 +346,13 @@ _WORDS: Final = {
 
 def _words(finding: Finding, field_name: str, type_: TypeIR) -> tuple[str, str | None]:
     """Return the message, and the same of several fields without their names."""
-    old, new, keyword, words = finding.expected, finding.actual, finding.keyword, finding.kind
-    case: str = words
-    if words == "accepted" and keyword in _WORDS:
+    old, new, keyword = finding.expected, finding.actual, finding.keyword
+    case: str = finding.kind
+    if case == "accepted" and keyword in _WORDS:
         case = keyword
-    elif words == "refused" and not finding.steps:
+    elif case == "refused" and not finding.steps:
         case = "refuses"
-    elif words == "changed" and None in (old, new):
+    elif case == "changed" and None in (old, new):
         case = "lost" if new is None else "added"
     field = _field(type_, field_name)
     limit = _LIMITS.get(keyword, f"against {keyword}")

@@ -216,7 +216,7 @@ def _of_expression(
             kind = "array" if isinstance(expression, ir.ArrayOf) else "object"
             key = _first_filled(value)
             # Some readers take an item for a list of it.
-            items = [item for item in value if item is not None][:1] if kind == "array" else []
+            items = [value[key]] if kind == "array" and key is not None else []
             yield from ((at, "type", wrong) for wrong in (*items, *_WRONG[kind]))
             if isinstance(value, list):
                 yield from _of_size(at, value, "Items", value[:1], limits)

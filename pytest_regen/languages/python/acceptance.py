@@ -87,7 +87,9 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
             kinds = {type(value).__name__ for value in literals_of(spelled)}
             return bool(kinds) and (kind == "any" or kinds == {_KINDS[kind]})
         case Scalar(kind="number") if name == UNION:
-            return all(accepts(expression, p, declared) for p in _places((expression,), spelled))
+            # ``int | float`` keeps the digits of whole numbers.
+            names = {part.name for part in args}
+            return names <= _WHOLE | _FRACTION and bool(names & _FRACTION)
         case Scalar(kind=kind, format_family=family):
             accepted = _SCALARS.get(f"{kind} {family}", _SCALARS[kind])
             # A decimal is right where it says how it is written.

@@ -200,12 +200,12 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
     if is_any(expression):
         return spelled.name in ANYTHING
     match expression:
-        case Ref(name=name) if name in declared and declared[name].kind == "alias":
+        case Ref(name=name) if spelled.name != name and name in declared:
             # What an alias stands for may be written out where its name could stand.
-            values = [member.type for member in declared[name].members if member.type]
+            members = declared[name].members if declared[name].kind == "alias" else ()
+            values = [member.type for member in members if member.type]
             same = (spelled.name, {*spelled.args})
-            is_written_out = any((value.name, {*value.args}) == same for value in values)
-            return is_written_out or spelled.name == name
+            return any((value.name, {*value.args}) == same for value in values)
         case Ref(name=name):
             return spelled.name == name and not spelled.args
         case ArrayOf(items=inner):
