@@ -27,7 +27,7 @@ from typing import Any
 from table import print_table
 
 from pytest_regen.behaviour.same import differences, prune
-from pytest_regen.documents.ir import TypeIR
+from pytest_regen.documents.ir import TypeIR, without_aliases
 from pytest_regen.languages.runner import Traits
 from pytest_regen.stores import RegenStore
 from pytest_regen.strategies import Instances, instances_of_store
@@ -183,12 +183,14 @@ def schema_name(type_: TypeIR) -> str | None:
     return name if start in {"#/components/schemas", "#/definitions"} else None
 
 
-def asked(store: RegenStore, count: int) -> dict[str, tuple[TypeIR, Instances]]:
+def asked(
+    store: RegenStore, types: Mapping[str, TypeIR], count: int
+) -> dict[str, tuple[TypeIR, Instances]]:
     """Return the schemas with names that have instances, by the name in the document."""
     drawn = instances_of_store(store.path, count)
     return {
         name: (type_, drawn[type_.name])
-        for type_ in store.ir.types
+        for type_ in types.values()
         if (name := schema_name(type_)) and drawn[type_.name].valid
     }
 
@@ -197,7 +199,7 @@ def try_python(
     tools: Tools,
     module: Path,
     subjects: Mapping[str, tuple[TypeIR, Instances]],
-    store: RegenStore,
+    types: Mapping[str, TypeIR],
     tally: Tally,
 ) -> None:
     """Load and dump all instances with the types of a module."""
@@ -209,7 +211,6 @@ def try_python(
     tally.failure, printed = tools.call(argv, input=json.dumps(work))
     if tally.failure:
         return
-    types = {type_.name: type_ for type_ in store.ir.types}
     for name, texts in json.loads(printed).items():
         type_, drawn = subjects[name]
         valid, invalid = texts[: len(drawn.valid)], texts[len(drawn.valid) :]
@@ -273,9 +274,10 @@ def compare(tools: Tools, spec: Path) -> list[list[str]]:
     rows = []
     tally, path = tools.ours(spec, "python", place / "ours-python")
     store = RegenStore.open(path)
-    subjects = asked(store, tools.count)
+    types = without_aliases(store.ir.types)
+    subjects = asked(store, types, tools.count)
     if not tally.failure:
-        try_python(tools, Path(store.source_path), subjects, store, tally)
+        try_python(tools, Path(store.source_path), subjects, types, tally)
     rows.append([spec.name, "pytest-regen, Python", *tally.cells(len(subjects))])
 
     module = place / "models.py"
@@ -284,12 +286,11 @@ def compare(tools: Tools, spec: Path) -> list[list[str]]:
         [*tools.datamodel_codegen, *words, "--output-model-type", "pydantic_v2.BaseModel"]
     )
     if not tally.failure:
-        try_python(tools, module, subjects, store, tally)
+        try_python(tools, module, subjects, types, tally)
     rows.append([spec.name, "datamodel-code-generator", *tally.cells(len(subjects))])
 
     tally, path = tools.ours(spec, "typescript", place / "ours-typescript")
     typed = RegenStore.open(path)
-    types = {type_.name: type_ for type_ in store.ir.types}
     # A literal may not have what its type does not name, though a value of the type may.
     literals = {
         name: replace(drawn, valid=tuple(prune(value, type_, types) for value in drawn.valid))
