@@ -162,7 +162,7 @@ def build_prompts(
     Raises:
         UsageError: no such profile, or ``fields_per_page`` is not positive.
     """
-    declared = {type_.name: type_ for type_ in ir.types}
+    kinds = {type_.name: f"{quoted(type_.name)} ({type_.kind})" for type_ in ir.types}
     entries: list[PromptEntry] = []
     # Aliases last, because some languages make them of what stands above.
     aliases = [type_ for type_ in ir.types if type_.kind == "alias"]
@@ -188,7 +188,7 @@ def build_prompts(
                 _head(type_, page, language, None if is_shared else ir.endpoint),
                 _paging(type_, plan, page),
                 listed,
-                _reference(type_, units, declared, lists_all=not is_shared),
+                _reference(type_, units, kinds, lists_all=not is_shared),
             )
             entry = PromptEntry.of(
                 PageKey(type_.name, page, len(plan)),
@@ -258,17 +258,21 @@ def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
 def _reference(
     type_: TypeIR,
     units: Sequence[EnumValue],
-    declared: Mapping[str, TypeIR],
+    kinds: Mapping[str, str],
     *,
     lists_all: bool,
 ) -> list[str]:
-    """Return the list that the correction block's first order names."""
+    """Return the list that the correction block's first order names.
+
+    Args:
+        type_: the type of the page.
+        units: the fields or enum values on the page.
+        kinds: each type of the document by name, as prompts show it.
+        lists_all: whether to list types that are not used on the page.
+    """
     is_alias = type_.kind == "alias"
     fields = (field for field in type_.fields if is_alias or field.json_name in units)
     names = dict.fromkeys(name for field in fields for name in referenced_names(field.type))
-    kinds = {
-        name: f"{quoted(name)} ({declared_type.kind})" for name, declared_type in declared.items()
-    }
     used = ", ".join(kinds[name] for name in names if name in kinds)
     elsewhere = ", ".join(kind for name, kind in kinds.items() if name not in names)
     lines = ["TYPE REFERENCE:", f"  used on this page: {used or 'none'}"]

@@ -276,7 +276,8 @@ class Work(Generic[V]):
         # A run that was killed begins anew and is given what it had rejected; the next round goes
         # on from there, and nothing is paid for twice.
         every = [answer for answers in arrived for answer in answers]
-        settled = [*self.kept[kept_before:], *(answer for answer in every if answer.failure)]
+        settled = dict.fromkeys(self.kept[kept_before:])
+        settled |= dict.fromkeys(answer for answer in every if answer.failure)
         note_stored(settled, self._settings)
         self.rejected += [answer for answer in every if answer not in settled]
         for answer in every:

@@ -181,7 +181,8 @@ class Ask:
     stored before that run was killed, and is no new answer."""
 
 
-@dataclass(frozen=True, slots=True)
+# Compared by identity, because a run looks for each answer among thousands.
+@dataclass(frozen=True, slots=True, eq=False)
 class Answer:
     """What came back for one page."""
 
