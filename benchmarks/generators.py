@@ -20,7 +20,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -271,26 +274,27 @@ def try_typescript(
 def compare(tools: Tools, spec: Path) -> list[list[str]]:
     """Return the rows of one document."""
     place = tools.folder / spec.stem
-    rows = []
-    tally, path = tools.ours(spec, "python", place / "ours-python")
+    ours, theirs = place / "ours", place / "theirs"
+    # Before anything is tried, because a child is told to have the memory of its parent at least.
+    python, path = tools.ours(spec, "python", place / "ours-python")
+    typescript, typed_path = tools.ours(spec, "typescript", place / "ours-typescript")
+    ours.mkdir()
+    theirs.mkdir()
+    words = ["--input", str(spec), "--input-file-type", "openapi", "--output", "models.py"]
+    words += ["--output-model-type", "pydantic_v2.BaseModel"]
+    their_python = tools.measured([*tools.datamodel_codegen, *words], cwd=theirs)
+    words = [tools.npm("openapi-typescript"), str(spec), "--output", "api.d.ts"]
+    their_typescript = tools.measured(words, cwd=theirs)
+
     store = RegenStore.open(path)
     types = without_aliases(store.ir.types)
     subjects = asked(store, types, tools.count)
-    if not tally.failure:
-        try_python(tools, Path(store.source_path), subjects, types, tally)
-    rows.append([spec.name, "pytest-regen, Python", *tally.cells(len(subjects))])
+    if not python.failure:
+        try_python(tools, Path(store.source_path), subjects, types, python)
+    if not their_python.failure:
+        try_python(tools, theirs / "models.py", subjects, types, their_python)
 
-    module = place / "models.py"
-    words = ["--input", str(spec), "--input-file-type", "openapi", "--output", str(module)]
-    tally = tools.measured(
-        [*tools.datamodel_codegen, *words, "--output-model-type", "pydantic_v2.BaseModel"]
-    )
-    if not tally.failure:
-        try_python(tools, module, subjects, types, tally)
-    rows.append([spec.name, "datamodel-code-generator", *tally.cells(len(subjects))])
-
-    tally, path = tools.ours(spec, "typescript", place / "ours-typescript")
-    typed = RegenStore.open(path)
+    typed = RegenStore.open(typed_path)
     # A literal may not have what its type does not name, though a value of the type may.
     literals = {
         name: replace(drawn, valid=tuple(prune(value, type_, types) for value in drawn.valid))
@@ -301,26 +305,23 @@ def compare(tools: Tools, spec: Path) -> list[list[str]]:
         for type_ in typed.ir.types
         if (name := schema_name(type_)) in subjects and name
     }
-    folder = place / "ours"
-    folder.mkdir()
-    (folder / "api.ts").write_text(typed.source, "utf-8")
-    if not tally.failure:
-        try_typescript(tools, folder, 'import type * as api from "./api";', named, tally)
-    rows.append([spec.name, "pytest-regen, TypeScript", *tally.cells(len(subjects))])
-
-    folder = place / "theirs"
-    folder.mkdir()
-    words = [str(spec), "--output", str(folder / "api.d.ts")]
-    tally = tools.measured([tools.npm("openapi-typescript"), *words])
+    (ours / "api.ts").write_text(typed.source, "utf-8")
+    if not typescript.failure:
+        try_typescript(tools, ours, 'import type * as api from "./api";', named, typescript)
     spelled = {
         name: (f"components['schemas'][{json.dumps(name)}]", drawn)
         for name, drawn in literals.items()
     }
-    if not tally.failure:
+    if not their_typescript.failure:
         head = 'import type { components } from "./api";'
-        try_typescript(tools, folder, head, spelled, tally)
-    rows.append([spec.name, "openapi-typescript", *tally.cells(len(subjects))])
-    return rows
+        try_typescript(tools, theirs, head, spelled, their_typescript)
+    tallies = {
+        "pytest-regen, Python": python,
+        "datamodel-code-generator": their_python,
+        "pytest-regen, TypeScript": typescript,
+        "openapi-typescript": their_typescript,
+    }
+    return [[spec.name, name, *tally.cells(len(subjects))] for name, tally in tallies.items()]
 
 
 def main() -> None:
@@ -335,7 +336,13 @@ def main() -> None:
         tools = Tools(Path(folder), options.count)
         tools.install()
         head = ("document", "generator", "", "types sound", "invalid refused", "seconds", "MB")
-        print_table(head, (row for spec in options.spec for row in compare(tools, spec.resolve())))
+        # A process for each document, because its memory counts for the programs that it starts.
+        spawn = get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
+            specs = [spec.resolve() for spec in options.spec]
+            print_table(
+                head, (row for rows in pool.map(compare, repeat(tools), specs) for row in rows)
+            )
 
 
 if __name__ == "__main__":
