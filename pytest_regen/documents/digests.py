@@ -13,6 +13,18 @@ _FILE: Final = re.compile(r"""\$ref["']?\s*:\s*["']?([^"'#\s]+)|([^"'#\s]+\.(?:j
 """A reference, or a name that a discriminator or an anchor may lead to."""
 
 
+def document_at(store: Path, reference: str) -> Path:
+    """Return the path of a document, one for all stores that were made from it.
+
+    Args:
+        store: the folder of a store; it need not be there yet.
+        reference: the path from there.
+    """
+    path = store / reference
+    # Not of the file itself, because what it refers to lies where the link does.
+    return path.parent.resolve() / path.name
+
+
 def document_digests(path: Path) -> dict[str, str | None]:
     """Return the digest of a document and of every file that it may refer to, by their names.
 

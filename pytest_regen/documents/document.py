@@ -4,11 +4,12 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_regen.documents.digests import document_digests
 from pytest_regen.documents.naming import words
 from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
 from pytest_regen.documents.reading import BrokenReference, References, load_file
@@ -395,6 +396,21 @@ def read_document(path: Path) -> Document:
     path = Path(path)
     loaded = load_file(path)
     return Document(path, _version(loaded.value, path), References(path, loaded))
+
+
+def read_shared_document(path: Path) -> Document:
+    """Return a document that was read before, if it is as it was: hundreds of stores are of one.
+
+    Raises:
+        DocumentUnreadableError: as ``read_document``.
+    """
+    return _read_state(path, tuple(document_digests(path).values()))
+
+
+@lru_cache(maxsize=1)
+def _read_state(path: Path, digests: tuple[str | None, ...]) -> Document:
+    del digests
+    return read_document(path)
 
 
 def _version(value: Any, path: Path) -> str:

@@ -1,6 +1,5 @@
 """Instances of the types of a store, as its document allows them, the same every time."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.documents.digests import document_digests
+from pytest_regen.documents.digests import document_at, document_digests
 from pytest_regen.documents.ir import TypeIR, referenced_names, type_hash, without_aliases
 from pytest_regen.documents.places import JsonNode
 from pytest_regen.errors import NoInstanceError, RegenError, UnknownTypeError
@@ -60,10 +59,7 @@ def _reader() -> TypeAdapter[Instances]:
 
 def _document_path(store: "RegenStore") -> Path:
     """Return where the document of a store lies; ``""`` leads to the folder where there is none."""
-    relative = store.ir.document.path if store.ir.document else ""
-    path = store.path / relative
-    # A store that is being generated has no folder yet, and ``..`` leads nowhere from there.
-    return path if store.path.is_dir() else Path(os.path.normpath(path))
+    return document_at(store.path, store.ir.document.path if store.ir.document else "")
 
 
 def instances_of(
@@ -182,14 +178,15 @@ class Source:
     @cached_property
     def _plans(self) -> Mapping[str, Callable[[], Plan]] | str:
         """What makes the plan of each type that is what it was; or why nothing can."""
-        from pytest_regen.documents import read_document, rebuild_ir
+        from pytest_regen.documents import rebuild_ir
+        from pytest_regen.documents.document import read_shared_document
         from pytest_regen.languages import find_language
 
         ir = self._store.ir
         if ir.document is None:
             return "the store does not say which document it was made from"
         try:
-            document = read_document(_document_path(self._store))
+            document = read_shared_document(_document_path(self._store))
             language = find_language(ir.language)
             build = rebuild_ir(ir, document, language=language)
         except RegenError as error:

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_regen.canonical import canonical_hash, file_hash
 from pytest_regen.commit import View
-from pytest_regen.documents.digests import document_digests
+from pytest_regen.documents.digests import document_at, document_digests
 from pytest_regen.errors import BoundaryError, RegenError
 from pytest_regen.files import content_hash, project_root
 from pytest_regen.languages import find_language, find_runner
@@ -218,7 +218,7 @@ def _findings_key(path: Path, facts: StoreFacts, *, behaviour: bool) -> str:
     Raises:
         UsageError: the language of the store is unknown.
     """
-    documents = document_digests(path / facts.document) if facts.document else {}
+    documents = document_digests(document_at(path, facts.document)) if facts.document else {}
     beside = [content_hash(path / SCHEMA_FILE), documents]
     runner = find_runner(find_language(facts.language), facts.profile)
     is_run = runner is not None and (behaviour or runner.traits.complete is not None)

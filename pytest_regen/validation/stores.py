@@ -3,11 +3,10 @@
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from pytest_regen.documents.digests import document_digests
+from pytest_regen.documents.digests import document_at
 from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, TypeIR, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
 from pytest_regen.files import from_here
@@ -28,9 +27,6 @@ from pytest_regen.validation.issues import (
     codes_by_type,
     without_ignored,
 )
-
-if TYPE_CHECKING:
-    from pytest_regen.documents import Document
 
 _MEMO: Final = "validation"
 """Under this name a store keeps its verdicts."""
@@ -198,12 +194,13 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
     if reference is None:
         return None
     try:
-        path = store.path / reference.path
+        path = document_at(store.path, reference.path)
         if not path.is_file():
             return None
         from pytest_regen.documents import rebuild_ir
+        from pytest_regen.documents.document import read_shared_document
 
-        document = _read_document(path, tuple(document_digests(path).values()))
+        document = read_shared_document(path)
         memo = store.memo.get(_DOCUMENT)
         # By identity, because both are shared by all states of a store and take long to compare.
         if memo is None or memo[0] is not document or memo[1] is not store.plan:
@@ -216,15 +213,6 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
         return None
     types: Mapping[str, TypeIR] = memo[2]
     return types
-
-
-@lru_cache(maxsize=1)
-def _read_document(path: Path, digests: tuple[str | None, ...]) -> "Document":
-    """Return the document; that of hundreds of stores is read once for each state of its files."""
-    del digests
-    from pytest_regen.documents import read_document
-
-    return read_document(path)
 
 
 def runs_any(type_names: Iterable[str], ignore: Ignore) -> bool:
