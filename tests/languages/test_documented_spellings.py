@@ -257,14 +257,27 @@ def test_the_tables_of_enums() -> None:
         lambda code: f"{code} public enum E {{ {named} }}",
         values=("a-b",),
     )
-    check_table(
-        "before `public enum E`, of integers",
-        lambda code: f"{code} public enum E {{ A = 1 }}",
-        values=(1,),
-    )
     converter = "[JsonConverter(typeof(JsonStringEnumConverter))]"
+    assert told("[Flags] public enum E { A = 1 }", values=(1,)) == set()
+    assert told(f"{converter} public enum E {{ A = 1 }}", values=(1,)) == {"ENUM_MEMBER"}
     check_table(
         "member of the value",
         lambda code: f"{converter} public enum E {{ {code} }}",
         values=("a-b",),
     )
+
+
+WIRE = "using Wire = JsonPropertyNameAttribute;"
+
+
+@each(
+    ("code", "values", "expected"),
+    [
+        ("using Text = System.String; class T { public Text? x { get; set; } }", (), "WRONG_TYPE"),
+        (f'{WIRE} class T {{ [Wire("x")] public string? X {{ get; set; }} }}', (), "MISSING_FIELD"),
+        ("[JsonConverter(typeof(Snake))] enum E { BigShip }", ("big_ship",), "ENUM_MEMBER"),
+    ],
+)
+def test_what_is_legal_and_refused(code: str, values: tuple[str, ...], expected: str) -> None:
+    """Aliases are not followed, and nobody asks a converter what it reads."""
+    assert expected in told(code, values=values)
