@@ -1,7 +1,7 @@
 """Instances of the types of a store, as its document allows them, the same every time."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,7 +41,8 @@ class Instances:
 
     def to_json(self) -> dict[str, Any]:
         """Return what the cache keeps."""
-        return asdict(self)
+        kept: dict[str, Any] = _reader().dump_python(self)
+        return kept
 
     @classmethod
     def from_json(cls, data: Any) -> "Instances | None":
