@@ -158,6 +158,20 @@ def test_an_alias_is_what_the_document_says(
     assert all(issue.field is None for issue in issues)
 
 
+def test_an_alias_takes_no_arguments(tmp_path: Path) -> None:
+    """A field of it may write it out, but not as a generic."""
+    ir = ir_of(tmp_path, "typescript")
+    types = written(ir)
+
+    def told(value: str) -> list[str]:
+        company = types["Company"].replace("owner?: Customer", f"owner?: {value}")
+        source = assemble([*(types | {"Company": company}).items()], "typescript")
+        return [issue.code for issue in validate_generated_code(source, ir).errors]
+
+    assert told("Company | Person") == []
+    assert told("Customer<string>") == ["WRONG_TYPE"]
+
+
 def test_a_prompt_asks_for_an_alias_by_its_value(tmp_path: Path) -> None:
     """Without fields; those of other types say nothing of aliases."""
     prompts = {

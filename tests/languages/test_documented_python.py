@@ -121,6 +121,21 @@ def test_the_default_of_the_document_is_right() -> None:
     assert found == [set(), {"NULLABILITY"}]
 
 
+def test_a_number_of_64_bits_may_be_an_integer_or_a_float() -> None:
+    """The format of an integer on a number: both hold its values."""
+    field = {"json_name": "x", "type": {"kind": "number", "format": "int64"}, "required": True}
+
+    assert codes([(field, "x: int | float")]) == [set()]
+
+
+def test_the_class_of_unset_may_be_written_as_its_only_value() -> None:
+    """As people write enums of one member."""
+    field = {"json_name": "x", "type": {"kind": "string"}}
+
+    assert codes([(field, "x: str | Literal[Unset.UNSET] = UNSET")], "dataclass") == [set()]
+    assert codes([(field, "x: Literal[Unset.UNSET] = UNSET")], "dataclass") == [{"WRONG_TYPE"}]
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -148,6 +148,9 @@ def spell(annotation: Any, space: dict[str, Any], extras: list[Any]) -> list[Any
         return [name, nullable, wrapped or is_written(annotation.__metadata__), inner]
     if origin in QUALIFIERS:
         return spell(args[0], space, extras)
+    # ``Literal[Unset.UNSET]`` is the class by its only value.
+    if origin in LITERALS and [type(value) for value in args] == [space.get("Unset")]:
+        return ["Unset", False, True, []]
     if origin in LITERALS:
         values = [value.value if isinstance(value, Enum) else value for value in args]
         plain = [
