@@ -281,3 +281,15 @@ WIRE = "using Wire = JsonPropertyNameAttribute;"
 def test_what_is_legal_and_refused(code: str, values: tuple[str, ...], expected: str) -> None:
     """Aliases are not followed, and nobody asks a converter what it reads."""
     assert expected in told(code, values=values)
+
+
+def test_a_type_that_exists_nowhere_is_told_at_its_field() -> None:
+    """Even where the property has no name for JSON but its own."""
+    field = {"json_name": "x", "type": {"kind": "string"}}
+    type_ = {"name": "T", "schema_id": "T", "kind": "object", "fields": [field]}
+    ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "csharp", "types": [type_]}
+    code = "public class T { public Ghost? x { get; set; } }"
+
+    issues = validate_generated_code(code, ir).issues
+
+    assert ("UNDECLARED_TYPE", "x") in {(issue.code, issue.field) for issue in issues}
