@@ -26,8 +26,9 @@ class Limits:
 
     seconds: float = 10.0
     """By the clock on the wall; then the child is killed, and all it started."""
-    cpu_seconds: int = 10
-    """Of each process."""
+    cpu_seconds: int | None = None
+    """Of each process; ``None``: a second more than ``seconds``, because the clock says what went
+    wrong, and the system only that it killed the process."""
     memory: int | None = 2 << 30
     """Address space of each process; ``None`` for programs that reserve much and use little."""
     file_size: int = 16 << 20
@@ -140,7 +141,8 @@ def run(
             processes = limits.processes + int(running) + _OTHERS if running else "-"
         # The shell counts files in blocks of 512 bytes and memory in kilobytes.
         memory = "-" if limits.memory is None else limits.memory // 1024
-        words = map(str, (limits.cpu_seconds, limits.file_size // 512, memory, processes))
+        cpu_seconds = limits.cpu_seconds or int(limits.seconds) + 1
+        words = map(str, (cpu_seconds, limits.file_size // 512, memory, processes))
         limited = ["/bin/sh", "-c", _LIMITED, "sh", *words, *program]
         line = command(level, limited, mounts)
         if line is None:
