@@ -1,5 +1,6 @@
 """Which bytes a document is made of, told without reading it as one."""
 
+import os
 import posixpath
 import re
 from functools import lru_cache
@@ -21,8 +22,9 @@ def document_at(store: Path, reference: str) -> Path:
         reference: the path from there.
     """
     path = store / reference
-    # Not of the file itself, because what it refers to lies where the link does.
-    return path.parent.resolve() / path.name
+    # Not of the file itself, because what it refers to lies where the link does; and not by
+    # ``resolve``, because that raises where links lead round.
+    return Path(os.path.realpath(path.parent)) / path.name
 
 
 def document_digests(path: Path) -> dict[str, str | None]:

@@ -240,7 +240,7 @@ class DocumentRef(_Node):
     # Older stores hold digests too, because of which any two branches conflicted in every store.
     model_config = ConfigDict(extra="ignore")
 
-    path: str
+    path: str = Field(pattern=r"^[^\x00]*$")
     """Relative to the store, with forward slashes."""
 
 

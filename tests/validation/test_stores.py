@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from store_factory import FACTORY_IR, GOOD, MISSPELT, make_store
 
-from pytest_regen.errors import UsageError
+from pytest_regen.errors import StoreCorruptError, UsageError
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import Issue, validate_store
 
@@ -360,3 +360,25 @@ def test_a_header_may_be_written_in_other_ways(tmp_path: Path) -> None:
     for number, (old, new) in enumerate(changes):
         store = make_store(tmp_path / str(number))
         assert found(edit(store, old, new)) == [], new
+
+
+def refer_to(store: RegenStore, document: str) -> RegenStore:
+    """Return the store as if it was made from another document."""
+    file = store.path / "ir.json"
+    written = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps({**written, "document": {"path": document}}), "utf-8")
+    return RegenStore.open(store.path)
+
+
+def test_links_that_lead_round_say_nothing_of_a_type(tmp_path: Path) -> None:
+    """The document is not at hand then."""
+    store = make_store(tmp_path / "store")
+    (store.path / "round").symlink_to("round")
+
+    assert found(refer_to(store, "round/api.json")) == []
+
+
+def test_a_path_that_no_system_takes_is_no_path(tmp_path: Path) -> None:
+    """It is told where it stands."""
+    with pytest.raises(StoreCorruptError, match=r"document\.path"):
+        found(refer_to(make_store(tmp_path / "store"), "a\0.json"))
