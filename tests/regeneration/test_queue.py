@@ -360,13 +360,14 @@ def test_who_watches_sees_all_of_a_run(tmp_path: Path) -> None:
         assert under_way.wait(30)
         return text_of(request)
 
-    generated(write_document(tmp_path), "abcd", Model(answer), 4, watch=watch)
+    generated(write_document(tmp_path), "abcd", Model(answer, gather=3), 4, watch=watch)
 
     last = seen[-1]
     assert (last.places_done, last.places_total) == (4, 4)
     assert (last.pages_done, last.pages_known, last.pages_failed) == (8, 8, 0)
     assert (last.in_flight, last.calls) == (0, 8)
     assert last.usage.total_tokens == 16
+    assert any(state.in_flight for state in seen)
     assert [state.pages_done for state in seen] == sorted(state.pages_done for state in seen)
 
 

@@ -150,7 +150,7 @@ def spell(annotation: Any, space: dict[str, Any], extras: list[Any]) -> list[Any
         return spell(args[0], space, extras)
     # ``Literal[Unset.UNSET]`` is the class by its only value.
     if origin in LITERALS and [type(value) for value in args] == [space.get("Unset")]:
-        return ["Unset", False, True, []]
+        return spell(type(args[0]), space, extras)
     if origin in LITERALS:
         values = [value.value if isinstance(value, Enum) else value for value in args]
         plain = [
