@@ -26,9 +26,8 @@ class Limits:
 
     seconds: float = 10.0
     """By the clock on the wall; then the child is killed, and all it started."""
-    cpu_seconds: int | None = None
-    """Of each process; ``None``: a second more than ``seconds``, because the clock says what went
-    wrong, and the system only that it killed the process."""
+    cpu_seconds: int = 10
+    """Of each process."""
     memory: int | None = 2 << 30
     """Address space of each process; ``None`` for programs that reserve much and use little."""
     file_size: int = 16 << 20
@@ -141,8 +140,7 @@ def run(
             processes = limits.processes + int(running) + _OTHERS if running else "-"
         # The shell counts files in blocks of 512 bytes and memory in kilobytes.
         memory = "-" if limits.memory is None else limits.memory // 1024
-        cpu_seconds = limits.cpu_seconds or int(limits.seconds) + 1
-        words = map(str, (cpu_seconds, limits.file_size // 512, memory, processes))
+        words = map(str, (limits.cpu_seconds, limits.file_size // 512, memory, processes))
         limited = ["/bin/sh", "-c", _LIMITED, "sh", *words, *program]
         line = command(level, limited, mounts)
         if line is None:
@@ -182,14 +180,16 @@ def run(
 
 
 _LIMITED: Final = """
-ulimit -c 0 2>/dev/null; ulimit -t $1 2>/dev/null; ulimit -f $2 2>/dev/null
+ulimit -c 0 2>/dev/null; ulimit -f $2 2>/dev/null
+ulimit -S -t $1 2>/dev/null; ulimit -H -t $(($1 + 1)) 2>/dev/null
 [ $3 = - ] || ulimit -v $3 2>/dev/null
 [ $4 = - ] || ulimit -u $4 2>/dev/null || ulimit -p $4 2>/dev/null
 ulimit -n 256 2>/dev/null
 shift 4; exec "$@"
 """
 """A shell sets the limits, inside the namespace, where processes are counted apart. Shells differ
-in the letter for processes; a limit that a system lacks is left out."""
+in the letter for processes; a limit that a system lacks is left out. Of CPU time the soft limit
+comes first, because its signal tells what it was, and that of the hard one is SIGKILL."""
 
 
 _ENVIRONMENT: Final = {

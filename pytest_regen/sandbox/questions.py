@@ -165,10 +165,10 @@ class _Report:
     def end(self) -> tuple[str, str]:
         """Return why the job ended before its last answer: the word of it, and a sentence."""
         when = "before all questions were answered" if self.is_loaded else "while it was imported"
-        status = self.status
-        if status is None:
+        code = None if self.status is None else os.waitstatus_to_exitcode(self.status)
+        # By the clock, or by the limit of CPU time, which comes first where nothing else runs.
+        if code in {None, -signal.SIGXCPU}:
             return "seconds", f"it took too long {when}"
-        code = os.waitstatus_to_exitcode(status)
         if code >= 0:
             return "exit", f"it ended its process with exit code {code} {when}"
         # Those of real time have no name.

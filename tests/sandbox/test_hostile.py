@@ -108,3 +108,14 @@ def test_it_is_told_why_there_is_no_answer(name: str, stopped: str) -> None:
     assert result.stopped in stopped.split()
     assert result.why
     assert result.answers == (None,)
+
+
+def test_time_of_the_processor_that_runs_out_is_told_as_time() -> None:
+    """It runs out before the clock where nothing else runs."""
+    [result] = ask(
+        [Job(Module("candidate", "while True:\n    pass"), (2,))],
+        handler=HANDLER,
+        limits=Limits(seconds=30, cpu_seconds=1),
+    )
+
+    assert result.stopped == "seconds"

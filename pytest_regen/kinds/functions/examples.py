@@ -210,7 +210,7 @@ def run_all(all_examples: Sequence[Examples], project: Project, *, seconds: floa
         seconds: that those of one module may take.
     """
     folders = dict.fromkeys(examples.folder for examples in all_examples)
-    limits = Limits(seconds=seconds)
+    limits = Limits(seconds=seconds, cpu_seconds=max(1, round(seconds)))
     while waiting := [examples for examples in all_examples if not examples.is_done]:
         if why := missing():
             for examples in waiting:

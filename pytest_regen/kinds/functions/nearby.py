@@ -79,7 +79,7 @@ def find_answers(project: Project, old: Place, new: Place, unit: Unit) -> Iterat
         handler=child.read_text("utf-8"),
         import_path=tuple(dict.fromkeys((folder, *project.import_path))),
         hidden=(unit.path,),
-        limits=Limits(seconds=5),
+        limits=Limits(seconds=5, cpu_seconds=5),
     )
     (answer,) = result.answers
     outcomes = [_Outcome(*facts) for facts in (answer.value if answer else None) or ()]

@@ -102,7 +102,7 @@ class PythonRunner:
         work = make_work("", questions)["questions"]
         job = sandbox.Job(module, ({"source": code, "blocks": places}, *work))
         seconds = _SECONDS + (len(questions) + len(blocks)) / _PER_SECOND
-        limits = sandbox.Limits(seconds=seconds)
+        limits = sandbox.Limits(seconds=seconds, cpu_seconds=int(seconds))
         # Behind the handler, because the last assignment counts.
         options = f"\nOPTIONS = {dict(_OPTIONS[self.profile])}\n"
         (result,) = sandbox.ask([job], handler=handler + options, limits=limits)

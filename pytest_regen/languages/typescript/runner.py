@@ -273,5 +273,5 @@ def _run(
         stdin=stdin,
         readable=tuple(sorted(readable)),
         files={name: text.encode("utf-8", "surrogatepass") for name, text in sources.items()},
-        limits=replace(_LIMITS, seconds=seconds),
+        limits=replace(_LIMITS, seconds=seconds, cpu_seconds=int(seconds)),
     )
