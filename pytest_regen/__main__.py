@@ -3,7 +3,11 @@
 import atexit
 import os
 import signal
+import sys
 from typing import Final, NoReturn
+
+from pytest_regen.errors import MissingExtraError
+from pytest_regen.extras import needs
 
 _STOPPED: Final = 130
 
@@ -16,9 +20,13 @@ def main() -> NoReturn:
         # would kill the process there.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
-        from pytest_regen.cli.app import main as run  # Takes most of the start.
+        with needs("cli", "commands"):
+            from pytest_regen.cli.app import main as run  # Takes most of the start.
 
         run()
+    except MissingExtraError as error:  # Those of a command itself are told by it.
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:  # While that was imported, or a second time.
         raise SystemExit(_STOPPED) from None
     finally:

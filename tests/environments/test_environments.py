@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,14 +25,18 @@ CONTRACT = ROOT / "tests" / "cassettes" / "test_vcrpy_contract.py"
 OUTSIDE = dict(os.environ)
 """As the run was started: the tests' own settings know no proxy and no certificate."""
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def oldest(requirements: Iterable[str]) -> list[str]:
+    """Return requirements, each pinned to the oldest release it takes."""
+    return [one.replace(">=", "==") for one in requirements]
+
+
+OLDEST_COMMANDS = oldest(PROJECT["optional-dependencies"]["cli"])
 PINS = {
     "newest, core only": [],
-    "oldest core": [
-        one.replace(">=", "==")
-        for one in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
-            "dependencies"
-        ]
-    ],
+    "oldest core": oldest(PROJECT["dependencies"]),
     "magentic": [
         "anthropic==0.42.0",
         "aiohttp==3.11.0",
@@ -270,7 +274,7 @@ def test_it_installs_records_and_replays(tmp_path: Path, wheel: Path, pins: list
 
 def test_the_oldest_are_what_is_asked_for(tmp_path: Path, wheel: Path) -> None:
     """Commands, too: of every command the help, and a check of recordings."""
-    python = environment(tmp_path / "venv", wheel, PINS["oldest core"])
+    python = environment(tmp_path / "venv", wheel, [*PINS["oldest core"], *OLDEST_COMMANDS])
     command = [str(python), "-m", "pytest_regen"]
 
     for words in (
@@ -304,11 +308,9 @@ def test_a_client_that_vcrpy_does_not_know_is_never_let_through(
 
 
 OLDEST_SDKS = [
-    name.replace(">=", "==")
+    name
     for extra in ("anthropic", "openai", "ollama")
-    for name in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
-        "optional-dependencies"
-    ][extra]
+    for name in oldest(PROJECT["optional-dependencies"][extra])
 ]
 SUPPORT = ROOT / "tests" / "support"
 

@@ -21,7 +21,8 @@ BLOCKED = (
     " 'polib', 'tree_sitter', 'tree_sitter_c_sharp', 'uvicorn'):\n"
     "    sys.modules[name] = None\n"
 )
-"""Makes a process one in which no extra is installed."""
+"""Makes a process one in which no extra but that of commands is installed."""
+WITHOUT_COMMANDS = "for name in ('rich', 'tomlkit', 'typer'):\n    sys.modules[name] = None\n"
 
 USES = """
 import asyncio, json, os
@@ -75,9 +76,15 @@ def test_the_article_about_extras_lists_each() -> None:
 
 
 def without_extras(code: str, *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run ``code`` in a process in which no extra is installed."""
+    """Run ``code`` in a process in which no extra but that of commands is installed."""
     words = [sys.executable, "-c", BLOCKED + code]
     return subprocess.run(words, cwd=cwd or ROOT, check=False, capture_output=True, text=True)
+
+
+def without_commands(*words: str) -> str:
+    """Return code that runs a command where that extra is missing, too."""
+    run = f"sys.argv[1:] = {list(words)!r}\nfrom pytest_regen.__main__ import main\nmain()\n"
+    return WITHOUT_COMMANDS + run
 
 
 def command(*words: str) -> str:
@@ -106,7 +113,8 @@ for name in COMMANDS:
 @each(
     ("code", "exit_code", "said"),
     [
-        (EVERY_NAME, 0, ""),
+        (WITHOUT_COMMANDS + EVERY_NAME, 0, ""),
+        (without_commands("cassettes", "check"), 2, "next: pip install 'pytest-regen[cli]'"),
         (A_PRICE, 0, ""),
         (EVERY_HELP, 0, ""),
         (command("cassettes", "check", "cassettes"), 0, ""),
@@ -150,7 +158,7 @@ def test_a_gate_that_cannot_read_is_a_usage_error(pytester: pytest.Pytester) -> 
 
 def test_cassettes_and_vcr_need_no_extra(pytester: pytest.Pytester) -> None:
     """The fixture, the mark, and sessions with a model of one's own."""
-    pytester.makeconftest(BLOCKED)
+    pytester.makeconftest(BLOCKED + WITHOUT_COMMANDS)
     pytester.makepyfile(
         """
         import pytest
