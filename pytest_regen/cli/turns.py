@@ -194,7 +194,7 @@ class TurnOptions:
 
         def find_key() -> None:
             try:
-                providers.require_api_key()
+                providers.provider_from_environment()
             except MissingKeyError as error:
                 if of_types:
                     free = "add --provider template, which writes types without a model"

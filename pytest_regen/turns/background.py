@@ -51,11 +51,9 @@ _left: list[_Runner] = []
 
 
 def background_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop that runs in another thread.
-
-    It is one and the same, but for callers that run in it themselves, a provider that generates a
-    store within its answer for one: they would wait for themselves, and get another.
-    """
+    """Return an event loop that runs in another thread."""
+    # It is one and the same, but for callers that run in it themselves, a provider that generates a
+    # store within its answer for one: they would wait for themselves, and get another.
     thread = threading.current_thread()
     with _lock:
         asker = thread if any(runner.thread is thread for runner in _runners.values()) else None

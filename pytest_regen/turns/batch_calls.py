@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -39,24 +39,12 @@ _DAY: Final = 86_400.0
 
 
 class BatchCalls(AnthropicProvider):
-    """A provider that can make calls about batches; arguments as of ``BatchProvider``."""
+    """A provider that can make calls about batches."""
 
-    def __init__(
-        self,
-        model: str | None,
-        *,
-        api_key: str | None,
-        base_url: str | None,
-        max_retries: int,
-        timeout: float,
-        poll: float | None,
-    ) -> None:
-        super().__init__(
-            model, api_key=api_key, base_url=base_url, max_retries=max_retries, timeout=timeout
-        )
-        self._poll = _seconds(poll)
-        self._is_reached = False
-        """Whether the API has answered: then its address is no mistake."""
+    _poll: float
+    """Seconds until a batch is looked at first."""
+    _is_reached = False
+    """Whether the API has answered: then its address is no mistake."""
 
     async def _batches(self, *, max_retries: int | None = None) -> Any:
         """Return the part of the client that is about batches.
@@ -81,8 +69,6 @@ class BatchCalls(AnthropicProvider):
     ) -> R:
         """Return what a call returns; while the connection or the API fails, it is made again.
 
-        A batch goes on at the API whether it is looked at or not.
-
         Args:
             call: reads, and changes nothing.
             model: for messages.
@@ -91,6 +77,7 @@ class BatchCalls(AnthropicProvider):
         Raises:
             ProviderError: it is refused, or failed too often in a row.
         """
+        # A batch goes on at the API whether it is looked at or not.
         pauses = self._pauses()
         while True:
             try:
@@ -127,15 +114,18 @@ class BatchCalls(AnthropicProvider):
 
     async def _list_since(self, file: BatchFile) -> list[dict[str, Any]]:
         """Return the batches created since the intent, the newest first."""
-        found = []
+        since = []
         batches = await self._batches()
         async for listed in batches.list(limit=_PAGE):
-            known = plain(listed)
-            created = _timestamp(known.get("created_at"))
-            if known.get("id") == file.before or created < file.created - _DAY:
+            batch = plain(listed)
+            created = batch.get("created_at")
+            # As texts, because old SDKs parse no times and all are of UTC.
+            moment = created.isoformat() if isinstance(created, datetime) else str(created)
+            oldest = datetime.fromtimestamp(file.created - _DAY, UTC).isoformat()
+            if batch.get("id") == file.before or moment < oldest:
                 break
-            found.append(known)
-        return found
+            since.append(batch)
+        return since
 
     async def _is_of(self, candidate: Mapping[str, Any], file: BatchFile) -> bool:
         """Return whether the results of a batch that has ended are those of an intent."""
@@ -154,19 +144,19 @@ class BatchCalls(AnthropicProvider):
         return id_of(listed[0]) if listed else ""
 
     async def _retrieve(self, id_: str) -> dict[str, Any]:
-        known: dict[str, Any] = plain(await (await self._batches()).retrieve(id_))
-        return known
+        batch: dict[str, Any] = plain(await (await self._batches()).retrieve(id_))
+        return batch
 
-    async def _results(self, known: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+    async def _results(self, batch: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the results of a batch."""
-        host = urlsplit(str(known["results_url"])).netloc
+        host = urlsplit(str(batch["results_url"])).netloc
         if host != urlsplit(self.base_url).netloc.rpartition("@")[2]:
             raise ProviderError(
-                f"the results of {id_of(known)} lie at {host}, not at {self._address}",
+                f"the results of {id_of(batch)} lie at {host}, not at {self._address}",
                 why="the key is sent nowhere but to the address that was named for it",
                 hint=f"set ANTHROPIC_BASE_URL to the address of {host}, or ask without a batch",
             )
-        stream = await (await self._batches()).results(id_of(known))
+        stream = await (await self._batches()).results(id_of(batch))
         try:
             async for result in stream:
                 entry = plain(result)
@@ -176,54 +166,41 @@ class BatchCalls(AnthropicProvider):
             await stream.http_response.aclose()
 
 
-def _seconds(poll: float | None) -> float:
-    given = os.environ.get(POLL_VARIABLE) if poll is None else poll
+def seconds_of_poll(poll: float | None) -> float:
+    """Return the seconds until a batch is looked at first, as passed or from the environment."""
+    value = poll if poll is not None else os.environ.get(POLL_VARIABLE) or _POLL
     try:
-        seconds = float(given or _POLL) if poll is None else poll
+        seconds = float(value)
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < float("inf"):
         raise UsageError(
-            f"poll is {given!r}",
+            f"poll is {value!r}",
             why="it is the number of seconds until a batch is looked at first",
             hint=f"pass a number above 0 as poll= or in {POLL_VARIABLE}",
         )
     return seconds
 
 
-def id_of(known: object) -> str:
+def id_of(batch: object) -> str:
     """Return the id of a batch."""
-    id_ = known.get("id") if isinstance(known, Mapping) else None
+    id_ = batch.get("id") if isinstance(batch, Mapping) else None
     if not isinstance(id_, str) or not id_:
-        raise gave_up("what the API calls a batch has no id", f"it says {known!r:.80}")
+        raise gave_up("what the API calls a batch has no id", f"it says {batch!r:.80}")
     return id_
 
 
-def count_of(known: Mapping[str, Any], *, ended: bool = False) -> int:
+def count_of(batch: Mapping[str, Any], *, ended: bool = False) -> int:
     """Return how many requests a batch has, or how many of them have ended."""
-    counts = known.get("request_counts")
-    counts = counts if isinstance(counts, Mapping) else {}
-    return sum(
-        count
-        for name, count in counts.items()
-        if type(count) is int and not (ended and name == "processing")
-    )
-
-
-def _timestamp(value: object) -> float:
-    """Return an instant in seconds since the epoch; the latest one where it is none."""
-    try:
-        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        return moment.timestamp()
-    except (ValueError, OverflowError):
-        return float("inf")
+    counts: Mapping[str, int] = batch.get("request_counts") or {}
+    return sum(n for name, n in counts.items() if not (ended and name == "processing"))
 
 
 def asked_pause(error: Exception) -> float:
     """Return the seconds that an answer asks to wait for."""
     headers = getattr(getattr(error, "response", None), "headers", {})
-    asked = str(headers.get("retry-after", ""))
-    return min(float(asked), _DAY) if asked.isascii() and asked.isdigit() else 0.0
+    seconds = str(headers.get("retry-after", ""))
+    return min(float(seconds), _DAY) if seconds.isascii() and seconds.isdigit() else 0.0
 
 
 def gave_up(what: str, why: str) -> TransportError:

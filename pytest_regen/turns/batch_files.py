@@ -21,11 +21,11 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from pytest_regen import files
 from pytest_regen.strict_json import json_or_none
@@ -41,9 +41,6 @@ _MOST: Final = 100_000
 
 _LARGEST: Final = 32 << 20
 """Bytes of a file; far more than the digests of a full batch take."""
-
-_LATEST: Final = 1e11
-"""Seconds since the epoch; a later time is a joke."""
 
 _PATIENCE: Final = 60.0
 """Seconds to wait for another process, which needs the folder for milliseconds."""
@@ -101,22 +98,20 @@ class BatchFile:
 
     def number_of(self, custom_id: object) -> int | None:
         """Return the number of the request of that custom id; ``None`` for another batch's."""
-        prefix, _, number = str(custom_id).rpartition("-")
-        if prefix != self.prefix or not number.isascii() or not number.isdigit():
-            return None
-        return int(number) if len(number) < len("1000000") else None
+        match = re.fullmatch(rf"{self.prefix}-(\d{{1,6}})", str(custom_id), re.ASCII)
+        return int(match[1]) if match else None
 
     def note_id(self, id_: str) -> None:
-        """Note what the API calls the batch, and wait until the disk has it.
-
-        Where that fails, the list of batches at the API tells the next run.
-        """
+        """Note what the API calls the batch, and wait until the disk has it."""
+        # Where that fails, the list of batches at the API tells the next run.
         self.id = id_
         with suppress(OSError):
-            files.append_line(self.path, {"id": id_}, durably=True)
+            if id_:
+                files.append_line(self.path, {"id": id_}, durably=True)
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Note that no run need wait for these requests; without any left the file is removed."""
+        self.refresh()  # Because others, in this process as well, note theirs in the file.
         new = set(numbers) - self.settled
         self.settled |= new
         if len(self.settled) >= len(self.digests):
@@ -128,17 +123,14 @@ class BatchFile:
 
     def remove(self) -> None:
         """Remove the file; one that is gone already is fine."""
-        for path in (self.path, self.path.with_suffix(".lock")):
-            with suppress(OSError):
-                files.unlink(path)
+        _remove(self.path)
 
     def refresh(self) -> bool:
         """Read what others have added; return whether the file is still there."""
-        known = _read(self.path)
-        if known is None:
-            return False
-        self.id, self.settled = known.id or self.id, self.settled | known.settled
-        return True
+        batch = _read(self.path)
+        if batch is not None:
+            self.id, self.settled = batch.id or self.id, self.settled | batch.settled
+        return batch is not None
 
     def claim(self) -> bool:
         """Return whether this process alone may submit the batch, or find out whether it was.
@@ -188,12 +180,11 @@ class BatchFolder:
     async def alone(self) -> AsyncIterator[None]:
         """Keep other processes from looking up and noting batches meanwhile.
 
-        Who waits for another process does not block the event loop.
-
         Raises:
             OSError: the folder cannot be written, leads elsewhere, or another process has had it
                 for a minute.
         """
+        # Who waits for another process does not block the event loop.
         from filelock import Timeout
 
         if files.is_linked(self.path):
@@ -215,27 +206,23 @@ class BatchFolder:
             lock.release()
 
     def read(self, address: str) -> list[BatchFile]:
-        """Return the batches at an address that some run may wait for, the newest first.
-
-        Files that are no such thing, or hold half an intent, are passed over. Batches whose results
-        the API keeps no more are forgotten.
-        """
-        if files.is_linked(self.path):
-            return []
-        try:
-            found = [path for path in self.path.iterdir() if path.suffix == ".jsonl"]
-        except OSError:
-            return []
-        known = []
-        for path in found:
+        """Return the batches at an address that some run may wait for, the newest first."""
+        # Files that are no such thing, or hold half an intent, are passed over. Batches whose
+        # results the API keeps no more are forgotten, and so is what is left of files as old as
+        # that.
+        batches = []
+        paths = [] if files.is_linked(self.path) else [*self.path.glob("*.jsonl")]
+        for path in paths:
             batch = _read(path)
             if batch is None:
-                _forget_if_old(path)
+                with suppress(OSError):
+                    if _PREFIX.fullmatch(path.stem) and time.time() - path.lstat().st_mtime > KEPT:
+                        _remove(path)
             elif abs(time.time() - batch.created) > KEPT:
                 batch.remove()
             elif batch.origin.address == address:
-                known.append(batch)
-        return sorted(known, key=lambda batch: (batch.created, batch.prefix), reverse=True)
+                batches.append(batch)
+        return sorted(batches, key=lambda batch: (batch.created, batch.prefix), reverse=True)
 
     def note(self, origin: Origin, before: str, digests: Iterable[str]) -> BatchFile:
         """Write an intent and return its batch, claimed.
@@ -270,13 +257,10 @@ class BatchFolder:
         return batch
 
 
-def _forget_if_old(path: Path) -> None:
-    """Remove what is left of a file that nobody can use any more."""
-    with suppress(OSError):
-        facts = path.lstat()
-        if _PREFIX.fullmatch(path.stem) and time.time() - facts.st_mtime > KEPT:
-            files.unlink(path)
-            files.unlink(path.with_suffix(".lock"))
+def _remove(path: Path) -> None:
+    for name in (path, path.with_suffix(".lock")):
+        with suppress(OSError):
+            files.unlink(name)
 
 
 def _read(path: Path) -> BatchFile | None:
@@ -285,43 +269,30 @@ def _read(path: Path) -> BatchFile | None:
         facts = path.lstat()
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LARGEST:
             return None
-        lines = path.read_bytes().split(b"\n")
+        intent, *lines = map(json_or_none, path.read_bytes().split(b"\n"))
     except OSError:
         return None
-    batch = _from_intent(path, json_or_none(lines[0]))
-    if batch is None:
-        return None
-    for line in lines[1:]:
-        entry = json_or_none(line) if line else None
-        if isinstance(entry, dict):
-            _add(batch, entry)
-    return batch
-
-
-def _from_intent(path: Path, intent: object) -> BatchFile | None:
     if not _PREFIX.fullmatch(path.stem) or not isinstance(intent, dict):
         return None
-    address, key, before = (intent.get(name) for name in ("address", "key", "before"))
+    texts = [intent.get(name) for name in ("address", "key", "before")]
     created, digests = intent.get("created"), intent.get("requests")
     if (
         intent.get("version") != 1
-        or not (isinstance(address, str) and isinstance(key, str) and isinstance(before, str))
-        or not isinstance(created, int | float)
-        or not 0 <= created <= _LATEST
+        or not all(isinstance(text, str) for text in texts)
+        or not isinstance(created, float)
         or not isinstance(digests, list)
         or not 1 <= len(digests) <= _MOST
         or not all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in digests)
     ):
         return None
-    return BatchFile(path, Origin(address, key), float(created), before, tuple(digests))
-
-
-def _add(batch: BatchFile, entry: Mapping[str, Any]) -> None:
-    id_, settled = entry.get("id"), entry.get("settled")
-    if isinstance(id_, str) and _ID.fullmatch(id_):
-        batch.id = id_
-    if isinstance(settled, list):
-        known = range(len(batch.digests))
-        batch.settled.update(
-            number for number in settled if type(number) is int and number in known
-        )
+    address, key, before = map(str, texts)
+    batch = BatchFile(path, Origin(address, key), created, before, tuple(digests))
+    for line in lines:
+        entry = line if isinstance(line, dict) else {}
+        id_, settled = entry.get("id"), entry.get("settled")
+        if isinstance(id_, str) and _ID.fullmatch(id_):
+            batch.id = id_
+        if isinstance(settled, list):
+            numbers = range(len(digests))
+            batch.settled.update(n for n in settled if type(n) is int and n in numbers)
+    return batch

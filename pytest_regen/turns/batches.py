@@ -16,38 +16,21 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import (
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.errors import (
-    ProviderError,
-    RejectedRequestError,
-    TransportError,
-)
+from pytest_regen.errors import ProviderError, RejectedRequestError, TransportError
 from pytest_regen.files import project_root
 from pytest_regen.text import plural
+from pytest_regen.turns import batch_calls
 from pytest_regen.turns.background import background_loop, is_running
-from pytest_regen.turns.batch_calls import (
-    FAILURES,
-    BatchCalls,
-    asked_pause,
-    count_of,
-    gave_up,
-    id_of,
-)
+from pytest_regen.turns.batch_calls import FAILURES, BatchCalls, gave_up
 from pytest_regen.turns.batch_files import BatchFile, BatchFolder, Origin
 from pytest_regen.turns.interception import current_interceptor
 from pytest_regen.turns.sdk import heeding_warnings, plain
@@ -57,8 +40,6 @@ from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failur
 if TYPE_CHECKING:
     from types import TracebackType
 
-_LARGEST: Final = 100 << 20
-"""Bytes of one batch: well below the 256 MB that the API takes."""
 _BATCHES: Final = 3
 """Batches that one request is submitted in."""
 _READINGS: Final = 3
@@ -74,8 +55,6 @@ class _Item:
 
     params: Mapping[str, Any]
     digest: str
-    size: int
-    """In bytes."""
     reply: "Future[Reply]" = field(default_factory=Future)
     batches: int = 0
     """How many of this run's it was in."""
@@ -86,12 +65,11 @@ class _Batch:
     """A batch that this run waits for."""
 
     file: BatchFile
-    is_own: bool
-    """Whether this run submits it; else it was there when its requests arrived."""
+    is_submitted_here: bool
+    """Else it was there when its requests arrived."""
     items: dict[int, _Item] = field(default_factory=dict)
     """By number; those that this run waits for."""
-
-    said: str = ""
+    status: str = ""
     """What was told of it last."""
 
     @property
@@ -154,32 +132,27 @@ class BatchProvider(BatchCalls):
         tell: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__(
-            model,
-            api_key=api_key,
-            base_url=base_url,
-            max_retries=max_retries,
-            timeout=timeout,
-            poll=poll,
+            model, api_key=api_key, base_url=base_url, max_retries=max_retries, timeout=timeout
         )
+        self._poll = batch_calls.seconds_of_poll(poll)
         self._folder = BatchFolder(folder or project_root(Path.cwd()) / ".regen" / "batches")
         self._tell = tell or (lambda _: None)
-        self._guard = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        # All below belong to the thread of the loop.
-        self._arrived: deque[_Item] = deque()
+        self._guard = threading.Lock()
+        """Held by whoever changes the loop or the next two."""
         self._items: weakref.WeakSet[_Item] = weakref.WeakSet()
         """All that wait, those on their way from here to there included."""
+        self._arrived: deque[_Item] = deque()
         self._arrival = 0.0
-        self._begun = self._accepted = 0
-        """Requests, in all threads and in that of the loop: they lag behind where many come."""
+        # All below belong to the thread of the loop.
         self._tasks: set[asyncio.Task[None]] = set()
-        self._gathering = False
+        self._is_gathering = False
         self._under_way: dict[str, _Batch] = {}
         self._taken: set[tuple[str, int]] = set()
-        self._delivered: dict[str, deque[tuple[BatchFile, int]]] = {}
+        self._delivered: set[str] = set()
+        """Digests of requests whose replies were handed out."""
         self._left: set[str] = set()
         """Ids of replies out of batches that another run submitted."""
-        self._stored_elsewhere: set[str] = set()
 
     def __enter__(self) -> Self:
         """Return the provider; it is closed at the end of the block, or stopped by an exception."""
@@ -212,13 +185,13 @@ class BatchProvider(BatchCalls):
             TransportError: there is no reply after three batches, or the API cannot be reached.
             CassetteMissError: a cassette in use has no answer.
         """
-        found = self._begin(request)
-        return found if isinstance(found, Reply) else found.result()
+        reply = self._begin(request)
+        return reply if isinstance(reply, Reply) else reply.result()
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the model's reply without blocking the event loop; raises as ``send`` does."""
-        found = self._begin(request)
-        return found if isinstance(found, Reply) else await asyncio.wrap_future(found)
+        reply = self._begin(request)
+        return reply if isinstance(reply, Reply) else await asyncio.wrap_future(reply)
 
     def is_left(self, reply: Reply) -> bool:
         """Return whether another run submitted what this is the reply to."""
@@ -226,22 +199,17 @@ class BatchProvider(BatchCalls):
 
     def stored(self, requests: Iterable[TurnRequest]) -> None:
         """Note that what became of these requests is kept, so that no run waits for them again."""
-        digests = [_digest(_params(self._body(request)))[0] for request in requests]
-        with self._guard:
-            loop = self._loop
-            if loop is not None:
-                loop.call_soon_threadsafe(self._settle, digests)
-            else:
-                self._stored_elsewhere.update(digests)
+        self._settle({_digest(_params(self._body(request))) for request in requests})
+
+    def _settle(self, digests: set[str]) -> None:
+        for file in self._folder.read(self._public_address) if digests else ():
+            file.settle(n for n, digest in enumerate(file.digests) if digest in digests)
 
     def close(self) -> None:
         """End a run whose replies are all kept: no later one takes them for left behind."""
-        with self._guard:
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._settle_all)
         self.stop()
-        if self._stored_elsewhere:
-            self._settle_elsewhere()
+        self._settle(self._delivered)
+        self._delivered.clear()
 
     def stop(self) -> None:
         """End at once. Batches under way go on at the API, and the next run waits for them."""
@@ -261,36 +229,34 @@ class BatchProvider(BatchCalls):
             return replayed
         self._key_for(None)
         params = _params(body)
+        item = _Item(params, _digest(params))
         with self._guard:
             if self._loop is None or not is_running(self._loop):
                 self._loop = background_loop()
-            item = _Item(params, *_digest(params))
-            self._begun += 1
-            self._loop.call_soon_threadsafe(self._accept, item)
+            self._items.add(item)
+            self._arrived.append(item)
+            self._arrival = time.monotonic()
+            self._loop.call_soon_threadsafe(self._begin_to_gather)
         return item.reply
 
-    def _accept(self, item: _Item) -> None:
-        self._accepted += 1
-        self._items.add(item)
-        self._arrive([item])
-
-    def _arrive(self, items: Iterable[_Item]) -> None:
-        self._arrived.extend(item for item in items if not item.reply.done())
+    def _begin_to_gather(self) -> None:
+        # Once more, because a loop that was busy meanwhile is about to bring others.
         self._arrival = time.monotonic()
-        if self._arrived and not self._gathering:
-            self._gathering = True
+        if self._arrived and not self._is_gathering:
+            self._is_gathering = True
             self._start(self._gather())
 
     async def _end(self) -> None:
         """End all that is under way in the loop, and close what is open there."""
-        for item in self._items:
+        with self._guard:
+            items = [*self._items]
+            self._arrived.clear()
+        for item in items:
             item.reply.cancel()
-        self._arrived.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._taken.clear()
-        self._delivered.clear()
         await self.aclose()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -307,31 +273,21 @@ class BatchProvider(BatchCalls):
         try:
             with suppress(Exception):  # Raised again where somebody is told.
                 await self._batches()  # The SDK takes a second to import; more arrives meanwhile.
+            last = None
             while self._arrived:
-                began = time.monotonic()
-                while not self._is_full() and time.monotonic() - began < self._longest:
-                    rest = self._arrival + self._quiet - time.monotonic()
-                    if rest <= 0 and self._accepted == self._begun:
+                latest = time.monotonic() + self._longest
+                while len(self._arrived) < self.jobs and time.monotonic() < latest:
+                    pause = self._arrival + self._quiet - time.monotonic()
+                    # Two looks, because on a busy machine all threads come late.
+                    if pause <= 0 and self._arrived[-1] is last:
                         break
-                    await asyncio.sleep(max(rest, 0))
-                await self._place(list(self._next_group()))
+                    last = self._arrived[-1]
+                    await asyncio.sleep(max(pause, self._quiet / 2))
+                group = [self._arrived.popleft() for _ in range(min(self.jobs, len(self._arrived)))]
+                # Nobody waits for the others any more.
+                await self._place([item for item in group if not item.reply.done()])
         finally:
-            self._gathering = False
-
-    def _is_full(self) -> bool:
-        return (
-            len(self._arrived) >= self.jobs or sum(item.size for item in self._arrived) >= _LARGEST
-        )
-
-    def _next_group(self) -> Iterator[_Item]:
-        count = size = 0
-        while self._arrived and count < self.jobs:
-            if count and size + self._arrived[0].size > _LARGEST:
-                return
-            item = self._arrived.popleft()
-            if not item.reply.done():  # Nobody waits for it any more.
-                count, size = count + 1, size + item.size
-                yield item
+            self._is_gathering = False
 
     async def _place(self, items: Sequence[_Item]) -> None:
         """Let items wait for batches that hold them already, and submit the others as one."""
@@ -341,20 +297,28 @@ class BatchProvider(BatchCalls):
             # Who has reached the API once waits for it; else the address may be wrong.
             failures = FAILURES if self._is_reached else 1
             before = await self._patiently(self._newest, items[0].params["model"], failures)
-            with _on_disk(self._folder.path):
-                async with self._folder.alone():
-                    origin = Origin.of(self._public_address, self._key_for(None))
-                    rest = self._join(items, origin)
-                    digests = [item.digest for item in rest]
-                    file = self._folder.note(origin, before, digests) if rest else None
+            async with self._folder.alone():
+                origin = Origin.of(self._public_address, self._key_for(None))
+                new = self._join(items, origin)
+                digests = [item.digest for item in new]
+                file = self._folder.note(origin, before, digests) if new else None
+        except OSError as error:
+            why = f"{error.strerror or error}; what is submitted is noted there first, so that it"
+            failure = TransportError(
+                f"no batch was submitted: {self._folder.path} cannot be written",
+                why=f"{why} is never paid twice",
+                hint="make the folder writable, then run again; or ask without a batch",
+            )
+            failure.__cause__ = error
+            self._fail(items, failure)
         except Exception as error:  # noqa: BLE001 - raised where each of them is waited for
             self._fail(items, error)
-            return
-        if file is not None:
-            batch = self._begin_batch(file, is_own=True)
-            for number, item in enumerate(rest):
-                item.batches += 1
-                self._put(item, batch, number)
+        else:
+            if file is not None:
+                batch = self._begin_batch(file, is_submitted_here=True)
+                for number, item in enumerate(new):
+                    item.batches += 1
+                    self._put(item, batch, number)
 
     def _join(self, items: Sequence[_Item], origin: Origin) -> list[_Item]:
         """Let items wait for batches that hold them; return those that none holds."""
@@ -365,22 +329,22 @@ class BatchProvider(BatchCalls):
             for number, digest in enumerate(file.digests):
                 if number not in file.settled and (file.prefix, number) not in self._taken:
                     places.setdefault(digest, deque()).append((file, number))
-        rest = []
+        new = []
         for item in items:
             if places.get(item.digest):
                 file, number = places[item.digest].popleft()
-                batch = self._under_way.get(file.prefix) or self._begin_batch(file, is_own=False)
-                self._put(item, batch, number)
+                under_way = self._under_way.get(file.prefix)
+                self._put(item, under_way or self._begin_batch(file), number)
             else:
-                rest.append(item)
-        return rest
+                new.append(item)
+        return new
 
     def _put(self, item: _Item, batch: _Batch, number: int) -> None:
         self._taken.add((batch.file.prefix, number))
         batch.items[number] = item
 
-    def _begin_batch(self, file: BatchFile, *, is_own: bool) -> _Batch:
-        batch = self._under_way[file.prefix] = _Batch(file, is_own)
+    def _begin_batch(self, file: BatchFile, *, is_submitted_here: bool = False) -> _Batch:
+        batch = self._under_way[file.prefix] = _Batch(file, is_submitted_here)
         self._start(self._work(batch))
         return batch
 
@@ -400,7 +364,7 @@ class BatchProvider(BatchCalls):
     async def _work(self, batch: _Batch) -> None:
         """Create or find a batch, wait until it has ended, and hand out its results."""
         try:
-            await (self._create(batch) if batch.is_own else self._locate(batch))
+            await (self._create(batch) if batch.is_submitted_here else self._locate(batch))
             while self._has_items(batch):
                 await self._read(batch, await self._wait_for_end(batch))
         except _NoBatch:
@@ -408,7 +372,12 @@ class BatchProvider(BatchCalls):
             why = gave_up(f"{batch.name} is gone", "it was deleted, or is too old to have results")
             self._ask_again(batch, dict.fromkeys(batch.items, why))
         except _TooLarge:
-            self._halve(batch)
+            items = [*batch.items.values()]
+            for item in items:
+                item.batches -= 1
+            middle = (len(items) + 1) // 2
+            for half in (items[:middle], items[middle:]):
+                self._start(self._place(half))
         except Exception as error:  # noqa: BLE001 - raised where each of its items is waited for
             self._fail([self._let_go(batch, number) for number in list(batch.items)], error)
         finally:
@@ -418,66 +387,41 @@ class BatchProvider(BatchCalls):
     async def _create(self, batch: _Batch) -> None:
         """Create a batch whose intent is on the disk, once, and note its id.
 
-        The call is never simply sent again: where its answer does not come, there may be a batch.
-        """
-        file, pauses = batch.file, self._pauses()
-        requests = [
-            {"custom_id": file.custom_id(number), "params": item.params}
-            for number, item in batch.items.items()
-        ]
-        for failures in range(FAILURES):
-            file.note_try()
-            error = await self._post(batch, requests, pauses)
-            if error is None:
-                break
-            if failures + 1 == FAILURES:
-                raise error
-            file.note_try()
-            found = await self._find(batch)
-            if found is not None:
-                file.note_id(found)
-                break
-        file.release()
-        self._say(batch, f"{plural(len(batch.items), 'request')} submitted")
-
-    async def _post(
-        self, batch: _Batch, requests: Sequence[Mapping[str, Any]], pauses: Iterator[float]
-    ) -> Exception | None:
-        """Create a batch; return why it is not known whether there is one now.
-
         Raises:
             RejectedRequestError: there is none, and the next call would not make one either.
             _TooLarge: there is none, because it would have been too large.
         """
-        while True:
+        # The call is never simply sent again: where its answer does not come, there may be a batch.
+        file, pauses, failures = batch.file, self._pauses(), 0
+        requests: list[Any] = [
+            {"custom_id": file.custom_id(number), "params": item.params}
+            for number, item in batch.items.items()
+        ]
+        while not file.id:
+            file.note_try()
             try:
                 batches = await self._batches(max_retries=0)
-                made = plain(await batches.create(requests=requests))
-                batch.file.note_id(id_of(made))
+                file.note_id(batch_calls.id_of(plain(await batches.create(requests=requests))))
             except Exception as error:
                 status = getattr(error, "status_code", None)
                 failure, _ = self._failure(error, batch.model)
-                if isinstance(failure, TransportError) and status != RATE_LIMITED:
-                    return error
                 if not isinstance(failure, TransportError):
-                    batch.file.remove()
+                    file.remove()
                     if status == _TOO_LARGE and len(requests) > 1:
                         raise _TooLarge from error
                     raise
-                # The queue of batches is full, or calls come too fast: that passes by itself.
-                self._say(batch, f"waits to be submitted: {failure.why or failure.what}")
-                await asyncio.sleep(max(next(pauses), asked_pause(error)))
-            else:
-                return None
-
-    def _halve(self, batch: _Batch) -> None:
-        """Submit the items of a batch that is too large in two."""
-        items = list(batch.items.values())
-        for item in items:
-            item.batches -= 1
-        middle = (len(items) + 1) // 2
-        for half in (items[:middle], items[middle:]):
-            self._start(self._place(half))
+                if status == RATE_LIMITED:
+                    # The queue of batches is full, or calls come too fast: that passes by itself.
+                    self._say(batch, f"waits to be submitted: {failure.why or failure.what}")
+                    await asyncio.sleep(max(next(pauses), batch_calls.asked_pause(error)))
+                    continue
+                failures += 1
+                if failures == FAILURES:
+                    raise
+                file.note_try()
+                file.note_id(await self._find(batch))
+        file.release()
+        self._say(batch, f"{plural(len(batch.items), 'request')} submitted")
 
     async def _locate(self, batch: _Batch) -> None:
         """Find out what became of a batch that another run noted.
@@ -489,36 +433,33 @@ class BatchProvider(BatchCalls):
         while True:
             is_claimed = not file.id and file.claim()
             # Read again under the claim: the run that had it may just have noted the id.
-            if not file.refresh() and not file.id:
-                raise _NoBatch
-            if not file.id and is_claimed:
-                found = await self._find(batch)
-                if found is None:
-                    raise _NoBatch
-                file.note_id(found)
+            is_there = file.refresh()
+            if is_there and not file.id and is_claimed:
+                file.note_id(await self._find(batch))
             if file.id:
                 break
+            if is_claimed or not is_there:
+                raise _NoBatch
             await asyncio.sleep(self._quiet)
         file.release()
         count, total = len(batch.items), len(file.digests)
         self._say(batch, f"picked up, with {count:,} of its {plural(total, 'request')} to wait for")
 
-    async def _find(self, batch: _Batch) -> str | None:
-        """Return the id of a batch whose creation was not answered; ``None`` if there is none.
-
-        It is one of those created since the intent, with as many requests. Which one, the custom
-        ids of its results say, and these are there once it has ended. None is a batch that is not
-        listed some time after the call: the API may have been busy with it.
-        """
+    async def _find(self, batch: _Batch) -> str:
+        """Return the id of a batch whose creation was not answered; empty if there is none."""
+        # It is one of those created since the intent, with as many requests. Which one, the custom
+        # ids of its results say, and these are there once it has ended. None is a batch that is not
+        # listed some time after the call: the API may have been busy with it.
         file, pauses, began = batch.file, self._pauses(), time.time()
-        others: set[str] = set()
+        excluded: set[str] = set()
         while True:
-            others |= {known.id for known in self._folder.read(file.origin.address)}
+            excluded |= {noted.id for noted in self._folder.read(file.origin.address)}
             listed = await self._patiently(lambda: self._list_since(file), batch.model)
             running = 0
             for candidate in listed:
-                id_ = id_of(candidate)
-                if id_ in others or count_of(candidate) != len(file.digests):
+                id_ = batch_calls.id_of(candidate)
+                count = batch_calls.count_of(candidate)
+                if id_ in excluded or count != len(file.digests):
                     continue
                 if candidate.get("processing_status") != "ended":
                     running += 1
@@ -526,10 +467,10 @@ class BatchProvider(BatchCalls):
                 elif await self._patiently(partial(self._is_of, candidate, file), batch.model):
                     return id_
                 else:
-                    others.add(id_)
+                    excluded.add(id_)
             now = time.time()
             if not running and (now - began > self._longest or now - file.tried > _HOUR):
-                return None
+                return ""
             await asyncio.sleep(next(pauses))
 
     async def _wait_for_end(self, batch: _Batch) -> dict[str, Any]:
@@ -539,58 +480,51 @@ class BatchProvider(BatchCalls):
             _NoBatch: there is no such batch.
             RejectedRequestError: there is none for this key, and it was made with another one.
         """
-        pauses = self._pauses()
+        file, pauses = batch.file, self._pauses()
         while True:
             try:
-                known = await self._patiently(lambda: self._retrieve(batch.file.id), batch.model)
+                state = await self._patiently(lambda: self._retrieve(file.id), batch.model)
             except RejectedRequestError as error:
                 if error.status != _NOT_FOUND:
                     raise
-                self._refuse_other_key(batch.file)
-                if time.time() - batch.file.tried > self._longest:
+                if file.origin != Origin.of(self._public_address, self._key_for(None)):
+                    error.why = "it was submitted with another key, and requests of this run wait"
+                    error.hint = f"set ANTHROPIC_API_KEY to that key; or remove {file.path}, and "
+                    error.hint += "its requests are submitted and paid again"
+                    raise
+                if time.time() - file.tried > self._longest:
                     raise _NoBatch from error
             else:
-                done, total = count_of(known, ended=True), count_of(known)
-                self._say(batch, f"{done:,} of {total:,} done")
-                if known.get("processing_status") == "ended":
-                    return known
+                ended = batch_calls.count_of(state, ended=True)
+                self._say(batch, f"{ended:,} of {batch_calls.count_of(state):,} done")
+                if state.get("processing_status") == "ended":
+                    return state
             await asyncio.sleep(next(pauses))
 
-    def _refuse_other_key(self, file: BatchFile) -> None:
-        if file.origin == Origin.of(self._public_address, self._key_for(None)):
-            return
-        raise RejectedRequestError(
-            f"{self._address} does not know the batch {file.id} (HTTP {_NOT_FOUND})",
-            status=_NOT_FOUND,
-            why="it was submitted with another key, and requests of this run wait for it",
-            hint=f"set ANTHROPIC_API_KEY to that key; or remove {file.path}, and its requests are "
-            "submitted and paid again",
-        )
-
-    async def _read(self, batch: _Batch, known: Mapping[str, Any]) -> None:
+    async def _read(self, batch: _Batch, state: Mapping[str, Any]) -> None:
         """Hand out the results of a batch that has ended; what failed is asked again.
 
         Raises:
             _NoBatch: it has no results any more.
         """
-        if not known.get("results_url"):
+        if not state.get("results_url"):
             raise _NoBatch
-        wanted = dict(batch.items)
+        numbers = set(batch.items)
         failed: dict[int, ProviderError] = {}
         for _ in range(_READINGS):
-            count = await self._patiently(lambda: self._hand_out(batch, known, failed), batch.model)
-            missing = wanted.keys() & batch.items.keys() - failed.keys()
-            if not missing or count >= count_of(known):
+            count = await self._patiently(lambda: self._hand_out(batch, state, failed), batch.model)
+            missing = numbers & batch.items.keys() - failed.keys()
+            if not missing or count >= batch_calls.count_of(state):
                 break
         gone = gave_up(f"{batch.name} has no result for a request", "its results leave it out")
         self._ask_again(batch, {**dict.fromkeys(missing, gone), **failed})
 
     async def _hand_out(
-        self, batch: _Batch, known: Mapping[str, Any], failed: dict[int, ProviderError]
+        self, batch: _Batch, state: Mapping[str, Any], failed: dict[int, ProviderError]
     ) -> int:
         """Read results, and return how many there are; those without a reply go to ``failed``."""
         count = 0
-        async with aclosing(self._results(known)) as results:
+        async with aclosing(self._results(state)) as results:
             async for result in results:
                 count += 1
                 number = batch.file.number_of(result.get("custom_id"))
@@ -601,94 +535,64 @@ class BatchProvider(BatchCalls):
                     self._let_go(batch, number)  # Nobody waits for it; its reply stays there.
                     continue
                 outcome = self._outcome(batch, result.get("result"))
-                if isinstance(outcome, Reply):
-                    del batch.items[number]
-                    if item.reply.set_running_or_notify_cancel():
-                        delivered = self._delivered.setdefault(item.digest, deque())
-                        delivered.append((batch.file, number))
-                        (self._left.discard if batch.is_own else self._left.add)(outcome.id)
-                        item.reply.set_result(outcome)
-                else:
+                if not isinstance(outcome, Reply):
                     failed[number] = outcome
+                    continue
+                del batch.items[number]
+                if item.reply.set_running_or_notify_cancel():
+                    self._delivered.add(item.digest)
+                    (self._left.discard if batch.is_submitted_here else self._left.add)(outcome.id)
+                    item.reply.set_result(outcome)
         return count
 
     def _outcome(self, batch: _Batch, result: object) -> Reply | ProviderError:
         """Return what one result says: a reply, or why there is none."""
-        found = result if isinstance(result, dict) else {}
-        match found.get("type"):
+        content = result if isinstance(result, dict) else {}
+        match content.get("type"):
             case "succeeded":
                 try:
-                    return reply_from_body(found.get("message"))
+                    return reply_from_body(content.get("message"))
                 except TransportError as error:
                     return error
             case "errored":
-                return status_failure(
-                    200, found.get("error"), model=batch.model, address=self._address
-                )
+                body = content.get("error")
+                return status_failure(200, body, model=batch.model, address=self._address)
             case "expired":
                 return gave_up(f"a request expired in {batch.name}", "it took more than 24 hours")
             case "canceled":
                 return gave_up(f"{batch.name} was cancelled", "somebody did so at the API")
-            case other:
-                return gave_up(f"{batch.name} has a result of the type {other!r}", "it is unknown")
+            case kind:
+                return gave_up(f"{batch.name} has a result of the type {kind!r}", "it is unknown")
 
     def _ask_again(self, batch: _Batch, failed: Mapping[int, ProviderError]) -> None:
-        """Put requests that got no reply into another batch, or say that there is none.
-
-        What an earlier run was refused may be allowed by now, so that is asked again, too.
-        """
-        again = []
+        """Put requests that got no reply into another batch, or say that there is none."""
+        # What an earlier run was refused may be allowed by now, so that is asked again, too.
         for number, failure in failed.items():
             item = batch.items.pop(number)
-            is_final = isinstance(failure, RejectedRequestError) and batch.is_own
+            is_final = isinstance(failure, RejectedRequestError) and batch.is_submitted_here
             if is_final or item.batches >= _BATCHES:
                 failure.is_alone = True
                 self._fail([item], failure)
             else:
-                again.append(item)
+                self._arrived.append(item)
         if failed:
             # Nothing is paid for these, so it does not matter if they are forgotten now.
             batch.file.settle(failed)
-        self._arrive(again)
+        self._begin_to_gather()
 
     def _fail(self, items: Iterable[_Item], error: Exception) -> None:
         for item in items:
-            if not item.reply.done():
-                failure, cause = self._failure(error, str(item.params["model"]))
-                failure = copy.copy(failure)  # Each is raised with a traceback of its own.
-                failure.__cause__ = cause
-                if item.reply.set_running_or_notify_cancel():
-                    item.reply.set_exception(failure)
-
-    # What is stored
-
-    def _settle(self, digests: Iterable[str]) -> None:
-        numbers: dict[BatchFile, list[int]] = {}
-        for digest in digests:
-            delivered = self._delivered.get(digest)
-            if delivered:
-                file, number = delivered.popleft()
-                numbers.setdefault(file, []).append(number)
-            else:
-                self._stored_elsewhere.add(digest)
-        for file, done in numbers.items():
-            file.settle(done)
-
-    def _settle_all(self) -> None:
-        self._settle([digest for digest, files in self._delivered.items() for _ in files])
-
-    def _settle_elsewhere(self) -> None:
-        """Note what was stored without this provider, from replies that an earlier run had kept."""
-        for file in self._folder.read(self._public_address):
-            file.settle(
-                number
-                for number, digest in enumerate(file.digests)
-                if digest in self._stored_elsewhere
-            )
+            if item.reply.done():
+                continue
+            failure, cause = self._failure(error, str(item.params["model"]))
+            failure = copy.copy(failure)  # Each is raised with a traceback of its own.
+            failure.__cause__ = cause
+            if item.reply.set_running_or_notify_cancel():
+                item.reply.set_exception(failure)
 
     def _say(self, batch: _Batch, words: str) -> None:
-        if batch.said != words:
-            batch.said = words
+        if batch.status != words:
+            batch.status = words
             with suppress(Exception):  # What shows how far it is ends no work.
                 self._tell(f"{batch.name}: {words}")
 
@@ -698,21 +602,7 @@ def _params(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name != "stream"}
 
 
-def _digest(params: Mapping[str, Any]) -> tuple[str, int]:
-    """Return what tells a request from others, and its size in bytes."""
+def _digest(params: Mapping[str, Any]) -> str:
+    """Return what tells a request from others."""
     data = canonical_json(params).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(data).hexdigest()[:32], len(data)
-
-
-@contextmanager
-def _on_disk(folder: Path) -> Iterator[None]:
-    """Say that nothing was submitted where it cannot be noted."""
-    try:
-        yield
-    except OSError as error:
-        raise TransportError(
-            f"no batch was submitted: {folder} cannot be written",
-            why=f"{error.strerror or error}; what is submitted is noted there first, so that it is "
-            "never paid twice",
-            hint="make the folder writable, then run again; or ask without a batch",
-        ) from error
+    return hashlib.sha256(data).hexdigest()[:32]

@@ -8,7 +8,7 @@ and no lock; ``limits`` has.
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 LONGEST_HOLD: Final = 900.0
@@ -32,8 +32,9 @@ _ROUNDED: Final = 1000
 
 Amounts = Mapping[str, float]
 """How much of each kind (``requests``, ``input-tokens``, ``output-tokens``, ``tokens``)."""
-Said = Mapping[str, tuple[int, int] | None]
-"""By kind: the limit per minute and what remains; ``None`` for a limit that nobody can reach."""
+Limits = Mapping[str, tuple[int, int] | None]
+"""What an answer names, by kind: the limit per minute and what remains. ``None`` for a limit that
+nobody can reach."""
 
 
 def amounts(input_tokens: float, output_tokens: float) -> dict[str, float]:
@@ -61,15 +62,13 @@ class Bucket:
         return min(float(self.limit), max(1.0, self.limit * burst / _MINUTE))
 
     def seconds_until(self, amount: float, burst: float) -> float:
-        """Return how long until ``amount`` may be taken.
-
-        Up to a second's worth always stays in the bucket: requests do not arrive in the rhythm in
-        which they were sent, and one that comes too early would be refused. What is larger than the
-        bucket is taken from a full one.
-        """
+        """Return how long until ``amount`` may be taken."""
+        # Up to a second's worth always stays in the bucket: requests do not arrive in the rhythm in
+        # which they were sent, and one that comes too early would be refused. What is larger than
+        # the bucket is taken from a full one.
         spare = min(max(1.0, self.limit / _MINUTE), self.peak / 4)
-        wanted = min(amount + spare, self.capacity(burst))
-        return max(0.0, wanted - self.level) * _MINUTE / self.limit
+        target = min(amount + spare, self.capacity(burst))
+        return max(0.0, target - self.level) * _MINUTE / self.limit
 
     def take(self, amount: float) -> None:
         """Take ``amount``; a negative one is given back."""
@@ -145,7 +144,7 @@ class Pool:
         owner: str,
         *,
         used: Amounts | None = None,
-        said: Said | None = None,
+        limits: Limits | None = None,
         is_refused: bool = False,
     ) -> None:
         """Correct what a request was expected to take.
@@ -155,7 +154,7 @@ class Pool:
             now: the time.
             owner: the process that sent it.
             used: what it took; as expected if ``None``.
-            said: the limits that its answer named.
+            limits: those that its answer named.
             is_refused: whether a limit kept it from being answered, so that it took nothing.
         """
         self._refill(now)
@@ -165,17 +164,13 @@ class Pool:
             bucket.take(took[kind] - ticket.needs[kind])
         for kind in _KINDS:
             self.taken[kind] += took[kind] - ticket.needs[kind]
-        if not said:
-            return
-        for kind, limits in said.items():
-            if limits is None:
-                self.buckets.pop(kind, None)
-            else:
-                self._correct(kind, *limits, ticket, took)
-        enough = all(
-            limits is None or limits[1] >= ticket.needs[kind] for kind, limits in said.items()
-        )
-        if is_refused and enough:
+        reachable = {kind: limit for kind, limit in (limits or {}).items() if limit is not None}
+        for kind in (limits or {}).keys() - reachable.keys():
+            self.buckets.pop(kind, None)
+        for kind, (limit, remaining) in reachable.items():
+            self._correct(kind, limit, remaining, ticket, took)
+        is_enough = all(left >= ticket.needs[kind] for kind, (_, left) in reachable.items())
+        if limits and is_refused and is_enough:
             self.burst, self.burst_at = max(_SHORTEST_BURST, self._burst(now) / 4), now
             self._refill(now)
 
@@ -186,12 +181,10 @@ class Pool:
     def _correct(
         self, kind: str, limit: int, remaining: int, ticket: Ticket, took: Amounts
     ) -> None:
-        """Take over what the server says is left, as far as that is known.
-
-        It may have looked when the request came in or when the answer left, and may have counted
-        what was sent meanwhile or not: what is left lies between all of it and nothing of it. A
-        level of ours in between is better than either.
-        """
+        """Take over what the server says is left, as far as that is known."""
+        # It may have looked when the request came in or when the answer left, and may have counted
+        # what was sent meanwhile or not: what is left lies between all of it and nothing of it. A
+        # level of ours in between is better than either.
         inexact = (
             _ROUNDED / 2 if remaining and kind != "requests" and not remaining % _ROUNDED else 0
         )
@@ -201,11 +194,9 @@ class Pool:
         else:
             uncounted = self._all_flying()[kind]
         low = remaining - uncounted - inexact
-        known = self.buckets.get(kind)
-        if known is None:
-            self.buckets[kind] = known = Bucket(limit, low)
-        known.limit, known.peak = limit, min(float(limit), max(known.peak, float(remaining)))
-        known.confine(low, remaining + inexact)
+        bucket = self.buckets.setdefault(kind, Bucket(limit, low))
+        bucket.limit, bucket.peak = limit, min(float(limit), max(bucket.peak, float(remaining)))
+        bucket.confine(low, remaining + inexact)
 
     def _refill(self, now: float) -> None:
         before, burst = self.at, self._burst(now)
@@ -237,88 +228,32 @@ class Pool:
 
     def to_json(self) -> dict[str, Any]:
         """Return the pool as JSON."""
-        return {
-            "id": self.id,
-            "at": self.at,
-            "buckets": {
-                kind: [found.limit, found.level, found.peak] for kind, found in self.buckets.items()
-            },
-            "hold": self.hold,
-            "burst": [self.burst, self.burst_at],
-            "taken": self.taken,
-            "flying": {owner: [at, counts] for owner, (at, counts) in self.flying.items()},
-        }
+        return asdict(self)
 
     @classmethod
-    def from_json(cls, value: Any) -> "Pool | None":
-        """Return the pool that ``to_json`` wrote, ``None`` if it is anything else."""
-        try:
-            pool = cls(
-                id=str(value["id"]),
-                at=_finite(value["at"]),
-                buckets={
-                    kind: Bucket(
-                        int(_between(limit, 1, 10**12)), _finite(level), _between(peak, 0, limit)
-                    )
-                    for kind, (limit, level, peak) in value["buckets"].items()
-                    if kind in _KINDS
-                },
-                hold=_finite(value["hold"]),
-                burst=_between(value["burst"][0], _SHORTEST_BURST, _MINUTE),
-                burst_at=_finite(value["burst"][1]),
-                taken=_counts(value["taken"]),
-                flying={
-                    str(owner): (_finite(at), _counts(counts))
-                    for owner, (at, counts) in value["flying"].items()
-                },
-            )
-        except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError):
-            return None
-        for bucket in pool.buckets.values():
-            bucket.take(0)
-        return pool
+    def from_json(cls, value: Any) -> "Pool":
+        """Return the pool that ``to_json`` wrote."""
+        buckets = {kind: Bucket(**bucket) for kind, bucket in value["buckets"].items()}
+        return cls(**{**value, "buckets": buckets})
 
 
-def _finite(value: Any) -> float:
-    return _between(value, -1e15, 1e15)
-
-
-def _between(value: Any, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ValueError(value)
-    return float(value)
-
-
-def _counts(value: Any) -> dict[str, float]:
-    return {kind: _finite(value[kind]) for kind in _KINDS}
-
-
-# What an answer says
-
-
-def read_limits(headers: Mapping[str, str]) -> Said:
+def read_limits(headers: Mapping[str, str]) -> Limits:
     """Return the limits in the ``anthropic-ratelimit-*`` headers; what is no number is left out.
-
-    When a bucket will be full again, ``reset``, follows from the rest, and is not read. The sum of
-    input and output counts only where they are not told apart.
 
     Args:
         headers: response headers, names in lower case.
     """
-    said: dict[str, tuple[int, int] | None] = {}
+    # When a bucket will be full again, reset, follows from the rest, and is not read. The sum of
+    # input and output counts only where they are not told apart.
+    limits: dict[str, tuple[int, int] | None] = {}
     for kind in _KINDS:
-        limit, remaining = (
-            _number(headers.get(f"anthropic-ratelimit-{kind}-{name}", ""))
-            for name in ("limit", "remaining")
-        )
-        if not limit or remaining is None:
-            continue
-        is_reachable = limit < _OUT_OF_REACH.get(kind, 10**11)
-        said[kind] = (limit, min(limit, remaining)) if is_reachable else None
-    if "input-tokens" in said and "output-tokens" in said:
-        said.pop("tokens", None)
-    return said
-
-
-def _number(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[0-9]{1,15}", text.strip(), re.ASCII) else None
+        names = f"anthropic-ratelimit-{kind}-limit", f"anthropic-ratelimit-{kind}-remaining"
+        texts = [headers.get(name, "").strip() for name in names]
+        if all(re.fullmatch(r"[0-9]{1,15}", text, re.ASCII) for text in texts):
+            limit, remaining = map(int, texts)
+            is_reachable = limit < _OUT_OF_REACH.get(kind, 10**11)
+            if limit:
+                limits[kind] = (limit, min(limit, remaining)) if is_reachable else None
+    if "input-tokens" in limits and "output-tokens" in limits:
+        limits.pop("tokens", None)
+    return limits

@@ -95,11 +95,10 @@ class Budget:
         Unknown usage keeps the reservation: a provider that does not count must not make the
         budget endless. ``None`` gives it back: the call was not made.
         """
-        if usage is None:
-            actual = 0
-        else:
-            known = usage.input_tokens is not None or usage.output_tokens is not None
-            actual = usage.total_tokens if known else reserved
+        actual = 0
+        if usage is not None:
+            is_counted = (usage.input_tokens, usage.output_tokens) != (None, None)
+            actual = usage.total_tokens if is_counted else reserved
         if actual != reserved:
             self._ledger.add(actual - reserved, None)
 
@@ -130,11 +129,10 @@ class _Memory:
 
 
 class _File:
-    """A sum of all processes of a machine: each line of a file is one change of it.
+    """A sum of all processes of a machine: each line of a file is one change of it."""
 
-    Appended under a lock, so a killed worker leaves a ledger that still adds up. Only lines that
-    are new since the last look are read.
-    """
+    # Appended under a lock, so a killed worker leaves a ledger that still adds up. Only lines that
+    # are new since the last look are read.
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
@@ -151,9 +149,9 @@ class _File:
             if size < self._read:
                 self._sum = self._read = 0  # It was begun anew.
             file.seek(self._read)
-            *lines, rest = file.read().split(b"\n")
+            *lines, torn = file.read().split(b"\n")
             self._sum += sum(map(self._change, lines))
-            self._read = size - len(rest)
+            self._read = size - len(torn)
             before = self._sum
             if tokens and (limit is None or before + tokens <= limit):
                 # What has no line end was cut by a kill; its call was never made.

@@ -3,11 +3,12 @@
 OpenAI and LiteLLM speak this form; Ollama's own is close to it. Standard library only.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from pytest_regen.errors import TransportError
-from pytest_regen.turns.values import Reply, TurnRequest, Usage
+from pytest_regen.turns.values import Message, Reply, TurnRequest, Usage
 
 _STOP_REASONS: Final[Mapping[str, str]] = {
     "stop": "end_turn",
@@ -17,6 +18,10 @@ _STOP_REASONS: Final[Mapping[str, str]] = {
     "function_call": "tool_use",
 }
 """As the Messages API words them."""
+
+_THINKING: Final = ("reasoning_content", "reasoning", "thinking")
+"""What servers call the member of a message in which a model thinks: DeepSeek and vLLM, OpenRouter,
+Ollama."""
 
 _KEPT: Final = frozenset(
     {"type", "enum", "const", "description", "title", "pattern", "format", "minimum", "maximum",
@@ -29,26 +34,36 @@ _DROPPED: Final = frozenset({"default", "examples", "$schema", "$id", "$comment"
 _ANNOTATIONS: Final = frozenset({"title", "description"})
 
 
-def chat_messages(request: TurnRequest) -> list[dict[str, str]]:
+def chat_messages(request: TurnRequest) -> list[dict[str, Any]]:
     """Return the messages of a request, the system prompt first; these APIs cache unasked."""
     system = [{"role": "system", "content": request.system}] if request.system else []
-    return system + [{"role": m.role, "content": m.content} for m in request.messages]
+    return system + [_message(message) for message in request.messages]
 
 
-def with_described_schema(messages: list[dict[str, str]], request: TurnRequest) -> None:
-    """Put the form of the reply into the last message, for a model that no schema holds to it."""
+def _message(message: Message) -> dict[str, Any]:
+    """Return a message; blocks of a reply go back to where ``reply_of_message`` took them from."""
+    sent: dict[str, Any] = {"role": message.role, "content": message.content}
+    calls = [block for block in message.blocks if block.get("type") == "function"]
+    sent |= {"tool_calls": calls} if calls else {}
+    for block in message.blocks:
+        sent |= {name: block[name] for name in _THINKING if name in block}
+    return sent
+
+
+def described_schema(
+    messages: list[dict[str, Any]], schema: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the messages with the form of the reply, for a model that no schema holds to it."""
     from pytest_regen.turns.structured import describe_schema
 
-    if request.response_schema is not None:
-        messages[-1]["content"] += describe_schema(request.response_schema)
+    *earlier, last = messages
+    return [*earlier, {**last, "content": last["content"] + describe_schema(schema)}]
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a schema that OpenAI can hold a model to; ``None`` where there is none.
-
-    What it allows the given schema allows, too: objects are closed and name all their members,
-    which the API demands. A map with free keys cannot be said, nor can a root that is no object.
-    """
+    """Return a schema that OpenAI can hold a model to; ``None`` where there is none."""
+    # What it allows the given schema allows, too: objects are closed and name all their members,
+    # which the API demands. A map with free keys cannot be said, nor can a root that is no object.
     is_object = schema.get("type") == "object" and "anyOf" not in schema
     try:
         return _strict(schema) if is_object else None
@@ -67,8 +82,8 @@ def _strict(schema: object) -> dict[str, Any]:
         if set(strict) - {"$ref", *_ANNOTATIONS}:
             raise ValueError(schema)
         return {"$ref": strict["$ref"]}
-    named = schema.get("type")
-    types = named if isinstance(named, list) else [named]
+    kind = schema.get("type")
+    types = kind if isinstance(kind, list) else [kind]
     if "object" in types:
         if not schema.get("properties") or schema.get("additionalProperties"):
             raise ValueError(schema)
@@ -93,44 +108,63 @@ def _strict_part(key: str, value: Any) -> Any:
 
 
 def reply_of_completion(body: object, *, address: str) -> Reply:
-    """Return the reply in a chat completion: the text of its first choice, reasoning left out.
+    """Return the reply in a chat completion: the text of its first choice.
 
     Raises:
         TransportError: the body is no chat completion.
     """
-    choice = _first_choice(body)
-    if not isinstance(body, Mapping) or choice is None:
+    completion = body if isinstance(body, Mapping) else {}
+    choices = completion.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
         raise _no_reply("chat completion", address)
-    message = choice.get("message")
-    if not isinstance(message, Mapping):
-        raise _no_reply("chat completion", address)
-    finish = str(choice.get("finish_reason") or "")
-    apart = message.get("provider_specific_fields")  # where LiteLLM puts what others do not have
+    # LiteLLM puts there what others do not have.
+    apart = message.get("provider_specific_fields")
     declined = message.get("refusal") or (apart.get("refusal") if isinstance(apart, dict) else None)
+    reply = reply_of_message(message, str(choice.get("finish_reason") or ""))
+    if declined:
+        text = reply.text or str(declined)
+        reply = replace(reply, text=text, stop_reason="refusal", refusal=str(declined))
+    model, id_ = str(completion.get("model") or ""), str(completion.get("id") or "")
+    return replace(reply, usage=_usage(completion.get("usage")), model=model, id=id_)
+
+
+def reply_of_ollama(body: object, *, address: str) -> Reply:
+    """Return the reply in an answer of ``/api/chat``.
+
+    Raises:
+        TransportError: the body is no such answer, or one that was never finished.
+    """
+    answer = body if isinstance(body, Mapping) else {}
+    message = answer.get("message")
+    if not isinstance(message, Mapping) or not answer.get("done"):
+        raise _no_reply("finished answer of Ollama", address)
+    counts = Usage(_count(answer.get("prompt_eval_count")), _count(answer.get("eval_count")))
+    reply = reply_of_message(message, str(answer.get("done_reason") or "stop"))
+    return replace(reply, usage=counts, model=str(answer.get("model") or ""))
+
+
+def reply_of_message(message: Mapping[str, Any], finish: str) -> Reply:
+    """Return the text of a message, and its blocks where it thinks or calls tools.
+
+    Args:
+        message: as it came.
+        finish: why it ended, as these APIs word it.
+    """
+    content = message.get("content")
+    # Some servers send blocks.
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts = [part for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    thinking = [{"type": name, name: message[name]} for name in _THINKING if message.get(name)]
+    calls = [{"type": "function", **call} for call in message.get("tool_calls") or () if call]
+    blocks = (*thinking, *(part for part in texts if part["text"]), *calls)
     return Reply(
-        text="".join(_texts(message.get("content"))) or str(declined or ""),
-        stop_reason="refusal" if declined else _STOP_REASONS.get(finish, finish),
-        usage=_usage(body.get("usage")),
-        model=str(body.get("model") or ""),
-        id=str(body.get("id") or ""),
-        refusal=str(declined or (finish if finish == "content_filter" else "")),
+        text="".join(part["text"] for part in texts),
+        stop_reason="tool_use" if calls else _STOP_REASONS.get(finish, finish),
+        refusal=finish if finish == "content_filter" else "",
+        blocks=blocks if thinking or calls else (),
     )
-
-
-def _first_choice(body: object) -> Mapping[str, Any] | None:
-    choices = body.get("choices") if isinstance(body, Mapping) else None
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return first if isinstance(first, Mapping) else None
-
-
-def _texts(content: object) -> Iterator[str]:
-    """Yield the texts of a message; some servers send blocks."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list):
-        for block in content:
-            if isinstance(block, Mapping) and isinstance(block.get("text"), str):
-                yield block["text"]
 
 
 def _usage(usage: object) -> Usage:
@@ -140,36 +174,9 @@ def _usage(usage: object) -> Usage:
     details = usage.get("prompt_tokens_details")
     cache = details if isinstance(details, Mapping) else {}
     read, written = _count(cache.get("cached_tokens")), _count(cache.get("cache_write_tokens"))
-    asked = _count(usage.get("prompt_tokens"))
-    if asked is not None:
-        asked = max(0, asked - (read or 0) - (written or 0))
-    return Usage(
-        input_tokens=asked,
-        output_tokens=_count(usage.get("completion_tokens")),
-        cache_read_tokens=read,
-        cache_write_5m_tokens=written,
-    )
-
-
-def reply_of_ollama(body: object, *, address: str) -> Reply:
-    """Return the reply in an answer of ``/api/chat``, thinking left out.
-
-    Raises:
-        TransportError: the body is no such answer, or one that was never finished.
-    """
-    message = body.get("message") if isinstance(body, Mapping) else None
-    if not isinstance(body, Mapping) or not isinstance(message, Mapping) or not body.get("done"):
-        raise _no_reply("finished answer of Ollama", address)
-    finish = str(body.get("done_reason") or "stop")
-    return Reply(
-        text=str(message.get("content") or ""),
-        stop_reason=_STOP_REASONS.get(finish, finish),
-        usage=Usage(
-            input_tokens=_count(body.get("prompt_eval_count")),
-            output_tokens=_count(body.get("eval_count")),
-        ),
-        model=str(body.get("model") or ""),
-    )
+    whole = _count(usage.get("prompt_tokens"))
+    rest_of_input = None if whole is None else max(0, whole - (read or 0) - (written or 0))
+    return Usage(rest_of_input, _count(usage.get("completion_tokens")), read, written)
 
 
 def _count(value: object) -> int | None:

@@ -10,19 +10,12 @@ event loops.
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol, TypeVar, cast
 
-from pytest_regen.errors import (
-    CassetteError,
-    MissingKeyError,
-    ProviderError,
-    RefusedError,
-    RegenError,
-    TransportError,
-)
+from pytest_regen import errors
 from pytest_regen.turns.budget import TokenBudget
 from pytest_regen.turns.interception import CassetteMiss
 from pytest_regen.turns.models import BATCH_SHARE, Prices, cost_of
@@ -34,8 +27,8 @@ from pytest_regen.turns.values import (
     Reply,
     TurnRequest,
     Usage,
-    estimate_tokens,
     provider_reference,
+    size_of,
 )
 from pytest_regen.turns.wire import in_brief
 
@@ -102,7 +95,7 @@ class Tally:
     def add(self, call: CallRecord) -> None:
         """Count a call; one that was never sent has cost nothing."""
         with self._lock:
-            self.calls += not isinstance(call.error, MissingKeyError | CassetteError)
+            self.calls += not isinstance(call.error, errors.MissingKeyError | errors.CassetteError)
             self.usage += call.usage or Usage()
 
 
@@ -214,15 +207,14 @@ class TurnExchange:
                     reply = yield request
                 except Exception as error:  # noqa: BLE001 - the steps decide
                     failure = error
-                    spent = _spent_by(error, request)
-                    usage = spent and self._priced(spent, request.model)
-                    if isinstance(error, ProviderError):
+                    usage = self._spent_by(error, request)
+                    if isinstance(error, errors.ProviderError):
                         error.usage = usage  # An exchange around this one has other prices.
                     call = CallRecord(request, None, error, usage, str(error))
                     self._enter(reserved, call, log)
                 except GeneratorExit:
                     # Stopped from outside while the provider was at work: what went out is paid.
-                    usage = self._priced(Usage(input_tokens=_size_of(request)), request.model)
+                    usage = self._priced(Usage(input_tokens=size_of(request)), request.model)
                     call = CallRecord(request, None, None, usage, _STOPPED)
                     self._enter(reserved, call, log)
                     raise
@@ -237,28 +229,34 @@ class TurnExchange:
     def _priced(self, usage: Usage, *models: str) -> Usage:
         """Return usage with what it cost by the name that was asked for, or that answered."""
         names = tuple(filter(None, models))
+        share = BATCH_SHARE if getattr(self._provider, "is_batch", False) else Decimal(1)
 
-        def price(each: Usage) -> Decimal | None:
-            costs = (cost_of(each, name, self.reference, self._prices) for name in names)
+        def price(request: Usage) -> Decimal | None:
+            costs = (cost_of(request, name, self.reference, self._prices) for name in names)
             usd = next((usd for usd in costs if usd is not None), None)
-            is_batch = getattr(self._provider, "is_batch", False)
-            return usd * BATCH_SHARE if usd is not None and is_batch else usd
+            return None if usd is None else usd * share
 
         return usage.priced(price, names[-1] if names else "")
+
+    def _spent_by(self, error: Exception, request: TurnRequest) -> Usage | None:
+        """Return the usage of a failed call: its input where unknown, ``None`` without any."""
+        usage = error.usage if isinstance(error, errors.ProviderError) else None
+        if usage is None:
+            return None
+        if not usage.total_tokens:
+            # A reply that broke off has been asked for. Played, it keeps that it was free.
+            usage += Usage(input_tokens=size_of(request))
+        return self._priced(usage, request.model)
 
     def _reserve(self, request: TurnRequest, expected: int | None) -> int:
         """Take what the call is estimated to need from every budget, or from none."""
         written = self._reply_size if expected is None else expected
-        estimate = _size_of(request) + min(written, request.max_tokens)
-        taken: list[TokenBudget] = []
-        try:
+        estimate = size_of(request) + min(written, request.max_tokens)
+        with ExitStack() as taken:
             for budget in self._budgets:
                 budget.reserve(estimate)
-                taken.append(budget)
-        except BaseException:
-            for budget in taken:
-                budget.settle(estimate, None)
-            raise
+                taken.callback(budget.settle, estimate, None)
+            taken.pop_all()
         return estimate
 
     def _settle(self, reserved: int, usage: Usage | None) -> None:
@@ -274,23 +272,6 @@ class TurnExchange:
 
 def _single(request: TurnRequest) -> Steps[Reply]:
     return (yield request)
-
-
-def _size_of(request: TurnRequest) -> int:
-    """Return the tokens of ``request``, estimated."""
-    asked = sum(estimate_tokens(message.content) for message in request.messages)
-    return estimate_tokens(request.system) + asked
-
-
-def _spent_by(error: Exception, request: TurnRequest) -> Usage | None:
-    """Return the usage of a failed call: its input where unknown, ``None`` if nothing was sent.
-
-    A reply that broke off has been asked for and, in part, written.
-    """
-    usage = error.usage if isinstance(error, ProviderError) else None
-    if usage is None or usage.total_tokens:
-        return usage
-    return usage + Usage(input_tokens=_size_of(request))  # Played, it keeps that it was free.
 
 
 class _Wire:
@@ -327,10 +308,10 @@ class _Wire:
                 raise
             cassette.delivered(miss)
             raise miss.error from None
-        except RegenError:
+        except errors.RegenError:
             raise
         except Exception as error:
-            raise TransportError(
+            raise errors.TransportError(
                 f"the provider {self._name} raised {type(error).__name__}",
                 why=in_brief(str(error)),
                 hint="correct the provider, then run again; what was finished is kept",
@@ -341,7 +322,7 @@ class _Wire:
         if isinstance(reply, Reply) and isinstance(text, str):
             return reply
         what = type(reply).__name__ if text is reply else f"a reply whose text is {text!r:.80}"
-        raise TransportError(
+        raise errors.TransportError(
             f"the provider {self._name} returned {what}",
             why="send(request) returns a Reply, whose text is a string",
             hint="correct the provider, then run again; what was finished is kept",
@@ -353,10 +334,8 @@ class _Wire:
 
 
 def asks_cassettes(provider: Provider) -> bool:
-    """Return whether ``provider`` asks the cassette in use itself, or sends nothing anywhere.
-
-    Any other may hold an HTTP client of its own, which has to be patched for a replay.
-    """
+    """Return whether ``provider`` asks the cassette in use itself, or sends nothing anywhere."""
+    # Any other may hold an HTTP client of its own, which has to be patched for a replay.
     return bool(getattr(provider, "asks_cassettes", False))
 
 
@@ -423,7 +402,7 @@ def extend(request: TurnRequest, reply: str, ask: str) -> TurnRequest:
 
 def _text_of(reply: Reply) -> str:
     if reply.is_refusal:
-        raise RefusedError(
+        raise errors.RefusedError(
             f"the model {reply.model} declined to answer".replace("  ", " "),
             why=": ".join(filter(None, (_REFUSED, in_brief(reply.refusal)))),
             hint="read the prompt that was sent, or try another model",

@@ -101,20 +101,20 @@ def client_interceptors() -> tuple[TurnInterceptor, ...]:
 
 
 def _innermost(uses: tuple[tuple[object, _Use], ...]) -> TurnInterceptor | None:
-    here = _here.get()
-    own = [use for token, use in uses if token in here]
+    tokens = _here.get()
+    local = [use for token, use in uses if token in tokens]
     shared = [use for _, use in uses if not use.is_apart]
-    others = {id(use.interceptor) for token, use in uses if use.is_apart and token not in here}
-    if not own and not shared and len(others) > 1:
+    apart = {id(use.interceptor) for token, use in uses if use.is_apart and token not in tokens}
+    if not local and not shared and len(apart) > 1:
         raise CassetteError(
-            f"a request was made in a thread of its own while {len(others)} cassettes are in use",
+            f"a request was made in a thread of its own while {len(apart)} cassettes are in use",
             why="each of them serves the requests of one turn, and this one belongs to none",
             hint="take one turn at a time, --regen-jobs 1 in pytest; or let the provider send in "
             "the thread or task in which it is asked",
         )
     # A thread that a provider began for itself: where one cassette is in use, it is meant.
-    found = own or shared or [use for _, use in uses]
-    return found[-1].interceptor if found else None
+    candidates = local or shared or [use for _, use in uses]
+    return candidates[-1].interceptor if candidates else None
 
 
 @contextmanager

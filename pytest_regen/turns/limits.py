@@ -16,20 +16,20 @@ import threading
 import time
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, BinaryIO, Final
 
 from filelock import FileLock, Timeout
 
 from pytest_regen.cache import user_folder, user_key
 from pytest_regen.strict_json import json_or_none
-from pytest_regen.turns.buckets import LONGEST_HOLD, Pool, Said, Ticket, amounts
+from pytest_regen.turns.buckets import LONGEST_HOLD, Limits, Pool, Ticket, amounts
 from pytest_regen.turns.values import Usage
-
-R = TypeVar("R")
 
 GIVES_UP_AFTER: Final = 3600.0
 """Seconds in which every request was refused by a limit, after which a turn fails."""
@@ -48,6 +48,7 @@ _POLL: Final = 0.001
 _OLD: Final = 3600.0
 """Seconds after which a file says nothing any more: buckets are full again after one minute."""
 _MOST_POOLS: Final = 64
+_VERSION: Final = 2
 _LARGEST: Final = 1 << 20
 """Bytes of a file that are read."""
 
@@ -72,8 +73,8 @@ class Outcome:
 
     usage: Usage | None = None
     """What its reply took; ``None`` where there is no reply, or it does not say."""
-    said: Said = field(default_factory=dict)
-    """The limits that the answer named."""
+    limits: Limits = field(default_factory=dict)
+    """Those that the answer named."""
     refused: float | None = None
     """The seconds it was told to wait, where a limit refused it."""
     has_failed: bool = False
@@ -83,33 +84,27 @@ class Outcome:
 class _Place:
     """A place in a queue, held by a thread or by what runs in an event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        self._loop = loop
-        self._thread_event = threading.Event()
-        self._loop_event = asyncio.Event() if loop else None
+    def __init__(self) -> None:
+        self.clear()
 
     def clear(self) -> None:
         """Forget that it was woken."""
-        self._thread_event.clear()
-        if self._loop_event:
-            self._loop_event.clear()
+        self._woken: Future[None] = Future()
 
     def wake(self) -> None:
         """End its wait, from any thread."""
-        self._thread_event.set()
-        if self._loop and self._loop_event:
-            with suppress(RuntimeError):  # the loop is closed, and so is what waited in it
-                self._loop.call_soon_threadsafe(self._loop_event.set)
+        with suppress(InvalidStateError):  # It was woken, or what waited was cancelled.
+            self._woken.set_result(None)
 
     def wait(self, seconds: float) -> None:
         """Block so long, or until it is woken."""
-        self._thread_event.wait(min(seconds, LONGEST_HOLD))
-
-    async def wait_in_loop(self, seconds: float) -> None:
-        """Do what ``wait`` does without blocking the event loop."""
-        assert self._loop_event is not None
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._loop_event.wait(), min(seconds, LONGEST_HOLD))
+            self._woken.result(min(seconds, LONGEST_HOLD))
+
+    async def await_(self, seconds: float) -> None:
+        """Do what ``wait`` does without blocking the event loop."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.wrap_future(self._woken), min(seconds, LONGEST_HOLD))
 
 
 @dataclass(slots=True, eq=False)
@@ -133,12 +128,34 @@ class _Line:
 
     def learn(self, ticket: Ticket, usage: Usage) -> None:
         """Expect of the next request what this one took."""
-        counted = (usage.input_tokens or 0) + (usage.cache_write_tokens or 0)
         if ticket.estimate > 0:
-            share = min(4.0, counted / ticket.estimate)
+            share = min(4.0, _counted_input(usage) / ticket.estimate)
             self.input_share += _LEARNS * (share - self.input_share)
         if usage.output_tokens is not None:
             self.output += _LEARNS * (usage.output_tokens - self.output)
+
+    def endure(self, pool: Pool, now: float, outcome: Outcome, patience: float) -> bool:
+        """Hold a pool after trouble; return whether the request is to be sent again."""
+        self.troubles += now >= pool.hold
+        if outcome.refused is not None:
+            self.refused_since = now if self.refused_since is None else self.refused_since
+            pause = max(outcome.refused, _FIRST_PAUSE * 2 ** min(10, self.troubles - 1))
+            is_over = now - self.refused_since > GIVES_UP_AFTER or pause > LONGEST_HOLD
+        else:
+            self.failing_since = now if self.failing_since is None else self.failing_since
+            pause = min(_LONGEST_PAUSE, 2.0 ** min(10, self.troubles - 1))
+            is_over = now - self.failing_since >= patience
+        if is_over:
+            return False
+        if outcome.refused is not None or now >= pool.hold:
+            pool.wait_until(now + pause)
+        # Where the limits are known the buckets set the pace.
+        self.probes = self.probes or outcome.refused is None or not pool.buckets
+        return True
+
+
+def _counted_input(usage: Usage) -> int:
+    return (usage.input_tokens or 0) + (usage.cache_write_tokens or 0)
 
 
 class RateLimiter:
@@ -170,13 +187,18 @@ class RateLimiter:
     @classmethod
     def of(cls, base_url: str, key: str) -> "RateLimiter":
         """Return the limiter of an address and a key; the same for all who ask in this process."""
-        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+        identity = json.dumps([base_url, key]).encode()
+        digest = hashlib.sha256(identity).digest()
         with _making:
-            found = _known.get((base_url, digest))
-            if found is None:
-                found = cls(_shared_path(base_url, key))
-                _known[base_url, digest] = found
-            return found
+            limiter = _limiters.get(digest)
+            if limiter is None:
+                path = None
+                with suppress(OSError, RuntimeError):  # The user has no such place.
+                    # A hash with the user's secret, because one of the key alone can be guessed.
+                    name = hmac.new(user_key(), b"limits\0" + identity, "sha256").hexdigest()[:32]
+                    path = user_folder() / "limits" / f"{name}.json"
+                limiter = _limiters[digest] = cls(path)
+            return limiter
 
     def state(self) -> RateState:
         """Return the pace of the model that was asked last; looks into no file."""
@@ -202,39 +224,36 @@ class RateLimiter:
         Returns:
             what ``settle`` or ``abandon`` is to be called with, in any case.
         """
-        with self._queued(model, _Place()) as place:
+        with self._queued(model) as place:
             while True:
                 place.clear()
-                found = self.attempt(model, input_tokens, output_tokens, place)
-                if isinstance(found, Ticket):
-                    return found
-                place.wait(found)
+                answer = self.attempt(model, input_tokens, output_tokens, place)
+                if isinstance(answer, Ticket):
+                    return answer
+                place.wait(answer)
 
     async def aadmit(self, model: str, input_tokens: int, output_tokens: int) -> Ticket:
         """Do what ``admit`` does without blocking the event loop."""
-        with self._queued(model, _Place(asyncio.get_running_loop())) as place:
+        with self._queued(model) as place:
             while True:
                 place.clear()
-                if not self._is_first(model, place):
-                    found: Ticket | float = math.inf
-                elif self._is_shared:
-                    trying = asyncio.ensure_future(
-                        asyncio.to_thread(self.attempt, model, input_tokens, output_tokens, place)
-                    )
+                arguments = model, input_tokens, output_tokens, place
+                if self._is_shared and self._is_first(model, place):
+                    attempt = asyncio.ensure_future(asyncio.to_thread(self.attempt, *arguments))
                     try:
-                        found = await asyncio.shield(trying)
+                        answer = await asyncio.shield(attempt)
                     except asyncio.CancelledError:
                         # What the turn is given after its end goes to the next one.
-                        trying.add_done_callback(lambda done: self._give_back(model, done))
+                        attempt.add_done_callback(partial(self._give_back, model))
                         raise
                 else:
-                    found = self.attempt(model, input_tokens, output_tokens, place)
-                if isinstance(found, Ticket):
-                    return found
-                await place.wait_in_loop(found)
+                    answer = self.attempt(*arguments)
+                if isinstance(answer, Ticket):
+                    return answer
+                await place.await_(answer)
 
     def attempt(
-        self, model: str, input_tokens: int, output_tokens: int, place: object = None
+        self, model: str, input_tokens: int, output_tokens: int, place: _Place | None = None
     ) -> Ticket | float:
         """Let a request through, or return the seconds to wait.
 
@@ -244,27 +263,22 @@ class RateLimiter:
             output_tokens: as of ``admit``.
             place: the first in the queue may go, and anybody who has none.
         """
-
-        def work(pool: Pool, line: _Line, now: float) -> Ticket | float:
-            if line.probes and line.probe is not None:
-                return math.inf
-            share, most = line.input_share, float(output_tokens)
-            needs = amounts(input_tokens * share, min(line.output, most))
-            found = pool.attempt(needs, now, self._owner, estimate=input_tokens)
-            if isinstance(found, float):
-                line.looks_at = now + found
-            elif line.probes:
-                line.probe = found
-            return found
-
         self._last = model
         if place is not None and not self._is_first(model, place):
             return math.inf  # and nobody reads a file for it
-        return self._change(model, work)
+        with self._pool(model) as (pool, line, now):
+            if line.probes and line.probe is not None:
+                return math.inf
+            expected = min(line.output, float(output_tokens))
+            needs = amounts(input_tokens * line.input_share, expected)
+            answer = pool.attempt(needs, now, self._owner, estimate=input_tokens)
+            if isinstance(answer, float):
+                line.looks_at = now + answer
+            elif line.probes:
+                line.probe = answer
+            return answer
 
-    def settle(
-        self, model: str, ticket: Ticket, outcome: Outcome, *, patience: float = 0.0
-    ) -> bool:
+    def settle(self, model: str, ticket: Ticket, outcome: Outcome, patience: float = 0.0) -> bool:
         """Correct what a request was expected to take, and say whether it is to be sent again.
 
         After a refusal by a limit nobody sends anything as long as the server asks; after a failure
@@ -276,36 +290,37 @@ class RateLimiter:
             outcome: what came of it.
             patience: seconds in which requests may fail, all of them, before it is over.
         """
-
-        def work(pool: Pool, line: _Line, now: float) -> bool:
-            used = _amounts_of(outcome.usage, ticket)
-            is_refused = outcome.refused is not None
+        self._share(outcome)
+        usage, used = outcome.usage, None
+        if usage is not None and (usage.input_tokens, usage.output_tokens) != (None, None):
+            written = usage.output_tokens
+            expected = ticket.needs["output-tokens"]
+            used = amounts(_counted_input(usage), expected if written is None else written)
+        is_refused, goes_on = outcome.refused is not None, True
+        with self._pool(model) as (pool, line, now):
             pool.settle(
-                ticket, now, self._owner, used=used, said=outcome.said, is_refused=is_refused
+                ticket, now, self._owner, used=used, limits=outcome.limits, is_refused=is_refused
             )
             if line.probe is ticket:
                 line.probe = None
             if is_refused or outcome.has_failed:
-                return _endure(pool, line, now, outcome, patience)
-            line.probes, line.troubles = False, 0
-            line.refused_since = line.failing_since = None
-            if outcome.usage is not None:
-                line.learn(ticket, outcome.usage)
-            return True
-
-        self._share(outcome)
-        goes_on = self._change(model, work)
+                goes_on = line.endure(pool, now, outcome, patience)
+            else:
+                line.probes, line.troubles = False, 0
+                line.refused_since = line.failing_since = None
+                if usage is not None:
+                    line.learn(ticket, usage)
         self._wake_first(model)
         return goes_on
 
     async def asettle(
-        self, model: str, ticket: Ticket, outcome: Outcome, *, patience: float = 0.0
+        self, model: str, ticket: Ticket, outcome: Outcome, patience: float = 0.0
     ) -> bool:
         """Do what ``settle`` does without blocking the event loop."""
         self._share(outcome)
         if not self._is_shared:
-            return self.settle(model, ticket, outcome, patience=patience)
-        settling = asyncio.to_thread(self.settle, model, ticket, outcome, patience=patience)
+            return self.settle(model, ticket, outcome, patience)
+        settling = asyncio.to_thread(self.settle, model, ticket, outcome, patience)
         # Also where the turn ends meanwhile: nobody else has the ticket, and others wait for it.
         return await asyncio.shield(settling)
 
@@ -318,13 +333,14 @@ class RateLimiter:
                 line.probe = None
         self._wake_first(model)
 
-    def _give_back(self, model: str, done: "asyncio.Future[Ticket | float]") -> None:
-        found = None if done.cancelled() or done.exception() else done.result()
-        if isinstance(found, Ticket):
-            self.abandon(model, found)
+    def _give_back(self, model: str, attempt: "asyncio.Future[Ticket | float]") -> None:
+        answer = None if attempt.cancelled() or attempt.exception() else attempt.result()
+        if isinstance(answer, Ticket):
+            self.abandon(model, answer)
 
     @contextmanager
-    def _queued(self, model: str, place: _Place) -> Iterator[_Place]:
+    def _queued(self, model: str) -> Iterator[_Place]:
+        place = _Place()
         with self._lock:
             places = self._lines[model].places
             places.append(place)
@@ -335,7 +351,7 @@ class RateLimiter:
                 places.remove(place)
             self._wake_first(model)
 
-    def _is_first(self, model: str, place: object) -> bool:
+    def _is_first(self, model: str, place: _Place) -> bool:
         with self._lock:
             places = self._lines[model].places
             return bool(places) and places[0] is place
@@ -355,56 +371,50 @@ class RateLimiter:
 
     def _share(self, outcome: Outcome) -> None:
         """Use the file from now on, if there are limits to share."""
-        if self.path is not None and any(outcome.said.values()):
+        if self.path is not None and any(outcome.limits.values()):
             self._is_shared = True
 
-    def _change(self, model: str, work: Callable[[Pool, _Line, float], R]) -> R:
+    @contextmanager
+    def _pool(self, model: str) -> Iterator[tuple[Pool, _Line, float]]:
         """Change one pool, in the file if there is one."""
-        if not self._is_shared:
-            return self._locked(model, work, None)
-        with self._sharing, self._exclusive(self.path) as file:
-            found = _read_pools(file) if file else None
-            result = self._locked(model, work, found)
-            if file and found:
+        with ExitStack() as stack:
+            file = self._locked_file(stack) if self._is_shared else None
+            pools = _read_pools(file) if file else {}
+            with self._lock:
+                now = self._clock()
+                if model in pools:
+                    self._pools[model] = Pool.from_json(pools[model])
+                pool, line = self._pools[model], self._lines[model]
+                for ticket in line.abandoned:
+                    pool.settle(ticket, now, self._owner)
+                line.abandoned.clear()
+                yield pool, line, now
+                pools[model] = pool.to_json() if file else {}
+            if file:
                 try:
-                    _write_pools(file, found)
+                    _write_pools(file, pools)
                 except OSError:  # full
                     self._go_alone()
-            return result
 
-    def _locked(
-        self, model: str, work: Callable[[Pool, _Line, float], R], found: dict[str, Any] | None
-    ) -> R:
-        """Change a pool as it was found in the file, else as this process knows it."""
-        with self._lock:
-            now = self._clock()
-            shared = Pool.from_json(found.get(model)) if found else None
-            if shared is not None:
-                self._pools[model] = shared
-            pool, line = self._pools[model], self._lines[model]
-            for ticket in line.abandoned:
-                pool.settle(ticket, now, self._owner)
-            line.abandoned.clear()
-            result = work(pool, line, now)
-            if found is not None:
-                found[model] = pool.to_json()
-            return result
-
-    @contextmanager
-    def _exclusive(self, path: Path | None) -> Iterator[BinaryIO | None]:
-        """Open the file, while no other process does; ``None`` where that is impossible."""
-        if path is None:  # another thread found out meanwhile
-            yield None
-            return
-        with ExitStack() as stack:
-            file = None
-            try:
-                file = _open_locked(path, stack)
-            except Timeout:
-                pass  # somebody was stopped while holding the lock
-            except OSError:
-                self._go_alone()
-            yield file
+    def _locked_file(self, stack: ExitStack) -> BinaryIO | None:
+        """Return the file, locked as long as ``stack`` lasts; ``None`` where that is impossible."""
+        stack.enter_context(self._sharing)
+        path = self.path
+        if path is None:  # Another thread found out meanwhile.
+            return None
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            if not path.exists():
+                path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+                _drop_old(path.parent)
+            lock = FileLock(path.with_name("limits.lock"), mode=0o600)
+            stack.enter_context(lock.acquire(_LOCK_SECONDS, poll_interval=_POLL))
+            return stack.enter_context(os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0))
+        except Timeout:
+            return None  # somebody was stopped while holding the lock
+        except OSError:
+            self._go_alone()
+            return None
 
     def _go_alone(self) -> None:
         """Go by what this process knows from now on."""
@@ -412,86 +422,33 @@ class RateLimiter:
 
 
 _making = threading.Lock()
-_known: weakref.WeakValueDictionary[tuple[str, bytes], RateLimiter] = weakref.WeakValueDictionary()
-
-
-def _endure(pool: Pool, line: _Line, now: float, outcome: Outcome, patience: float) -> bool:
-    """Hold a pool after trouble; return whether the request that met it is to be sent again."""
-    is_refused = outcome.refused is not None
-    if now >= pool.hold:
-        line.troubles += 1
-    if is_refused:
-        line.refused_since = now if line.refused_since is None else line.refused_since
-        pause = max(outcome.refused or 0.0, _FIRST_PAUSE * 2 ** min(10, line.troubles - 1))
-        is_over = now - line.refused_since > GIVES_UP_AFTER or pause > LONGEST_HOLD
-    else:
-        line.failing_since = now if line.failing_since is None else line.failing_since
-        pause = min(_LONGEST_PAUSE, 2.0 ** min(10, line.troubles - 1))
-        is_over = now - line.failing_since >= patience
-    if is_over:
-        return False
-    if is_refused or now >= pool.hold:
-        pool.wait_until(now + pause)
-    # Where the limits are known the buckets set the pace.
-    line.probes = line.probes or not is_refused or not pool.buckets
-    return True
-
-
-def _amounts_of(usage: Usage | None, ticket: Ticket) -> dict[str, float] | None:
-    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
-        return None
-    counted = (usage.input_tokens or 0) + (usage.cache_write_tokens or 0)
-    written = usage.output_tokens
-    return amounts(counted, ticket.needs["output-tokens"] if written is None else written)
-
-
-def _shared_path(base_url: str, key: str) -> Path | None:
-    """Return where the state of an address and a key is shared, if the user has such a place."""
-    try:
-        folder, secret = user_folder(), user_key()
-    except (OSError, RuntimeError):
-        return None
-    named = json.dumps([base_url, key]).encode()
-    name = hmac.new(secret, b"limits\0" + named, "sha256").hexdigest()[:32]
-    return folder / "limits" / f"{name}.json"
-
-
-def _open_locked(path: Path, stack: ExitStack) -> BinaryIO:
-    """Open a file for as long as ``stack`` lasts, and lock it.
-
-    Raises:
-        Timeout, OSError: that is impossible.
-    """
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    if not path.exists():
-        path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-        _drop_old(path.parent)
-    lock = FileLock(path.with_name("limits.lock"), mode=0o600)
-    stack.enter_context(lock.acquire(_LOCK_SECONDS, poll_interval=_POLL))
-    return stack.enter_context(os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0))
+_limiters: weakref.WeakValueDictionary[bytes, RateLimiter] = weakref.WeakValueDictionary()
 
 
 def _read_pools(file: BinaryIO) -> dict[str, Any]:
     """Return the pools of a file, by model; empty if it is not one that was written here."""
     content = json_or_none(file.read(_LARGEST))
-    pools = content.get("pools") if isinstance(content, dict) else None
-    if not isinstance(pools, dict) or content.get("version") != 1:
+    if not isinstance(content, dict) or content.get("version") != _VERSION:
         return {}
-    return {name: pool for name, pool in pools.items() if Pool.from_json(pool) is not None}
+    pools: dict[str, Any] = content.get("pools", {})
+    # By a digest of the whole, because half a file, or one that was edited, may say anything.
+    return pools if content.get("digest") == _digest(pools) else {}
 
 
-def _write_pools(file: BinaryIO, pools: Mapping[str, Any]) -> None:
-    """Write the pools where they were.
+def _digest(pools: object) -> str:
+    return hashlib.sha256(json.dumps(pools, sort_keys=True).encode()).hexdigest()
 
-    Neither synced nor moved into place, which takes a hundred times as long on common file systems:
-    half a file is no JSON, which says as little as no file, and the next answer names the limits.
-    """
-    kept = dict(sorted(pools.items(), key=lambda pool: -pool[1]["at"])[:_MOST_POOLS])
-    content = json.dumps({"version": 1, "pools": kept}).encode()
+
+def _write_pools(file: BinaryIO, pools: dict[str, Any]) -> None:
+    """Write the pools where they were."""
+    # Neither synced nor moved into place, which takes a hundred times as long on common file
+    # systems: half a file says as little as no file, and the next answer names the limits.
+    latest = dict(sorted(pools.items(), key=lambda pool: -pool[1]["at"])[:_MOST_POOLS])
+    content = {"version": _VERSION, "digest": _digest(latest), "pools": latest}
     before = file.seek(0, os.SEEK_END)
     file.seek(0)
     # In one call, over all that was there.
-    file.write(content.ljust(before if before <= _LARGEST else 0))
+    file.write(json.dumps(content).encode().ljust(before if before <= _LARGEST else 0))
     if before > _LARGEST:
         file.truncate()
 

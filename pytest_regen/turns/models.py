@@ -137,8 +137,8 @@ def find_model(name: str) -> Model | None:
 
 def min_cacheable_tokens(model: str) -> int | None:
     """Return the fewest tokens of a prefix that ``model`` caches, ``None`` where unknown."""
-    known = find_model(model)
-    return known.min_cacheable if known else None
+    facts = find_model(model)
+    return facts.min_cacheable if facts else None
 
 
 _DENSER = 1.43
@@ -153,8 +153,8 @@ def tokens_for(estimate: int, model: str) -> int:
         estimate: as of ``estimate_tokens``, which knows no model.
         model: its id or alias; one of the API that is not known is taken to be a newer one.
     """
-    known = find_model(model)
-    is_modern = known.is_modern if known else model.startswith("claude-")
+    facts = find_model(model)
+    is_modern = facts.is_modern if facts else model.startswith("claude-")
     return round(estimate * _DENSER) if is_modern else estimate
 
 
@@ -189,8 +189,8 @@ def cost_of(
     """
     if not usage.counts:
         return None  # The provider does not count.
-    if prices and (own := prices(model)):
-        return own.cost(usage)
+    if prices and (price := prices(model)):
+        return price.cost(usage)
     service = (provider or "anthropic").removeprefix("litellm:")
     if service == provider != "openai":
         return None  # Of what others take no list says anything.
@@ -211,12 +211,10 @@ def cost_of(
     )
     try:
         model = model.removeprefix(f"{service}/")
-        price = genai_prices.calc_price(
-            counted, model, provider_id=_PRICED_AS.get(service, service)
-        )
+        provider_id = _PRICED_AS.get(service, service)
+        return genai_prices.calc_price(counted, model, provider_id=provider_id).total_price
     except LookupError:
         return None
-    return price.total_price
 
 
 def describe_usage(usage: Usage, model: str) -> str:

@@ -1,10 +1,13 @@
 """One turn on its way to the API: when it may be sent, and whether it is sent again.
 
-A refusal by a rate limit ends no turn: it waits, with all others, and is sent again. A failure of
-the server or the line is left to the client's retries; only a run that has been answered often,
-and so is long, waits for its end.
+A refusal by a rate limit ends no turn: it waits, with all others, and is sent again. So is a
+stream that broke off, as often as the client would send a request again. Any other failure of the
+server or the line is left to the client's retries; only a run that has been answered often, and so
+is long, waits for its end.
 """
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -12,14 +15,17 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_regen.errors import ProviderError, RegenError, TransportError
-from pytest_regen.turns.buckets import Said, Ticket, read_limits
+from pytest_regen.turns.buckets import Limits, Ticket, read_limits
 from pytest_regen.turns.limits import Outcome, RateLimiter
-from pytest_regen.turns.values import Reply, TurnRequest, Usage, estimate_tokens
+from pytest_regen.turns.values import Reply, TurnRequest, Usage, size_of
 from pytest_regen.turns.wire import RATE_LIMITED, is_spend_limit, limit_pause
 
 _WARNINGS = 9
 """Times that a warning of the SDK may come through, as it does where another thread puts filters of
 its own back in just the moment between ours and the warning; nothing was sent then."""
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 8.0
+"""Seconds before a broken stream is asked for again, doubled each time: as the SDK pauses."""
 
 _under_way: ContextVar["PacedTurn | None"] = ContextVar("paced turn", default=None)
 
@@ -32,6 +38,7 @@ class PacedTurn:
         request: what is asked.
         model: the model asked.
         patience: returns the seconds in which everything may fail before the turn does.
+        retries: times a stream that broke off is asked for again.
     """
 
     def __init__(
@@ -39,20 +46,23 @@ class PacedTurn:
         limiter: RateLimiter,
         request: TurnRequest,
         model: str,
+        *,
         patience: Callable[[], float],
+        retries: int,
     ) -> None:
         self._limiter = limiter
         self._model = model
-        texts = (request.system, *(message.content for message in request.messages))
-        self._size = sum(map(estimate_tokens, texts))
-        self._longest = request.max_tokens
+        self._asked = model, size_of(request), request.max_tokens
         self._patience = patience
+        self._retries = retries
         self._spent = Usage()
         self._ticket: Ticket | None = None
-        self._said: Said = {}
+        self._limits: Limits = {}
         self._refused: float | None = None
         self._is_replayed = False
-        self._warnings = 0
+        self._cut_pause: float | None = None
+        """Seconds to wait should the answer that has begun break off."""
+        self._cuts = self._warnings = 0
         self._refusal: RegenError | None = None
         """A refusal that was replayed: where no recording follows, the turn ended with it."""
 
@@ -67,17 +77,17 @@ class PacedTurn:
         """
         with self._listening():
             while True:
-                self._ticket = self._limiter.admit(self._model, self._size, self._longest)
+                self._begin(self._limiter.admit(*self._asked))
                 try:
                     reply = ask()
                 except RegenError as error:
                     outcome = self._outcome(error)
-                    if outcome is not None and not self._limiter.settle(
-                        *self._settled(outcome), patience=self._patience()
-                    ):
+                    if isinstance(outcome, float):
+                        time.sleep(outcome)
+                    elif not self._limiter.settle(*self._settled(outcome), self._patience()):
                         raise self._last(error) from error.__cause__
                 else:
-                    self._limiter.settle(*self._settled(Outcome(reply.usage, self._said)))
+                    self._limiter.settle(*self._settled(Outcome(reply.usage, self._limits)))
                     return replace(reply, usage=self._spent + reply.usage)
                 self._abandon()
 
@@ -85,17 +95,17 @@ class PacedTurn:
         """Do what ``run`` does without blocking the event loop."""
         with self._listening():
             while True:
-                self._ticket = await self._limiter.aadmit(self._model, self._size, self._longest)
+                self._begin(await self._limiter.aadmit(*self._asked))
                 try:
                     reply = await ask()
                 except RegenError as error:
                     outcome = self._outcome(error)
-                    if outcome is not None and not await self._limiter.asettle(
-                        *self._settled(outcome), patience=self._patience()
-                    ):
+                    if isinstance(outcome, float):
+                        await asyncio.sleep(outcome)
+                    elif not await self._limiter.asettle(*self._settled(outcome), self._patience()):
                         raise self._last(error) from error.__cause__
                 else:
-                    await self._limiter.asettle(*self._settled(Outcome(reply.usage, self._said)))
+                    await self._limiter.asettle(*self._settled(Outcome(reply.usage, self._limits)))
                     return replace(reply, usage=self._spent + reply.usage)
                 self._abandon()
 
@@ -109,6 +119,9 @@ class PacedTurn:
             _under_way.reset(token)
             self._abandon()
 
+    def _begin(self, ticket: Ticket) -> None:
+        self._ticket, self._cut_pause = ticket, None
+
     def hear(
         self, status: int, headers: Mapping[str, str], body: object, *, is_replayed: bool
     ) -> bool:
@@ -120,27 +133,36 @@ class PacedTurn:
             body: decoded JSON of a refusal.
             is_replayed: whether it was recorded: then it says nothing about the limits of today.
         """
-        self._said = {} if is_replayed else read_limits(headers)
+        self._limits = {} if is_replayed else read_limits(headers)
         self._refused = limit_pause(status, headers, body)
         self._is_replayed = is_replayed
-        self._refusal = None
+        self._refusal = self._cut_pause = None
+        if status < 400:
+            pause = headers.get("retry-after-ms", "")
+            is_number = pause.replace(".", "", 1).isdigit()
+            grown = min(_FIRST_PAUSE * 2**self._cuts, _LONGEST_PAUSE)
+            self._cut_pause = float(pause) / 1_000 if is_number else grown
         return self._refused is not None
 
-    def _outcome(self, error: RegenError) -> Outcome | None:
-        """Return what came of an attempt; ``None`` if the next one is to be made at once."""
+    def _outcome(self, error: RegenError) -> Outcome | float:
+        """Return what came of an attempt, or the seconds after which the next one is made."""
         if isinstance(error, ProviderError) and error.usage is not None:
             self._spent += error.usage
         if isinstance(error.__cause__, Warning) and self._warnings < _WARNINGS:
             self._warnings += 1
-            return None
+            return 0.0
         if self._is_replayed and self._refused is not None:
             self._refusal, self._is_replayed = error, False
-            return None
+            return 0.0
         if self._refusal is not None:
             raise self._refusal
         if not isinstance(error, TransportError):
             raise self._last(error)
-        return Outcome(None, self._said, self._refused, has_failed=self._refused is None)
+        if self._cut_pause is not None and self._cuts < self._retries:
+            self._cuts += 1
+            return self._cut_pause
+        self._cuts = 0
+        return Outcome(None, self._limits, self._refused, has_failed=self._refused is None)
 
     def _last(self, error: RegenError) -> RegenError:
         if isinstance(error, ProviderError) and self._spent.total_tokens:
@@ -161,11 +183,11 @@ class PacedTurn:
 def hear(response: Any) -> None:
     """Tell the turn that is under way of an answer, and keep the SDK from asking again in vain.
 
-    What the limits say is waited for here, by all; what only money mends is not waited for at all.
-
     Args:
         response: of httpx; read, if it is a refusal by a limit.
     """
+    # What the limits say is waited for here, by all; what only money mends is not waited for at
+    # all.
     status, headers, body = response.status_code, response.headers, None
     if status == RATE_LIMITED:
         with suppress(ValueError, RecursionError):

@@ -2,26 +2,18 @@
 
 import functools
 import inspect
-import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
-from pytest_regen.errors import (
-    MissingKeyError,
-    NoTemplateError,
-    ProviderError,
-    TransportError,
-    UsageError,
-)
+from pytest_regen.errors import NoTemplateError, ProviderError, TransportError, UsageError
 from pytest_regen.modes import SERVICES, TEMPLATE, split_provider
 from pytest_regen.turns.anthropic import AnthropicProvider
-from pytest_regen.turns.interception import current_interceptor
 from pytest_regen.turns.steps import in_thread
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 from pytest_regen.turns.wire import in_brief
@@ -64,8 +56,8 @@ class CallableProvider:
         fn: object = self._fn
         while isinstance(fn, functools.partial):
             fn = fn.func
-        named = fn if hasattr(fn, "__qualname__") else type(fn)
-        return f"{getattr(named, '__module__', None) or '?'}:{named.__qualname__}"
+        owner = fn if hasattr(fn, "__qualname__") else type(fn)
+        return f"{getattr(owner, '__module__', None) or '?'}:{owner.__qualname__}"
 
     def send(self, request: TurnRequest) -> Reply:
         """Return what the function says.
@@ -85,43 +77,39 @@ class CallableProvider:
         return self._reply(answer)
 
     async def asend(self, request: TurnRequest) -> Reply:
-        """Return what the function returns, awaited if need be; raises as ``send`` does.
-
-        A plain function is called in a thread: in the event loop it would block all else, and
-        Ctrl-C would wait for it.
-        """
+        """Return what the function returns, awaited if need be; raises as ``send`` does."""
+        # A plain function is called in a thread: in the event loop it would block all else, and
+        # Ctrl-C would wait for it.
         answer = self._call(request) if self.is_async else await in_thread(self._call, request)
-        if inspect.isawaitable(answer):
-            try:
-                answer = await answer
-            except Exception as error:
-                raise self._failure(error) from error
-        return self._reply(answer)
+        with self._failing():
+            return self._reply(await answer if inspect.isawaitable(answer) else answer)
 
     def _call(self, request: TurnRequest) -> object:
         messages = [{"role": "system", "content": request.system}] if request.system else []
         messages += [{"role": m.role, "content": m.content} for m in request.messages]
-        try:
+        with self._failing():
             return self._fn(messages)
-        except Exception as error:
-            raise self._failure(error) from error
 
-    def _failure(self, error: Exception) -> Exception:
-        if isinstance(error, ProviderError):
-            return error
-        return TransportError(
-            f"{self._name} raised {type(error).__name__}",
-            why=in_brief(str(error)),
-            hint="the function given as provider must return the reply's text; fix it, then "
-            "run again",
-        )
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Raise what the function raises as an error of this package."""
+        try:
+            yield
+        except ProviderError:
+            raise
+        except Exception as error:
+            raise TransportError(
+                f"{self._name} raised {type(error).__name__}",
+                why=in_brief(str(error)),
+                hint="the function given as provider must return the reply's text; fix it, then "
+                "run again",
+            ) from error
 
     def _reply(self, answer: object) -> Reply:
-        if isinstance(answer, Reply):
-            return answer if answer.model else replace(answer, model=self._model or self.reference)
-        if isinstance(answer, str):
-            # A plain text says neither why it ended nor which model wrote it.
-            return Reply(answer, stop_reason="", model=self._model or self.reference)
+        # A plain text says neither why it ended nor which model wrote it.
+        reply = Reply(answer, stop_reason="") if isinstance(answer, str) else answer
+        if isinstance(reply, Reply):
+            return reply if reply.model else replace(reply, model=self._model or self.reference)
         raise TransportError(
             f"{self._name} returned {type(answer).__name__}",
             why="a provider function returns the reply's text, or a Reply",
@@ -170,7 +158,12 @@ class ScriptedProvider:
         with self._lock:
             self.requests.append(request)
             number = len(self.requests)
-        line = self._answers(request) if self._answers else self._line(number)
+        if not self._answers and number > len(self._lines):
+            raise ProviderError(
+                f"the script has {len(self._lines)} replies, and request {number} asks for another",
+                hint="add a reply to the script, or find out who asks once more",
+            )
+        line = self._answers(request) if self._answers else self._lines[number - 1]
         if isinstance(line, Exception):
             raise line
         return line if isinstance(line, Reply) else Reply(line, model=self.reference)
@@ -178,14 +171,6 @@ class ScriptedProvider:
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the next reply of the script; raises as ``send`` does."""
         return self.send(request)
-
-    def _line(self, number: int) -> ScriptLine:
-        if number <= len(self._lines):
-            return self._lines[number - 1]
-        raise ProviderError(
-            f"the script has {len(self._lines)} replies, and request {number} asks for another",
-            hint="add a reply to the script, or find out who asks once more",
-        )
 
 
 class DryRunProvider:
@@ -196,10 +181,10 @@ class DryRunProvider:
 
     def send(self, request: TurnRequest) -> Reply:
         """Return the placeholder."""
-        asked = len(request.system) + sum(len(m.content) for m in request.messages)
+        size = len(request.system) + sum(len(m.content) for m in request.messages)
         return Reply(
             "// DRY RUN: no model was asked and no code was generated.\n"
-            f"// The request has {len(request.messages)} message(s), {asked:,} characters in all.",
+            f"// The request has {len(request.messages)} message(s), {size:,} characters in all.",
             model="dry-run",
         )
 
@@ -256,25 +241,9 @@ def provider_from_environment(
     Raises:
         MissingKeyError: no key is set, and no cassette in use replays without one.
     """
-    require_api_key()
-    return AnthropicProvider(model, max_retries=max_retries, timeout=timeout)
-
-
-def require_api_key() -> None:
-    """Check that turns with the real API can be taken.
-
-    Raises:
-        MissingKeyError: no key is set, and no cassette in use replays without one.
-    """
-    interceptor = current_interceptor()
-    replays = interceptor is not None and interceptor.is_replay_only
-    if not replays and not os.environ.get("ANTHROPIC_API_KEY"):
-        raise MissingKeyError(
-            "ANTHROPIC_API_KEY is not set",
-            why="the API answers only with a key",
-            hint="export ANTHROPIC_API_KEY=..., name another provider with --provider "
-            "openai:MODEL, ollama:MODEL or module:attribute, or replay from a cassette",
-        )
+    provider = AnthropicProvider(model, max_retries=max_retries, timeout=timeout)
+    provider.require_key()
+    return provider
 
 
 def load_provider(
@@ -296,15 +265,36 @@ def load_provider(
     """
     if reference == TEMPLATE:
         return TemplateProvider()
-    named = split_provider(reference)
-    if named is not None:
-        return _provider_of(*named, option)
+    service, model = split_provider(reference) or ("", "")
+    if service:
+        if not model.strip():
+            raise UsageError(
+                f"{option} {service}: names no model",
+                why="the model stands behind the colon",
+                hint=f"write it as {service}:MODEL",
+            )
+        if service == "anthropic":
+            return AnthropicProvider(model)
+        from pytest_regen.turns import chat_providers
+
+        classes: dict[str, Callable[[str], Provider]] = {
+            "openai": chat_providers.OpenAIProvider,
+            "ollama": chat_providers.OllamaProvider,
+            "litellm": chat_providers.LiteLLMProvider,
+        }
+        return classes[service](model)
     module_name, colon, path = reference.partition(":")
     if not (module_name and colon and path):
         raise UsageError(f"{option} {reference!r} names no provider", hint=f"write it as {_FORM}")
-    with _importable(folder or Path.cwd()):
-        found = _attribute(f"{option} {reference!r}", module_name, path)
-        return _as_provider(found, f"{option} {reference!r}")
+    where = str(folder or Path.cwd())
+    is_importable = where in sys.path or ("" in sys.path and Path(where) == Path.cwd())
+    sys.path[:0] = [] if is_importable else [where]
+    try:
+        attribute = _attribute(f"{option} {reference!r}", module_name, path)
+        return _as_provider(attribute, f"{option} {reference!r}")
+    finally:
+        if not is_importable and where in sys.path:
+            sys.path.remove(where)
 
 
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
@@ -319,100 +309,53 @@ def reference_of(service: str, model: str) -> str | None:
     return None if service == "anthropic" else service
 
 
-def _provider_of(service: str, model: str, option: str) -> Provider:
-    if not model.strip():
-        raise UsageError(
-            f"{option} {service}: names no model",
-            why="the model stands behind the colon",
-            hint=f"write it as {service}:MODEL",
-        )
-    if service == "anthropic":
-        return AnthropicProvider(model)
-    from pytest_regen.turns import chat_providers
-
-    classes: dict[str, Callable[[str], Provider]] = {
-        "openai": chat_providers.OpenAIProvider,
-        "ollama": chat_providers.OllamaProvider,
-        "litellm": chat_providers.LiteLLMProvider,
-    }
-    return classes[service](model)
-
-
-def near_reference(reference: str) -> str:
-    """Return a reference with its service spelt right; empty where it is near none."""
-    service, _, model = reference.partition(":")
-    near = get_close_matches(service, SERVICES, n=1)
-    return f"{near[0]}:{model}" if near else ""
-
-
-def _attribute(named: str, module_name: str, path: str) -> object:
+def _attribute(title: str, module_name: str, path: str) -> object:
+    """Return what a reference names; ``title`` is the reference and where it stands."""
     try:
-        found: object = import_module(module_name)
+        value: object = import_module(module_name)
     except Exception as error:
-        near = near_reference(f"{module_name}:{path}")
-        if near and isinstance(error, ModuleNotFoundError) and error.name == module_name:
+        service = get_close_matches(module_name, SERVICES, n=1)
+        if service and isinstance(error, ModuleNotFoundError) and error.name == module_name:
             raise UsageError(
-                f"{named} names no provider",
-                why=f"did you mean {near}? there is no module {module_name!r}",
-                hint=f"write it as {near}",
+                f"{title} names no provider",
+                why=f"did you mean {service[0]}:{path}? there is no module {module_name!r}",
+                hint=f"write it as {service[0]}:{path}",
             ) from error
         raise UsageError(
-            f"{named}: {module_name!r} cannot be imported",
+            f"{title}: {module_name!r} cannot be imported",
             why=f"{type(error).__name__}: {error}",
             hint="run from the folder that holds the module, or install it",
         ) from error
     for name in path.split("."):
-        if not hasattr(found, name):
-            known = sorted(n for n in vars(found) if not n.startswith("_"))[:8]
+        if not hasattr(value, name):
+            public = sorted(n for n in vars(value) if not n.startswith("_"))[:8]
             raise UsageError(
-                f"{named}: {module_name!r} has no {path!r}",
-                why=f"it has {', '.join(known) or 'no public names'}",
+                f"{title}: {module_name!r} has no {path!r}",
+                why=f"it has {', '.join(public) or 'no public names'}",
                 hint=f"write it as {_FORM}",
             )
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
-def _as_provider(found: object, named: str) -> Provider:
-    if not inspect.isclass(found) and isinstance(found, Provider):
-        return found
-    if callable(found):
-        required = _required_parameters(found)
-        if required == 1 and not inspect.isclass(found):
-            return CallableProvider(found)
-        if required == 0:
-            made = found()
-            if isinstance(made, Provider):
-                return made
+def _as_provider(value: object, title: str) -> Provider:
+    if not inspect.isclass(value) and isinstance(value, Provider):
+        return value
+    if callable(value):
+        required = 0
+        with suppress(TypeError, ValueError):  # Some that are built in have no signature.
+            required = sum(
+                parameter.default is parameter.empty and "VAR_" not in parameter.kind.name
+                for parameter in inspect.signature(value).parameters.values()
+            )
+        if required == 1 and not inspect.isclass(value):
+            return CallableProvider(value)
+        provider = None if required else value()
+        if isinstance(provider, Provider):
+            return provider
     raise UsageError(
-        f"{named} is no provider: {type(found).__name__}",
+        f"{title} is no provider: {type(value).__name__}",
         why="a provider has send(request) -> Reply",
         hint="name a provider, a function without parameters that makes one, or a function from "
         "messages to text",
     )
-
-
-def _required_parameters(found: object) -> int:
-    try:
-        signature = inspect.signature(found)  # type: ignore[arg-type]  # callable, as checked
-    except (TypeError, ValueError):
-        return 0
-    kinds = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-    return sum(
-        p.default is inspect.Parameter.empty and p.kind not in kinds
-        for p in signature.parameters.values()
-    )
-
-
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    here = str(folder)
-    if here in sys.path or ("" in sys.path and folder == Path.cwd()):
-        yield
-        return
-    sys.path.insert(0, here)
-    try:
-        yield
-    finally:
-        if here in sys.path:
-            sys.path.remove(here)

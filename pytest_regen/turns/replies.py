@@ -10,8 +10,9 @@ is gone is taken under that lock and written to the taker's own file first: howe
 at once, and whichever of them is killed, a reply is taken by one and never lost. The reply is on
 its way to the disk when the process dies, and on the disk half a second later, when power may fail.
 
-A reply stands there as it came. Its request does not: only a digest of it, made with a key of the
-user's that no repository can know, so that a file which came with a repository answers nothing.
+A reply stands there as it came. Its request does not: only a digest of it, and one of the line,
+both made with a key of the user's that no repository can know, so that a file which came with a
+repository, or was edited, answers nothing.
 Whatever is wrong with the folder or with a line of a file, the request is sent as if there were no
 journal.
 """
@@ -24,19 +25,19 @@ import stat
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, Final, Self
 
 from pytest_regen import files
 from pytest_regen.cache import user_secret
 from pytest_regen.commit import new_id
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.values import (
-    TOKENS,
+    Message,
     Provider,
     Reply,
     TurnRequest,
@@ -44,7 +45,8 @@ from pytest_regen.turns.values import (
     provider_reference,
 )
 
-_TEXTS: Final = ("text", "stop_reason", "model", "id", "refusal")
+_PARTS: Final = {part.name for part in fields(Reply)}
+"""Of a reply in a file; another release may have others."""
 
 _LIFE: Final = 7 * 86_400.0
 """Seconds that a reply is kept for another run."""
@@ -62,24 +64,13 @@ _LARGEST_LINE: Final = 16 << 20
 """Bytes; several times the longest reply that a model can write."""
 
 _LARGEST_FILE: Final = 256 << 20
-_MOST_REPLIES: Final = 100_000
-"""In one file; more are somebody's joke."""
-
-_MOST_FILES: Final = 1_000
 
 
 def name_answerer(provider: Provider) -> str:
     """Return who answers: another provider, model or address would answer something else."""
-    named = (provider_reference(provider), *_settings_of(provider))
-    return " ".join(str(part) for part in named if part)
-
-
-def _settings_of(provider: Provider) -> Iterator[object]:
-    """Yield what a provider of the Messages API was made with."""
-    for name in ("base_url", "model"):
-        value = getattr(provider, name, None)
-        if isinstance(value, str):
-            yield value
+    settings = (getattr(provider, name, None) for name in ("base_url", "model"))
+    names = (provider_reference(provider), *settings)
+    return " ".join(name for name in names if name and isinstance(name, str))
 
 
 class ReplyJournal:
@@ -97,9 +88,9 @@ class ReplyJournal:
             secret: key of the digests; without one nothing is kept or found.
         """
         self._folder = folder
-        self._secret = secret
+        self._secret = secret or b""
         self._guard = threading.Lock()
-        self._own: _OwnFile | None = None
+        self._file: _RunFile | None = None
         self._is_closed = secret is None or files.is_linked(folder)
         self._left: dict[str, deque[tuple[_LeftFile, str]]] = {}
         """Replies of runs that are gone, by the digest of what was asked of whom."""
@@ -141,16 +132,18 @@ class ReplyJournal:
             request: equal in everything that is sent.
             reference: who would answer, as ``name_answerer`` says.
         """
-        if not self._left or self._secret is None:
+        if not self._left:
             return None
-        asked, key = self._digests(request, reference)
+        request_digest, key = self._digests(request, reference)
         with self._guard:
             waiting = self._left.get(key)
             while waiting:
                 file, id_ = waiting.popleft()
-                if (reply := self._take(file, id_, key)) is not None:
-                    self._taken.setdefault(asked, deque()).append(id_)
-                    return reply
+                if (line := self._take(file, id_)) is not None:
+                    self._taken.setdefault(request_digest, deque()).append(id_)
+                    reply = line["reply"]
+                    blocks, usage = tuple(reply["blocks"]), Usage(**reply["usage"])
+                    return Reply(**{**reply, "blocks": blocks, "usage": usage})
         return None
 
     def add(self, request: TurnRequest, reference: str | None, reply: Reply) -> None:
@@ -163,13 +156,13 @@ class ReplyJournal:
         """
         if self._is_closed:
             return
-        asked, key = self._digests(request, reference)
+        request_digest, key = self._digests(request, reference)
+        parts = {name: getattr(reply, name) for name in _PARTS}
+        line = {"key": key, "at": time.time(), "reply": {**parts, "usage": reply.usage.counts}}
         with self._guard:
-            texts = {name: getattr(reply, name) for name in _TEXTS}
-            kept = {**texts, "usage": reply.usage.counts}
-            id_ = self._keep(key, None, kept, time.time())
+            id_ = self._keep({"id": new_id(), **line, "digest": self._digest_of(line)})
             if id_ is not None:
-                self._taken.setdefault(asked, deque()).append(id_)
+                self._taken.setdefault(request_digest, deque()).append(id_)
 
     def stored(self, requests: Iterable[TurnRequest]) -> None:
         """Drop the replies to these requests: what became of them is stored.
@@ -178,68 +171,64 @@ class ReplyJournal:
             requests: each as often as it was answered.
         """
         with self._guard:
-            done = []
+            needless = []
             for request in requests:
                 ids = self._taken.get(self._digests(request, None)[0]) if self._taken else None
                 if ids:
-                    done.append(ids.popleft())
-            if done and self._own is not None:
+                    needless.append(ids.popleft())
+            if needless and self._file is not None:
                 with suppress(OSError):
-                    self._own.drop(done)
+                    self._file.drop(needless)
 
     def close(self) -> None:
         """Remove this run's file if nothing is left in it; else leave it to the next run."""
         with self._guard:
             self._is_closed = True
-            own, self._own = self._own, None
+            file, self._file = self._file, None
             self._left.clear()
-        if own is not None:
-            own.close()
+        if file is not None:
+            file.close()
 
     def _digests(self, request: TurnRequest, reference: str | None) -> tuple[str, str]:
         """Return the digest of a request, and that of what was asked of whom."""
-        sent = json.dumps(
-            [
-                request.model,
-                request.max_tokens,
-                [request.system, request.cache],
-                [[message.role, message.content, message.cache] for message in request.messages],
-                request.response_schema,
-            ],
-            sort_keys=True,
-            default=dict,
-        )
-        asked = hashlib.sha256(sent.encode()).hexdigest()
-        named = json.dumps([asked, reference]).encode()
-        return asked, hmac.new(self._secret or b"", named, "sha256").hexdigest()
+        parts = [getattr(request, part.name) for part in fields(request)]
+        sent = json.dumps(parts, sort_keys=True, default=_plain)
+        digest = hashlib.sha256(sent.encode()).hexdigest()
+        return digest, self._digest_of([digest, reference])
 
-    def _keep(self, key: str, id_: str | None, reply: dict[str, Any], at: float) -> str | None:
-        """Write a reply to this run's file; return its id there, ``None`` where that fails."""
+    def _digest_of(self, value: object) -> str:
+        data = json.dumps(value, sort_keys=True, default=str).encode()
+        return hmac.new(self._secret, data, "sha256").hexdigest()
+
+    def _keep(self, line: dict[str, Any]) -> str | None:
+        """Write a reply to this run's file; return its id, ``None`` where that fails."""
         try:
-            if self._own is None:
+            if self._file is None:
                 if self._is_closed:
                     return None
-                self._own = _OwnFile(self._folder)
-            return self._own.add(key, id_, reply, at)
+                self._file = _RunFile(self._folder)
+            self._file.add(line)
         except OSError:
-            self._is_closed = self._own is None  # Not tried again for each reply of this run.
+            self._is_closed = self._file is None  # Not tried again for each reply of this run.
             return None
+        return str(line["id"])
 
-    def _take(self, file: "_LeftFile", id_: str, key: str) -> Reply | None:
+    def _take(self, file: "_LeftFile", id_: str) -> dict[str, Any] | None:
+        line = None
         with suppress(OSError), file.held(_PATIENCE) as is_held:
-            line = file.line_of(id_) if is_held else None
-            reply = None if line is None else _from_json(line.get("reply"))
-            if line is not None and reply is not None:
-                # First here, then gone there: a kill between the two leaves it twice under one id.
-                if self._keep(key, id_, line["reply"], line["at"]) is not None:
-                    file.drop(id_)
-                return reply
-        return None
+            if is_held:
+                file.read_on()
+                line = file.lines.get(id_)
+            # First here, then gone there: a kill between the two leaves it twice under one id.
+            if line is not None and self._keep(line) is not None:
+                file.drop(id_)
+        return line
 
     def _read_left(self) -> None:
-        known: set[str] = set()
+        """Note the replies of runs that are gone."""
+        ids: set[str] = set()
         for path in _journals(self._folder):
-            file = _LeftFile(path)
+            file = _LeftFile(path, self._is_ours)
             with suppress(OSError):
                 with file.held(_PROBE) as is_left:
                     pass
@@ -247,45 +236,42 @@ class ReplyJournal:
                     continue  # Its run is alive.
                 # Not under the lock: a run that begins now would take this one for the file's own.
                 file.read_on()
-                self._tidy(file, known)
-                known |= file.places.keys()
-                for id_, place in file.places.items():
-                    self._left.setdefault(place.key, deque()).append((file, id_))
+                if not file.lines or ids & file.lines.keys():
+                    # Nothing is in it, or what a killed run was about to take from it.
+                    with file.held(_PATIENCE) as is_held:
+                        if is_held:
+                            file.read_on()
+                            file.drop(*(ids & file.lines.keys()))
+                ids |= file.lines.keys()
+                for id_, line in file.lines.items():
+                    self._left.setdefault(line["key"], deque()).append((file, id_))
 
-    @staticmethod
-    def _tidy(file: "_LeftFile", known: set[str]) -> None:
-        """Drop what another file holds too, and a file in which nothing is left."""
-        if file.places and known.isdisjoint(file.places):
-            return
-        with file.held(_PATIENCE) as is_held:
-            if is_held:
-                file.read_on()
-                for id_ in known & file.places.keys():
-                    file.drop(id_)
-                file.remove_if_empty()
+    def _is_ours(self, line: dict[str, Any]) -> bool:
+        """Return whether a line was written with the user's key, and holds no old reply."""
+        content = {name: line.get(name) for name in ("key", "at", "reply")}
+        if line.get("digest") != self._digest_of(content) or line["reply"].keys() != _PARTS:
+            return False
+        return -86_400 < time.time() - line["at"] < _LIFE
+
+
+def _plain(value: Message | Mapping[str, Any]) -> dict[str, Any]:
+    return asdict(value) if isinstance(value, Message) else dict(value)
 
 
 def _journals(folder: Path) -> list[Path]:
     """Return the files of runs, oldest first; those nobody will ask for any more are removed."""
-    try:
-        with os.scandir(folder) as entries:
-            found = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
-    except OSError:
-        return []
     paths = []
-    oldest = time.time() - _LIFE
-    for name in sorted(found):
-        path, facts = folder / name, found[name]
-        if path.suffix == ".lock" and path.with_suffix(".jsonl").name not in found:
-            # Made by a run that was killed before its first reply; not one that is about to begin.
-            if facts.st_mtime < oldest:
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            facts = path.lstat()
+            # A lock alone is of a run that was killed, or that is about to begin.
+            is_alone = path.suffix == ".lock" and not path.with_suffix(".jsonl").exists()
+            is_file = path.suffix == ".jsonl" and stat.S_ISREG(facts.st_mode)
+            if (is_alone or is_file) and facts.st_mtime < time.time() - _LIFE:
                 _remove(path)
-        elif path.suffix == ".jsonl" and stat.S_ISREG(facts.st_mode):
-            if facts.st_mtime < oldest:
-                _remove(path)
-            else:
+            elif is_file:
                 paths.append(path)
-    return paths[-_MOST_FILES:]
+    return paths
 
 
 def _remove(path: Path) -> None:
@@ -293,7 +279,7 @@ def _remove(path: Path) -> None:
         files.unlink(path)
 
 
-class _OwnFile:
+class _RunFile:
     """The file that this run appends to, made and locked at its first reply."""
 
     def __init__(self, folder: Path) -> None:
@@ -308,105 +294,88 @@ class _OwnFile:
         except BaseException:
             self._lock.release()
             raise
-        self._count = 0
-        self._open: set[str] = set()
+        self._ids: set[str] = set()
         self._is_torn = False
         self._is_on_disk = False
         """Whether the folder's list of names is on the disk with this file in it."""
         self._timer: threading.Timer | None = None
         self._guard = threading.Lock()
 
-    def add(self, key: str, id_: str | None, reply: dict[str, Any], at: float) -> str:
-        self._count += 1
-        id_ = id_ or f"{self._path.stem}-{self._count}"
-        self._append({"id": id_, "key": key, "at": at, "reply": reply})
-        self._open.add(id_)
+    def add(self, line: dict[str, Any]) -> None:
+        self._append(line)
+        self._ids.add(line["id"])
         with self._guard:
             if self._timer is None:
                 self._timer = threading.Timer(_PAUSE, self._sync)
                 self._timer.daemon = True
                 self._timer.start()
-        return id_
 
     def drop(self, ids: Iterable[str]) -> None:
-        done = [id_ for id_ in ids if id_ in self._open]
-        self._open.difference_update(done)
-        if self._open:
-            self._append({"done": done})
+        dropped = [id_ for id_ in ids if id_ in self._ids]
+        self._ids.difference_update(dropped)
+        if self._ids:
+            self._append({"done": dropped})
         else:
             # All is stored: the file does not grow with the run.
             os.ftruncate(self._descriptor, 0)
             self._is_torn = False
 
     def _append(self, line: dict[str, Any]) -> None:
-        data = json.dumps(line).encode() + b"\n"
         start = b"\n" if self._is_torn else b""
         self._is_torn = True
-        files.append(self._descriptor, self._path, start + data)
+        text = json.dumps(line, default=str).encode()
+        files.append(self._descriptor, self._path, start + text + b"\n")
         self._is_torn = False
 
     def _sync(self) -> None:
         """Wait for the disk, in a thread of its own: no turn and no write waits with it."""
         with self._guard:
             self._timer = None
-            if not self._open or self._descriptor < 0:
+            if not self._ids or self._descriptor < 0:
                 return
             descriptor = os.dup(self._descriptor)
-        try:
-            with suppress(OSError):
-                self._fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        self._fsync(descriptor)
+        os.close(descriptor)
 
     def _fsync(self, descriptor: int) -> None:
-        files.fsync(descriptor, self._path)
-        if not self._is_on_disk:
-            files.fsync_folder(self._path.parent)
-            self._is_on_disk = True
+        with suppress(OSError):
+            files.fsync(descriptor, self._path)
+            if not self._is_on_disk:
+                files.fsync_folder(self._path.parent)
+                self._is_on_disk = True
 
     def close(self) -> None:
         with self._guard:
             if self._timer is not None:
                 self._timer.cancel()
             descriptor, self._descriptor = self._descriptor, -1
-        try:
-            if self._open:
-                with suppress(OSError):
-                    self._fsync(descriptor)
-        finally:
-            os.close(descriptor)
-            if not self._open:
-                _remove(self._path)
-            self._lock.release()
-        if not self._open:
+        if self._ids:
+            self._fsync(descriptor)
+        os.close(descriptor)
+        if not self._ids:
+            _remove(self._path)
+        self._lock.release()
+        if not self._ids:
             _remove(self._path.with_suffix(".lock"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a reply stands in a file."""
-
-    key: str
-    start: int
-    size: int
-
-
-@dataclass
 class _LeftFile:
     """The file of a run that is gone; several runs may look for replies in it."""
 
-    path: Path
-    places: dict[str, _Place] = field(default_factory=dict)
-    """What is in it, by id."""
-    _end: int = 0
-    """How far it was read."""
+    def __init__(self, path: Path, is_ours: Callable[[dict[str, Any]], bool]) -> None:
+        self._path = path
+        self._is_ours = is_ours
+        self.lines: dict[str, dict[str, Any]] = {}
+        """What is in it, by id."""
+        self._end = 0
+        """How far it was read."""
 
     @contextmanager
     def held(self, timeout: float) -> Iterator[bool]:
         """Keep other runs from taking what is in it; false where its own run is alive."""
         from filelock import Timeout
 
-        lock = files.lock_beside(self.path)
+        lock = files.lock_beside(self._path)
         try:
             lock.acquire(timeout=timeout, poll_interval=0.002)
         except Timeout:
@@ -417,84 +386,39 @@ class _LeftFile:
         finally:
             lock.release()
 
-    def line_of(self, id_: str) -> dict[str, Any] | None:
-        """Return the line of a reply that nobody has taken."""
-        self.read_on()
-        place = self.places.get(id_)
-        if place is None:
-            return None
-        with self._opened() as file:
-            file.seek(place.start)
-            line = json_or_none(file.read(place.size))
-        return line if _is_entry(line) and line["id"] == id_ else None
-
     def read_on(self) -> None:
         """Note what was added, and what was taken, since it was read last.
 
         Raises:
             OSError: it is gone or no file that this user wrote; nothing is in it then.
         """
-        try:
-            with self._opened() as file:
-                file.seek(self._end)
-                while line := file.readline(_LARGEST_LINE):
-                    start, self._end = self._end, self._end + len(line)
-                    self._note(json_or_none(line), start, len(line))
-        except OSError:
-            self.places.clear()
-            raise
-
-    def _note(self, line: Any, start: int, size: int) -> None:
-        if _is_entry(line) and len(self.places) < _MOST_REPLIES:
-            self.places[line["id"]] = _Place(line["key"], start, size)
-        elif isinstance(line, dict) and isinstance(done := line.get("done"), list):
-            for id_ in done:
-                self.places.pop(id_ if isinstance(id_, str) else "", None)
-
-    def drop(self, id_: str) -> None:
-        """Note that a reply is taken."""
-        self.places.pop(id_, None)
-        if not self.remove_if_empty():
-            files.append_line(self.path, {"done": [id_]})
-
-    def remove_if_empty(self) -> bool:
-        """Remove it if nothing is left in it."""
-        if not self.places:
-            _remove(self.path)
-            _remove(self.path.with_suffix(".lock"))
-        return not self.places
-
-    @contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        descriptor = os.open(self.path, flags | getattr(os, "O_BINARY", 0))
+        lines, self.lines = self.lines, {}
+        descriptor = os.open(self._path, flags | getattr(os, "O_BINARY", 0))
         with os.fdopen(descriptor, "rb") as file:
             facts = os.fstat(descriptor)
-            is_own = os.name == "nt" or facts.st_uid == os.geteuid()
-            if not stat.S_ISREG(facts.st_mode) or not is_own or facts.st_size > _LARGEST_FILE:
-                raise OSError(f"{self.path} was not written by this user's runs")
-            yield file
+            is_owner = os.name == "nt" or facts.st_uid == os.geteuid()
+            if not stat.S_ISREG(facts.st_mode) or not is_owner or facts.st_size > _LARGEST_FILE:
+                raise OSError(f"{self._path} was not written by this user's runs")
+            file.seek(self._end)
+            while text := file.readline(_LARGEST_LINE):
+                self._end += len(text)
+                line = json_or_none(text)
+                if not isinstance(line, dict):
+                    continue
+                if self._is_ours(line):
+                    lines[str(line.get("id"))] = line
+                elif isinstance(line.get("done"), list):
+                    for id_ in map(str, line["done"]):
+                        lines.pop(id_, None)
+        self.lines = lines
 
-
-def _is_entry(line: Any) -> bool:
-    """Return whether a line holds a reply that is not too old."""
-    if not isinstance(line, dict):
-        return False
-    at = line.get("at")
-    is_text = all(isinstance(line.get(name), str) for name in ("id", "key"))
-    return is_text and type(at) is float and -86_400 < time.time() - at < _LIFE
-
-
-def _from_json(value: Any) -> Reply | None:
-    """Return the reply that stands in a line; ``None`` for anything else."""
-    try:
-        value = {"refusal": "", **value}  # Earlier releases wrote none.
-        texts = {name: value[name] for name in _TEXTS}
-        counts = {name: value["usage"].get(name) for name in TOKENS}
-    except (AttributeError, TypeError, KeyError):
-        return None
-    if not all(isinstance(text, str) for text in texts.values()):
-        return None
-    if not all(n is None or (type(n) is int and n >= 0) for n in counts.values()):
-        return None
-    return Reply(**texts, usage=Usage(**counts))
+    def drop(self, *ids: str) -> None:
+        """Note that replies are taken; remove the file if nothing is left in it."""
+        for id_ in ids:
+            del self.lines[id_]
+        if not self.lines:
+            _remove(self._path)
+            _remove(self._path.with_suffix(".lock"))
+        elif ids:
+            files.append_line(self._path, {"done": ids})

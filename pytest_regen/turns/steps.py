@@ -124,10 +124,8 @@ class Parallel(Generic[R]):
         return [_raise_stop(outcome) for outcome in outcomes]
 
     def _in_threads(self, batch: Sequence[Steps[R]]) -> list[R | BaseException]:
-        """Drive steps in threads that neither an interruption nor the end of the process waits for.
-
-        It would wait for a pool of ``concurrent.futures``, whose threads are joined at exit.
-        """
+        """Drive steps in threads that no interruption and no end of the process waits for."""
+        # Both would wait for a pool of concurrent.futures, whose threads are joined at exit.
         stop = threading.Event()
         waiting = deque(enumerate(batch))
         ended: SimpleQueue[tuple[int, R | BaseException]] = SimpleQueue()
@@ -145,14 +143,14 @@ class Parallel(Generic[R]):
             context = contextvars.copy_context()
             threading.Thread(target=context.run, args=(work,), daemon=True).start()
         try:
-            found = dict(ended.get() for _ in batch)
+            outcomes = dict(ended.get() for _ in batch)
         except BaseException:
             stop.set()
             for steps in batch:
                 with suppress(ValueError):  # It reads an answer just now, and asks nothing more.
                     steps.close()
             raise
-        return [found[number] for number in range(len(batch))]
+        return [outcomes[number] for number in range(len(batch))]
 
 
 class _Stopped(Exception):  # noqa: N818 - not raised past this module
@@ -197,11 +195,9 @@ async def asend(
 
 
 async def in_thread(function: Callable[..., R], *arguments: object) -> R:
-    """Return what ``function`` returns, called in a thread that does not outlive the process.
-
-    ``asyncio.to_thread`` takes threads of a pool, for which the event loop and the interpreter
-    wait when they end: Ctrl-C would give control back only once the model had answered.
-    """
+    """Return what ``function`` returns, called in a thread that does not outlive the process."""
+    # asyncio.to_thread takes threads of a pool, for which the event loop and the interpreter wait
+    # when they end: Ctrl-C would give control back only once the model had answered.
     import asyncio
 
     loop = asyncio.get_running_loop()

@@ -4,8 +4,9 @@ A schema is a pydantic model, any type pydantic understands, or a ``TypeAdapter`
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from pytest_regen.errors import ReplyFormatError, UsageError
@@ -63,10 +64,6 @@ def object_steps(
 ) -> Steps[Parsed[T]]:
     """Ask until ``parse`` accepts the reply.
 
-    The wrong reply and what is wrong with it are appended to the request, so that each call reads
-    the one before it from the cache. A reply that was sent back before, with the same words, is
-    not sent back again: it would be answered as before.
-
     Args:
         request: the first request; its last message carries the cache breakpoint, if any.
         parse: returns the value of a reply's text, or raises ``ReplyFormatError``.
@@ -81,18 +78,21 @@ def object_steps(
         ReplyFormatError: the last reply did not fit, or one was cut beyond continuation.
         RefusedError: the model declined.
     """
+    # The wrong reply and what is wrong with it are appended to the request, so that each call reads
+    # the one before it from the cache. A reply that was sent back before, with the same words, is
+    # not sent back again: it would be answered as before.
     if max_repairs < 0:
         raise UsageError(
             f"max_repairs is {max_repairs}",
             why="it counts the times a wrong reply is sent back",
             hint="pass 0 or more",
         )
-    tell = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     usage = Usage()
     repairs = 0
     sent: set[tuple[str, str]] = set()
     while True:
-        whole = yield from whole_reply(request, progress=tell)
+        whole = yield from whole_reply(request, progress=report)
         usage += whole.usage
         try:
             value, text = _parse_pieces(whole, parse, salvage)
@@ -100,9 +100,9 @@ def object_steps(
             error.is_truncated = whole.is_truncated
             ask = f"{error.problem}\n\n{error.asks or _REPAIR}"
             reply_text = "".join(whole.pieces).strip()
-            again = (reply_text, ask) in sent
-            if whole.is_truncated or again or repairs == max_repairs:
-                _explain(error, whole.reply.stop_reason, repairs, again=again)
+            is_again = (reply_text, ask) in sent
+            if whole.is_truncated or is_again or repairs == max_repairs:
+                _explain(error, whole.reply.stop_reason, repairs, is_again=is_again)
                 raise
             if reply_text:
                 sent.add((reply_text, ask))
@@ -110,20 +110,19 @@ def object_steps(
         else:
             return Parsed(value, text, repairs, usage)
         repairs += 1
-        tell(f"Repairing the reply ({repairs}/{max_repairs})...")
+        report(f"Repairing the reply ({repairs}/{max_repairs})...")
 
 
-def _explain(error: ReplyFormatError, stop: str | None, repairs: int, *, again: bool) -> None:
+def _explain(error: ReplyFormatError, stop: str, repairs: int, *, is_again: bool) -> None:
     """Say why no further reply is asked for, and what can be done about it."""
-    why, hint = _STOPPED.get(stop or "", ("", ""))
-    if again:
+    why, hint = _STOPPED.get(stop, ("", ""))
+    if is_again:
         why = "told what is wrong with it, the model gave the same reply again"
     elif repairs and not why:
         why = f"{plural(repairs, 'repair')} did not help"
     error.why = "\n".join(filter(None, (error.why, why)))
-    error.hint = hint or "say in the prompt what is wanted, or try another model" + (
-        "" if again else ", or raise max_repairs"
-    )
+    more = "" if is_again else ", or raise max_repairs"
+    error.hint = hint or f"say in the prompt what is wanted, or try another model{more}"
 
 
 def _parse_pieces(
@@ -133,16 +132,15 @@ def _parse_pieces(
 ) -> tuple[T, str]:
     """Return the value of a reply and the text that it was read from."""
     joined = join(whole.pieces)
-    first: ReplyFormatError | None = None
+    errors = []
     for text in joined.texts:
         try:
             return parse(text), text
         except ReplyFormatError as error:
-            first = first or error
-    assert first is not None  # there is at least one text
+            errors.append(error)
     saved = salvage(joined.pieces) if salvage and not joined.is_whole else None
     if saved is None:
-        raise first
+        raise errors[0]
     return saved, "".join(whole.pieces)
 
 
@@ -160,6 +158,7 @@ _MOST_PROBLEMS = 20
 _ABOUT_EQUAL = 0.9
 _VALUES = frozenset({"const", "default", "enum", "examples"})
 """Keys of a schema that hold values, not schemas."""
+_as_json = partial(json.dumps, sort_keys=True)
 _CHOICES = ("anyOf", "enum", "oneOf")
 """Keys of a schema whose order says nothing."""
 
@@ -179,15 +178,15 @@ def extract_json(text: str) -> str:
     is no whole JSON value, the text is returned without thinking and without the white space around
     it.
     """
-    found = [*json_texts(text)]
-    return found[_answer_among(found)].text if found else without_thinking(text).strip()
+    values = [*json_texts(text)]
+    return values[_answer_among(values)].text if values else without_thinking(text).strip()
 
 
 def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
     """Return the largest JSON value in ``text`` that fits ``schema``, of about equal ones the last.
 
-    A list counts as well where the schema is an object with one list as a member, no value in the
-    text fits by itself, and the list is no part of a sentence.
+    A list counts as well where it is the only value in the text, and the schema is an object with
+    one list as a member.
 
     Raises:
         ReplyFormatError: none does; a ``ValueError`` whose cause is the error of the JSON
@@ -197,48 +196,36 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
     from pydantic import ValidationError
 
     adapter = adapter_of(schema)
-    found = [*json_texts(text)]
+    candidates = [*json_texts(text)]
+    # Models that are asked for {"scenarios": [...]} often leave the braces out.
+    name = _only_list(adapter) if [type(c.value) for c in candidates] == [list] else None
+    if name is not None:
+        candidates += [JsonText(f"{{{json.dumps(name)}:{candidates[0].text}}}", None)]
     errors: list[ValidationError] = []
-    for candidates in (found, _as_members(found, adapter)):
-        fitting: list[JsonText] = []
-        values: list[T] = []
-        for candidate in candidates:
-            try:
-                value = adapter.validate_json(candidate.text.encode("utf-8", "surrogatepass"))
-            except ValidationError as error:
-                errors.append(error)
-            else:
-                fitting.append(candidate)
-                values.append(value)
-        if values:
-            return values[_answer_among(fitting)]
+    fitting: list[JsonText] = []
+    values: list[T] = []
+    for candidate in candidates:
+        try:
+            values.append(adapter.validate_json(candidate.text.encode("utf-8", "surrogatepass")))
+        except ValidationError as error:
+            errors.append(error)
+        else:
+            fitting.append(candidate)
+    if values:
+        return values[_answer_among(fitting)]
     if errors:
         nearest = min(errors, key=_distance)
         raise _mismatch(text, nearest) from nearest
     raise _no_json(text)
 
 
-def _answer_among(found: Sequence[JsonText]) -> int:
-    """Return the index of the answer: the largest value, or a later one of about its size.
-
-    Examples and drafts stand before the answer and are smaller, or as large where it repairs them.
-    """
-    sizes = [len("".join(candidate.text.split())) for candidate in found]
+def _answer_among(candidates: Sequence[JsonText]) -> int:
+    """Return the index of the answer: the largest value, or a later one of about its size."""
+    # Examples and drafts stand before the answer and are smaller, or as large where it repairs
+    # them.
+    sizes = [len("".join(candidate.text.split())) for candidate in candidates]
     least = max(sizes) * _ABOUT_EQUAL
     return max(index for index, size in enumerate(sizes) if size >= least)
-
-
-def _as_members(found: Sequence[JsonText], adapter: "TypeAdapter[Any]") -> Iterator[JsonText]:
-    """Yield the lists as the object that ``adapter`` wants, if a list is all it holds."""
-    lists = [
-        candidate
-        for candidate in found
-        if isinstance(candidate.value, list) and candidate.stands_alone
-    ]
-    name = _only_list(adapter) if lists else None
-    if name is not None:
-        for candidate in lists:
-            yield JsonText(f"{{{json.dumps(name)}:{candidate.text}}}", {name: candidate.value})
 
 
 def _only_list(adapter: "TypeAdapter[Any]") -> str | None:
@@ -246,21 +233,10 @@ def _only_list(adapter: "TypeAdapter[Any]") -> str | None:
     from pydantic.errors import PydanticUserError
 
     try:
-        schema = adapter.json_schema()
+        members = adapter.json_schema().get("properties", {})
     except PydanticUserError:
         return None
-    shared = schema.get("$defs", {})
-
-    def resolve(schema: dict[str, Any]) -> dict[str, Any]:
-        target = schema.get("$ref")
-        return shared.get(target.rpartition("/")[2], {}) if isinstance(target, str) else schema
-
-    members = resolve(schema).get("properties", {})
-    lists = [
-        name
-        for name, member in members.items()
-        if any(resolve(form).get("type") == "array" for form in (member, *member.get("anyOf", ())))
-    ]
+    lists = [name for name, member in members.items() if member.get("type") == "array"]
     return lists[0] if len(lists) == 1 else None
 
 
@@ -292,12 +268,10 @@ def describe_schema(schema: Mapping[str, Any]) -> str:
 
 
 def stable_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:
-    """Return the JSON Schema of ``adapter``, the same for the same type wherever it is asked for.
-
-    It is part of recorded requests. What one version of pydantic says and another leaves out is
-    left out. Choices are sorted: ``Literal["a", "b"]`` and ``Literal["b", "a"]`` are equal, so
-    that ``typing`` returns the one for the other as long as it remembers that one.
-    """
+    """Return the JSON Schema of ``adapter``, the same for the same type wherever it is."""
+    # It is part of recorded requests. What one version of pydantic says and another leaves out is
+    # left out. Choices are sorted: Literal["a", "b"] and Literal["b", "a"] are equal, so that
+    # typing returns the one for the other as long as it remembers that one.
     schema: dict[str, Any] = _plain(adapter.json_schema())
     return schema
 
@@ -314,11 +288,7 @@ def _plain(schema: Any) -> Any:
         del plain["enum"]
     # A property of such a name holds a schema, and not a list.
     lists = {key: plain[key] for key in _CHOICES if isinstance(plain.get(key), list)}
-    return plain | {key: sorted(choices, key=_as_text) for key, choices in lists.items()}
-
-
-def _as_text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+    return plain | {key: sorted(choices, key=_as_json) for key, choices in lists.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,34 +352,30 @@ async def agenerate_object_with_repair(
 
 
 def _steps(
-    schema: Schema[T],
-    prompt: str,
-    *,
-    system: str = "",
-    history: Sequence[Message] = (),
-    model: str = DEFAULT_MODEL,
-    max_tokens: int = DEFAULT_MAX_TOKENS,
-    max_repairs: int = 2,
-    cache: CacheTtl | None = "5m",
-    on_progress: OnProgress | None = None,
+    schema: Schema[T], prompt: str, **options: Unpack[ObjectOptions]
 ) -> Steps[ObjectWithRepair[T]]:
-    adapter = adapter_of(schema)
+    adapter, cache = adapter_of(schema), options.get("cache", "5m")
     message = Message("user", prompt + schema_to_prompt_hint(adapter), cache)
+    request = TurnRequest(
+        options.get("system", ""),
+        (*options.get("history", ()), message),
+        options.get("model", DEFAULT_MODEL),
+        options.get("max_tokens", DEFAULT_MAX_TOKENS),
+        cache=cache,
+    )
     parsed = yield from object_steps(
-        TurnRequest(system, (*history, message), model, max_tokens, cache=cache),
+        request,
         lambda text: parse_json_with_schema(text, adapter),
-        max_repairs=max_repairs,
-        progress=on_progress,
+        max_repairs=options.get("max_repairs", 2),
+        progress=options.get("on_progress"),
     )
     return ObjectWithRepair(parsed.value, parsed.repairs, parsed.text, parsed.usage)
 
 
 def _distance(error: "ValidationError") -> tuple[bool, int, int]:
-    """Return how far a value is from the schema, as a sort key.
-
-    Another kind of value is the farthest: a number in brackets is rarely what was meant. A value
-    that lacks fields is farther than one whose fields are wrong.
-    """
+    """Return how far a value is from the schema, as a sort key."""
+    # Another kind of value is the farthest: a number in brackets is rarely what was meant. A value
+    # that lacks fields is farther than one whose fields are wrong.
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     missing = sum(problem["type"] == "missing" for problem in problems)
     other = any(not problem["loc"] and problem["type"].endswith("_type") for problem in problems)
@@ -438,7 +404,9 @@ def _no_json(text: str) -> ReplyFormatError:
     if not text.strip():
         what, cause = "the reply is empty", None
     else:
-        what, cause = f"the reply holds no whole JSON value: {_excerpt(text)}", _decoder_error(text)
+        one_line = " ".join(text.split())
+        excerpt = one_line if len(one_line) <= 80 else f"{one_line[:77]}..."
+        what, cause = f"the reply holds no whole JSON value: {excerpt!r}", _decoder_error(text)
     error = ReplyFormatError(
         what,
         text=text,
@@ -460,8 +428,3 @@ def _decoder_error(text: str) -> ValueError | None:
     except RecursionError:
         return ValueError("the value is nested too deeply")
     return None
-
-
-def _excerpt(text: str) -> str:
-    one_line = " ".join(text.split())
-    return repr(one_line if len(one_line) <= 80 else f"{one_line[:77]}...")  # a line

@@ -16,6 +16,8 @@ _BYTES_PER_TOKEN = 3.5
 
 Role = Literal["user", "assistant"]
 CacheTtl = Literal["5m", "1h"]
+Block = Mapping[str, Any]
+"""A content block as an API has it: text, thinking, a call of a tool."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -32,6 +34,8 @@ class Message:
     content: str
     cache: CacheTtl | None = None
     """Where set, a cache breakpoint stands on this message and lives that long."""
+    blocks: tuple[Block, ...] = ()
+    """Sent in place of the text where there are any: those of a reply, as they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,12 @@ class TurnRequest:
     """JSON schema the reply must satisfy, for structured output by the API."""
     cache: CacheTtl | None = None
     """Where set, a cache breakpoint stands on the system prompt and lives that long."""
+
+
+def size_of(request: TurnRequest) -> int:
+    """Return the tokens of ``request``, estimated."""
+    contents = (str(m.blocks) if m.blocks else m.content for m in request.messages)
+    return sum(map(estimate_tokens, (request.system, *contents)))
 
 
 _LEAST_SHOWN = Decimal("0.0001")
@@ -119,16 +129,13 @@ class Usage:
     @property
     def counts(self) -> dict[str, int]:
         """The counts that are known, by name."""
-        named = ((name, getattr(self, name)) for name in TOKENS)
-        return {name: count for name, count in named if count is not None}
+        counts = ((name, getattr(self, name)) for name in TOKENS)
+        return {name: count for name, count in counts if count is not None}
 
     @property
     def cache_write_tokens(self) -> int | None:
         """Tokens written to the cache, whatever their lifetime."""
-        known = [
-            n for n in (self.cache_write_5m_tokens, self.cache_write_1h_tokens) if n is not None
-        ]
-        return sum(known) if known else None
+        return _plus(self.cache_write_5m_tokens, self.cache_write_1h_tokens)
 
     @property
     def total_tokens(self) -> int:
@@ -188,6 +195,8 @@ class Reply:
     id: str = ""
     refusal: str = ""
     """Why the model declined, where the API says so: a category, an explanation."""
+    blocks: tuple[Block, ...] = field(default=(), repr=False)
+    """All content, in order and as it came, where it is more than text: thinking, tool calls."""
 
     @property
     def is_truncated(self) -> bool:
@@ -215,10 +224,8 @@ class Provider(Protocol):
 
 
 def provider_reference(provider: object) -> str | None:
-    """Return who answers, as ``module:name``; ``None`` for the Messages API, live or replayed.
-
-    A provider of this package has an attribute ``reference``; any other is named by its class.
-    """
+    """Return who answers, as ``module:name``; ``None`` for the Messages API, live or replayed."""
+    # A provider of this package has an attribute reference; any other is named by its class.
     kind = type(provider)
     if kind.__module__.partition(".")[0] == "pytest_regen":
         reference: str | None = getattr(provider, "reference", None)

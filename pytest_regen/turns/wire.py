@@ -7,13 +7,14 @@ it, so that both read the same bytes in the same way.
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import ProviderError, RejectedRequestError, TransportError
+from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import flatten
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage, estimate_tokens
 
@@ -33,11 +34,21 @@ _BREAKPOINTS = 4
 
 def request_body(request: TurnRequest) -> dict[str, Any]:
     """Return the JSON body of ``request``: no temperature, at most four cache breakpoints."""
-    marked = _breakpoints(request)
+    # Empty text cannot be marked: the API refuses it.
+    marked = {
+        number: message.cache
+        for number, message in enumerate(request.messages)
+        if message.cache and (message.blocks or message.content.strip())
+    }
+    # The last marks of a conversation, because a breakpoint finds what an earlier request wrote
+    # within 20 blocks.
+    room = _BREAKPOINTS - (1 if request.cache and request.system else 0)
+    for number in [*marked][:-room]:
+        del marked[number]
     body: dict[str, Any] = {
         "max_tokens": request.max_tokens,
         "messages": [
-            {"role": message.role, "content": _content(message.content, marked.get(number))}
+            {"role": message.role, "content": _content(message, marked.get(number))}
             for number, message in enumerate(request.messages)
         ],
         "model": request.model,
@@ -48,47 +59,36 @@ def request_body(request: TurnRequest) -> dict[str, Any]:
     if request.max_tokens > STREAM_ABOVE:
         body["stream"] = True
     if request.system:
-        body["system"] = _content(request.system, request.cache)
+        body["system"] = _content(Message("user", request.system), request.cache)
     return body
 
 
-def _breakpoints(request: TurnRequest) -> dict[int, CacheTtl]:
-    """Return the messages that keep their mark: the last ones, beside the system block's.
-
-    A breakpoint finds what an earlier request wrote within 20 blocks, so the last marks of a
-    conversation are the ones that hit. Empty text cannot be marked: the API refuses it.
-    """
-    marked = [
-        (number, message.cache)
-        for number, message in enumerate(request.messages)
-        if message.cache and _markable(message)
-    ]
-    room = _BREAKPOINTS - (1 if request.cache and request.system else 0)
-    return dict(marked[-room:])
-
-
-def _markable(message: Message) -> bool:
-    return bool(message.content.strip())
-
-
-def _content(text: str, ttl: CacheTtl | None) -> str | list[dict[str, Any]]:
+def _content(message: Message, ttl: CacheTtl | None) -> str | list[dict[str, Any]]:
+    """Return what a message holds, with a breakpoint on its last block that can have one."""
+    blocks = [dict(block) for block in message.blocks]
     if ttl is None:
-        return text
+        return blocks or message.content
+    blocks = blocks or [{"type": "text", "text": message.content}]
     control: dict[str, str] = {"type": "ephemeral"}
     if ttl != "5m":  # the default of the API, which old servers know no name for
         control["ttl"] = ttl
-    return [{"type": "text", "text": text, "cache_control": control}]
+    marked = [block for block in blocks if "thinking" not in str(block.get("type"))]
+    if marked:
+        marked[-1]["cache_control"] = control
+    return blocks
 
 
 def reply_from_body(body: object) -> Reply:
-    """Return the reply in a message object: text blocks joined, everything else left out.
+    """Return the reply in a message object: its text blocks joined, and all where there are others.
 
     Raises:
         TransportError: the body is no message, or one that was never finished.
     """
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+        excerpt = text if len(text) <= 80 else text[:77] + "..."
         raise TransportError(
-            f"the answer is no message of the Messages API: {_excerpt(body)}",
+            f"the answer is no message of the Messages API: {excerpt!r}",
             why="a message has a list of content blocks",
             hint="check ANTHROPIC_BASE_URL: something else answers at that address",
         )
@@ -97,13 +97,16 @@ def reply_from_body(body: object) -> Reply:
         raise cut_stream("the message has no stop_reason")
     details = _object(body.get("stop_details"))
     whys = details.get("category"), details.get("explanation")
+    blocks = tuple(block for block in body["content"] if isinstance(block, Mapping))
+    texts = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
     return Reply(
-        text="".join(_texts(body["content"])),
+        text="".join(texts),
         stop_reason=stop_reason,
         usage=usage_of(body.get("usage")),
         model=str(body.get("model") or ""),
         id=str(body.get("id") or ""),
         refusal=": ".join(str(why) for why in whys if why),
+        blocks=blocks if len(texts) < len(blocks) else (),
     )
 
 
@@ -114,17 +117,6 @@ def cut_stream(why: str) -> TransportError:
         why=why,
         hint="run the command again; what was finished before is kept",
     )
-
-
-def _texts(blocks: Iterable[object]) -> Iterator[str]:
-    for block in blocks:
-        if isinstance(block, Mapping) and block.get("type") == "text":
-            yield str(block.get("text") or "")
-
-
-def _excerpt(body: object) -> str:
-    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
-    return repr(text if len(text) <= 80 else text[:77] + "...")  # one line
 
 
 def usage_of(usage: object) -> Usage:
@@ -163,12 +155,12 @@ class StreamedMessage:
         self._ended = False
         self._counted = False
         self._written: list[str] = []
+        self.is_open = False
+        """Whether the answer has begun, so that it costs something."""
 
     def feed(self, event: Mapping[str, Any]) -> None:
-        """Take the next event; kinds that carry no text or counts are passed over.
-
-        What the API would not send is ignored: recordings are edited by hand.
-        """
+        """Take the next event; kinds that carry no text or counts are passed over."""
+        # What the API would not send is ignored: recordings are edited by hand.
         index = _count(event.get("index")) or 0
         match event.get("type"):
             case "message_start":
@@ -187,36 +179,40 @@ class StreamedMessage:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of the message, as far as it has arrived.
-
-        Until its end counts the output, that is estimated from what was written;
-        nothing is known before its beginning.
-        """
-        known = usage_of(self._message.get("usage"))
+        """Tokens of the message, as far as it has arrived."""
+        # Until its end counts the output, that is estimated from what was written; nothing is known
+        # before its beginning.
+        usage = usage_of(self._message.get("usage"))
         if self._counted or not self._message:
-            return known
+            return usage
         written = estimate_tokens("".join(self._written))
-        return replace(known, output_tokens=max(written, known.output_tokens or 0))
+        return replace(usage, output_tokens=max(written, usage.output_tokens or 0))
 
     def _extend(self, index: int, delta: Mapping[str, Any]) -> None:
-        self._written += [
-            str(delta[kind]) for kind in ("text", "thinking", "partial_json") if delta.get(kind)
-        ]
-        if delta.get("type") == "text_delta":
-            block = self._blocks.setdefault(index, {"type": "text"})
-            block["text"] = str(block.get("text") or "") + str(delta.get("text") or "")
+        block = self._blocks.setdefault(index, {"type": "text"})
+        for name in ("text", "thinking", "signature", "partial_json"):
+            if isinstance(part := delta.get(name), str):
+                block[name] = str(block.get(name) or "") + part
+                self._written += [] if name == "signature" else [part]
+        if "citation" in delta:
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
 
     def _finish(self, event: Mapping[str, Any]) -> None:
         delta = _object(event.get("delta"))
         self._message |= {key: delta.get(key) for key in ("stop_reason", "stop_details")}
         # Counts here are cumulative; the breakdown of cache writes stands in message_start only.
-        known = {k: v for k, v in _object(event.get("usage")).items() if v is not None}
-        self._message.setdefault("usage", {}).update(known)
-        self._counted = self._counted or "output_tokens" in known
+        counts = {k: v for k, v in _object(event.get("usage")).items() if v is not None}
+        self._message.setdefault("usage", {}).update(counts)
+        self._counted = self._counted or "output_tokens" in counts
 
     def as_json(self) -> dict[str, Any]:
         """Return what has arrived of the message, as the API answers it without a stream."""
-        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        blocks = [dict(self._blocks[index]) for index in sorted(self._blocks)]
+        for block in blocks:
+            # The arguments of a call come as text; empty where it has none.
+            arguments = json_or_none(block.pop("partial_json", ""))
+            if arguments is not None:
+                block["input"] = arguments
         return {**self._message, "content": blocks}
 
     def reply(self) -> Reply:
@@ -231,10 +227,8 @@ class StreamedMessage:
 
 
 def sse_events(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON data of each server-sent event in ``text``.
-
-    An event cut in the middle ends the iteration: what follows is not a message any more.
-    """
+    """Yield the JSON data of each server-sent event in ``text``."""
+    # An event cut in the middle ends the iteration: what follows is not a message any more.
     for data in sse_data(text):
         try:
             value = json.loads(data)
@@ -245,11 +239,9 @@ def sse_events(text: str) -> Iterator[dict[str, Any]]:
 
 
 def sse_data(text: str) -> Iterator[str]:
-    """Yield the data of each server-sent event in ``text``, its lines joined by LF.
-
-    An event that was cut gives what there is of it. One space behind the colon is not part of the
-    data: https://html.spec.whatwg.org/multipage/server-sent-events.html.
-    """
+    """Yield the data of each server-sent event in ``text``, its lines joined by LF."""
+    # An event that was cut gives what there is of it. One space behind the colon is not part of the
+    # data: https://html.spec.whatwg.org/multipage/server-sent-events.html.
     for event in text.replace("\r\n", "\n").split("\n\n"):
         lines = [line[5:].removeprefix(" ") for line in event.split("\n") if line[:5] == "data:"]
         if lines:
@@ -275,14 +267,9 @@ _WORDS: Final[Mapping[int, str]] = {
     402: "refused for a billing reason",
     403: "does not allow this with the key at hand",
     404: "does not know what was asked for",
-    408: "gave up waiting for the request",
-    409: "reported a conflict",
     413: "refused the request as too large",
-    422: "could not process the request",
     429: "limits the rate of requests",
     500: "failed inside",
-    503: "is not available",
-    504: "timed out inside",
     529: "is overloaded",
 }
 
@@ -340,40 +327,29 @@ def status_failure(
         hints: what to do next, by status, where that is not what the Messages API needs.
         address_variable: the environment variable that changes the address.
     """
-    kind, message = _envelope(body)
+    error = _error_in(body)
+    kind, message = str(error.get("type") or ""), str(error.get("message") or "")
     # An error inside a stream arrives under the status 200 of the response it interrupts.
-    real = _TYPE_STATUS.get(kind, _SERVER_ERROR) if status < 400 else status
-    what = f"{address} {_WORDS.get(real, 'answered with an error')} (HTTP {real}, model {model!r})"
-    why = in_brief(f"{kind}: {message}" if kind else message)
-    if used_up := _used_up(body):
+    status = _TYPE_STATUS.get(kind, _SERVER_ERROR) if status < _BAD_REQUEST else status
+    words = _WORDS.get(status, "answered with an error")
+    what = f"{address} {words} (HTTP {status}, model {model!r})"
+    why = in_brief(f"{kind}: {message}" if kind else " ".join(message.split())[:200])
+    if used_up := _used_up(error):
         return RejectedRequestError(
-            f"{address} refuses further requests: {used_up[0]} (HTTP {real})",
+            f"{address} refuses further requests: {used_up[0]} (HTTP {status})",
             # Not what is wrong with this request: no other one is answered either.
-            status=_PAYMENT_REQUIRED if real == _BAD_REQUEST else real,
+            status=_PAYMENT_REQUIRED if status == _BAD_REQUEST else status,
             why=why,
             hint=used_up[1],
         )
-    advice = {**_NEXT, **(hints or {})}
-    if real in _TRANSIENT or real >= _SERVER_ERROR:
-        return TransportError(what, why=why, hint=advice.get(real, _NEXT_AGAIN))
-    hint = advice.get(real, _NEXT_REJECTED)
-    if real == _NOT_FOUND and "model" not in message.lower() and address_variable:
+    hint = {**_NEXT, **(hints or {})}.get(status)
+    if status in _TRANSIENT or status >= _SERVER_ERROR:
+        return TransportError(what, why=why, hint=hint or _NEXT_AGAIN)
+    hint = hint or _NEXT_REJECTED
+    if status == _NOT_FOUND and "model" not in message.lower() and address_variable:
         # An API that lacks a model says so; where no API is, something else answers.
         hint = f"check the address, {address_variable}; then {hint}"
-    return RejectedRequestError(what, status=real, why=why, hint=hint)
-
-
-def timeout_failure(
-    reason: str, seconds: float, *, model: str, address: str, provider: str = "AnthropicProvider"
-) -> ProviderError:
-    """Return the error for a reply that did not come in time; ``provider`` is the class asked."""
-    failure = TransportError(
-        f"{address} did not answer within {seconds:g} s (model {model!r})",
-        why="the request timed out, and so did its retries",
-        hint=f"run the command again, or give it longer: {provider}(timeout=...)",
-    )
-    failure.usage = _usage_after(reason)
-    return failure
+    return RejectedRequestError(what, status=status, why=why, hint=hint)
 
 
 def connection_failure(
@@ -389,54 +365,55 @@ def connection_failure(
         why=in_brief(reason) or "the connection was dropped",
         hint=hint,
     )
-    failure.usage = _usage_after(reason)
+    failure.usage = usage_after(reason)
     return failure
 
 
 def in_brief(words: str, length: int = _LONGEST_WORDS) -> str:
-    """Return what a server, an SDK or a user's code says, on one line and without credentials.
-
-    A log or a terminal might obey what a line of others begins with, or its control characters.
-    """
+    """Return what a server, an SDK or a user's code says, on one line and without credentials."""
+    # A log or a terminal might obey what a line of others begins with, or its control characters.
     line = flatten(" ".join(scrub_text(words).split()))
     return line if len(line) <= length else f"{line[:length]} …"
 
 
-def _usage_after(reason: str) -> Usage | None:
+def usage_after(reason: str) -> Usage | None:
     """Return what a request took whose connection broke, or was given up.
-
-    That is unknown, not nothing, while the answer was awaited or on its way.
 
     Args:
         reason: what the HTTP client says, its kind of error first.
     """
+    # That is unknown, not nothing, while the answer was awaited or on its way.
     is_underway = reason.startswith(("ReadError", "ReadTimeout", "RemoteProtocolError"))
     return Usage() if is_underway and "without sending a response" not in reason else None
 
 
 def is_spend_limit(body: object) -> bool:
     """Whether the answer says that money, not speed, is the limit; waiting cannot help."""
-    return _used_up(body) is not None
+    return _used_up(_error_in(body)) is not None
 
 
-def _used_up(body: object) -> tuple[str, str] | None:
-    """Return what an answer says is used up, and what to do."""
-    error = _error(body) or {"message": body if isinstance(body, str) else ""}
-    told = f"{error.get('code')} {error.get('type')} {error.get('message')} {error.get('details')}"
-    return next((found for words, found in _MONEY.items() if words in told), None)
+def _used_up(error: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return what an error says is used up, and what to do."""
+    words = " ".join(str(error.get(name)) for name in ("code", "type", "message", "details"))
+    return next((money for cause, money in _MONEY.items() if cause in words), None)
+
+
+def _error_in(body: object) -> Mapping[str, Any]:
+    """Return the error in an answer; its text is the message where it has none."""
+    error = body.get("error") if isinstance(body, Mapping) else None
+    return error if isinstance(error, Mapping) else {"message": body if type(body) is str else ""}
 
 
 def limit_pause(status: int, headers: Mapping[str, str], body: object) -> float | None:
     """Return the seconds to wait after a refusal by a rate limit; ``None`` for any other answer.
-
-    A refusal that does not say when to come back, in ``retry-after``, is one like any other. So is
-    one that says not to.
 
     Args:
         status: HTTP status.
         headers: response headers, names in lower case.
         body: decoded JSON of the answer, or its text.
     """
+    # A refusal that does not say when to come back, in retry-after, is one like any other. So is
+    # one that says not to.
     if status != RATE_LIMITED or is_spend_limit(body) or headers.get("x-should-retry") == "false":
         return None
     text = headers.get("retry-after", "").strip()
@@ -458,25 +435,10 @@ def is_retried(status: int, headers: Mapping[str, str], body: object) -> bool:
     """
     if status == RATE_LIMITED and is_spend_limit(body):
         return False
-    asked = headers.get("x-should-retry")
-    if asked in {"true", "false"}:
-        return asked == "true"
-    return is_retried_status(status)
+    advice = headers.get("x-should-retry")
+    return advice == "true" if advice in {"true", "false"} else is_retried_status(status)
 
 
 def is_retried_status(status: int) -> bool:
     """Whether the SDK asks again after an answer of this status, unless the answer says not to."""
     return status in _RETRIED or status >= _SERVER_ERROR
-
-
-def _envelope(body: object) -> tuple[str, str]:
-    error = _error(body)
-    if error is None:
-        text = body if isinstance(body, str) else ""
-        return "", " ".join(text.split())[:200]
-    return str(error.get("type") or ""), str(error.get("message") or "")
-
-
-def _error(body: object) -> Mapping[str, Any] | None:
-    error = body.get("error") if isinstance(body, Mapping) else None
-    return error if isinstance(error, Mapping) else None

@@ -309,7 +309,7 @@ def test_a_client_that_vcrpy_does_not_know_is_never_let_through(
 
 OLDEST_SDKS = [
     name
-    for extra in ("anthropic", "openai", "ollama")
+    for extra in ("anthropic", "openai")
     for name in oldest(PROJECT["optional-dependencies"][extra])
 ]
 SUPPORT = ROOT / "tests" / "support"
@@ -318,7 +318,7 @@ SUPPORT = ROOT / "tests" / "support"
 @pytest.mark.parametrize("sdks", [OLDEST_SDKS, ["litellm"]], ids=["oldest", "litellm"])
 def test_providers_keep_their_contract(tmp_path: Path, wheel: Path, sdks: list[str]) -> None:
     """With the oldest SDKs that are asked for, and through LiteLLM, which is too large for more."""
-    others = ["genai-prices", "ollama", "openai", "anthropic"] if "litellm" in sdks else sdks
+    others = ["genai-prices", "openai", "anthropic"] if "litellm" in sdks else sdks
     python = environment(tmp_path / "venv", wheel, [*sdks, *others, "genai-prices", "hypothesis"])
     words = ["-m", "pytest", "-q", "--noconftest", "-c", os.devnull, "--rootdir", str(tmp_path)]
     tests = ROOT / "tests" / "turns" / "test_chat_providers.py"

@@ -4,8 +4,7 @@ import json
 import os
 from importlib.util import find_spec
 
-import ollama  # noqa: F401 - pytester forgets what an inner run imported; see conftest.py
-import openai  # noqa: F401
+import openai  # noqa: F401 - pytester forgets what an inner run imported; see conftest.py
 import pytest
 from chat_service import MODEL, Said, chat_service, skip_without_litellm
 from function_project import FunctionProject

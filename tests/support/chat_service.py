@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +37,8 @@ class Said:
     finish: str = "stop"
     refusal: str | None = None
     cached: int = 0
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Members of the message beside the text: calls of tools, what the model thinks."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def answer_to(path: str, line: Line) -> tuple[int, tuple[tuple[str, str], ...], 
 
 
 def _completion(said: Said) -> dict[str, Any]:
-    message = {"role": "assistant", "content": said.text, "refusal": said.refusal}
+    message = {"role": "assistant", "content": said.text, "refusal": said.refusal, **said.more}
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -191,7 +193,7 @@ def _of_ollama(said: Said) -> dict[str, Any]:
     return {
         "model": MODEL,
         "created_at": "2026-11-23T00:00:00Z",
-        "message": {"role": "assistant", "content": said.text or "", "thinking": "Hm."},
+        "message": {"role": "assistant", "content": said.text or "", **said.more},
         "done": True,
         "done_reason": said.finish,
         "total_duration": 5,

@@ -45,6 +45,7 @@ from pytest_regen.turns import (
     provider_from_environment,
 )
 from pytest_regen.turns.chat import strict_schema
+from pytest_regen.turns.structured import describe_schema
 
 KEY = "sk-proj-" + "Zz9" * 12
 SOON = (("retry-after-ms", "1"),)
@@ -383,6 +384,47 @@ def test_ollama_is_given_room_for_the_prompt_and_its_reply() -> None:
     options = [asked.body["options"] for asked in service.requests]
     assert [option["num_ctx"] for option in options] == [8_192, 16_384, 512]
     assert options[0]["num_predict"] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("", "http://localhost:11434"),
+        (":9", "http://localhost:9"),
+        ("0.0.0.0", "http://0.0.0.0:11434"),
+        ("[::1]:9", "http://[::1]:9"),
+        ("https://models.example.org/", "https://models.example.org"),
+    ],
+)
+def test_ollama_s_host_is_read_as_ollama_reads_it(
+    host: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host, a port, both, or a whole address."""
+    monkeypatch.setenv("OLLAMA_HOST", host)
+
+    assert OllamaProvider("m").base_url == address
+
+
+def test_ollama_is_asked_as_its_own_sdk_asks() -> None:
+    """The recordings that earlier releases made with it are replayed."""
+    with chat_service("Recorded.") as service:
+        of_ollama(service.address).send(turn(response_schema=SCHEMA))
+
+    hint = describe_schema(SCHEMA)
+    assert (service.requests[0].path, service.requests[0].body) == (
+        "/api/chat",
+        {
+            "model": "qwen3:8b",
+            "stream": False,
+            "options": {"num_predict": 200, "num_ctx": 8192},
+            "format": SCHEMA,
+            "messages": [
+                {"role": "system", "content": "You are terse."},
+                {"role": "user", "content": f"Say something.{hint}"},
+            ],
+            "tools": [],
+        },
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from laws import scaled
 
-from pytest_regen.turns.buckets import LONGEST_HOLD, Pool, Ticket, amounts, read_limits
+from pytest_regen.turns.buckets import LONGEST_HOLD, Ticket, read_limits
 from pytest_regen.turns.limits import Outcome, RateLimiter
 from pytest_regen.turns.values import Usage
 from pytest_regen.turns.wire import limit_pause
@@ -57,10 +58,9 @@ class Server:
         if self.level < 1:
             self.refused += 1
             pause = math.ceil((1 - self.level) * 60 / self.limit)
-            return Outcome(said={"requests": (self.limit, 0)}, refused=pause)
+            return Outcome(limits={"requests": (self.limit, 0)}, refused=pause)
         self.level -= 1
-        said = {"requests": (self.limit, int(self.level))}
-        return Outcome(Usage(10, 10), said)
+        return Outcome(Usage(10, 10), {"requests": (self.limit, int(self.level))})
 
 
 def told(limit: int, remaining: int) -> Outcome:
@@ -247,7 +247,7 @@ def test_a_refusal_holds_everybody() -> None:
     clock = Clock()
     limiter = RateLimiter(clock=clock)
 
-    assert sent(limiter, Outcome(said={"requests": (60, 0)}, refused=7.0))
+    assert sent(limiter, Outcome(limits={"requests": (60, 0)}, refused=7.0))
     assert pause_before(limiter) == 7.0
     clock.now += 7
     assert pause_before(limiter) == 0
@@ -286,7 +286,7 @@ def test_a_refusal_that_the_limits_do_not_explain_ends_bursts() -> None:
     clock = Clock()
     limiter = RateLimiter(clock=clock)
     for _ in range(4):
-        sent(limiter, Outcome(said={"requests": (60, 50)}, refused=1.0))
+        sent(limiter, Outcome(limits={"requests": (60, 50)}, refused=1.0))
         clock.now += 10
     assert pause_before(limiter) == 0
 
@@ -394,12 +394,10 @@ JSON = st.recursive(
 @st.composite
 def states(draw: st.DrawFn) -> str:
     """Return what a file may hold: a state with one value replaced, or anything."""
-    pool = Pool()
-    ticket = pool.attempt(amounts(1, 1), 5.0, "1-x")
-    assert isinstance(ticket, Ticket)
-    pool.settle(ticket, 6.0, "1-x", said={"requests": (60, 3)})
-    state: dict[str, Any] = {"version": 1, "pools": {MODEL: pool.to_json()}}
-    place = draw(st.sampled_from([*state["pools"][MODEL], "pools", "version", "torn", "any"]))
+    with TemporaryDirectory() as folder:
+        shared(Path(folder) / "state.json", Clock())
+        state: dict[str, Any] = json.loads((Path(folder) / "state.json").read_text("utf-8"))
+    place = draw(st.sampled_from([*state["pools"][MODEL], *state, "torn", "any"]))
     if place == "torn":
         text = json.dumps(state)
         return text[: draw(st.integers(0, len(text)))]

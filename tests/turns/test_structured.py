@@ -300,20 +300,6 @@ def test_a_cut_reply_is_continued(rest: str) -> None:
     assert [request.max_tokens for request in provider.requests] == [77, 77]
 
 
-def test_repeated_words_at_the_seam_are_taken_once() -> None:
-    """A model that repeats the last words while going on is understood."""
-    provider = ScriptedProvider(
-        [Reply('{"text": "to be or not', "max_tokens"), Reply('to be or not to be", "a": 1}')]
-    )
-
-    class Line(Answer):
-        text: str
-
-    found = generate_object_with_repair(provider, Line, prompt="Speak.")
-
-    assert found.output.a == 1
-
-
 def test_a_reply_cut_beyond_continuation_is_not_repaired() -> None:
     """Asking again for what is too long would only be cut again."""
     provider = ScriptedProvider([Reply('{"x": "', "max_tokens")] * 9)
