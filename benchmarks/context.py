@@ -63,12 +63,7 @@ def second_turn(sealer: Sealer, seal: str, data: dict[str, Any]) -> str:
 
 def sealed(sealer: Sealer, context: ConversationContext) -> str:
     """Return the seal of a context's first turn."""
-    return sealer.seal(
-        context.original_description,
-        context.questions_asked,
-        context.inferred_context,
-        conversation=CONVERSATION,
-    )
+    return sealer.seal(context, conversation=CONVERSATION)
 
 
 def typical(size: int) -> dict[str, Any]:

@@ -34,8 +34,7 @@ RegenError
 │       ├── SealTamperedError     the seal or what it was put on was changed
 │       ├── SealMovedError        the seal belongs to another conversation
 │       ├── SealExpiredError      the seal is too old
-│       ├── SealKeyError          the seal was made with a key that is not ours
-│       └── SealSpentError        the seal was used, and counts once
+│       └── SealKeyError          the seal was made with a key that is not ours
 ├── ProviderError                 no usable reply
 │   ├── MissingKeyError           no credential for a live call
 │   ├── RejectedRequestError      the API refused the request itself (400, 401, 403, 404, 413, 422)
@@ -278,12 +277,6 @@ class SealKeyError(SealError):
     """The seal was made with a key that is not, or no longer, ours."""
 
     code = "CONTEXT_FOREIGN_KEY"
-
-
-class SealSpentError(SealError):
-    """The seal was used before, and seals count once here."""
-
-    code = "CONTEXT_SPENT"
 
 
 class ProviderError(RegenError):

@@ -6,8 +6,14 @@ from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.context.agent import ClarifyingAgent, prompt_of, read_reply
-    from pytest_regen.context.prompts import (
+    from pytest_regen.context.conversation import (
         HEADINGS,
+        Conversation,
+        Layout,
+        Round,
+        render_conversation,
+    )
+    from pytest_regen.context.prompts import (
         LEVEL_SCOPES,
         SCOPE_EXAMPLES,
         SCOPE_RULES,
@@ -25,12 +31,19 @@ if TYPE_CHECKING:
         ClarificationQuestion,
         Option,
         PlaceAnswer,
+        Question,
         TextAnswer,
+        Value,
         as_data,
         is_blank,
     )
-    from pytest_regen.context.requests import ClarificationRequest, parse_context, parse_request
-    from pytest_regen.context.sealing import Seal, Sealer, SealPolicy, SpentSeals, require_seal
+    from pytest_regen.context.requests import (
+        ClarificationRequest,
+        ConversationRequest,
+        parse_context,
+        parse_request,
+    )
+    from pytest_regen.context.sealing import Sealer, SealPolicy, require_seal
     from pytest_regen.context.values import (
         CONFIDENT,
         Ask,
@@ -61,17 +74,21 @@ __all__ = [
     "ClarificationQuestion",
     "ClarificationRequest",
     "ClarifyingAgent",
+    "Conversation",
     "ConversationContext",
+    "ConversationRequest",
     "Generate",
     "InferredContext",
+    "Layout",
     "Option",
     "PlaceAnswer",
-    "Seal",
+    "Question",
+    "Round",
     "SealPolicy",
     "Sealer",
-    "SpentSeals",
     "TextAnswer",
     "TurnResult",
+    "Value",
     "as_data",
     "is_blank",
     "least_confident_dimensions",
@@ -83,6 +100,7 @@ __all__ = [
     "prompt_of",
     "read_reply",
     "render_context",
+    "render_conversation",
     "render_description",
     "render_legacy",
     "require_seal",

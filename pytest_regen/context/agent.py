@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial, reduce
 from operator import getitem
 from typing import Annotated, Any, Final
@@ -18,141 +18,66 @@ from pytest_regen.context.prompts import (
     scope_problem,
 )
 from pytest_regen.context.requests import ClarificationRequest, list_problems, place_name
-from pytest_regen.context.values import MAX_QUESTIONS, Ask, Generate, TurnResult
+from pytest_regen.context.values import Ask, Generate, TurnResult
 from pytest_regen.errors import ReaskedError, ReplyFormatError
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.structured import Parsed, object_steps, parse_json_with_schema
 from pytest_regen.turns.values import Message, Provider, TurnRequest
 
-_Fault = tuple[tuple[int | str, ...], str, str]
-"""Where, of what type, and why."""
-
-_Found = tuple[list[_Fault], TurnResult | None]
-
 _REASKED: Final = "reasked"
-_EXTRA: Final = "extra_forbidden"
-_KEPT: Final = 40
-_STAND_INS: Final = frozenset({"id", "question", "label", "subject_line"})
-"""What cannot be taken out."""
 _WRITE_NOW: Final = (
     "The person has answered or skipped your questions. Do not ask again: reply with one JSON "
     "object in which needs_clarification is false, and with the finished text."
 )
 
 
-_MOST_ROUNDS: Final = 8
-"""Faults of the form hide those of what has to agree; this many layers are ample."""
-
-
 def _result(value: Any, *, may_ask: bool) -> TurnResult:
-    """Return the result in a JSON value.
+    """Return the result in a JSON value, members that are not asked for left out.
 
     Raises:
-        ValidationError: all that is wrong with it, in one.
+        ValidationError: what is wrong with its form; or where that is right, with its meaning.
     """
     if not isinstance(value, dict):
-        raise _validation_error([((), "object_type", "Input should be an object")])
-    faults: list[_Fault] = []
+        raise _validation_error("object_type", "Input should be an object")
     flag = value.get("needs_clarification")
-    if not isinstance(flag, bool):
-        faults.append((("needs_clarification",), "bool", "must be true or false, without quotes"))
-    asks = _asks(value)
+    # Because a question that may not be asked is not to be mended, its form does not matter.
+    asks = flag is True or (
+        flag is not False
+        and bool(value.get("clarification_questions"))
+        and not value.get("subject_line")
+    )
     if asks and not may_ask:
-        raise _validation_error([((), _REASKED, "asks again")])
-    found, result = _repair_faults(value, Ask if asks else Generate)
-    notes = [f"left out {place_name(at)}, which is not asked for" for at in _extra(found)]
-    faults += [fault for fault in found if fault[1] != _EXTRA]
+        raise _validation_error(_REASKED, "asks again")
+    form: type[Ask | Generate] = Ask if asks else Generate
+    # A copy, because the reader of replies tries the same value in other places.
+    draft = copy.deepcopy(value)
+    extra: list[tuple[int | str, ...]] = []
+    try:
+        form.model_validate(draft)
+    except ValidationError as error:
+        extra += [fault["loc"] for fault in error.errors() if fault["type"] == "extra_forbidden"]
+    for *way, last in extra:
+        reduce(getitem, way, draft).pop(last)
+    result = form.model_validate(draft)
     contradiction = scope_problem(result) if isinstance(result, Ask) else None
     if contradiction:
-        faults.append(((), "scope", contradiction))
-    if faults or result is None:
-        raise _validation_error(faults)
-    return result.with_notes(*notes)
-
-
-def _repair_faults(value: Mapping[str, Any], form: type[Ask | Generate]) -> _Found:
-    """Return the faults of a value, and the value without them, if that is possible.
-
-    Each fault is replaced by something valid, so that faults behind it are found as well.
-    """
-    faults: list[_Fault] = []
-    draft = {**copy.deepcopy(dict(value)), "needs_clarification": form is Ask}
-    for _ in range(_MOST_ROUNDS):
-        try:
-            return faults, form.model_validate(draft)
-        except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)
-            # Without its type a question is replaced as a whole: after its members.
-            for problem in sorted(found, key=lambda problem: problem["loc"][2:] == ("type",)):
-                faults.append((problem["loc"], problem["type"], problem["msg"]))
-                _replace(draft, problem["loc"], problem["type"])
-    return faults, None
-
-
-def _extra(faults: Sequence[_Fault]) -> Iterator[tuple[int | str, ...]]:
-    return (place for place, kind, _ in faults if kind == _EXTRA)
-
-
-def _asks(value: Mapping[str, Any]) -> bool:
-    """Return whether a reply means to ask, also where its flag is missing or malformed."""
-    flag = value.get("needs_clarification")
-    if isinstance(flag, bool):
-        return flag
-    if isinstance(flag, str) and flag.strip().lower() in {"true", "false"}:
-        return flag.strip().lower() == "true"
-    return bool(value.get("clarification_questions")) and not value.get("subject_line")
-
-
-def _validation_error(faults: Sequence[_Fault]) -> ValidationError:
-    return ValidationError.from_exception_data(
-        "reply",
-        [
-            {"type": PydanticCustomError(kind, "{why}", {"why": why}), "loc": place, "input": None}
-            for place, kind, why in dict.fromkeys(faults)
-        ],
+        raise _validation_error("scope", contradiction)
+    return result.with_notes(
+        *(f"left out {place_name(place)}, which is not asked for" for place in extra)
     )
 
 
-def _replace(draft: Any, place: tuple[int | str, ...], kind: str) -> None:
-    """Replace what is wrong at ``place`` by something that fits, or take it out."""
-    *way, last = place or ("",)
-    draft = reduce(getitem, way, draft)
-    if kind == _EXTRA:
-        draft.pop(last)
-    elif kind == "ids_repeated":
-        for number, question in enumerate(draft[last][1:], start=1):
-            question["id"] = f"{question['id'][:_KEPT]} {number}"
-    elif last in {"clarification_questions", "questions"}:
-        listed = draft.get(last)
-        whole = isinstance(listed, list) and len(listed) > MAX_QUESTIONS
-        draft[last] = listed[:MAX_QUESTIONS] if whole else [_question(0)]
-    elif last == "options" and kind != "not_of_type":
-        draft[last] = [_option(0), _option(1)]
-    elif isinstance(last, int):
-        draft[last] = _option(last) if "options" in way else _question(last)
-    elif last == "type":
-        draft |= dict.fromkeys(draft) | _question(0) | {"id": draft.get("id", "?")}
-    elif last in _STAND_INS:
-        draft[last] = f"{last} {way[-1] if way else ''}"
-    elif isinstance(draft, dict):
-        draft.pop(last, None)
+def _validation_error(kind: str, why: str) -> ValidationError:
+    fault = PydanticCustomError(kind, "{why}", {"why": why})
+    return ValidationError.from_exception_data("reply", [{"type": fault, "input": None}])
 
 
-def _question(number: int) -> dict[str, object]:
-    return {"id": f"id {number}", "question": "?", "type": "open_text"}
-
-
-def _option(number: int) -> dict[str, object]:
-    return {"id": f"id {number}", "label": f"label {number}"}
-
-
-_FORM: Final[TypeAdapter[TurnResult]] = TypeAdapter(
-    Annotated[TurnResult, PlainValidator(partial(_result, may_ask=True))]
-)
-_FORM_OF_SECOND: Final[TypeAdapter[TurnResult]] = TypeAdapter(
-    Annotated[TurnResult, PlainValidator(partial(_result, may_ask=False))]
-)
+# Built once, because building an adapter takes longer than reading a reply.
+_FORMS: Final[Mapping[bool, TypeAdapter[TurnResult]]] = {
+    may_ask: TypeAdapter(Annotated[TurnResult, PlainValidator(partial(_result, may_ask=may_ask))])
+    for may_ask in (True, False)
+}
 
 
 def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
@@ -165,35 +90,32 @@ def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
 
     Raises:
         ReplyFormatError: it is neither questions nor a text, or contradicts itself; ``problem``
-            names every fault of the value that comes nearest.
+            names the faults of the value that comes nearest.
         ReaskedError: it asks, and may not, whatever else is wrong with the question.
     """
     try:
-        return parse_json_with_schema(text, _FORM if may_ask else _FORM_OF_SECOND)
+        return parse_json_with_schema(text, _FORMS[may_ask])
     except ReplyFormatError as error:
         if not isinstance(error.__cause__, ValidationError):
             raise
         if any(problem["type"] == _REASKED for problem in error.__cause__.errors()):
-            raise _reasked_error(text) from None
-        # Names are the model's own, and become part of a prompt: none as it stands.
+            raise ReaskedError(
+                "the model asks again where it has to write",
+                text=text,
+                problem="Your reply asks again.",
+                asks=_WRITE_NOW,
+                why="a second turn has the answers, or knows that they were skipped",
+                hint="use another model, or say in the system prompt that it has to write now",
+            ) from None
+        # Told by list_problems, because names are the model's own and become part of a prompt.
         problems = list_problems(error.__cause__)
-        found = [f"- {place}: {why}" if place else f"- {why}" for place, why in problems]
-        error.problem = "\n".join(("The JSON does not match the form described:", *found))
+        lines = [f"- {place}: {why}" if place else f"- {why}" for place, why in problems]
+        error.problem = "\n".join(("The JSON does not match the form described:", *lines))
         raise
 
 
-def _reasked_error(text: str) -> ReaskedError:
-    return ReaskedError(
-        "the model asks again where it has to write",
-        text=text,
-        problem="Your reply asks again.",
-        asks=_WRITE_NOW,
-        why="a second turn has the answers, or knows that they were skipped",
-        hint="use another model, or say in the system prompt that it has to write now",
-    )
-
-
 _MAX_TOKENS: Final = 4_096
+# More would be paid for in vain, because a model that errs three times goes on.
 _REPAIRS: Final = 2
 
 
@@ -214,8 +136,8 @@ class ClarifyingAgent:
     """Answers a description with questions or with a subject line; a second turn only with that.
 
     Nothing is kept between turns: what a model is sent follows from the request alone.
-    A reply that cannot be used is asked for again, up to twice, after the same prompt, with all
-    that is wrong with it.
+    A reply that cannot be used is asked for again, up to twice, after the same prompt, with what
+    is wrong with it.
 
     Args:
         provider: who answers.
@@ -258,7 +180,7 @@ class ClarifyingAgent:
         return (await TurnExchange(self.provider).arun(self._steps(request))).value
 
     def _steps(self, request: ClarificationRequest) -> Steps[Parsed[TurnResult]]:
-        asked = TurnRequest(
+        first = TurnRequest(
             self._system,
             (Message("user", prompt_of(request)),),
             model=self._model,
@@ -266,7 +188,7 @@ class ClarifyingAgent:
         )
         may_ask = not request.is_second_turn
         return object_steps(
-            asked, lambda text: read_reply(text, may_ask=may_ask), max_repairs=_REPAIRS
+            first, lambda text: read_reply(text, may_ask=may_ask), max_repairs=_REPAIRS
         )
 
 

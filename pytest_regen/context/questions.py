@@ -1,4 +1,4 @@
-"""Questions and answers as values: strict, bounded, frozen."""
+"""Questions and answers as values: closed, bounded, frozen."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,6 @@ from pydantic import (
     AfterValidator,
     AliasGenerator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
@@ -39,6 +38,8 @@ BLANK_CHARACTERS: Final = frozenset(
 """What shows nothing: a text of these alone is blank."""
 
 _BLANK: Final = "".join(sorted(BLANK_CHARACTERS))
+DELIMITER: Final = "|||"
+"""Between the parts of a multiple choice that was sent as one string."""
 
 # What may not stand in a prompt as it is: whatever ends a line, shows nothing, turns the direction
 # of text or is no character (also private ones and halves); the three from which tags, role markers
@@ -103,33 +104,70 @@ def not_blank(text: str) -> str:
     return text
 
 
+def problem(code: str, message: str) -> PydanticCustomError:
+    """Return the error of a validator."""
+    # Because braces in a message are placeholders, the message itself is filled in.
+    return PydanticCustomError(code, "{problem}", {"problem": message})
+
+
+Id = Annotated[str, Field(max_length=MAX_ID), AfterValidator(not_blank)]
+Label = Annotated[str, Field(max_length=MAX_LABEL), AfterValidator(not_blank)]
+Sentence = Annotated[str, Field(max_length=MAX_ANSWER), AfterValidator(not_blank)]
+# Strict, because "no" and 0 are slips that a caller should be told.
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class Value(BaseModel):
+    """A frozen, closed model that repeats no input in its errors; camelCase is read, too."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,  # because JSON has neither, and a prompt would show them
+        hide_input_in_errors=True,  # because errors go to logs
+        populate_by_name=True,
+        alias_generator=AliasGenerator(validation_alias=to_camel),
+    )
+
+
+class Sparse(Value):
+    """A value whose empty members (``null``, blank text, no items) count as absent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_empty(cls, data: object) -> object:
+        if not isinstance(data, Mapping):
+            return data
+        # Because "must not be blank" says more than "is missing", required members stay.
+        needed = {name for name, field in cls.model_fields.items() if field.is_required()}
+        return {key: item for key, item in data.items() if key in needed or not is_empty(item)}
+
+
 def is_empty(value: object) -> bool:
     """Return whether a member has no value: ``null``, blank text, no items."""
     return is_blank(value) if isinstance(value, str) else value is None or value in ([], ())
 
 
-def _tuple(value: object) -> object:
-    # JSON has no tuples, and strict models take nothing else for one.
-    return tuple(value) if isinstance(value, list) else value
+class Question(Sparse):
+    """A question of any agent's: derive from it, and add what yours carry.
 
+    Args:
+        id: the key under which its answer stands.
+        question: the text that a person reads.
+    """
 
-Id = Annotated[str, Field(max_length=MAX_ID), AfterValidator(not_blank)]
-Label = Annotated[str, Field(max_length=MAX_LABEL), AfterValidator(not_blank)]
-AsTuple = BeforeValidator(_tuple)
+    id: Id
+    question: Annotated[str, AfterValidator(not_blank)]
 
+    def read_answer(self, value: object) -> object:
+        """Return an answer as its type reads it; ``None`` where the question was skipped."""
+        skipped = is_empty(value) or value == {"kind": "skipped"}
+        return None if skipped else value
 
-class Value(BaseModel):
-    """What the values of a clarification share: strict, frozen, closed, silent about its input."""
-
-    model_config = ConfigDict(
-        strict=True,
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        hide_input_in_errors=True,
-        populate_by_name=True,
-        alias_generator=AliasGenerator(validation_alias=to_camel),
-    )
+    def answer_problem(self, answer: Any) -> str | None:
+        """Return why a valid answer does not fit this question, or ``None``."""
+        del answer
+        return None
 
 
 class Option(Value):
@@ -139,93 +177,14 @@ class Option(Value):
     label: Label
 
 
-_OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
-    "location_picker": frozenset({"location_level", "prefilled_location", "suggested_locations"}),
-    "open_text": frozenset(),
-    "multiple_choice": frozenset({"options", "allow_other"}),
-}
-_TYPED: Final = frozenset[str]().union(*_OF_TYPE.values())
-_ALWAYS: Final = frozenset({"id", "question", "type"})
-"""What every question has: empty, it is wrong and not left out."""
-
-
-class ClarificationQuestion(Value):
-    """A question that the agent asks; which fields it may carry follows from its ``type``."""
-
-    id: Id
-    question: Annotated[str, Field(max_length=MAX_QUESTION), AfterValidator(not_blank)]
-    type: QuestionType
-    required: bool = False
-    """Whether a page waits for an answer before it goes on. Skipping is possible all the same."""
-    placeholder: Label | None = None
-    location_level: LocationLevel | None = None
-    """Of a location picker, which has one always; ``city`` where it was not said."""
-    prefilled_location: Label | None = None
-    """Of a location picker: what stands in it at first."""
-    suggested_locations: Annotated[
-        tuple[Label, ...] | None, AsTuple, Field(min_length=1, max_length=MAX_SUGGESTIONS)
-    ] = None
-    """Of a location picker: guesses, shown as buttons."""
-    options: Annotated[
-        tuple[Option, ...] | None, AsTuple, Field(min_length=MIN_OPTIONS, max_length=MAX_OPTIONS)
-    ] = None
-    """Of a multiple choice, which has two to four always."""
-    allow_other: bool | None = None
-    """Of a multiple choice: whether words of one's own are an answer; true where not said."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_empty(cls, data: object) -> object:
-        if not isinstance(data, Mapping):
-            return data
-        given = {
-            key: value
-            for key, value in data.items()
-            if value is not None and (key in _ALWAYS or not is_empty(value))
-        }
-        kind = given.get("type")
-        if kind == "location_picker" and "locationLevel" not in given:
-            given.setdefault("location_level", "city")
-        if kind == "multiple_choice" and "allowOther" not in given:
-            given.setdefault("allow_other", True)
-        return given
-
-    @model_validator(mode="after")
-    def _check_type(self) -> Self:
-        foreign = sorted((_TYPED - _OF_TYPE[self.type]) & self.model_fields_set)
-        if foreign:
-            raise problem("not_of_type", f"A question of type {self.type} has no {foreign[0]}")
-        if self.type == "multiple_choice":
-            _check_options(self.options)
-        return self
-
-    @model_serializer(mode="wrap")
-    def _dump(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None}
-
-
-def _check_options(options: tuple[Option, ...] | None) -> None:
-    if options is None:
-        raise problem("options_missing", "A multiple choice needs 2 to 4 options")
-    for what in ("id", "label"):
-        if len({getattr(option, what) for option in options}) < len(options):
-            raise problem("options_repeated", f"Two options have the same {what}")
-
-
-def problem(code: str, message: str) -> PydanticCustomError:
-    """Return the error of a validator."""
-    # Braces in a message are placeholders; what is filled in stays as it is.
-    return PydanticCustomError(code, "{problem}", {"problem": message})
-
-
-class TextAnswer(Value):
+class TextAnswer(Sparse):
     """An answer in words, to an ``open_text`` question."""
 
     kind: Literal["text"] = "text"
-    text: Annotated[str, Field(max_length=MAX_ANSWER), AfterValidator(not_blank)]
+    text: Sentence
 
 
-class PlaceAnswer(Value):
+class PlaceAnswer(Sparse):
     """A place, to a ``location_picker`` question."""
 
     kind: Literal["place"] = "place"
@@ -236,12 +195,118 @@ class PlaceAnswer(Value):
     country: Label | None = None
 
 
-class ChoiceAnswer(Value):
+class ChoiceAnswer(Sparse):
     """Options chosen by id, words of one's own, or both, to a ``multiple_choice`` question."""
 
     kind: Literal["choice"] = "choice"
-    selected: Annotated[tuple[Id, ...], AsTuple, Field(max_length=MAX_OPTIONS)] = ()
-    other: Annotated[str, Field(max_length=MAX_ANSWER), AfterValidator(not_blank)] | None = None
+    selected: Annotated[tuple[Id, ...], Field(max_length=MAX_OPTIONS)] = ()
+    other: Sentence | None = None
 
 
 Answer = Annotated[TextAnswer | PlaceAnswer | ChoiceAnswer, Field(discriminator="kind")]
+
+_ANSWER_KINDS: Final = {
+    "open_text": "text",
+    "location_picker": "place",
+    "multiple_choice": "choice",
+}
+_OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
+    "location_picker": frozenset({"location_level", "prefilled_location", "suggested_locations"}),
+    "open_text": frozenset(),
+    "multiple_choice": frozenset({"options", "allow_other"}),
+}
+_TYPED: Final = frozenset[str]().union(*_OF_TYPE.values())
+
+
+class ClarificationQuestion(Question):
+    """A question that the agent asks; which fields it may carry follows from its ``type``."""
+
+    question: Annotated[str, Field(max_length=MAX_QUESTION), AfterValidator(not_blank)]
+    type: QuestionType
+    required: Flag = False
+    """Whether a page waits for an answer before it goes on. Skipping is possible all the same."""
+    placeholder: Label | None = None
+    location_level: LocationLevel | None = None
+    """Of a location picker, which has one always; ``city`` where it was not said."""
+    prefilled_location: Label | None = None
+    """Of a location picker: what stands in it at first."""
+    suggested_locations: Annotated[
+        tuple[Label, ...] | None, Field(min_length=1, max_length=MAX_SUGGESTIONS)
+    ] = None
+    """Of a location picker: guesses, shown as buttons."""
+    options: Annotated[
+        tuple[Option, ...] | None, Field(min_length=MIN_OPTIONS, max_length=MAX_OPTIONS)
+    ] = None
+    """Of a multiple choice, which has two to four always."""
+    allow_other: Flag | None = None
+    """Of a multiple choice: whether words of one's own are an answer; true where not said."""
+
+    @model_validator(mode="after")
+    def _check_type(self) -> Self:
+        # By what was set, because a level on a choice is a slip even where it is the default.
+        foreign = sorted((_TYPED - _OF_TYPE[self.type]) & self.model_fields_set)
+        if foreign:
+            raise problem("not_of_type", f"A question of type {self.type} has no {foreign[0]}")
+        if self.type == "multiple_choice" and self.options is None:
+            raise problem("options_missing", "A multiple choice needs 2 to 4 options")
+        options = self.options or ()
+        for name in ("id", "label"):
+            if len({getattr(option, name) for option in options}) < len(options):
+                raise problem("options_repeated", f"Two options have the same {name}")
+        # Past the setters, because the model is frozen.
+        if self.type == "location_picker" and self.location_level is None:
+            object.__setattr__(self, "location_level", "city")
+        if self.type == "multiple_choice" and self.allow_other is None:
+            object.__setattr__(self, "allow_other", True)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _dump(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    def read_answer(self, value: object) -> object:
+        """Return a typed answer also for a string, as the requirement's callers send one."""
+        if isinstance(value, str) and not is_blank(value):
+            value = {
+                "open_text": {"kind": "text", "text": value},
+                "location_picker": {"kind": "place", "label": value},
+            }.get(self.type) or self._choice(value)
+        if isinstance(value, BaseModel):
+            value = value.model_dump()
+        if isinstance(value, Mapping):
+            # Only its kind: skipped, because pages send the form of an answer with nothing in it.
+            members = {key for key, item in value.items() if not is_empty(item)}
+            known_kind = value.get("kind") in ("skipped", *_ANSWER_KINDS.values())
+            if not members or (members == {"kind"} and known_kind):
+                return None
+        return super().read_answer(value)
+
+    def _choice(self, text: str) -> Mapping[str, object]:
+        if len(text) > MAX_OPTIONS * MAX_LABEL + MAX_ANSWER:
+            return {"kind": "choice", "other": text}  # too long for anything but a refusal
+        by_name = {option.id: option.id for option in self.options or ()}
+        by_name |= {option.label: option.id for option in self.options or ()}
+        parts = [trim(part) for part in text.split(DELIMITER) if not is_blank(part)]
+        return {
+            "kind": "choice",
+            "selected": list(dict.fromkeys(by_name[part] for part in parts if part in by_name)),
+            # Because a person's words may hold the delimiter, it is put back between them.
+            "other": f" {DELIMITER} ".join(part for part in parts if part not in by_name),
+        }
+
+    def answer_problem(self, answer: Answer) -> str | None:
+        """Return why ``answer`` does not fit: another kind, or options that are not offered."""
+        if answer.kind != _ANSWER_KINDS[self.type]:
+            return (
+                f"is of kind {answer.kind!r}; a question of type {self.type} takes "
+                f"{_ANSWER_KINDS[self.type]!r}"
+            )
+        if not isinstance(answer, ChoiceAnswer):
+            return None
+        if not {option.id for option in self.options or ()}.issuperset(answer.selected):
+            return "selects an option that was not offered"
+        if len(set(answer.selected)) < len(answer.selected):
+            return "selects an option twice"
+        if answer.other is not None and not self.allow_other:
+            return "has words of its own, which the question does not allow"
+        return None

@@ -1,7 +1,7 @@
 """Requests of callers, read strictly: what is wrong is refused by name."""
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Self, TypeVar
+from typing import Annotated, Any, Final, Generic, Self, TypeVar, overload
 
 from pydantic import (
     AfterValidator,
@@ -11,51 +11,60 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    model_validator,
+    ValidationInfo,
+    field_validator,
 )
 
+from pytest_regen.context.conversation import Conversation
 from pytest_regen.context.questions import MAX_ANSWER, MAX_ID, MAX_LABEL, Value, as_data, not_blank
 from pytest_regen.context.values import MAX_DESCRIPTION, MAX_QUESTIONS, ConversationContext
 from pytest_regen.errors import InvalidContextError
 
+C = TypeVar("C", bound=Conversation[Any, Any])
+R = TypeVar("R", bound="ConversationRequest[Any]")
 _Model = TypeVar("_Model", bound=BaseModel)
+# Bounds of a message, because names and reasons quote what a caller wrote.
 _LONGEST_NAME: Final = 64
 _LONGEST_REASON: Final = 300
 _MOST_PROBLEMS: Final = 20
-_PARTIAL = "clarificationContext"
+_MESSAGE: Final = AliasChoices("message", "description")
 
 
-def _either(*names: str) -> AliasChoices:
-    return AliasChoices(*names)
+class ConversationRequest(Value, Generic[C]):
+    """One turn as a caller requests it: the first with a message, the next with a conversation.
 
-
-class ClarificationRequest(Value):
-    """One turn as a caller requests it: the first with a description, the second with a context.
-
-    Names are those of the requirement, in either case; ``message`` may be called ``description``,
-    and ``clarificationContext``, which may leave the description to ``message``, is read as
-    ``conversationContext``.
+    ``conversationContext`` may leave its description to ``message``, and be called
+    ``clarificationContext``: the data flow of requirement 3 has it so.
     """
 
+    # Members name their aliases themselves, because some have four.
     model_config = ConfigDict(alias_generator=AliasGenerator())
 
     message: Annotated[
         str,
-        Field(max_length=MAX_DESCRIPTION, validation_alias=_either("message", "description")),
+        Field(validation_alias=_MESSAGE),
         AfterValidator(not_blank),
     ]
     """The description. A context brings its own, which is the one the model is shown."""
     conversation_context: Annotated[
-        ConversationContext | None,
-        Field(validation_alias=_either("conversation_context", "conversationContext")),
+        C | None,
+        Field(
+            validation_alias=AliasChoices(
+                "conversation_context",
+                "conversationContext",
+                "clarificationContext",
+                "clarification_context",
+            )
+        ),
     ] = None
+    # Bounded, because it is read before anything vouches for its sender.
     seal: Annotated[str, Field(max_length=2_000)] | None = None
     """What vouches for the context; see ``Sealer``."""
     interaction_id: Annotated[
         str | None,
         Field(
             max_length=MAX_LABEL,
-            validation_alias=_either(
+            validation_alias=AliasChoices(
                 "interaction_id",
                 "interactionId",
                 "previous_interaction_id",
@@ -64,6 +73,34 @@ class ClarificationRequest(Value):
         ),
     ] = None
     """Which conversation this is. Opaque: nothing is remembered under it."""
+
+    @field_validator("conversation_context", mode="before")
+    @classmethod
+    def _take_message(cls, context: object, info: ValidationInfo) -> object:
+        # Not where message is at fault, because that fault is told already.
+        names = {"originalDescription", "original_description"}
+        if isinstance(context, Mapping) and "message" in info.data and not names & context.keys():
+            return {**context, "original_description": info.data["message"]}
+        return context
+
+    @property
+    def is_second_turn(self) -> bool:
+        """Whether the agent has asked already."""
+        return self.conversation_context is not None
+
+    def with_context(self, context: C) -> Self:
+        """Return the request of the turn that follows."""
+        return self.model_copy(update={"conversation_context": context})
+
+
+class ClarificationRequest(ConversationRequest[ConversationContext]):
+    """One turn of requirement 3's agent, which has to write on the second."""
+
+    message: Annotated[
+        str,
+        Field(max_length=MAX_DESCRIPTION, validation_alias=_MESSAGE),
+        AfterValidator(not_blank),
+    ]
     clarification_answers: Annotated[
         dict[
             Annotated[str, Field(max_length=MAX_ID)],
@@ -72,21 +109,11 @@ class ClarificationRequest(Value):
         | None,
         Field(
             max_length=2 * MAX_QUESTIONS,
-            validation_alias=_either("clarification_answers", "clarificationAnswers"),
+            validation_alias=AliasChoices("clarification_answers", "clarificationAnswers"),
         ),
     ] = None
     """Deprecated: answers without the questions. Ignored where there is a context. Empty, they are
     those of somebody who skipped, if ``interaction_id`` says that there was something to skip."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rename_context(cls, data: object) -> object:
-        if not isinstance(data, Mapping):
-            return data
-        for name in (_PARTIAL, "clarification_context"):
-            if data.get(name) is not None:
-                return _with_context(dict(data), name)
-        return data
 
     @property
     def legacy_answers(self) -> Mapping[str, str | None] | None:
@@ -100,40 +127,37 @@ class ClarificationRequest(Value):
     @property
     def is_second_turn(self) -> bool:
         """Whether the agent has asked already, so that it has to write now."""
-        return self.conversation_context is not None or self.legacy_answers is not None
-
-    def with_context(self, context: ConversationContext) -> Self:
-        """Return the request of the turn that follows."""
-        return self.model_copy(update={"conversation_context": context})
+        return super().is_second_turn or self.legacy_answers is not None
 
 
-def _with_context(data: dict[object, object], name: str) -> dict[object, object]:
-    context = data.pop(name)
-    if isinstance(context, Mapping) and "original_description" not in context:
-        message = data.get("message", data.get("description"))
-        context = {"originalDescription": message, **context}
-    if "conversationContext" in data or "conversation_context" in data:
-        # Left in place, both are refused as one too many.
-        return {**data, name: context}
-    return {**data, "conversationContext": context}
-
-
-def parse_context(data: object) -> ConversationContext:
-    """Return the context that ``data``, JSON as Python values, describes.
+@overload
+def parse_context(data: object) -> ConversationContext: ...
+@overload
+def parse_context(data: object, model: type[C]) -> C: ...
+def parse_context(
+    data: object, model: type[Conversation[Any, Any]] = ConversationContext
+) -> Conversation[Any, Any]:
+    """Return the conversation of type ``model`` that ``data``, JSON as Python values, describes.
 
     Raises:
         InvalidContextError: it describes none; names each place at fault.
     """
-    return _parse(ConversationContext, data, "the conversation context")
+    return _parse(model, data, "the conversation context")
 
 
-def parse_request(data: object) -> ClarificationRequest:
-    """Return the request that ``data``, JSON as Python values, describes.
+@overload
+def parse_request(data: object) -> ClarificationRequest: ...
+@overload
+def parse_request(data: object, model: type[R]) -> R: ...
+def parse_request(
+    data: object, model: type[ConversationRequest[Any]] = ClarificationRequest
+) -> ConversationRequest[Any]:
+    """Return the request of type ``model`` that ``data``, JSON as Python values, describes.
 
     Raises:
         InvalidContextError: it describes none; names each place at fault.
     """
-    return _parse(ClarificationRequest, data, "the request")
+    return _parse(model, data, "the request")
 
 
 def _parse(model: type[_Model], data: object, what: str) -> _Model:
@@ -152,10 +176,17 @@ def _parse(model: type[_Model], data: object, what: str) -> _Model:
 
 def list_problems(error: ValidationError) -> tuple[tuple[str, str], ...]:
     """Return what is wrong as pairs of the place and the reason, values left out."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    # Because pydantic counts only items without faults, a list with one seems too short as well.
+    inside = {problem["loc"][:-depth] for problem in problems for depth in (1, 2, 3)}
+    problems = [
+        problem
+        for problem in problems
+        if problem["type"] != "too_short" or problem["loc"] not in inside
+    ]
     return tuple(
         (place_name(problem["loc"]), _safe(problem["msg"], _LONGEST_REASON))
-        for problem in found[:_MOST_PROBLEMS]
+        for problem in problems[:_MOST_PROBLEMS]
     )
 
 

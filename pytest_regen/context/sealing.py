@@ -1,91 +1,49 @@
-"""Seals: they prove that what a caller sends back is what the first turn returned."""
+"""Seals: they prove that what a caller sends back is what an earlier turn returned."""
 
-import base64
 import hashlib
-import json
+import hmac
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.context.questions import ClarificationQuestion
-from pytest_regen.context.values import SCHEMA_VERSION, ConversationContext, InferredContext
+from pytest_regen.context.conversation import Conversation
 from pytest_regen.errors import (
     SealExpiredError,
     SealKeyError,
     SealMissingError,
     SealMovedError,
-    SealSpentError,
     SealTamperedError,
     UsageError,
 )
 
-_SALT: Final = "pytest-regen.context"
+# Before what is signed, because the key may sign other things elsewhere.
+_SALT: Final = b"pytest-regen.context."
 _SHORTEST_KEY: Final = 32
 _FEWEST: Final = 6
 """Different bytes, and steps from one byte to the next, of a key."""
 _AGAIN: Final = "start again from the description"
 _SKEW: Final = 30
 """Seconds by which the clocks of two servers may differ."""
-_PARTS: Final = ("description", "questions", "inferences")
+# Bytes of a part's hash: half of SHA-256's and some more, because a seal travels in form fields.
+_DIGEST: Final = 20
 
-
-class SpentSeals(Protocol):
-    """Where used seals are noted, for those who let each count once.
-
-    A seal is reserved before its turn. Afterwards it is confirmed, or released where the turn
-    failed; if the server died in between, it stays reserved.
-    """
-
-    def reserve(self, seal_id: str, expires_at: float) -> bool:
-        """Reserve a seal, atomically.
-
-        Args:
-            seal_id: hash of what the seal says.
-            expires_at: when it may be forgotten, in seconds since 1970.
-
-        Returns:
-            Whether it was free: neither reserved nor confirmed.
-        """
-        ...
-
-    def confirm(self, seal_id: str) -> None:
-        """Note that a reserved seal is used for good."""
-        ...
-
-    def release(self, seal_id: str) -> None:
-        """Let a reserved seal be used again."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """What a good seal says."""
-
-    conversation: str
-    key_id: str
-    issued_at: float
-    """Seconds since 1970."""
-    expires_at: float
-    seal_id: str
-    """Under which it is reserved where seals count once: a hash of what was signed."""
+_Conversation = Conversation[Any, Any]
 
 
 class Sealer:
-    """Makes and checks seals: HMAC-SHA256 over what the first turn returned, with a time limit.
+    """Makes and checks seals: HMAC-SHA256 over what a turn returned, with a time limit.
 
-    A seal holds hashes and no text. It binds description, questions, inferences, conversation and
-    time of issue; answers are the caller's to change.
+    A seal holds hashes and no text. It binds all members of a conversation but the answers of
+    its last round, which are the caller's to change; and the conversation's name and the time.
 
     Args:
         keys: secrets of at least 32 bytes by their id, made by chance. The first one seals, all of
             them check, so that a key can be replaced without refusing what it sealed.
-        max_age: seconds for which a seal is good.
+        max_age: seconds for which a seal is good. It may be sent again until then, as a caller
+            does who lost the connection.
         clock: tells the time, in seconds since 1970.
-        spent: where given, each seal counts once; otherwise it may be sent again until it expires,
-            as a caller does who lost the connection.
 
     Raises:
         UsageError: there is no key, one that is short or can be guessed, or no time for which
@@ -98,10 +56,9 @@ class Sealer:
         *,
         max_age: float = 3600,
         clock: Callable[[], float] = time.time,
-        spent: SpentSeals | None = None,
     ) -> None:
-        secrets = {name: _secret(name, key) for name, key in keys.items()}
-        if not secrets:
+        self._keys = {name: _secret(name, key) for name, key in keys.items()}
+        if not self._keys:
             raise UsageError(
                 "no key to seal with", hint='pass {"2026-11": secrets.token_bytes(32)}'
             )
@@ -109,98 +66,65 @@ class Sealer:
             raise UsageError(
                 f"max_age={max_age!r}: no seal would be good", hint="give seconds: 3600"
             )
-        from pytest_regen.context.signing import Signer
-
         self.max_age = max_age
-        self._signers = {
-            name: Signer(f"{_SALT}.{name}", key, clock) for name, key in secrets.items()
-        }
-        self._key_id = next(iter(secrets))
+        self._key_id = next(iter(self._keys))
         self._clock = clock
-        self._spent = spent
 
-    def seal(
-        self,
-        description: str,
-        questions: tuple[ClarificationQuestion, ...],
-        inferred: InferredContext,
-        *,
-        conversation: str,
-    ) -> str:
+    def seal(self, context: _Conversation, *, conversation: str) -> str:
         """Return a seal: text safe in addresses, headers and form fields."""
-        claims = {"c": _digest(conversation), **_digests(description, questions, inferred)}
-        payload = _base64(canonical_json(claims).encode())
-        return self._signers[self._key_id].sign(f"{self._key_id}.{payload}").decode()
+        # Hashes and no text, because a seal stands in addresses and logs.
+        stamp = str(int(self._clock()))
+        hashes = (_digest(conversation), *_digests(context).values())
+        payload = ".".join((self._key_id, stamp, *hashes))
+        return f"{payload}.{self._signature(self._key_id, payload)}"
 
-    def unseal(self, seal: str, context: ConversationContext, *, conversation: str) -> Seal:
-        """Check that ``seal`` vouches for ``context``, and return what it says.
-
-        Where seals count once it is reserved; call ``confirm`` or ``release`` after the turn.
+    def unseal(self, seal: str, context: _Conversation, *, conversation: str) -> None:
+        """Check that ``seal`` vouches for ``context``.
 
         Raises:
             SealTamperedError: the seal, or a part of the context, was changed.
             SealMovedError: it was made in another conversation.
             SealExpiredError: it is too old, or from the future.
             SealKeyError: its key is not one of ours.
-            SealSpentError: it was used or is in use, and seals count once here.
         """
-        key_id, claims, issued_at = self._open(seal)
-        if claims.get("c") != _digest(conversation):
-            raise SealMovedError(
-                "the seal was made in another conversation",
-                why="a seal is good for the conversation in which the questions were asked",
-                hint=_AGAIN,
-            )
-        _compare(claims, context)
-        # Of what was signed, not of its text: one signature may be written in several ways.
-        seal_id = hashlib.sha256(seal.rpartition(".")[0].encode()).hexdigest()
-        found = Seal(conversation, key_id, issued_at, issued_at + self.max_age, seal_id)
-        self._reserve(found)
-        return found
-
-    def confirm(self, found: Seal) -> None:
-        """Note that the turn of a seal was taken; does nothing where seals may be used again."""
-        if self._spent is not None:
-            self._spent.confirm(found.seal_id)
-
-    def release(self, found: Seal) -> None:
-        """Let a seal be used again whose turn failed."""
-        if self._spent is not None:
-            self._spent.release(found.seal_id)
-
-    def _open(self, seal: str) -> tuple[str, Mapping[str, Any], float]:
+        payload, _, signature = seal.rpartition(".")
         key_id = seal.partition(".")[0]
-        signer = self._signers.get(key_id)
-        if signer is None:
+        if key_id not in self._keys:
             raise SealKeyError(
                 "the seal was made with a key that is not ours",
                 why="its key was withdrawn, or another server made it",
                 hint=_AGAIN,
             )
-        if not _is_canonical(seal):
+        # As bytes, because a foreign seal may hold any characters, halves of pairs among them.
+        expected = self._signature(key_id, payload).encode()
+        if not hmac.compare_digest(expected, signature.encode("utf-8", "surrogatepass")):
             raise _tampering("the seal was changed")
-        try:
-            value, issued_at = signer.open(seal)
-            claims: Mapping[str, Any] = json.loads(_unbase64(value.partition(".")[2]))
-        except ValueError:
-            raise _tampering("the seal was changed") from None
-        self._check_age(issued_at)
-        return key_id, claims, issued_at
-
-    def _check_age(self, issued_at: float) -> None:
-        age = int(self._clock()) - issued_at  # whole seconds are stamped
+        _, stamp, sealed_conversation, *sealed = payload.split(".")
+        age = int(self._clock()) - int(stamp)
         if not -_SKEW <= age <= self.max_age:
             raise SealExpiredError(
-                f"the seal is {age:.0f} seconds old",
+                f"the seal is {age} seconds old",
                 why=f"seals are good for {self.max_age:.0f} seconds",
                 hint=_AGAIN,
             )
-
-    def _reserve(self, found: Seal) -> None:
-        if self._spent is not None and not self._spent.reserve(found.seal_id, found.expires_at):
-            raise SealSpentError(
-                "the seal was used before, or is in use", why="seals count once here", hint=_AGAIN
+        if sealed_conversation != _digest(conversation):
+            raise SealMovedError(
+                "the seal was made in another conversation",
+                why="a seal is good for the conversation in which the questions were asked",
+                hint=_AGAIN,
             )
+        # Part by part, because the error names what was changed.
+        digests = _digests(context)
+        if len(sealed) != len(digests):
+            raise _tampering("the context is of another type than the one that was sealed")
+        pairs = zip(digests.items(), sealed, strict=True)
+        changed = [name for (name, digest), before in pairs if digest != before]
+        if changed:
+            raise _tampering(f"not what was sealed: {' and '.join(changed)} of the context")
+
+    def _signature(self, key_id: str, payload: str) -> str:
+        signed = _SALT + payload.encode("utf-8", "surrogatepass")
+        return hmac.new(self._keys[key_id], signed, hashlib.sha256).hexdigest()
 
 
 SealPolicy = Sealer | Literal["off"]
@@ -208,16 +132,16 @@ SealPolicy = Sealer | Literal["off"]
 
 
 def require_seal(
-    policy: SealPolicy, seal: str | None, context: ConversationContext, *, conversation: str
-) -> Seal | None:
-    """Check a context as ``policy`` demands; return what its seal says, ``None`` without seals.
+    policy: SealPolicy, seal: str | None, context: _Conversation, *, conversation: str
+) -> None:
+    """Check a context as ``policy`` demands.
 
     Raises:
         SealMissingError: a seal is required and there is none.
         SealError: it does not vouch for ``context``; see ``Sealer.unseal``.
     """
     if policy == "off":
-        return None
+        return
     if not isinstance(policy, Sealer):
         raise UsageError(
             f"{policy!r} is no seal policy", hint='pass a Sealer, or "off" to go without seals'
@@ -228,7 +152,7 @@ def require_seal(
             why="without one, questions and inferences could be anybody's",
             hint="send back the seal that the first turn returned",
         )
-    return policy.unseal(seal, context, conversation=conversation)
+    policy.unseal(seal, context, conversation=conversation)
 
 
 def _secret(name: str, key: bytes | str) -> bytes:
@@ -239,7 +163,12 @@ def _secret(name: str, key: bytes | str) -> bytes:
             why=f"{_SHORTEST_KEY} are the least that HMAC-SHA256 is worth",
             hint="make one with secrets.token_hex(32)",
         )
-    if _is_weak(secret):
+    # Random keys pass: of 16 random bytes in hex, the poorest that is long enough, one in 10^12
+    # has so few different bytes or steps.
+    bare = secret.strip()
+    steps = {(after - before) % 256 for before, after in pairwise(bare)}
+    period = next(n for n in range(1, len(bare) + 2) if bare[n:] == bare[: len(bare) - n])
+    if len({*bare}) < _FEWEST or len(steps) < _FEWEST or period < _SHORTEST_KEY // 2:
         raise UsageError(
             f"key {name!r} is easy to guess",
             why="its bytes are few, repeat one another, or stand in a row",
@@ -250,60 +179,15 @@ def _secret(name: str, key: bytes | str) -> bytes:
     return secret
 
 
-def _is_weak(secret: bytes) -> bool:
-    """Return whether a key is not random: few different bytes, a repetition, a sequence.
-
-    Of 16 random bytes in hex, the poorest key that is long enough, one in 10^12 has so few.
-    """
-    bare = secret.strip()
-    steps = {(after - before) % 256 for before, after in pairwise(bare)}
-    shortest = next(n for n in range(1, len(bare) + 2) if bare[n:] == bare[: len(bare) - n])
-    return len({*bare}) < _FEWEST or len(steps) < _FEWEST or shortest < _SHORTEST_KEY // 2
-
-
-def _is_canonical(seal: str) -> bool:
-    """Return whether each part but the key's id is base64 as written here, to the last bit."""
-    parts = seal.split(".")[1:]
-    try:
-        return all(_base64(_unbase64(part)) == part for part in parts)
-    except ValueError:
-        return False
-
-
-def _digests(
-    description: str, questions: tuple[ClarificationQuestion, ...], inferred: InferredContext
-) -> dict[str, object]:
-    parts: tuple[Any, ...] = (
-        description,
-        [question.model_dump(mode="json") for question in questions],
-        inferred.model_dump(mode="json"),
-    )
-    found = {name: _digest(part) for name, part in zip(_PARTS, parts, strict=True)}
-    return {"v": SCHEMA_VERSION, **found}
+def _digests(context: _Conversation) -> dict[str, str]:
+    data = context.model_dump(mode="json", exclude={"answers"})
+    # Absent members count, too, because otherwise one could be added.
+    names = (name for name in type(context).model_fields if name != "answers")
+    return {name: _digest(data.get(name)) for name in names}
 
 
 def _digest(part: object) -> str:
-    return _base64(hashlib.sha256(canonical_json(part).encode()).digest())
-
-
-def _base64(data: bytes) -> str:
-    """Return base64 that is safe in addresses, without the padding."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _unbase64(text: str) -> bytes:
-    """Return what ``_base64`` encoded; raises ``ValueError`` for any other text."""
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def _compare(claims: Mapping[str, Any], context: ConversationContext) -> None:
-    digests = _digests(
-        context.original_description, context.questions_asked, context.inferred_context
-    )
-    changed = [name for name in _PARTS if claims.get(name) != digests[name]]
-    if changed or claims.get("v") != SCHEMA_VERSION:
-        what = " and ".join(changed) or "form"
-        raise _tampering(f"the {what} of the context are not those that were sealed")
+    return hashlib.blake2b(canonical_json(part).encode(), digest_size=_DIGEST).hexdigest()
 
 
 def _tampering(what: str) -> SealTamperedError:

@@ -101,15 +101,14 @@ class Endpoints:
         )
         ending = self._ending(accepted, request_id)
 
-        def release_unasked() -> None:
+        def close_unasked() -> None:
             if inspect.getcoroutinestate(ending) == inspect.CORO_CREATED:
                 ending.close()
-                self._flow.release(accepted)
 
         return _EventStream(
             requests.with_heartbeats(opening, ending, every=self._flow.settings.heartbeat_seconds),
             headers=requests.HEADERS | _headers(accepted),
-            at_end=release_unasked,
+            at_end=close_unasked,
         )
 
     async def places(self, request: Request) -> Response:

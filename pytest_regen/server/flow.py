@@ -18,7 +18,7 @@ from starlette.requests import Request
 from pytest_regen.context.prompts import render_context
 from pytest_regen.context.questions import is_blank
 from pytest_regen.context.requests import ClarificationRequest, parse_request
-from pytest_regen.context.sealing import Seal, Sealer, SealPolicy, require_seal
+from pytest_regen.context.sealing import Sealer, SealPolicy, require_seal
 from pytest_regen.context.values import Ask, ConversationContext, TurnResult
 from pytest_regen.errors import InvalidContextError, RegenError, SealError
 from pytest_regen.server.problems import (
@@ -156,8 +156,6 @@ class AcceptedRequest:
     quota: QuotaStatus | None
     request_id: str = ""
     """Under which it is logged."""
-    sealed: Seal | None = None
-    """What vouches for its context; reserved until ``answer`` or ``release``."""
 
     @property
     def is_legacy(self) -> bool:
@@ -259,25 +257,24 @@ class Flow:
         if quota is not None and not quota.allowed:
             raise _rate_limited(quota)
         try:
-            sealed = self._check_seal(request)
+            self._check_seal(request)
         except Problem as problem:
             problem.headers |= _headers(quotas.give_back(client))
             raise
         conversation = request.interaction_id or ""
         if not request.is_second_turn or is_blank(conversation):
             conversation = self._new_id()
-        accepted = AcceptedRequest(request, conversation, client, quota, request_id, sealed)
+        accepted = AcceptedRequest(request, conversation, client, quota, request_id)
         try:
             await self._check_texts(accepted)
         except BaseException as error:
-            self.release(accepted)
             if isinstance(error, Problem):
                 error.headers |= _headers(quota)
             raise
         return accepted
 
     async def answer(self, accepted: AcceptedRequest) -> TurnOutcome:
-        """Put a request to the agent. Its seal is used by this, unless the turn fails.
+        """Put a request to the agent.
 
         Raises:
             Problem: 502, 503 or 504, and why.
@@ -285,13 +282,11 @@ class Flow:
         try:
             result = await self._turn(accepted.request)
         except BaseException as error:
-            self.release(accepted)
             if not isinstance(error, RegenError | Problem):
                 raise
             problem = of_model(error) if isinstance(error, RegenError) else error
             log_failure(accepted.request_id, error, problem)
         else:
-            self._confirm(accepted)
             return TurnOutcome(accepted, result, self._seal_of(accepted, result))
         quota = accepted.quota
         if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
@@ -299,23 +294,6 @@ class Flow:
             quota = self._quotas_of(accepted.request).give_back(accepted.client)
         problem.headers |= _headers(quota)
         raise problem from None
-
-    def release(self, accepted: AcceptedRequest) -> None:
-        """Let the seal of a request come again, whose turn was not taken."""
-        if accepted.sealed is None or not isinstance(self._seal, Sealer):
-            return
-        try:
-            self._seal.release(accepted.sealed)
-        except Exception as error:  # noqa: BLE001 - somebody's store; there is an answer to be given
-            log_failure(accepted.request_id, error)
-
-    def _confirm(self, accepted: AcceptedRequest) -> None:
-        if accepted.sealed is None or not isinstance(self._seal, Sealer):
-            return
-        try:
-            self._seal.confirm(accepted.sealed)
-        except Exception as error:  # noqa: BLE001 - it stays reserved, and the answer is paid for
-            log_failure(accepted.request_id, error)
 
     def visible_prompt(self, accepted: AcceptedRequest) -> str | None:
         """Return what the model was given on a second turn, where the page is to show it."""
@@ -344,12 +322,12 @@ class Flow:
         vouched = request.conversation_context is not None and self._seal != "off"
         return self._second if vouched else self._first
 
-    def _check_seal(self, request: ClarificationRequest) -> Seal | None:
+    def _check_seal(self, request: ClarificationRequest) -> None:
         context = request.conversation_context
         if context is None:
-            return None
+            return
         try:
-            return require_seal(
+            require_seal(
                 self._seal, request.seal, context, conversation=request.interaction_id or ""
             )
         except SealError as error:
@@ -380,12 +358,12 @@ class Flow:
     def _seal_of(self, accepted: AcceptedRequest, result: TurnResult) -> str | None:
         if not isinstance(result, Ask) or not isinstance(self._seal, Sealer):
             return None
-        return self._seal.seal(
-            accepted.request.message,
-            result.questions,
-            result.inferred_context,
-            conversation=accepted.conversation,
+        context = ConversationContext(
+            original_description=accepted.request.message,
+            questions_asked=result.questions,
+            inferred_context=result.inferred_context,
         )
+        return self._seal.seal(context, conversation=accepted.conversation)
 
 
 def _parse(data: Mapping[str, object]) -> ClarificationRequest:

@@ -33,12 +33,11 @@ def page(tmp_path: Path) -> Iterator[ModuleType]:
     del sys.modules[spec.name]
 
 
-def test_the_prompt_is_the_one_shown(page: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """The rendered context, to the letter."""
-    print(page.render_context(page.context))  # noqa: T201 - as on the page
-    shown = next(text for kind, text in BLOCKS if kind == "text")
+def test_the_prompts_are_those_shown(page: ModuleType) -> None:
+    """The rendered context, and that of another agent, to the letter."""
+    rendered = [page.render_context(page.context), page.render_conversation(page.ticket)]
 
-    assert capsys.readouterr().out == shown
+    assert [text for kind, text in BLOCKS if kind == "text"] == [f"{text}\n" for text in rendered]
 
 
 @pytest.mark.parametrize("name", ["test_my_agent", "test_their_agent"])

@@ -22,6 +22,7 @@ from pytest_regen.context import (
     ClarifyingAgent,
     Generate,
     Sealer,
+    parse_context,
     parse_request,
     require_seal,
 )
@@ -83,13 +84,9 @@ class Flows(RuleBasedStateMachine):
         request = parse_request({"message": one.message})
         result = self._turn(one, request, [reply])
         assert isinstance(result, Ask)
-        seal = self._sealer().seal(
-            one.message,
-            result.questions,
-            result.inferred_context,
-            conversation=f"c-{one.number}",
-        )
-        one.given = {**result.model_dump(mode="json", by_alias=True), "seal": seal}
+        one.given = result.model_dump(mode="json", by_alias=True) | {"seal": ""}
+        first = parse_context(one.body()["conversationContext"])
+        one.given["seal"] = self._sealer().seal(first, conversation=f"c-{one.number}")
         return one
 
     @rule(one=asked, place=st.booleans(), words=st.booleans())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tables import each
 
 from pytest_regen.context import (
-    ConversationContext,
+    Conversation,
     Sealer,
     SealPolicy,
     parse_context,
@@ -27,7 +27,6 @@ from pytest_regen.errors import (
     SealKeyError,
     SealMissingError,
     SealMovedError,
-    SealSpentError,
     SealTamperedError,
     UsageError,
 )
@@ -53,24 +52,9 @@ def sealer(keys: Mapping[str, bytes | str] | None = None, **options: Any) -> Sea
     return Sealer(keys or {"k1": KEY}, **{"clock": Clock(), **options})
 
 
-def sealed(by: Sealer, what: ConversationContext, conversation: str = "c-1") -> str:
+def sealed(by: Sealer, what: Conversation[Any, Any], conversation: str = "c-1") -> str:
     """Return the seal of a first turn."""
-    return by.seal(
-        what.original_description,
-        what.questions_asked,
-        what.inferred_context,
-        conversation=conversation,
-    )
-
-
-def test_a_good_seal_tells_what_it_says() -> None:
-    """Conversation, key, and when it was made and ends."""
-    by = sealer(max_age=60)
-
-    found = by.unseal(sealed(by, context()), context(), conversation="c-1")
-
-    assert (found.conversation, found.key_id) == ("c-1", "k1")
-    assert (found.issued_at, found.expires_at) == (NOW, NOW + 60)
+    return by.seal(what, conversation=conversation)
 
 
 def test_a_seal_is_short_whatever_it_binds() -> None:
@@ -97,26 +81,25 @@ def test_the_same_seal_may_come_again() -> None:
     by = sealer()
     seal = sealed(by, context())
 
-    assert by.unseal(seal, context(), conversation="c-1") == by.unseal(
-        seal, context(), conversation="c-1"
-    )
+    for _ in range(2):
+        by.unseal(seal, context(), conversation="c-1")
 
 
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"originalDescription": "something else"}, "description"),
-        ({"questionsAsked": [LOCATION | {"question": "Which planet?"}]}, "questions"),
-        ({"questionsAsked": [LOCATION, WORDS]}, "questions"),
-        ({"inferredContext": {"detected_scope": "national"}}, "inferences"),
-        ({"questionsAsked": [], "inferredContext": {}}, "questions and inferences"),
+        ({"originalDescription": "something else"}, "original_description"),
+        ({"questionsAsked": [LOCATION | {"question": "Which planet?"}]}, "questions_asked"),
+        ({"questionsAsked": [LOCATION, WORDS]}, "questions_asked"),
+        ({"inferredContext": {"detected_scope": "national"}}, "inferred_context"),
+        ({"questionsAsked": [], "inferredContext": {}}, "questions_asked and inferred_context"),
     ],
 )
 def test_a_changed_context_is_refused(changed: dict[str, Any], named: str) -> None:
     """The error names the part."""
     by = sealer()
 
-    with pytest.raises(SealTamperedError, match=f"the {named} of the context"):
+    with pytest.raises(SealTamperedError, match=f"{named} of the context"):
         by.unseal(sealed(by, context()), parse_context(wire() | changed), conversation="c-1")
 
 
@@ -166,8 +149,9 @@ def test_a_key_is_replaced_without_refusing_what_it_sealed() -> None:
     old = sealed(sealer({"k1": KEY}), context())
     by = sealer({"k2": OTHER, "k1": KEY})
 
-    assert by.unseal(old, context(), conversation="c-1").key_id == "k1"
-    assert by.unseal(sealed(by, context()), context(), conversation="c-1").key_id == "k2"
+    by.unseal(old, context(), conversation="c-1")
+    assert sealed(by, context()).startswith("k2.")
+    by.unseal(sealed(by, context()), context(), conversation="c-1")
 
 
 @pytest.mark.parametrize(
@@ -186,63 +170,9 @@ def test_any_text_is_refused(text: str) -> None:
         sealer().unseal(f"k1.{text}", context(), conversation="c-1")
 
 
-class Once:
-    """A store of seals that count once, and what it was told."""
-
-    def __init__(self) -> None:
-        self.held: set[str] = set()
-        self.told: list[tuple[str, str]] = []
-
-    def reserve(self, seal_id: str, expires_at: float) -> bool:
-        """Hold a seal, unless it is held."""
-        assert expires_at == NOW + 60
-        free = seal_id not in self.held
-        self.held.add(seal_id)
-        self.told.append(("reserve", seal_id))
-        return free
-
-    def confirm(self, seal_id: str) -> None:
-        """Note that it is used for good."""
-        self.told.append(("confirm", seal_id))
-
-    def release(self, seal_id: str) -> None:
-        """Let it be used again."""
-        self.held.discard(seal_id)
-        self.told.append(("release", seal_id))
-
-
-def test_a_store_may_let_a_seal_count_once() -> None:
-    """It is asked with an id that is no seal, and told when it may forget it."""
-    once = Once()
-    by = sealer(spent=once, max_age=60)
-    seal = sealed(by, context())
-
-    found = by.unseal(seal, context(), conversation="c-1")
-    by.confirm(found)
-    with pytest.raises(SealSpentError):
-        by.unseal(seal, context(), conversation="c-1")
-
-    (seal_id,) = once.held
-    assert once.told == [(what, seal_id) for what in ("reserve", "confirm", "reserve")]
-    assert seal_id not in seal
-
-
-def test_a_seal_that_is_let_go_may_come_again() -> None:
-    """A turn that failed used nothing up; without a store nothing is to be told."""
-    by, plain = sealer(spent=Once(), max_age=60), sealer()
-    seal = sealed(by, context())
-
-    by.release(by.unseal(seal, context(), conversation="c-1"))
-    by.unseal(seal, context(), conversation="c-1")
-
-    found = plain.unseal(sealed(plain, context()), context(), conversation="c-1")
-    plain.release(found)
-    plain.confirm(found)
-
-
 def test_another_spelling_of_a_seal_is_no_seal() -> None:
     """What base64 reads alike is not alike: padding, blanks, spare bits, the other alphabet."""
-    by = sealer(spent=Once(), max_age=60)
+    by = sealer(max_age=60)
     seal = sealed(by, context())
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/=\n \u00e9"
     others = [seal[:-1] + letter for letter in letters]
@@ -258,25 +188,16 @@ def test_another_spelling_of_a_seal_is_no_seal() -> None:
     assert accepted == []
 
 
-def test_a_bad_seal_is_not_spent() -> None:
-    """Somebody else's attempt does not use up a seal."""
-    once = Once()
-    by = sealer(spent=once)
-    with pytest.raises(SealMovedError):
-        by.unseal(sealed(by, context()), context(), conversation="c-2")
-    assert not once.told
-
-
 def test_a_policy_is_kept() -> None:
     """With a key, a seal is required; without seals goes only who says so."""
     by = sealer()
     seal = sealed(by, context())
 
-    assert require_seal(by, seal, context(), conversation="c-1") is not None
+    require_seal(by, seal, context(), conversation="c-1")
     for nothing in (None, ""):
         with pytest.raises(SealMissingError):
             require_seal(by, nothing, context(), conversation="c-1")
-    assert require_seal("off", None, context(), conversation="c-1") is None
+    require_seal("off", None, context(), conversation="c-1")
     for wrong in (None, "", "OFF", False):
         policy: SealPolicy = wrong  # type: ignore[assignment]  # what a careless caller passes
         with pytest.raises(UsageError):
@@ -325,7 +246,7 @@ def test_a_bad_key_is_refused_at_once(keys: dict[str, str]) -> None:
 
 def test_errors_have_codes_and_travel() -> None:
     """A server tells them by their code; a pool of processes hands them on."""
-    classes = (SealMissingError, SealTamperedError, SealMovedError, SealExpiredError, SealKeyError, SealSpentError)  # fmt: skip  # noqa: E501 - one line
+    classes = (SealMissingError, SealTamperedError, SealMovedError, SealExpiredError, SealKeyError)  # fmt: skip  # noqa: E501 - one line
     codes = {cls.code for cls in classes}
 
     assert len(codes) == len(classes)

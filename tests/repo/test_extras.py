@@ -41,10 +41,10 @@ request = regen.TurnRequest("", (message,), "m", 9)
 os.environ["ANTHROPIC_API_KEY"] = "sk-ant-test"
 ir = json.loads(Path(STORE, "ir.json").read_text("utf-8"))
 provider = regen.AnthropicProvider(base_url="http://127.0.0.1:1")
+Sealer({"1": os.urandom(32)})  # needs none
 for extra, use in [
     ("openapi", lambda: regen.read_document(Path("api.yaml"))),
     ("openapi", lambda: regen.validate_generated_code("class A {}", ir)),
-    ("server", lambda: Sealer({"1": os.urandom(32)})),
     ("server", server),
     ("translations", lambda: translation_kinds([{"targets": "po/*.po"}], Path())),
     ("anthropic", lambda: provider.send(request)),
@@ -133,7 +133,7 @@ def test_what_works_without_extras(code: str, exit_code: int, said: str) -> None
 
 
 def test_each_use_names_its_extra(tmp_path: Path) -> None:
-    """Documents, generated code, seals, the server, and turns with the API."""
+    """Documents, generated code, the server, and turns with the API."""
     (tmp_path / "api.yaml").write_text(
         "openapi: 3.0.0\ninfo: {title: t, version: '1'}\npaths: {}\n", "utf-8"
     )

@@ -15,6 +15,7 @@ VALUES = {
     "documents.ir": 1,
     "validation.issues": 1,
     "prompts.values": 1,
+    "context.conversation": 1,
     "context.questions": 1,
     "context.values": 1,
     "settings": 2,
@@ -89,7 +90,6 @@ DOORS = {
     "tree_sitter": ("languages.trees",),
     "tree_sitter_c_sharp": ("languages.csharp.tree",),
     "tree_sitter_typescript": ("languages.typescript.tree",),
-    "itsdangerous": ("context.signing",),
     "jinja2": ("pytest_plugin.report_page",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
     "filelock": (

@@ -1,17 +1,13 @@
 """Seals at the endpoint: what a first turn said comes back unchanged, in time, in its place."""
 
-import threading
-import time
 from typing import Any
 
-import httpx2
 import pytest
-from serving_http import served
 from starlette.testclient import TestClient
-from subject_flow import CHOICE, KEY, MESSAGE, PLACE, Model, app_of, client_of, second_turn
+from subject_flow import CHOICE, KEY, MESSAGE, PLACE, Model, client_of, second_turn
 
 from pytest_regen.context import ClarifyingAgent, Sealer
-from pytest_regen.errors import RefusedError, TransportError, UsageError
+from pytest_regen.errors import UsageError
 from pytest_regen.server import create_app
 from pytest_regen.turns import CallableProvider
 
@@ -148,116 +144,6 @@ def test_who_says_off_is_not_warned(caplog: pytest.LogCaptureFixture) -> None:
     create_app(ClarifyingAgent(CallableProvider(str)), seal="off")
 
     assert not caplog.records
-
-
-class Once:
-    """A store of seals that count once."""
-
-    def __init__(self) -> None:
-        self.states: dict[str, str] = {}
-
-    def reserve(self, seal_id: str, expires_at: float) -> bool:
-        """Hold a seal, unless it is held."""
-        del expires_at
-        return self.states.setdefault(seal_id, "new") == "new" and self._now(seal_id, "reserved")
-
-    def confirm(self, seal_id: str) -> None:
-        """Note that it is used for good."""
-        assert self._now(seal_id, "used")
-
-    def release(self, seal_id: str) -> None:
-        """Let it be used again."""
-        assert self._now(seal_id, "new")
-
-    def _now(self, seal_id: str, state: str) -> bool:
-        self.states[seal_id] = state
-        return True
-
-
-class Moody(Model):
-    """A model that fails on a second turn as often as it is told."""
-
-    fails: Exception | str | None = None
-
-    def __call__(self, messages: Any) -> str:
-        """Reply, or fail."""
-        reply = super().__call__(messages)
-        if self.fails is None or "## My Previous Analysis" not in str(messages):
-            return reply
-        if isinstance(self.fails, str):
-            return self.fails
-        raise self.fails
-
-
-@pytest.mark.parametrize(
-    ("fails", "status"),
-    [
-        (TransportError("down", hint="wait"), 503),
-        (RefusedError("no", hint="ask another"), 502),
-        ("no JSON", 502),
-        (ZeroDivisionError("nobody thought of it"), 503),
-    ],
-    ids=["503", "refused", "unusable", "broken"],
-)
-def test_a_turn_that_fails_uses_no_seal_up(fails: Exception | str, status: int) -> None:
-    """Where seals count once, the same one may come again after a failure, and after that not."""
-    once, model = Once(), Moody(PLACE)
-    client = client_of(model, seal=Sealer({"test": KEY}, spent=once))
-    first = client.post(PATH, json={"message": MESSAGE}).json()
-    body = second_turn(first, {"location": "Austin, TX"})
-
-    model.fails = fails
-    failed = client.post(PATH, json=body).status_code
-    left = {*once.states.values()}
-    model.fails = None
-    again, more = client.post(PATH, json=body), client.post(PATH, json=body)
-
-    assert (failed, left) == (status, {"new"})
-    assert (again.status_code, {*once.states.values()}) == (200, {"used"})
-    assert more.json()["code"] == "CONTEXT_SPENT"
-
-
-@pytest.mark.parametrize("verdict", [False, None], ids=["refused", "fails"])
-def test_a_screen_that_says_no_uses_no_seal_up(verdict: bool | None) -> None:  # noqa: FBT001
-    """Nothing was asked: the seal is as good as before."""
-
-    def screen(texts: object) -> bool:
-        if verdict is None and "## second" in str(texts):
-            raise ValueError
-        return "## second" not in str(texts)
-
-    once = Once()
-    client = client_of(Model(PLACE), seal=Sealer({"test": KEY}, spent=once), screen=screen)
-    first = client.post(PATH, json={"message": MESSAGE}).json()
-
-    refused = client.post(PATH, json=second_turn(first, {"location": "## second"}))
-
-    assert refused.status_code in {403, 503}
-    assert {*once.states.values()} == {"new"}
-
-
-def test_a_stream_whose_client_leaves_uses_no_seal_up() -> None:
-    """Also one that leaves before the model has answered."""
-    once, release = Once(), threading.Event()
-    model = Model(PLACE)
-
-    def slow(messages: Any) -> str:
-        if len(model.prompts):
-            release.wait(10)
-        return model(messages)
-
-    app = app_of(slow, seal=Sealer({"test": KEY}, spent=once))
-    with served(app) as address, httpx2.Client(base_url=address, timeout=10) as client:
-        first = client.post(PATH, json={"message": MESSAGE}).json()
-        for path in ("/api/agents/stream-subject", PATH):
-            with pytest.raises(httpx2.ReadTimeout):
-                client.post(path, json=second_turn(first, {}), timeout=0.2)
-            deadline = time.monotonic() + 5
-            while {*once.states.values()} != {"new"} and time.monotonic() < deadline:
-                time.sleep(0.01)
-            assert {*once.states.values()} == {"new"}
-        release.set()
-        assert client.post(PATH, json=second_turn(first, {})).status_code == 200
 
 
 @pytest.mark.parametrize("seal", ["", "on", b"key"])

@@ -48,7 +48,6 @@ _START_AGAIN = frozenset(
         "CONTEXT_MOVED",
         "CONTEXT_EXPIRED",
         "CONTEXT_FOREIGN_KEY",
-        "CONTEXT_SPENT",
         "INVALID_CONTEXT",
     }
 )
