@@ -6,24 +6,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pytest_regen.emulator.api import MAX_BATCH_BYTES, MessagesApi, key_of, public_headers
+from pytest_regen.emulator import values
+from pytest_regen.emulator.api import MAX_BATCH_BYTES, MessagesApi, call_responder, key_of
 from pytest_regen.emulator.limits import Clock, RateLimits
-from pytest_regen.emulator.script import Script, load_script, no_match
+from pytest_regen.emulator.script import Script, load_script
 from pytest_regen.emulator.server import HOST, LoopbackServer
-from pytest_regen.emulator.service import call_responder
-from pytest_regen.emulator.values import (
-    BatchStep,
-    EmulatedReply,
-    HttpRequest,
-    HttpResponse,
-    ReceivedRequest,
-    Responder,
-    ResponderResult,
-)
+from pytest_regen.emulator.shapes import require_sdk
+from pytest_regen.emulator.values import ReceivedRequest, Responder
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
 
@@ -44,8 +38,6 @@ class Emulator:
         port: 0 takes a free one.
         limits: requests and tokens per minute, enforced; unlimited by default.
         batch_seconds: how long a batch takes, by ``clock``.
-        padding: pad the lines of streams with white space, as the real API does.
-        compress: answer in gzip where the client accepts it.
     """
 
     def __init__(
@@ -58,8 +50,6 @@ class Emulator:
         port: int = 0,
         limits: RateLimits | None = None,
         batch_seconds: float = 60.0,
-        padding: bool = False,
-        compress: bool = True,
     ) -> None:
         self.responder = responder
         self.clock = clock or Clock()
@@ -80,9 +70,7 @@ class Emulator:
             keys=keys,
             limits=limits,
             batch_seconds=batch_seconds,
-            padding=padding,
-            compress=compress,
-            next_batch=lambda: self.script.next_batch() if self.script else BatchStep(),
+            next_batch=lambda: self.script.next_batch() if self.script else values.BatchStep(),
         )
 
     @property
@@ -95,36 +83,31 @@ class Emulator:
     @property
     def failures(self) -> list[BaseException]:
         """Exceptions of the responder, in order; each was answered with status 500."""
-        return self._api.service.failures
+        return self._api.failures
 
     def start(self) -> Self:
         """Start listening; returns at once.
 
         Raises:
             UsageError: the port is in use, or not permitted.
+            MissingExtraError: the SDK, whose types say what a request is, is not installed.
         """
+        require_sdk()
         if self._server is None:
-            self._server = self._start_server()
-            self._thread = threading.Thread(
-                target=self._server.serve_forever,
-                kwargs={"poll_interval": 0.02},
-                name=EMULATOR_NAME,
-                daemon=True,
-            )
+            try:
+                self._server = LoopbackServer(
+                    self._handle, self._api.refuse, port=self._port, max_bytes=MAX_BATCH_BYTES
+                )
+            except OSError as error:
+                raise UsageError(
+                    f"the emulator cannot listen on port {self._port} of {HOST}",
+                    why=str(error.strerror or error),
+                    hint="stop what listens there, or choose another --port (0 takes a free one)",
+                ) from error
+            serve_forever = partial(self._server.serve_forever, poll_interval=0.02)
+            self._thread = threading.Thread(target=serve_forever, name=EMULATOR_NAME, daemon=True)
             self._thread.start()
         return self
-
-    def _start_server(self) -> LoopbackServer:
-        try:
-            return LoopbackServer(
-                self._handle, self._api.refuse, port=self._port, max_bytes=MAX_BATCH_BYTES
-            )
-        except OSError as error:
-            raise UsageError(
-                f"the emulator cannot listen on port {self._port} of {HOST}",
-                why=str(error.strerror or error),
-                hint="stop what listens there, or choose another --port (0 takes a free one)",
-            ) from error
 
     def stop(self) -> None:
         """Stop listening and close every connection; may be called twice."""
@@ -144,44 +127,41 @@ class Emulator:
     ) -> None:
         self.stop()
 
-    def _handle(self, request: HttpRequest) -> HttpResponse:
-        received = _log_entry(request)
+    def _handle(self, request: values.HttpRequest) -> values.HttpResponse:
+        text, key = request.body.decode("utf-8", "replace"), key_of(request.headers)
+        try:
+            body = json.loads(text.replace(key, "<key>") if key else text)
+        except (ValueError, RecursionError):
+            body = None
+        # The same list as the request's, because notes on a batch come when it is processed.
+        headers, notes = values.public_headers(request.headers), request.notes
+        received = ReceivedRequest(request.method, request.path, headers, body, time.time(), notes)
         self.requests.append(received)
         response = self._api.handle(request)
         if self.answered is not None:
             self.answered(received, response.status)
-        if self.answering is not None:
-            return replace(response, on_start=lambda: self._begin(response, received))
-        return response
 
-    def _begin(self, response: HttpResponse, received: ReceivedRequest) -> None:
-        if response.on_start is not None:
-            response.on_start()
-        if self.answering is not None:
-            self.answering(received, response.status)
+        def begin() -> None:
+            if response.on_start is not None:
+                response.on_start()
+            if self.answering is not None:
+                self.answering(received, response.status)
 
-    def _next_reply(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> ResponderResult:
+        return replace(response, on_start=begin)
+
+    def _next_reply(
+        self, body: dict[str, Any], *, headers: Mapping[str, str]
+    ) -> values.ResponderResult:
         answer = self.script.find(body) if self.script else None
         if answer is not None:
             return answer
         if self.responder is not None:
             return call_responder(self.responder, body, headers)
         if self.script and self.script.rules:
-            raise no_match(body, self.script.path)
-        return EmulatedReply("An emulated reply: this emulator has no responder and no script.")
-
-
-def _log_entry(request: HttpRequest) -> ReceivedRequest:
-    text = request.body.decode("utf-8", "replace")
-    key = key_of(request.headers)
-    if key:
-        text = text.replace(key, "<key>")
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        body = None
-    headers = public_headers(request.headers)
-    return ReceivedRequest(request.method, request.path, headers, body, time.time())
+            return self.script(body, headers=headers)  # which says that no rule matches
+        return values.EmulatedReply(
+            "An emulated reply: this emulator has no responder and no script."
+        )
 
 
 def serve(
@@ -208,8 +188,12 @@ def serve(
     with Emulator(script=replies, port=port) as emulator, suppress(KeyboardInterrupt):
         if answered is not None:
             tell = answered
-            emulator.answered = lambda request, status: tell(
-                f"{request.method} {request.path} {status}"
-            )
+
+            def answered_with(request: ReceivedRequest, status: int) -> None:
+                tell(f"{request.method} {request.path} {status}")
+                for note in request.notes:
+                    tell(f"warning: not checked: {note}")
+
+            emulator.answered = answered_with
         ready(emulator.base_url)
         (until or threading.Event()).wait()

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Literal
 
 from pytest_regen.emulator.values import ApiError
 from pytest_regen.errors import UsageError
@@ -28,7 +27,7 @@ class Clock:
     def now(self) -> float:
         """Return the seconds since the epoch."""
         with self._lock:
-            return self._now()
+            return time.time() + self._offset if self._frozen is None else self._frozen
 
     def set(self, at: float) -> None:
         """Stop the clock at ``at`` seconds since the epoch."""
@@ -43,14 +42,9 @@ class Clock:
             else:
                 self._frozen += seconds
 
-    def _now(self) -> float:
-        return time.time() + self._offset if self._frozen is None else self._frozen
-
 
 _MINUTE = 60.0
-
-_PoolName = Literal["count_tokens", "batches"]
-"""Pools that are not per class of models."""
+_BATCHES = "batches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +55,8 @@ class RateLimits:
     input_tokens: int = 2_000_000
     """Reads from the prompt cache do not count."""
     output_tokens: int = 400_000
-    count_requests: int = 2_000
-    """For ``count_tokens``, which has a pool of its own."""
     batch_requests: int = 1_000
     """For all calls about batches, which have a pool of their own."""
-    batch_queue: int = 200_000
-    """How many requests of batches may wait at any time."""
     burst: float = 60.0
     """Seconds' worth of a limit that may be used at once. The real API may enforce 60 requests a
     minute as one a second: that is ``burst=1``."""
@@ -77,22 +67,19 @@ class RateLimits:
         Raises:
             UsageError: one of them is below 1, or the burst is not above 0.
         """
-        if not 0 < self.burst <= _MINUTE:
-            raise UsageError(
-                f"the rate limit burst is {self.burst}",
-                why="it is how many seconds' worth of a minute's limit may be used at once",
-                hint="pass more than 0, and at most 60",
-            )
         for field in fields(self):
-            if field.name != "burst" and getattr(self, field.name) < 1:
+            limit = getattr(self, field.name)
+            lowest, most = (0, _MINUTE) if field.name == "burst" else (1, math.inf)
+            if not lowest <= limit <= most or limit == 0:
                 raise UsageError(
-                    f"the rate limit {field.name} is {getattr(self, field.name)}",
-                    why="a bucket that never fills lets nothing through",
-                    hint="pass 1 or more, or limits=None for none at all",
+                    f"the rate limit {field.name} is {limit}",
+                    why="a bucket that never fills lets nothing through, and none holds more than "
+                    "a minute's worth",
+                    hint="pass 1 or more, for burst up to 60 seconds, or limits=None for none",
                 )
 
 
-UNLIMITED = RateLimits(10**9, 10**12, 10**12, 10**9, 10**9, 10**9)
+UNLIMITED = RateLimits(10**9, 10**12, 10**12, 10**9)
 
 
 class _Bucket:
@@ -116,6 +103,10 @@ class _Bucket:
     def remaining(self) -> int:
         return max(0, int(self.level))
 
+    @property
+    def full_at(self) -> float:
+        return self.at + self.seconds_until(self.capacity)
+
 
 class Limiter:
     """Grants requests and tokens. Safe in several threads."""
@@ -132,37 +123,33 @@ class Limiter:
         Raises:
             ApiError: 429 with ``retry-after``, and nothing is taken.
         """
-        with self._lock:
-            pool = self._pool(_class_of(model))
-            needs = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 1}
-            for kind, amount in needs.items():
-                self._require(pool, kind, amount, model)
-            pool["requests"].level -= 1
-            pool["input-tokens"].level -= input_tokens
+        # What the output will be nobody knows yet, so it is enough that its bucket is not empty.
+        amounts = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 0}
+        self._take(_class_of(model), amounts, f" (model: {model.id})")
 
-    def admit_other(self, name: _PoolName) -> None:
-        """Take one request that no model answers.
+    def admit_batches(self) -> None:
+        """Take one call about batches, which have a pool of their own.
 
         Raises:
             ApiError: 429 with ``retry-after``.
         """
+        self._take(_BATCHES, {"requests": 1}, "")
+
+    def _take(self, name: str, amounts: Mapping[str, int], subject: str) -> None:
         with self._lock:
             pool = self._pool(name)
-            self._require(pool, "requests", 1, None)
-            pool["requests"].level -= 1
-
-    def admit_queued(self, waiting: int) -> None:
-        """Admit requests of batches to the queue.
-
-        Raises:
-            ApiError: 429, too many are waiting.
-        """
-        if waiting > self._limits.batch_queue:
-            raise ApiError(
-                "This batch would exceed the rate limit for your organization of "
-                f"{self._limits.batch_queue:,} batch requests in the processing queue.",
-                status=429,
-            )
+            # All are looked at before any is taken, because a refusal costs nothing.
+            for kind, amount in amounts.items():
+                wait = pool[kind].seconds_until(max(1, amount))
+                if wait > 0:
+                    raise ApiError(
+                        "This request would exceed the rate limit for your organization of "
+                        f"{pool[kind].limit:,} {kind.replace('-', ' ')} per minute{subject}.",
+                        status=429,
+                        headers={"retry-after": str(max(1, math.ceil(wait)))},
+                    )
+            for kind, amount in amounts.items():
+                pool[kind].level -= amount
 
     def spend(self, model: Model, output_tokens: int) -> None:
         """Take the output of a reply, unknown before; the bucket may fall below zero."""
@@ -173,20 +160,20 @@ class Limiter:
         """Return the ``anthropic-ratelimit-*`` headers for one model."""
         with self._lock:
             pool = self._pool(_class_of(model))
-            shown = {kind: self._bucket_state(pool[kind]) for kind in pool}
+            report = {kind: (b.limit, b.remaining, b.full_at) for kind, b in pool.items()}
             both = (pool["input-tokens"], pool["output-tokens"])
-            shown["tokens"] = (
+            report["tokens"] = (
                 sum(bucket.limit for bucket in both),
                 sum(bucket.remaining for bucket in both),
-                max(bucket.at + bucket.seconds_until(bucket.capacity) for bucket in both),
+                max(bucket.full_at for bucket in both),
             )
         return {
             f"anthropic-ratelimit-{kind}-{name}": text
-            for kind, (limit, remaining, reset) in sorted(shown.items())
+            for kind, (limit, remaining, reset) in sorted(report.items())
             for name, text in (
                 ("limit", str(limit)),
                 ("remaining", str(remaining)),
-                ("reset", timestamp(reset)),
+                ("reset", str(timestamp(reset))),
             )
         }
 
@@ -194,37 +181,23 @@ class Limiter:
         now = self._clock.now()
         if name not in self._pools:
             limits = self._limits
-            others = {"count_tokens": limits.count_requests, "batches": limits.batch_requests}
-            self._pools[name] = {
-                "requests": _Bucket(others.get(name, limits.requests), limits.burst, now),
-                "input-tokens": _Bucket(limits.input_tokens, limits.burst, now),
-                "output-tokens": _Bucket(limits.output_tokens, limits.burst, now),
+            sizes = {
+                "requests": limits.batch_requests if name == _BATCHES else limits.requests,
+                "input-tokens": limits.input_tokens,
+                "output-tokens": limits.output_tokens,
             }
+            self._pools[name] = {k: _Bucket(v, limits.burst, now) for k, v in sizes.items()}
+        # By the clock when they are asked, because nothing runs in the background.
         pool = self._pools[name]
         for bucket in pool.values():
             bucket.refill(now)
         return pool
 
-    def _require(
-        self, pool: Mapping[str, _Bucket], kind: str, amount: int, model: Model | None
-    ) -> None:
-        wait = pool[kind].seconds_until(amount)
-        if wait <= 0:
-            return
-        subject = f" (model: {model.id})" if model else ""
-        raise ApiError(
-            "This request would exceed the rate limit for your organization of "
-            f"{pool[kind].limit:,} {kind.replace('-', ' ')} per minute{subject}.",
-            status=429,
-            headers={"retry-after": str(max(1, math.ceil(wait)))},
-        )
 
-    def _bucket_state(self, bucket: _Bucket) -> tuple[int, int, float]:
-        return bucket.limit, bucket.remaining, bucket.at + bucket.seconds_until(bucket.capacity)
-
-
-def timestamp(seconds: float) -> str:
-    """Return an instant as RFC 3339 in UTC, to the second."""
+def timestamp(seconds: float | None) -> str | None:
+    """Return an instant as RFC 3339 in UTC, to the second; ``None`` of one that never was."""
+    if seconds is None:
+        return None
     return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 

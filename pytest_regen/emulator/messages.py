@@ -2,46 +2,15 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.emulator.prompt import TRAILING, CacheUse, Prompt, bare, fit, text_tokens
+from pytest_regen.emulator.prompt import TRAILING, CacheUse, bare, fit, text_tokens
 from pytest_regen.emulator.values import EmulatedReply, Part, dump
 from pytest_regen.turns.models import Model
 from pytest_regen.turns.wire import EMULATOR_NAME
-
-
-@dataclass(frozen=True, slots=True)
-class ApiCall:
-    """One request, its fields by name."""
-
-    body: Mapping[str, Any]
-    model: Model
-    version: str
-    batched: bool = False
-    counting: bool = False
-
-    @property
-    def thinking(self) -> Mapping[str, Any]:
-        """The ``thinking`` field; empty if absent."""
-        return self.body.get("thinking") or {}
-
-    @property
-    def thinks(self) -> bool:
-        """Whether the reply starts with a thinking block."""
-        return thinking_is_on(self.body, self.model)
-
-    @property
-    def format(self) -> Mapping[str, Any] | None:
-        """``output_config.format``."""
-        return (self.body.get("output_config") or {}).get("format")
-
-    @property
-    def tool_choice(self) -> str | None:
-        """``tool_choice.type``."""
-        return (self.body.get("tool_choice") or {}).get("type")
 
 
 def thinking_is_on(body: Mapping[str, Any], model: Model) -> bool:
@@ -60,15 +29,8 @@ class EmulatedTurn:
 
     body: Mapping[str, Any]
     model: Model
-    prompt: Prompt
     use: CacheUse
     tier: str = "standard"
-    diagnostics: Mapping[str, Any] | None = None
-
-    @property
-    def asks_diagnostics(self) -> bool:
-        """Whether the request opted in to cache diagnostics."""
-        return isinstance(self.body.get("diagnostics"), Mapping)
 
 
 def derived_id(prefix: str, *parts: str) -> str:
@@ -90,16 +52,13 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
         model: the model, to which the signature is bound.
         earlier: the messages before the block's own, which some models bind it to.
     """
-    bound = [_plain(message) for message in earlier] if model.binds_thinking else []
+    bound = []
+    for message in earlier if model.binds_thinking else ():
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        bound.append([message["role"], [bare(block) for block in blocks]])
     proof = canonical_json([thinking, model.id, bound]).encode("utf-8", "surrogatepass")
     return "Emu" + base64.b64encode(_MARK + hashlib.sha512(proof).digest()).decode()
-
-
-def _plain(message: Mapping[str, Any]) -> list[Any]:
-    content = message.get("content")
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    return [message.get("role"), [bare(block) for block in content or ()]]
 
 
 def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
@@ -107,7 +66,8 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     text, stop_reason, stop_sequence = _apply_limits(turn, reply)
     content = _content(turn, reply, text, stop_reason)
     identity = (canonical_json(turn.body), canonical_json(content))
-    message: dict[str, Any] = {
+    details = {"type": "refusal", "category": reply.category, "explanation": reply.explanation}
+    return {
         "model": turn.model.id,
         "id": derived_id("msg_01Emu", *identity),
         "type": "message",
@@ -115,16 +75,14 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
         "content": content,
         "stop_reason": stop_reason,
         "stop_sequence": stop_sequence,
-        "stop_details": _stop_details(reply, stop_reason),
+        "stop_details": details if stop_reason == "refusal" else None,
         "usage": _usage(turn, reply, content),
     }
-    if turn.asks_diagnostics:
-        message["diagnostics"] = turn.diagnostics
-    return message
 
 
 def _apply_limits(turn: EmulatedTurn, reply: EmulatedReply) -> tuple[str, str, str | None]:
     """Return the text within the limits of the request, and why it ends."""
+    # In the API's order: a stop sequence ends the text before the limit can.
     text, reason, sequence = reply.text, reply.stop_reason, None
     if turn.body["max_tokens"] == 0:  # a request that only warms the cache
         return "", "max_tokens", None
@@ -147,11 +105,15 @@ def _content(
         return []
     content: list[dict[str, Any]] = []
     if thinking_is_on(turn.body, turn.model):
-        content.append(_thinking_block(turn, reply))
+        default = "omitted" if turn.model.is_modern else "summarized"
+        display = (turn.body.get("thinking") or {}).get("display") or default
+        summary = (reply.thinking or "") if display == "summarized" else ""
+        signed = signature(summary, turn.model, turn.body["messages"])
+        content.append({"type": "thinking", "thinking": summary, "signature": signed})
     if text:
         content.append({"type": "text", "text": text})
     if stop_reason == "max_tokens":
-        return content
+        return content  # because the calls come after the text, and there was no room for them
     for number, tool in enumerate(reply.tool_uses):
         parts = (canonical_json(turn.body), str(number), canonical_json(dict(tool.input)))
         used = {"type": "tool_use", "id": derived_id("toolu_01Emu", *parts)}
@@ -159,28 +121,20 @@ def _content(
     return content
 
 
-def _thinking_block(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
-    default = "omitted" if turn.model.is_modern else "summarized"
-    display = (turn.body.get("thinking") or {}).get("display") or default
-    shown = (reply.thinking or "") if display == "summarized" else ""
-    signed = signature(shown, turn.model, turn.body["messages"])
-    return {"type": "thinking", "thinking": shown, "signature": signed}
-
-
-def _stop_details(reply: EmulatedReply, stop_reason: str) -> dict[str, Any] | None:
-    if stop_reason != "refusal":
-        return None
-    return {"type": "refusal", "category": reply.category, "explanation": reply.explanation}
-
-
 def _usage(
     turn: EmulatedTurn, reply: EmulatedReply, content: list[dict[str, Any]]
 ) -> dict[str, Any]:
     limit = turn.body["max_tokens"]
     thought = min(limit, text_tokens(reply.thinking or "", turn.model))
-    spoken = sum(_output_tokens(block, turn.model) for block in content)
+    texts = [
+        block["name"] + canonical_json(block["input"]) if "input" in block else block["text"]
+        for block in content
+        if block["type"] != "thinking"
+    ]
+    spoken = sum(text_tokens(text, turn.model) for text in texts)
     # Even an empty reply costs a token, as in the real API.
     output = min(limit, max(1, thought + spoken))
+    # A script may report any count, but a request of no output has none to report.
     if reply.output_tokens is not None and limit:
         output = reply.output_tokens
     usage: dict[str, Any] = {
@@ -202,18 +156,11 @@ def _usage(
     return usage
 
 
-def _output_tokens(block: Mapping[str, Any], model: Model) -> int:
-    if block["type"] == "text":
-        return text_tokens(block["text"], model)
-    if block["type"] == "tool_use":
-        return text_tokens(block["name"] + canonical_json(block["input"]), model)
-    return 0
-
-
 TEXT_DELTA = b'"text_delta"'
 """Part of exactly the events that carry text."""
 _LENGTHS = (4, 11, 27, 3, 18, 45, 8)
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+_ENDING = ("stop_reason", "stop_sequence", "stop_details")
 _DELTA_USAGE = (
     "input_tokens",
     "cache_creation_input_tokens",
@@ -223,37 +170,42 @@ _DELTA_USAGE = (
 )
 
 
-def events_of(message: Mapping[str, Any], reply: EmulatedReply, *, padding: bool) -> list[Part]:
+def events_of(message: Mapping[str, Any], reply: EmulatedReply) -> list[Part]:
     """Return the events of ``message`` in order.
 
     Args:
         message: the body that a request without streaming would get.
         reply: how the text is split, and its pauses.
-        padding: add white space before the last brace of each line, as the real API does.
     """
-    events: list[bytes] = [event("message_start", _start(message), padding=padding)]
+    usage = message["usage"]
+    begun = {**message, "content": [], **dict.fromkeys(_ENDING)}
+    begun["usage"] = {k: v for k, v in usage.items() if k != "output_tokens_details"}
+    # At its start a stream has counted one token, and its last event counts all of them.
+    begun["usage"]["output_tokens"] = min(1, usage["output_tokens"])
+    events = [event("message_start", {"message": begun})]
     for index, block in enumerate(message["content"]):
-        for number, data in enumerate(_block_events(index, block, reply)):
-            events.append(event(data["type"], data, padding=padding))
-            if index == 0 and number == 0:
-                events.append(_PING)
-    if not message["content"]:
-        events.append(_PING)
-    events.append(event("message_delta", _delta(message), padding=padding))
-    events.append(event("message_stop", {"type": "message_stop"}, padding=padding))
+        empty, deltas = _deltas(block, reply)
+        events.append(event("content_block_start", {"index": index, "content_block": empty}))
+        filled = [{"index": index, "delta": delta} for delta in deltas]
+        events += [event("content_block_delta", data) for data in filled]
+        events.append(event("content_block_stop", {"index": index}))
+    # The first ping comes as soon as the first block has begun.
+    events.insert(2 if message["content"] else 1, _PING)
+    ending = {
+        "delta": {key: message[key] for key in _ENDING},
+        "usage": {key: usage[key] for key in _DELTA_USAGE if key in usage},
+    }
+    events += [event("message_delta", ending), event("message_stop", {})]
     return [Part(data, reply.chunk_delay if number else 0.0) for number, data in enumerate(events)]
 
 
-def event(name: str, data: Mapping[str, Any], *, padding: bool = False) -> bytes:
+def event(name: str, data: Mapping[str, Any]) -> bytes:
     """Return one event."""
-    line = dump(data)
-    if padding:
-        spaces = hashlib.sha256(line).digest()[0] % 16
-        line = line[:-1] + b" " * spaces + b"}"
-    return b"event: " + name.encode() + b"\ndata: " + line + b"\n\n"
+    data = {"type": name, **data}
+    return b"event: " + name.encode() + b"\ndata: " + dump(data) + b"\n\n"
 
 
-def split_text(text: str, chunks: int | list[str] | tuple[str, ...] | None) -> list[str]:
+def split_text(text: str, chunks: int | Sequence[str] | None) -> list[str]:
     """Return the pieces in which ``text`` arrives.
 
     A text shorter than its given pieces ends inside one of them.
@@ -269,39 +221,12 @@ def split_text(text: str, chunks: int | list[str] | tuple[str, ...] | None) -> l
     return pieces
 
 
-def _start(message: Mapping[str, Any]) -> dict[str, Any]:
-    begun = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
-    begun["stop_details"] = None
-    usage = {k: v for k, v in message["usage"].items() if k != "output_tokens_details"}
-    begun["usage"] = {**usage, "output_tokens": min(1, usage["output_tokens"])}
-    return {"type": "message_start", "message": begun}
-
-
-def _delta(message: Mapping[str, Any]) -> dict[str, Any]:
-    usage = message["usage"]
-    return {
-        "type": "message_delta",
-        "delta": {key: message[key] for key in ("stop_reason", "stop_sequence", "stop_details")},
-        "usage": {key: usage[key] for key in _DELTA_USAGE if key in usage},
-    }
-
-
-def _block_events(
-    index: int, block: Mapping[str, Any], reply: EmulatedReply
-) -> Iterator[dict[str, Any]]:
-    begun, deltas = _deltas(block, reply)
-    yield {"type": "content_block_start", "index": index, "content_block": begun}
-    for delta in deltas:
-        yield {"type": "content_block_delta", "index": index, "delta": delta}
-    yield {"type": "content_block_stop", "index": index}
-
-
 def _deltas(
     block: Mapping[str, Any], reply: EmulatedReply
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the empty block as it starts, and the deltas that fill it."""
     if block["type"] == "text":
-        pieces = split_text(block["text"], _pieces(reply))
+        pieces = split_text(block["text"], reply.chunks)
         return {"type": "text", "text": ""}, [{"type": "text_delta", "text": p} for p in pieces]
     if block["type"] == "thinking":
         shown = [
@@ -313,9 +238,3 @@ def _deltas(
     pieces = ["", *split_text(canonical_json(block["input"]), None)]
     begun = {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
     return begun, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-
-
-def _pieces(reply: EmulatedReply) -> int | tuple[str, ...] | None:
-    if isinstance(reply.chunks, int) or reply.chunks is None:
-        return reply.chunks
-    return tuple(reply.chunks)

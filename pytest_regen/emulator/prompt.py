@@ -4,9 +4,9 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
-from pytest_regen.canonical import canonical_hash, canonical_json
+from pytest_regen.canonical import canonical_json
 from pytest_regen.turns.models import Model
 
 TRAILING = 3
@@ -63,7 +63,7 @@ def _text_of(block: Mapping[str, Any]) -> str | None:
             return None
 
 
-_UNCACHEABLE = ("thinking", "redacted_thinking")
+UNCACHEABLE = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class PromptPlace:
     def can_be_marked(self) -> bool:
         """Whether a cache breakpoint may stand on this block."""
         kind = self.block.get("type")
-        return kind not in _UNCACHEABLE and not (kind == "text" and not self.block.get("text"))
+        return kind not in UNCACHEABLE and not (kind == "text" and not self.block.get("text"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,6 @@ class PromptBlock:
 class Prompt:
     """The whole chain."""
 
-    model: Model
     blocks: tuple[PromptBlock, ...]
 
     @property
@@ -144,17 +143,17 @@ def places(body: Mapping[str, Any]) -> Iterator[PromptPlace]:
             yield PromptPlace(where, "messages", str(message.get("role")), block)
 
 
-def automatic_place(body: Mapping[str, Any], found: list[PromptPlace]) -> int | None:
+def automatic_place(body: Mapping[str, Any], candidates: list[PromptPlace]) -> int | None:
     """Return the index of the block that top-level ``cache_control`` marks."""
     if not isinstance(body.get("cache_control"), Mapping):
         return None
-    return next((i for i in reversed(range(len(found))) if found[i].can_be_marked), None)
+    return next((i for i in reversed(range(len(candidates))) if candidates[i].can_be_marked), None)
 
 
 def prompt_of(body: Mapping[str, Any], model: Model) -> Prompt:
     """Return the chain of a valid request."""
-    found = list(places(body))
-    automatic = automatic_place(body, found)
+    everything = list(places(body))
+    automatic = automatic_place(body, everything)
     blocks = [
         PromptBlock(
             canonical_json([place.role, bare(place.block)]).encode("utf-8", "surrogatepass"),
@@ -162,64 +161,51 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> Prompt:
             ttl_of(body["cache_control"]) if number == automatic else place.ttl,
             place.section,
         )
-        for number, place in enumerate(found)
+        for number, place in enumerate(everything)
         if not place.is_in_system_prompt
     ]
-    return Prompt(model, tuple(_with_overhead(blocks, body, model)))
+    return Prompt(tuple(_with_overhead(blocks, body, model)))
 
 
 def _with_overhead(
     blocks: list[PromptBlock], body: Mapping[str, Any], model: Model
 ) -> list[PromptBlock]:
     """Add what the API renders into the prompt beside its blocks to the first block it affects."""
-    overhead = sum(block_tokens(tool, model) for tool in web_search(body))
-    if _format(body):
-        overhead += FORMAT_OVERHEAD + text_tokens(canonical_json(_format(body)), model)
-    salts: tuple[tuple[str, dict[str, Any], int], ...] = (
-        ("tools", {}, TOOLS_OVERHEAD if body.get("tools") else 0),
-        ("system", _system_salt(body), overhead),
-        ("messages", _messages_salt(body, model), 0),
+    everything = list(places(body))
+    searches = [bare(place.block) for place in everything if place.is_in_system_prompt]
+    config, thinking = body.get("output_config") or {}, dict(body.get("thinking") or {})
+    thinking.pop("display", None)
+    # Web search counts here, because the API describes it in the system prompt.
+    overhead = sum(block_tokens(tool, model) for tool in searches)
+    if config.get("format"):
+        overhead += FORMAT_OVERHEAD + text_tokens(canonical_json(config["format"]), model)
+    # What is rendered before a section changes its hash, so a change costs all that follows.
+    in_system = (
+        config.get("format"),
+        body.get("speed"),
+        any(place.cites for place in everything),
+        searches,
     )
-    order = ("tools", "system", "messages")
-    for section, salt, tokens in salts:
-        reached = order[order.index(section) :]
+    keeps_on_effort = model.binds_thinking and model.line != "sonnet"
+    in_messages = (
+        body.get("tool_choice"),
+        thinking,
+        None if keeps_on_effort else config.get("effort"),
+        any(place.block.get("type") == "image" for place in everything),
+    )
+    salts: tuple[tuple[str, tuple[Any, ...], int], ...] = (
+        ("tools", (), TOOLS_OVERHEAD if body.get("tools") else 0),
+        ("system", in_system, overhead),
+        ("messages", in_messages, 0),
+    )
+    for number, (_, salt, tokens) in enumerate(salts):
+        reached = [section for section, _, _ in salts[number:]]
         first = next((i for i, block in enumerate(blocks) if block.section in reached), None)
-        if first is not None and (salt or tokens):
+        if first is not None:
             block = blocks[first]
-            data = canonical_json(salt).encode("utf-8", "surrogatepass") + b"\0" + block.data
+            data = canonical_json(salt).encode("utf-8", "surrogatepass") + block.data
             blocks[first] = replace(block, data=data, tokens=block.tokens + tokens)
     return blocks
-
-
-def web_search(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tools that the system prompt describes."""
-    return [bare(place.block) for place in places(body) if place.is_in_system_prompt]
-
-
-def _format(body: Mapping[str, Any]) -> Any:
-    return (body.get("output_config") or {}).get("format")
-
-
-def _system_salt(body: Mapping[str, Any]) -> dict[str, Any]:
-    salt = {
-        "format": _format(body),
-        "speed": body.get("speed"),
-        "citations": any(place.cites for place in places(body)) or None,
-        "web_search": web_search(body) or None,
-    }
-    return {key: value for key, value in salt.items() if value is not None}
-
-
-def _messages_salt(body: Mapping[str, Any], model: Model) -> dict[str, Any]:
-    thinking = {k: v for k, v in (body.get("thinking") or {}).items() if k != "display"}
-    keeps_on_effort = model.binds_thinking and model.line != "sonnet"
-    salt = {
-        "tool_choice": body.get("tool_choice"),
-        "thinking": thinking or None,
-        "effort": None if keeps_on_effort else (body.get("output_config") or {}).get("effort"),
-        "images": any(place.block.get("type") == "image" for place in places(body)) or None,
-    }
-    return {key: value for key, value in salt.items() if value is not None}
 
 
 def _as_blocks(content: object) -> list[Mapping[str, Any]]:
@@ -241,22 +227,6 @@ WINDOW = 20
 LIFETIMES = {"5m": 300, "1h": 3600}
 
 
-class CachedBlock(Protocol):
-    """One block of a prompt, in the order tools, system, messages."""
-
-    @property
-    def data(self) -> bytes:
-        """The hashed content."""
-
-    @property
-    def tokens(self) -> int:
-        """Its number of tokens."""
-
-    @property
-    def ttl(self) -> str | None:
-        """``5m`` or ``1h`` if it has a breakpoint."""
-
-
 @dataclass(frozen=True, slots=True)
 class CacheUse:
     """Tokens of one request by their use of the cache; they add up to the blocks' total."""
@@ -274,21 +244,16 @@ class CacheUse:
         return self.write_5m + self.write_1h
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    expires_at: float
-    lifetime: int
-
-
 class PromptCache:
     """The prefixes that earlier requests wrote. Safe in several threads."""
 
     def __init__(self) -> None:
-        self._entries: dict[bytes, _Entry] = {}
+        self._entries: dict[bytes, tuple[float, int]] = {}
+        """When a prefix expires, and how long it lives after each use."""
         self._lock = threading.Lock()
 
     def look_up(
-        self, blocks: Sequence[CachedBlock], *, now: float, minimum: int, scope: str = ""
+        self, blocks: Sequence[PromptBlock], *, now: float, minimum: int, scope: str = ""
     ) -> CacheUse:
         """Account for one request.
 
@@ -299,6 +264,7 @@ class PromptCache:
             scope: prefixes are shared only within one scope: organization and model.
         """
         prefixes, sums = _chain(blocks, scope)
+        # A read refreshes what it hit, and every mark above the minimum is written.
         marks = [index for index, block in enumerate(blocks) if block.ttl]
         total = sums[-1] if sums else 0
         with self._lock:
@@ -311,10 +277,11 @@ class PromptCache:
 
         def commit() -> None:
             with self._lock:
-                for index in written:
-                    self._write(prefixes[index], now, LIFETIMES[blocks[index].ttl or "5m"])
+                lives = {index: LIFETIMES[blocks[index].ttl or "5m"] for index in written}
                 if hit >= 0:
-                    self._write(prefixes[hit], now, self._entries[prefixes[hit]].lifetime)
+                    lives.setdefault(hit, self._entries[prefixes[hit]][1])
+                for index, lifetime in lives.items():
+                    self._entries[prefixes[index]] = (now + lifetime, lifetime)
 
         return CacheUse(read, last - hour, hour - read, total - last, commit)
 
@@ -323,18 +290,15 @@ class PromptCache:
         deepest = -1
         for mark in marks:
             for index in range(mark, max(-1, mark - WINDOW), -1):
-                entry = self._entries.get(prefixes[index])
-                if entry is not None and entry.expires_at > now:
+                if self._entries.get(prefixes[index], (now, 0))[0] > now:
                     deepest = max(deepest, index)
                     break
         return deepest
 
-    def _write(self, prefix: bytes, now: float, lifetime: int) -> None:
-        self._entries[prefix] = _Entry(now + lifetime, lifetime)
 
-
-def _chain(blocks: Sequence[CachedBlock], scope: str) -> tuple[list[bytes], list[int]]:
+def _chain(blocks: Sequence[PromptBlock], scope: str) -> tuple[list[bytes], list[int]]:
     """Return, for each block, the hash of the prompt up to it and the tokens up to it."""
+    # Each hash continues the one before, because a change in a block changes all that follows.
     running = hashlib.sha256(scope.encode())
     prefixes, sums, tokens = [], [], 0
     for block in blocks:
@@ -344,78 +308,3 @@ def _chain(blocks: Sequence[CachedBlock], scope: str) -> tuple[list[bytes], list
         tokens += block.tokens
         sums.append(tokens)
     return prefixes, sums
-
-
-@dataclass(frozen=True, slots=True)
-class _Fingerprint:
-    """The hashes of an earlier request."""
-
-    model: str
-    tools: tuple[bytes, ...]
-    system: tuple[bytes, ...]
-    messages: tuple[bytes, ...]
-    other: str
-    tokens: int
-
-    def first_difference(self, later: "_Fingerprint") -> str | None:
-        """Return the first difference that invalidates the cache, in the order of the prompt."""
-        if later.model != self.model:
-            return "model_changed"
-        if later.tools != self.tools:
-            return "tools_changed"
-        if later.system != self.system:
-            return "system_changed"
-        if later.other != self.other:
-            return "unavailable"
-        if later.messages[: len(self.messages)] != self.messages:
-            return "messages_changed"
-        return None
-
-
-class PromptHistory:
-    """Fingerprints of answered requests by message id. Safe in several threads."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, _Fingerprint] = {}
-        self._lock = threading.Lock()
-
-    def remember(self, message_id: str, body: Mapping[str, Any], prompt: Prompt) -> None:
-        """Store the fingerprint of a request that was answered with ``message_id``."""
-        with self._lock:
-            self._known[message_id] = _fingerprint(body, prompt)
-
-    def compare(self, body: Mapping[str, Any], prompt: Prompt) -> dict[str, Any] | None:
-        """Return the ``diagnostics`` of the response; ``None`` if nothing was missed."""
-        previous = (body.get("diagnostics") or {}).get("previous_message_id")
-        if previous is None:
-            return None
-        with self._lock:
-            earlier = self._known.get(previous)
-        if earlier is None:
-            return {"cache_miss_reason": {"type": "previous_message_not_found"}}
-        reason = earlier.first_difference(_fingerprint(body, prompt))
-        if reason is None:
-            return None
-        if reason == "unavailable":
-            return {"cache_miss_reason": {"type": reason}}
-        missed = {"type": reason, "cache_missed_input_tokens": earlier.tokens}
-        return {"cache_miss_reason": missed}
-
-
-def _fingerprint(body: Mapping[str, Any], prompt: Prompt) -> _Fingerprint:
-    def section(name: str) -> tuple[bytes, ...]:
-        return tuple(
-            hashlib.sha256(block.data.rpartition(b"\0")[2]).digest()
-            for block in prompt.blocks
-            if block.section == name
-        )
-
-    config = body.get("output_config") or {}
-    return _Fingerprint(
-        canonical_hash([prompt.model.id, body.get("speed")]),
-        section("tools"),
-        (*section("system"), canonical_json(web_search(body)).encode("utf-8", "surrogatepass")),
-        section("messages"),
-        canonical_hash([config, body.get("thinking"), body.get("tool_choice")]),
-        prompt.tokens,
-    )

@@ -1,332 +1,260 @@
-"""Validation as in the real API: one function per rule, tried in order.
+"""What the API refuses although the SDK's types allow it, in its own words where they are known."""
 
-Messages follow those seen in recordings and reports, if any; the others are our own.
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from pytest_regen.emulator.messages import ApiCall
-from pytest_regen.emulator.prompt import places
-from pytest_regen.emulator.rules_messages import (
-    check_breakpoints,
-    check_content,
-    check_signatures,
-    check_tool_choice,
-    check_tool_results,
-    check_tools,
-)
-from pytest_regen.emulator.schemas import check_schemas
+from pytest_regen.emulator import prompt
+from pytest_regen.emulator.messages import signature, thinking_is_on
+from pytest_regen.emulator.shapes import check_shape
 from pytest_regen.emulator.values import ApiError
-from pytest_regen.turns.models import Model, find_model
+from pytest_regen.turns.models import MODELS, Model, find_model
 
 _MAX_MESSAGES = 100_000
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, float) or _is_int(value)
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(item, str) and bool(item.strip()) for item in value
-    )
-
-
-def _is_objects(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_system(value: object) -> bool:
-    return _is_text(value) or _is_objects(value)
-
-
-def _is_any(_: object) -> bool:
-    return True
-
-
-_FIELDS: dict[str, tuple[Callable[[object], bool], str]] = {
-    "cache_control": (_is_object, "Input should be an object"),
-    "container": (_is_any, ""),
-    "context_management": (_is_object, "Input should be an object"),
-    "diagnostics": (_is_object, "Input should be an object"),
-    "inference_geo": (_is_text, "Input should be a valid string"),
-    "max_tokens": (_is_int, "Input should be a valid integer"),
-    "mcp_servers": (_is_objects, "Input should be a valid list"),
-    "messages": (lambda value: isinstance(value, list), "Input should be a valid list"),
-    "metadata": (_is_object, "Input should be an object"),
-    "model": (_is_text, "Input should be a valid string"),
-    "output_config": (_is_object, "Input should be an object"),
-    "service_tier": (
-        lambda value: value in ("auto", "standard_only"),
-        "Input should be 'auto' or 'standard_only'",
-    ),
-    "speed": (lambda value: value in ("standard", "fast"), "Input should be 'standard' or 'fast'"),
-    "stop_sequences": (_is_texts, "each stop sequence must contain non-whitespace"),
-    "stream": (_is_flag, "Input should be a valid boolean"),
-    "system": (_is_system, "Input should be a valid string or a list of blocks"),
-    "temperature": (_is_number, "Input should be a valid number"),
-    "thinking": (_is_object, "Input should be an object"),
-    "tool_choice": (_is_object, "Input should be an object"),
-    "tools": (_is_objects, "Input should be a valid list"),
-    "top_k": (_is_int, "Input should be a valid integer"),
-    "top_p": (_is_number, "Input should be a valid number"),
-}
-_INNER: dict[tuple[str, str], tuple[Callable[[object], bool], str]] = {
-    ("diagnostics", "previous_message_id"): (_is_text, "Input should be a valid string"),
-    ("metadata", "user_id"): (_is_text, "Input should be a valid string"),
-    ("output_config", "effort"): (_is_text, "Input should be a valid string"),
-    ("output_config", "format"): (_is_object, "Input should be an object"),
-    ("thinking", "budget_tokens"): (_is_int, "Input should be a valid integer"),
-    ("thinking", "display"): (_is_text, "Input should be a valid string"),
-    ("tool_choice", "name"): (_is_text, "Input should be a valid string"),
-}
-_CHOICES = {
-    ("thinking", "type"): ("enabled", "adaptive", "disabled"),
-    ("tool_choice", "type"): ("auto", "any", "tool", "none"),
-}
-
-
-def check_shape(body: Mapping[str, Any], *, counting: bool) -> None:
-    """Check everything that does not depend on the model.
-
-    Raises:
-        ApiError: 400, naming the field.
-    """
-    required = ("messages", "model") if counting else ("max_tokens", "messages", "model")
-    for name in required:
-        if name not in body:
-            raise ApiError(f"{name}: Field required")
-    for name, value in body.items():
-        if name not in _FIELDS:
-            raise ApiError(f"{name}: Extra inputs are not permitted")
-        accepts, complaint = _FIELDS[name]
-        # A null field counts as absent, unless it is required.
-        if not accepts(value) and (value is not None or name in required):
-            raise ApiError(f"{name}: {complaint}")
-    _check_ranges(body)
-    _check_messages(body["messages"])
-
-
-def _check_ranges(body: Mapping[str, Any]) -> None:
-    if body.get("max_tokens", 0) < 0:
-        raise ApiError("max_tokens: Input should be greater than or equal to 0")
-    if not body["model"]:
-        raise ApiError("model: String should have at least 1 character")
-    for (name, key), (accepts, complaint) in _INNER.items():
-        value = (body.get(name) or {}).get(key)
-        if value is not None and not accepts(value):
-            raise ApiError(f"{name}.{key}: {complaint}")
-    for (name, key), choices in _CHOICES.items():
-        value = body.get(name)
-        if value is not None and value.get(key) not in choices:
-            given = value.get(key)
-            raise ApiError(
-                f"{name}: Input tag '{given}' found using '{key}' does not match any of the "
-                f"expected tags: {', '.join(repr(choice) for choice in choices)}"
-            )
-    for section in ("system", "tools"):
-        _check_section(section, body.get(section))
-
-
-def _check_section(section: str, blocks: object) -> None:
-    if not isinstance(blocks, list):
-        return
-    for number, block in enumerate(blocks):
-        if section == "tools" and not isinstance(block.get("name"), str):
-            raise ApiError(f"tools.{number}.name: Field required")
-        if section == "system" and block.get("type") != "text":
-            raise ApiError(f"system.{number}.type: Input should be 'text'")
-        if section == "system" and not isinstance(block.get("text"), str):
-            raise ApiError(f"system.{number}.text: Field required")
-
-
-def _check_messages(messages: Sequence[Any]) -> None:
-    if not messages:
-        raise ApiError("messages: at least one message is required")
-    if len(messages) > _MAX_MESSAGES:
-        raise ApiError(f"messages: at most {_MAX_MESSAGES} messages are allowed")
-    for number, message in enumerate(messages):
-        if not isinstance(message, dict):
-            raise ApiError(f"messages.{number}: Input does not match the expected shape.")
-        for name in ("role", "content"):
-            if name not in message:
-                raise ApiError(f"messages.{number}.{name}: Field required")
-        content = message["content"]
-        if not isinstance(content, str) and not _is_objects(content):
-            raise ApiError(f"messages.{number}.content: Input should be a valid list")
-
-
-_SAMPLING = ("temperature", "top_p", "top_k")
+_MAX_STRICT = 20
+_MAX_BREAKPOINTS = 4
 _MIN_BUDGET = 1_024
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+Rows = Iterator[tuple[object, str]]
+"""Whether a rule is broken, and what the API then answers."""
+_NEW = "2026-10-21"
+"""The version of the API that took away sampling and took in system turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """One request whose fields fit their types."""
+
+    body: Mapping[str, Any]
+    model: Model
+    version: str
+    batched: bool = False
+    counting: bool = False
+
+    def get(self, name: str, key: str) -> Any:
+        """Return a field of a field; ``None`` where either is absent or null."""
+        return (self.body.get(name) or {}).get(key)
 
 
 def check_request(
-    body: Mapping[str, Any], *, version: str, batched: bool = False, counting: bool = False
+    body: Mapping[str, Any],
+    headers: Mapping[str, str],
+    *,
+    batched: bool = False,
+    counting: bool = False,
+    notes: list[str] | None = None,
 ) -> Model:
     """Return the model of a request that the API would accept.
 
     Args:
         body: the JSON body.
-        version: value of the ``anthropic-version`` header.
+        headers: ``anthropic-version``, and ``anthropic-beta`` where the beta client sent it.
         batched: the body is part of a batch.
         counting: the body is one of ``count_tokens``, which has no ``max_tokens``.
+        notes: is extended by what was let through without being checked.
 
     Raises:
-        ApiError: the first broken rule, in the API's words.
+        ApiError: the first broken rule.
     """
-    check_shape(body, counting=counting)
+    # First, because it takes seconds to look at the types of so many.
+    if isinstance(body.get("messages"), list) and len(body["messages"]) > _MAX_MESSAGES:
+        raise ApiError(f"messages: at most {_MAX_MESSAGES} messages are allowed")
+    # A count takes what a message takes, but for this one field that a message must have.
+    whole = {"max_tokens": 1, **body} if counting else body
+    unchecked = check_shape(whole, beta="anthropic-beta" in headers)
+    if notes is not None:
+        notes.extend(unchecked)
     model = find_model(body["model"])
     if model is None:
         raise ApiError(f"model: {body['model']}", status=404)
-    call = ApiCall(body, model, version, batched, counting)
+    call = ApiCall(body, model, headers["anthropic-version"], batched, counting)
     for rule in _RULES:
-        rule(call)
+        for is_broken, complaint in rule(call):
+            if is_broken:
+                raise ApiError(complaint)
     return model
 
 
-def _check_sampling(call: ApiCall) -> None:
-    """On API version 2026-10-21, and on models from 4.7 on, sampling parameters are refused."""
-    if call.version < "2026-10-21" and not call.model.is_modern:
-        return
-    for name in _SAMPLING:
-        if call.body.get(name) is not None:
-            raise ApiError(f"`{name}` is deprecated for this model.")
-
-
-def _output_limit(call: ApiCall) -> None:
-    if call.counting:
-        return
-    asked, allowed = call.body["max_tokens"], call.model.max_output
-    if asked > allowed:
-        raise ApiError(
-            f"max_tokens: {asked} > {allowed}, which is the maximum allowed number of output "
-            f"tokens for {call.body['model']}"
-        )
-
-
-def _check_warm_up(call: ApiCall) -> None:
-    """``max_tokens: 0`` only warms the cache, so fields that shape an answer are refused."""
-    if call.counting or call.body["max_tokens"] != 0:
-        return
-    reasons = {
-        "stream": bool(call.body.get("stream")),
-        "thinking": call.thinking.get("type") == "enabled",
-        "output_config.format": call.format is not None,
-        "tool_choice": call.tool_choice in {"any", "tool"},
-        "batches": call.batched,
-    }
-    for name, given in reasons.items():
-        if given:
-            raise ApiError(f"max_tokens: 0 is not supported with {name}")
-
-
-def _batch(call: ApiCall) -> None:
-    for name in ("stream", "speed"):
-        if call.batched and call.body.get(name):
-            raise ApiError(f"{name}: not supported in a batch")
-
-
-def _thinking(call: ApiCall) -> None:
-    kind, model = call.thinking.get("type"), call.model
-    if kind == "enabled" and model.is_modern:
-        raise ApiError(
-            '"thinking.type.enabled" is not supported for this model. Use '
-            '"thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
-        )
-    if kind == "disabled" and not model.thinking_optional:
-        raise ApiError('"thinking.type.disabled" is not supported for this model.')
-    if kind == "adaptive" and not model.has_adaptive_thinking:
-        raise ApiError("adaptive thinking is not supported on this model")
-    if kind == "enabled":
-        _thinking_budget(call)
-
-
-def _thinking_budget(call: ApiCall) -> None:
-    budget = call.thinking.get("budget_tokens")
-    if budget is None:
-        raise ApiError("thinking.enabled.budget_tokens: Field required")
-    if budget < _MIN_BUDGET:
-        raise ApiError(
-            "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
-        )
-    if not call.counting and budget >= call.body["max_tokens"]:
-        raise ApiError("`max_tokens` must be greater than `thinking.budget_tokens`.")
-
-
-def _effort(call: ApiCall) -> None:
-    effort = (call.body.get("output_config") or {}).get("effort")
-    if effort is None or effort in call.model.efforts:
-        return
-    if not call.model.efforts:
-        raise ApiError("This model does not support the effort parameter.")
-    raise ApiError(
-        f"This model does not support effort level '{effort}'. "
-        f"Supported levels: {', '.join(call.model.efforts)}."
+def _settings(call: ApiCall) -> Rows:
+    body, model, max_tokens = call.body, call.model, call.body.get("max_tokens", 1)
+    effort, levels = call.get("output_config", "effort"), ", ".join(call.model.efforts)
+    takes_sampling = call.version < _NEW and not model.is_modern
+    for name in ("temperature", "top_p", "top_k"):
+        is_set = body.get(name) is not None
+        yield is_set and not takes_sampling, f"`{name}` is deprecated for this model."
+    yield max_tokens < 0, "max_tokens: Input should be greater than or equal to 0"
+    complaint = (
+        f"max_tokens: {max_tokens} > {model.max_output}, which is the maximum allowed number of "
+        f"output tokens for {body['model']}"
     )
+    yield max_tokens > model.max_output, complaint
+    for name in ("stream", "speed"):
+        yield call.batched and body.get(name), f"{name}: not supported in a batch"
+    yield call.batched and max_tokens == 0, "max_tokens: 0 is not supported with batches"
+    yield effort and not levels, "This model does not support the effort parameter."
+    complaint = f"This model does not support effort level '{effort}'. Supported levels: {levels}."
+    yield effort and effort not in model.efforts, complaint
+    for sequence in body.get("stop_sequences") or ():
+        yield not sequence.strip(), "stop_sequences: each must contain non-whitespace"
 
 
-def _format(call: ApiCall) -> None:
-    if call.format is not None:
-        if call.format.get("type") != "json_schema":
-            raise ApiError("output_config.format.type: Input should be 'json_schema'")
-        if any(place.cites for place in places(call.body)):
-            raise ApiError("output_config.format: structured output does not go with citations")
-    check_schemas(_schemas(call))
+def _thinking(call: ApiCall) -> Rows:
+    model = call.model
+    kind, budget = call.get("thinking", "type"), call.get("thinking", "budget_tokens")
+    complaint = (
+        '"thinking.type.enabled" is not supported for this model. Use '
+        '"thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
+    )
+    yield kind == "enabled" and model.is_modern, complaint
+    is_refused = kind == "disabled" and not model.thinking_optional
+    yield is_refused, '"thinking.type.disabled" is not supported for this model.'
+    is_refused = kind == "adaptive" and not model.has_adaptive_thinking
+    yield is_refused, "adaptive thinking is not supported on this model"
+    if kind == "enabled":
+        too_small = "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
+        yield budget < _MIN_BUDGET, too_small
+        is_whole = budget >= call.body.get("max_tokens", budget + 1)
+        yield is_whole, "`max_tokens` must be greater than `thinking.budget_tokens`."
 
 
-def _schemas(call: ApiCall) -> Iterator[tuple[str, object]]:
-    """Yield every schema that the reply has to satisfy."""
-    if call.format is not None:
-        yield "output_config.format.schema", call.format.get("schema")
-    for number, tool in enumerate(call.body.get("tools") or ()):
-        if tool.get("strict"):
-            yield f"tools.{number}.custom.input_schema", tool.get("input_schema")
+def _tools(call: ApiCall) -> Rows:
+    tools, kind = call.body.get("tools") or (), call.get("tool_choice", "type")
+    # Toolsets have no names, and of newer tools the type of a name is not known.
+    names = [tool["name"] for tool in tools if isinstance(tool.get("name"), str)]
+    choice, is_forced = call.get("tool_choice", "name"), kind in {"any", "tool"}
+    for number, tool in enumerate(tools):
+        # Only of one's own tools: those of the vendor are named by their types.
+        is_wrong = tool.get("type") in {None, "custom"} and not _TOOL_NAME.fullmatch(tool["name"])
+        pattern = f"String should match pattern '^{_TOOL_NAME.pattern}$'"
+        yield is_wrong, f"tools.{number}.custom.name: {pattern}"
+    yield len(set(names)) < len(names), "tools: Tool names must be unique."
+    # The API compiles a grammar of each strict tool, and takes no more of them.
+    strict = sum(bool(tool.get("strict")) for tool in tools)
+    yield strict > _MAX_STRICT, f"tools: at most {_MAX_STRICT} strict tools, found {strict}"
+    yield kind and not tools, "tool_choice: may only be specified while providing tools"
+    is_refused = is_forced and not call.model.forces_tools
+    yield is_refused, f'"tool_choice.type.{kind}" is not supported for this model.'
+    thinks = is_forced and thinking_is_on(call.body, call.model)
+    yield thinks, "Thinking may not be enabled when tool_choice forces tool use."
+    yield kind == "tool" and choice not in names, f"Tool '{choice}' not found in provided tools"
 
 
-def _prefill(call: ApiCall) -> None:
-    if call.body["messages"][-1]["role"] != "assistant":
-        return
-    if not call.model.takes_prefill:
-        raise ApiError(
+def _messages(call: ApiCall) -> Rows:
+    messages, is_structured = call.body["messages"], call.get("output_config", "format")
+    yield not messages, "messages: at least one message is required"
+    is_new = call.version >= _NEW
+    roles = ("user", "assistant", "system") if is_new else ("user", "assistant")
+    for number, message in enumerate(messages):
+        words = f"messages.{number}.role: Input should be {' or '.join(map(repr, roles))}"
+        yield message["role"] not in roles, words
+        is_last = message is messages[-1] and message["role"] == "assistant"
+        complaint = (
+            f"messages.{number}: all messages must have non-empty content except for the "
+            "optional final assistant message"
+        )
+        yield not message["content"] and not is_last, complaint
+    for place in prompt.places(call.body):
+        block, kind = place.block, place.block.get("type")
+        is_empty = kind == "text" and not block["text"] and "cache_control" not in block
+        yield is_empty, "messages: text content blocks must be non-empty"
+        moved = is_new and (place.role, kind) == ("assistant", "document")
+        yield moved, f"{place.where}: `document` blocks are not allowed in assistant messages"
+        cited = is_new and (place.role, kind) == ("user", "text") and block.get("citations")
+        yield cited, f"{place.where}.text.citations: citations are not allowed in user messages"
+        cites = "output_config.format: structured output does not go with citations"
+        yield place.cites and is_structured, cites
+    first_words = 'messages: first message must use the "user" role'
+    yield messages[0]["role"] == "assistant", first_words
+    if messages[-1]["role"] == "assistant":
+        complaint = (
             "This model does not support assistant message prefill. "
             "The conversation must end with a user message."
         )
-    if call.thinks:
-        raise ApiError("Prefilling assistant messages is not supported with thinking.")
-    if call.format is not None:
-        raise ApiError("Prefilling assistant messages is not supported with output_config.format.")
+        yield not call.model.takes_prefill, complaint
+        prefill = "Prefilling assistant messages is not supported with"
+        yield thinking_is_on(call.body, call.model), f"{prefill} thinking."
+        yield is_structured, f"{prefill} output_config.format."
 
 
-_RULES: tuple[Callable[[ApiCall], None], ...] = (
-    _check_sampling,
-    _output_limit,
-    _check_warm_up,
-    _batch,
-    _thinking,
-    check_tools,
-    check_tool_choice,
-    _effort,
-    _format,
-    check_content,
-    check_tool_results,
-    _prefill,
-    check_breakpoints,
-    check_signatures,
-)
+def _tool_results(call: ApiCall) -> Rows:
+    if call.body.get("thread"):
+        return  # because its earlier turns, and the calls in them, are kept by the API
+    asked: list[str] = []
+    earlier: set[str] = set()
+    for number, message in enumerate(call.body["messages"]):
+        blocks = message["content"] if isinstance(message["content"], list) else ()
+        answered = [b["tool_use_id"] for b in blocks if b.get("type") == "tool_result"]
+        missing = [id_ for id_ in asked if id_ not in answered]
+        complaint = (
+            f"messages.{number - 1}: `tool_use` ids were found without `tool_result` blocks "
+            f"immediately after: {', '.join(missing)}. Each `tool_use` block must have a "
+            "corresponding `tool_result` block in the next message."
+        )
+        yield missing, complaint
+        unasked = [id_ for id_ in answered if id_ not in asked]
+        complaint = (
+            f"messages.{number}: unexpected `tool_use_id` found in `tool_result` blocks: "
+            f"{', '.join(unasked)}. Each `tool_result` block must have a corresponding `tool_use` "
+            "block in the previous message."
+        )
+        yield unasked, complaint
+        asked = [b["id"] for b in blocks if b.get("type") == "tool_use"]
+        repeats = len(earlier.union(asked)) < len(earlier) + len(asked)
+        yield repeats, f"messages.{number}: `tool_use` ids must be unique"
+        earlier.update(asked)
+
+
+def _breakpoints(call: ApiCall) -> Rows:
+    places = list(prompt.places(call.body))
+    marked: dict[int, str | None] = {i: place.ttl for i, place in enumerate(places) if place.ttl}
+    for place in (places[index] for index in marked):
+        thinking = f"{place.where}.{place.block.get('type')}.cache_control"
+        is_thinking = place.block.get("type") in prompt.UNCACHEABLE
+        yield is_thinking, f"{thinking}: Extra inputs are not permitted"
+        empty = f"{place.where}.text: cache_control cannot be set for empty text blocks"
+        yield not place.can_be_marked, empty
+    automatic = prompt.automatic_place(call.body, places)
+    if automatic is not None:
+        ttl = prompt.ttl_of(call.body["cache_control"])
+        conflict = f"cache_control: ttl='{ttl}' conflicts with that of {places[automatic].where}"
+        yield marked.get(automatic, ttl) != ttl, conflict
+        marked[automatic] = ttl
+    complaint = (
+        f"A maximum of {_MAX_BREAKPOINTS} blocks with cache_control may be provided. "
+        f"Found {len(marked)}."
+    )
+    yield len(marked) > _MAX_BREAKPOINTS, complaint
+    for earlier, later in pairwise(sorted(marked)):
+        complaint = (
+            f"{places[later].where}.cache_control.ttl: a ttl='1h' cache_control block must not "
+            "come after a ttl='5m' cache_control block. Note that blocks are processed in the "
+            "following order: `tools`, `system`, `messages`."
+        )
+        yield (marked[earlier], marked[later]) == ("5m", "1h"), complaint
+
+
+def _signatures(call: ApiCall) -> Rows:
+    messages = call.body["messages"]
+    spoken = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+    # Models that bind thinking to a conversation check all of it and what came before; the others
+    # check only the latest assistant message.
+    issuers = (call.model,) if call.model.binds_thinking else MODELS
+    for number in spoken if call.model.binds_thinking else spoken[-1:]:
+        content = messages[number]["content"]
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            # Redacted thinking is forged, because the emulator never sends any.
+            is_changed = block.get("type") == "redacted_thinking"
+            if block.get("type") == "thinking":
+                signed = (signature(block["thinking"], m, messages[:number]) for m in issuers)
+                is_changed = block["signature"] not in signed
+            complaint = (
+                f"messages.{number}.content.{index}: `thinking` or `redacted_thinking` blocks in "
+                "the latest assistant message cannot be modified. These blocks must remain as "
+                "they were in the original response."
+            )
+            yield is_changed, complaint
+
+
+_RULES = (_settings, _thinking, _tools, _messages, _tool_results, _breakpoints, _signatures)

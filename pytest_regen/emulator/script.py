@@ -3,38 +3,39 @@
 They are read from YAML.
 """
 
-import dataclasses
 import fnmatch
+import json
 import re
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar
 
 import yaml
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.emulator.values import (
+    FORBID,
     ApiError,
     BatchStep,
     EmulatedReply,
     Fault,
-    FaultKind,
     ResponderResult,
-    ToolUse,
 )
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
 
 Count = Literal["rule", "request"]
+_Built = TypeVar("_Built")
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """Conditions for a request; every given field must match."""
 
+    __pydantic_config__: ClassVar = FORBID
     model: str | None = None
     """A shell pattern for the model's name."""
     system: str | None = None
@@ -48,6 +49,17 @@ class Match:
     ends."""
     turn: int | None = None
     """Number of user messages in the conversation, from 1."""
+
+    def __post_init__(self) -> None:
+        """Check the pattern.
+
+        Raises:
+            ValueError: it is no regular expression.
+        """
+        try:
+            re.compile(self.pattern or "")
+        except re.error as error:
+            raise ValueError(f"{self.pattern!r} is no pattern: {error}") from error
 
     def accepts(self, body: Mapping[str, Any]) -> bool:
         """Return whether ``body`` meets the conditions."""
@@ -124,14 +136,20 @@ class Script:
             ApiError: 400, no rule matches.
         """
         answer = self.find(body)
-        if answer is None:
-            raise no_match(body, self.path)
-        return answer
+        if answer is not None:
+            return answer
+        asked = _text(body["messages"][-1]["content"])[:80]
+        raise ApiError(
+            f"{EMULATOR_NAME}: no rule of {self.path or 'the script'} matches this request "
+            f"(last message: {asked!r})",
+            headers={"x-should-retry": "false"},
+        )
 
     def find(self, body: Mapping[str, Any]) -> ResponderResult | None:
         """Return the answer to one request and count it; ``None`` if no rule matches."""
         for number, rule in enumerate(self.rules):
             if rule.match.accepts(body):
+                # By its hash, because threads bring their requests in any order.
                 key = (number, canonical_hash(body) if rule.count == "request" else "")
                 with self._lock:
                     turn = self._counts.get(key, 0)
@@ -142,19 +160,10 @@ class Script:
     def next_batch(self) -> BatchStep:
         """Return what happens to the next call that creates a batch."""
         with self._lock:
+            # The last step stays, so that it repeats.
             if len(self._batches) > 1:
                 return self._batches.popleft()
             return self._batches[0] if self._batches else BatchStep()
-
-
-def no_match(body: Mapping[str, Any], path: Path | None) -> ApiError:
-    """Return the error for a request that no rule matches."""
-    asked = _text(body["messages"][-1]["content"])[:80]
-    return ApiError(
-        f"{EMULATOR_NAME}: no rule of {path or 'the script'} matches this request "
-        f"(last message: {asked!r})",
-        headers={"x-should-retry": "false"},
-    )
 
 
 def _text(content: object) -> str:
@@ -163,37 +172,30 @@ def _text(content: object) -> str:
     if not isinstance(content, list):
         return ""
     return "\n".join(
-        block["text"] if "text" in block else _text(block.get("content"))
+        block["text"] if isinstance(block.get("text"), str) else _text(block.get("content"))
         for block in content
         if isinstance(block, dict)
     )
 
 
-_Built = TypeVar("_Built", EmulatedReply, Fault, BatchStep)
-_SCRIPT_KEYS = {"version", "rules", "batches"}
-_RULE_KEYS = {"name", "match", "count", "replies"}
-_REPLY_KEYS = {f.name for f in dataclasses.fields(EmulatedReply)} | {"file", "times"}
-_FAULT_KEYS = {f.name for f in dataclasses.fields(Fault)}
-_BATCH_KEYS = {f.name for f in dataclasses.fields(BatchStep)}
-_TEXT = (str,), "a text"
-_NUMBER = (int,), "a whole number"
-_SECONDS = (int, float), "a number of seconds"
-_FLAG = (bool,), "true or false"
-_VALUES: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("model", "system", "user", "text", "pattern", "stop_reason"), _TEXT),
-    **dict.fromkeys(("thinking", "category", "explanation", "kind", "type"), _TEXT),
-    **dict.fromkeys(("message", "error_code", "body"), _TEXT),
-    **dict.fromkeys(("turn", "output_tokens", "status", "after", "times"), _NUMBER),
-    **dict.fromkeys(("delay", "chunk_delay", "retry_after_ms", "seconds", "unlisted"), _SECONDS),
-    **dict.fromkeys(("should_retry", "check_schema"), _FLAG),
-    "retry_after": ((int, float, str), "a number of seconds or an HTTP date"),
-    "chunks": ((int, list), "a number of characters or a list of pieces, each a text"),
-    "headers": ((dict,), "a mapping"),
-    "tools": ((tuple,), "a list"),
-    "reply": ((EmulatedReply,), "a reply"),
-    "fault": ((Fault,), "a fault"),
-}
 _HINT = "correct the file; the shortest script is {version: 1, rules: [{replies: [Hello.]}]}"
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleData:
+    __pydantic_config__: ClassVar = FORBID
+    replies: list[Any]
+    match: Match = field(default_factory=Match)
+    name: str = ""
+    count: Count = "rule"
+
+
+@dataclass(frozen=True, slots=True)
+class _ScriptData:
+    __pydantic_config__: ClassVar = FORBID
+    version: Literal[1]
+    rules: list[_RuleData]
+    batches: list[dict[str, Any]] = field(default_factory=list)
 
 
 def load_script(path: Path) -> Script:
@@ -212,17 +214,18 @@ def load_script(path: Path) -> Script:
     except yaml.YAMLError as error:
         raise UsageError(f"{path} is no YAML", why=str(error), hint=_HINT) from error
     reader = _Reader(path)
-    reader.keys(data, _SCRIPT_KEYS, "")
-    if data.get("version") != 1:
-        given = repr(data["version"]) if "version" in data else "not there"
-        raise reader.wrong("version", f"is {given}; a script begins with the line 'version: 1'")
-    rules = reader.items(data.get("rules"), "rules")
-    batches = reader.items(data["batches"], "batches") if "batches" in data else []
-    return Script(
-        [reader.rule(rule, f"rules[{i}]") for i, rule in enumerate(rules)],
-        path=path,
-        batches=[reader.batch(step, f"batches[{i}]") for i, step in enumerate(batches)],
-    )
+    script = reader.build(_ScriptData, data, "")
+    rules = []
+    for i, rule in enumerate(script.rules):
+        steps = [reader.step(r, f"rules[{i}].replies[{n}]") for n, r in enumerate(rule.replies)]
+        if not steps:
+            raise reader.wrong(f"rules[{i}].replies", "is empty; a rule has at least one")
+        rules.append(Rule(steps, rule.match, rule.name, rule.count))
+    batches = []
+    for i, step in enumerate(script.batches):
+        fields = {**step, "fault": reader.fault(step.get("fault"), f"batches[{i}].fault")}
+        batches.append(reader.build(BatchStep, fields, f"batches[{i}]"))
+    return Script(rules, path=path, batches=batches)
 
 
 class _Reader:
@@ -232,134 +235,57 @@ class _Reader:
         self._path = path
 
     def wrong(self, where: str, what: str) -> UsageError:
-        """Return an error for one place in the file."""
         return UsageError(f"{self._path}: {where} {what}", hint=_HINT)
 
-    def keys(self, data: object, known: set[str], where: str) -> None:
-        """Check that ``data`` is a mapping with known keys."""
+    def step(self, data: Any, where: str) -> Step:
         if not isinstance(data, dict):
-            raise self.wrong(where or "the file", f"is {type(data).__name__}, not a mapping")
-        for key in data:
-            if key not in known:
-                at = f"{where}.{key}" if where else str(key)
-                raise self.wrong(at, f"is unknown; known are {', '.join(sorted(known))}")
+            return Step(self.build(EmulatedReply, {"text": data}, where))
+        fields = {key: value for key, value in data.items() if key != "times"}
+        times = data.get("times", 1)
+        if not isinstance(times, int) or times < 1:
+            raise self.wrong(f"{where}.times", f"is {times!r}, not a number from 1 on")
+        if "fault" not in fields:
+            return Step(self.build(EmulatedReply, self.reply(fields, where), where), times)
+        fault = self.fault(fields.pop("fault"), f"{where}.fault")
+        if fields:
+            raise self.wrong(f"{where}.{next(iter(fields))}", "is unknown beside a fault")
+        return Step(self.build(Fault, fault, f"{where}.fault"), times)
 
-    def items(self, data: object, where: str) -> list[Any]:
-        """Return a non-empty list."""
-        if not isinstance(data, list) or not data:
-            raise self.wrong(where, "must be a list with at least one item")
+    def reply(self, fields: dict[str, Any], where: str) -> dict[str, Any]:
+        """Return the fields of a reply, with the text of the file that it names."""
+        if "file" not in fields:
+            return fields
+        if "text" in fields:
+            raise self.wrong(where, "has both text and file")
+        path = self._path.parent / str(fields["file"])
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.wrong(f"{where}.file", f"cannot be read: {error}") from error
+        return {**{key: value for key, value in fields.items() if key != "file"}, "text": text}
+
+    def fault(self, data: Any, where: str) -> Any:
+        """Return the fields of a fault; a bare number is its status."""
+        if isinstance(data, int):
+            return {"status": data}
+        if isinstance(data, dict) and isinstance(data.get("reply"), dict):
+            return {**data, "reply": self.reply(data["reply"], f"{where}.reply")}
         return data
 
-    def rule(self, data: Any, where: str) -> Rule:
-        """Return one rule."""
-        self.keys(data, _RULE_KEYS, where)
-        count = data.get("count", "rule")
-        if count not in {"rule", "request"}:
-            raise self.wrong(f"{where}.count", f"is {count!r}, expected rule or request")
-        replies = self.items(data.get("replies"), f"{where}.replies")
-        steps = [self.step(reply, f"{where}.replies[{i}]") for i, reply in enumerate(replies)]
-        match = self.match(data.get("match") or {}, f"{where}.match")
-        return Rule(steps, match, str(data.get("name", "")), count)
+    def build(self, kind: type[_Built], data: Any, where: str) -> _Built:
+        """Return a value of ``kind``, whose fields say what ``data`` has to be."""
+        from pydantic import TypeAdapter, ValidationError
 
-    def match(self, data: Any, where: str) -> Match:
-        """Return the conditions of a rule."""
-        self.keys(data, {f.name for f in dataclasses.fields(Match)}, where)
-        return Match(**self.check_values(data, where))
-
-    def step(self, data: Any, where: str) -> Step:
-        """Return one step: a text, a reply, or a fault."""
-        if isinstance(data, str):
-            return Step(EmulatedReply(data))
-        if isinstance(data, dict) and "fault" in data:
-            self.keys(data, {"fault", "times"}, where)
-            answer: ResponderResult = self.fault(data["fault"], f"{where}.fault")
-        else:
-            self.keys(data, _REPLY_KEYS, where)
-            answer = self.reply({k: v for k, v in data.items() if k != "times"}, where)
-        return Step(answer, self.times(data, where))
-
-    def times(self, data: Mapping[str, Any], where: str) -> int:
-        """Return how often in a row."""
-        times = data.get("times", 1)
-        if not isinstance(times, int) or isinstance(times, bool) or times < 1:
-            raise self.wrong(f"{where}.times", f"is {times!r}, expected a number from 1 on")
-        return times
-
-    def batch(self, data: Any, where: str) -> BatchStep:
-        """Return what happens to one call that creates a batch."""
-        self.keys(data, _BATCH_KEYS, where)
-        fields = {**data, "times": self.times(data, where)}
-        if "fault" in fields:
-            fields["fault"] = self.fault(fields["fault"], f"{where}.fault")
-        return self.build(BatchStep, fields, where)
-
-    def reply(self, data: Mapping[str, Any], where: str) -> EmulatedReply:
-        """Return one reply."""
-        fields = dict(data)
-        if "file" in fields:
-            if "text" in fields:
-                raise self.wrong(where, "has both text and file")
-            fields["text"] = self.text_of(fields.pop("file"), f"{where}.file")
-        if "tools" in fields:
-            tools = self.items(fields["tools"], f"{where}.tools")
-            fields["tools"] = tuple(
-                self.tool(tool, f"{where}.tools[{number}]") for number, tool in enumerate(tools)
-            )
-        return self.build(EmulatedReply, fields, where)
-
-    def tool(self, data: Any, where: str) -> ToolUse:
-        """Return one call of a tool."""
-        self.keys(data, {"name", "input"}, where)
-        name, given = data.get("name"), data.get("input", {})
-        if not isinstance(name, str) or not isinstance(given, dict):
-            raise self.wrong(where, "needs a name, a text, and may have an input, a mapping")
-        return ToolUse(name, given)
-
-    def fault(self, data: Any, where: str) -> Fault:
-        """Return one fault; a bare number is its status."""
-        if isinstance(data, int):
-            return self.build(Fault, {"status": data}, where)
-        self.keys(data, _FAULT_KEYS, where)
-        fields = dict(data)
-        kinds = get_args(FaultKind)
-        if fields.get("kind", "status") not in kinds:
-            raise self.wrong(
-                f"{where}.kind", f"is {fields['kind']!r}, expected one of {', '.join(kinds)}"
-            )
-        if "reply" in fields:
-            inner = fields["reply"]
-            self.keys(inner, _REPLY_KEYS - {"times"}, f"{where}.reply")
-            fields["reply"] = self.reply(inner, f"{where}.reply")
-        return self.build(Fault, fields, where)
-
-    def build(self, kind: type[_Built], fields: Mapping[str, Any], where: str) -> _Built:
-        """Return a value with these fields."""
         try:
-            return kind(**self.check_values(fields, where))
-        except ValueError as error:
+            # As JSON, because pydantic then takes mappings for dataclasses and no 1 for "1".
+            return TypeAdapter(kind).validate_json(json.dumps(data, default=str), strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = where
+            for part in first["loc"]:
+                place += f"[{part}]" if isinstance(part, int) else f".{part}"
+            is_unknown = first["type"] == "unexpected_keyword_argument"
+            what = "is unknown" if is_unknown else f"is {first['input']!r:.80}: {first['msg']}"
+            raise self.wrong(place.lstrip(".") or "the file", what) from error
+        except TypeError as error:
             raise self.wrong(where, f"is wrong: {error}") from error
-
-    def text_of(self, name: object, where: str) -> str:
-        """Return the text of a file beside the script."""
-        try:
-            return (self._path.parent / str(name)).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise self.wrong(where, f"cannot be read: {error}") from error
-
-    def check_values(self, data: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """Return ``data`` after checking the type of each value."""
-        for key, value in data.items():
-            takes, words = _VALUES[key]
-            if not isinstance(value, takes) or (isinstance(value, bool) and bool not in takes):
-                raise self.wrong(f"{where}.{key}", f"is {value!r}, expected {words}")
-            if isinstance(value, int | float) and value < 0:
-                raise self.wrong(f"{where}.{key}", f"is {value!r}, expected no negative number")
-        chunks = data.get("chunks")
-        if isinstance(chunks, list) and not all(isinstance(piece, str) for piece in chunks):
-            raise self.wrong(f"{where}.chunks", f"is {chunks!r}, expected {_VALUES['chunks'][1]}")
-        if "pattern" in data:
-            try:
-                re.compile(data["pattern"])
-            except re.error as error:
-                raise self.wrong(f"{where}.pattern", f"is no pattern: {error}") from error
-        return dict(data)

@@ -5,16 +5,21 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 _ERRORS = range(400, 600)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
+
+
+FORBID = {"extra": "forbid"}
+"""Read from a file, a value has no keys that it has no field for."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
     """One tool call of the emulated model."""
 
+    __pydantic_config__: ClassVar = FORBID
     name: str
     input: Mapping[str, Any] = field(default_factory=dict)
 
@@ -27,6 +32,7 @@ class EmulatedReply:
     ``max_tokens`` and at the first of its ``stop_sequences``.
     """
 
+    __pydantic_config__: ClassVar = FORBID
     text: str = ""
     stop_reason: str = "end_turn"
     """``end_turn`` becomes ``tool_use`` if ``tools`` are given."""
@@ -53,11 +59,13 @@ class EmulatedReply:
         """Check the pieces and the tool uses.
 
         Raises:
-            ValueError: ``chunks`` is below 1, or has empty pieces, or pieces that do not add up to
-                the text.
+            ValueError: a number is negative, or ``chunks`` is below 1, or has empty pieces, or
+                pieces that do not add up to the text.
             TypeError: an item of ``tools`` is not a tool use.
         """
         _ = self.tool_uses
+        if min(self.delay, self.chunk_delay, self.output_tokens or 0) < 0:
+            raise ValueError("seconds and tokens must not be negative")
         if isinstance(self.chunks, int):
             if self.chunks < 1:
                 raise ValueError(f"a delta holds at least 1 character, not {self.chunks}")
@@ -69,15 +77,15 @@ class EmulatedReply:
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
         """``tools``, each as a ``ToolUse``."""
-        return tuple(map(_tool_use, self.tools))
-
-
-def _tool_use(given: object) -> ToolUse:
-    if isinstance(given, ToolUse):
-        return given
-    if not isinstance(given, Mapping) or "name" not in given or set(given) - {"name", "input"}:
-        raise TypeError(f"a tool use has a name and an input, not {given!r}")
-    return ToolUse(**given)
+        uses = []
+        for tool in self.tools:
+            use: object = tool
+            if isinstance(tool, Mapping) and {"name"} <= set(tool) <= {"name", "input"}:
+                use = ToolUse(**tool)
+            if not isinstance(use, ToolUse):
+                raise TypeError(f"a tool use has a name and an input, not {tool!r}")
+            uses.append(use)
+        return tuple(uses)
 
 
 FaultKind = Literal["status", "drop", "cut", "unfinished", "error_event", "expire"]
@@ -98,6 +106,7 @@ class Fault:
     In a batch, a fault of another kind is a result of type ``errored``.
     """
 
+    __pydantic_config__: ClassVar = FORBID
     status: int = 529
     kind: FaultKind = "status"
     type: str | None = None
@@ -137,6 +146,7 @@ class Fault:
 class BatchStep:
     """What happens to a call that creates a batch, and to its batch."""
 
+    __pydantic_config__: ClassVar = FORBID
     seconds: float | None = None
     """How long the batch takes; ``None``: as long as the emulator's ``batch_seconds`` say."""
     fault: Fault | None = None
@@ -165,26 +175,21 @@ class ReceivedRequest:
     """The JSON body; ``None`` if there is none or it is not JSON."""
     at: float = field(default=0.0, compare=False)
     """When it had arrived whole, in seconds since the epoch, by the system's clock."""
+    notes: Sequence[str] = field(default=(), compare=False)
+    """What was let through unchecked, because the SDK that is installed has no type for it."""
 
 
 End = Literal["whole", "cut", "drop"]
 
-ERROR_TYPES = {
-    400: "invalid_request_error",
+_ERROR_TYPES = {
     401: "authentication_error",
     402: "billing_error",
     403: "permission_error",
     404: "not_found_error",
-    405: "invalid_request_error",
     408: "timeout_error",
     409: "conflict_error",
     413: "request_too_large",
-    414: "invalid_request_error",
-    422: "invalid_request_error",
     429: "rate_limit_error",
-    431: "invalid_request_error",
-    500: "api_error",
-    503: "api_error",
     504: "timeout_error",
     529: "overloaded_error",
 }
@@ -213,7 +218,10 @@ class ApiError(Exception):
         super().__init__(message)
         self.message = message
         self.status = status
-        self.type = type_ or ERROR_TYPES.get(status, "api_error")
+        otherwise = (
+            "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "api_error"
+        )
+        self.type = type_ or _ERROR_TYPES.get(status, otherwise)
         self.headers = dict(headers or {})
         self.error_code = error_code
 
@@ -235,11 +243,19 @@ class HttpRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     id: str = "req_emu"
+    notes: list[str] = field(default_factory=list)
+    """What was let through although the SDK's types do not know it."""
 
     @property
     def host(self) -> str:
         """The host and port that the client used for this server."""
         return self.headers.get("host", "127.0.0.1")
+
+
+def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers without credentials and cookies."""
+    hidden = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
+    return {name: value for name, value in headers.items() if name not in hidden}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +285,7 @@ class HttpResponse:
 
 def dump(value: object) -> bytes:
     """Return ``value`` as compact JSON in UTF-8; lone surrogates are escaped."""
+    # As UTF-8 like the API, but lone surrogates have none.
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -280,10 +297,10 @@ def json_response(value: object, *, status: int = 200) -> HttpResponse:
     return HttpResponse(status, {"content-type": "application/json"}, dump(value))
 
 
-def error_response(error: ApiError, request_id: str) -> HttpResponse:
+def error_response(error: ApiError, request_id: str, delay: float = 0.0) -> HttpResponse:
     """Return the response for ``error``."""
     # Every recorded 400 had this header, although clients do not retry those anyway.
     is_bad = error.status == HTTPStatus.BAD_REQUEST
     hopeless = {"x-should-retry": "false"} if is_bad else {}
     headers = {"content-type": "application/json", **hopeless, **error.headers}
-    return HttpResponse(error.status, headers, dump(error.envelope(request_id)))
+    return HttpResponse(error.status, headers, dump(error.envelope(request_id)), delay=delay)

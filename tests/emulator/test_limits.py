@@ -138,17 +138,6 @@ def test_model_classes_have_their_own_buckets() -> None:
     assert send(core, body(model="claude-sonnet-5")).status == 429
 
 
-def test_counting_tokens_has_a_pool_of_its_own() -> None:
-    """It is refused by its own limit only."""
-    core = api(limits=RateLimits(requests=1, count_requests=2))
-    ask(core)
-    count = body(max_tokens=...)
-
-    statuses = [send(core, count, path="/v1/messages/count_tokens").status for _ in range(3)]
-
-    assert statuses == [200, 200, 429]
-
-
 def test_headers_report_what_is_left() -> None:
     """Limit, remaining and reset of requests, input, output and both together."""
     core = api(clock=Clock(1_000.0), limits=RateLimits(60, 1_000, 500))

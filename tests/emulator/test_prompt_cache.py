@@ -4,7 +4,7 @@ import importlib.util
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from emulator_requests import HEADERS, api, ask, body, dumped, said, text, user
@@ -12,7 +12,7 @@ from tables import each
 
 from pytest_regen.emulator.api import MessagesApi
 from pytest_regen.emulator.limits import Clock
-from pytest_regen.emulator.prompt import PromptCache
+from pytest_regen.emulator.prompt import PromptBlock, PromptCache
 from pytest_regen.emulator.values import HttpRequest
 
 REFERENCE = (
@@ -27,14 +27,6 @@ ReferenceBlock = tuple[bytes, int, str | None]
 Request = tuple[Fields, list[ReferenceBlock]]
 Charged = tuple[tuple[int, int, int, int], Callable[[], None]]
 Cost = Callable[[Fields, list[ReferenceBlock], str], Charged]
-
-
-class Link(NamedTuple):
-    """A block of the reference model as the accounting takes it."""
-
-    data: bytes
-    tokens: int
-    ttl: str | None
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +154,7 @@ def by_accounting(clock: Clock) -> Cost:
     cache = PromptCache()
 
     def cost(_: Fields, blocks: list[ReferenceBlock], model: str) -> Charged:
-        links = [Link(*block) for block in blocks]
+        links = [PromptBlock(*block, "messages") for block in blocks]
         use = cache.look_up(links, now=clock.now(), minimum=MINIMUM[model], scope=model)
         return (use.read, use.write_1h, use.write_5m, use.plain), use.commit
 
@@ -171,12 +163,11 @@ def by_accounting(clock: Clock) -> Cost:
 
 def by_request(clock: Clock) -> Cost:
     """Cost as the usage of a response reports it, from the request as the API takes it."""
-    service = api(clock=clock).service
+    core = api(clock=clock)
 
     def cost(fields: Fields, _: list[ReferenceBlock], __: str) -> Charged:
-        response = service.answer(
-            fields(), headers={"anthropic-version": "2026-10-21"}, request_id="req_emu"
-        )
+        request = HttpRequest("POST", "/v1/messages", {}, HEADERS, dumped(fields()))
+        response = core.handle(request)
         usage = said(response)["usage"]
         created = usage["cache_creation"]
         hour, minutes = created["ephemeral_1h_input_tokens"], created["ephemeral_5m_input_tokens"]
@@ -313,7 +304,7 @@ WEB_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 IMAGE = {"type": "image", "source": {"type": "url", "url": "https://pictures.example/a.png"}}
 CITED = {
     "type": "document",
-    "source": {"type": "text", "data": "x"},
+    "source": {"type": "text", "media_type": "text/plain", "data": "x"},
     "citations": {"enabled": True},
 }
 

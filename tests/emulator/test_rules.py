@@ -44,7 +44,6 @@ REFUSED = {
     "no model": (body(model=...), "model: Field required"),
     "no messages": (body(messages=...), "messages: Field required"),
     "empty messages": (body(messages=[]), "messages: at least one message is required"),
-    "unknown field": (body(colour="red"), "colour: Extra inputs are not permitted"),
     "max_tokens as text": (body(max_tokens="9"), "max_tokens: Input should be a valid integer"),
     "max_tokens null": (body(max_tokens=None), "max_tokens: Input should be a valid integer"),
     "negative max_tokens": (
@@ -66,7 +65,6 @@ REFUSED = {
         body(messages=[assistant("Hi."), user("Hi.")]),
         'first message must use the "user" role',
     ),
-    "unknown block": (body(messages=[user([{"type": "smell"}])]), "Input tag 'smell' found"),
     "block without type": (
         body(messages=[user([{"text": "x"}])]),
         "content.0.type: Field required",
@@ -166,8 +164,6 @@ REFUSED = {
         body(model=OLD, messages=[user("x" * 1_000_000)]),
         "prompt is too long: 230003 tokens > 200000 maximum",
     ),
-    "warming a stream": (body(max_tokens=0, stream=True), "max_tokens: 0 is not supported"),
-    "warming structured output": (with_format(OBJECT, max_tokens=0), "max_tokens: 0 is not"),
     "tool call without result": (
         body(messages=[user("Hi."), assistant([used("t1")]), user("Well?")]),
         "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: t1.",
@@ -175,35 +171,6 @@ REFUSED = {
     "tool result without call": (
         body(messages=[user([result("t1")])]),
         "messages.0: unexpected `tool_use_id` found in `tool_result` blocks: t1.",
-    ),
-    "open object": (
-        with_format({"type": "object", "properties": {}}),
-        (
-            "output_config.format.schema: For 'object' type, 'additionalProperties' must be "
-            "explicitly set to false"
-        ),
-    ),
-    "numeric bound": (with_format({"type": "integer", "minimum": 0}), "minimum is not supported"),
-    "two items at least": (with_format({"type": "array", "minItems": 2}), "'minItems'"),
-    "external reference": (with_format({"$ref": "other.json"}), "is not a definition"),
-    "recursion": (
-        with_format(
-            {
-                "$ref": "#/$defs/a",
-                "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]}},
-            }
-        ),
-        "Circular reference",
-    ),
-    "complex enum": (with_format({"enum": [{"a": 1}]}), "Enum values must be"),
-    "unknown format": (with_format({"type": "string", "format": "hex"}), "format 'hex'"),
-    "too many optional fields": (
-        with_format({**OBJECT, "properties": {f"p{n}": {"type": "null"} for n in range(25)}}),
-        "25 optional properties",
-    ),
-    "too many unions": (
-        with_format({"anyOf": [{"type": ["string", "null"]} for _ in range(16)]}),
-        "17 properties with union types",
     ),
 }
 
@@ -386,7 +353,14 @@ RICH = body(
         assistant([used("t1")]),
         user([{**result("t1"), "content": [text("red")]}]),
         assistant([{"type": "thinking", "thinking": "", "signature": "x"}, text("Red.")]),
-        user([{"type": "document", "source": {"type": "text", "data": "x"}}]),
+        user(
+            [
+                {
+                    "type": "document",
+                    "source": {"type": "text", "media_type": "text/plain", "data": "x"},
+                }
+            ]
+        ),
     ],
     output_config={
         "effort": "low",

@@ -71,20 +71,23 @@ def structured(schema: object, **fields: Any) -> dict[str, Any]:
     return body(output_config={"format": {"type": "json_schema", "schema": schema}}, **fields)
 
 
-def optional(count: int) -> dict[str, Any]:
-    """Return a schema with so many optional properties."""
-    return {**OBJECT, "properties": {f"p{number}": {"type": "null"} for number in range(count)}}
-
-
-CITED = [{"type": "text", "text": "x", "citations": [{"type": "char_location"}]}]
-DOCUMENT = {"type": "document", "source": {"type": "text", "data": "x"}}
+CITATION = {
+    "type": "char_location",
+    "cited_text": "x",
+    "document_index": 0,
+    "document_title": None,
+    "start_char_index": 0,
+    "end_char_index": 1,
+}
+CITED = [{"type": "text", "text": "x", "citations": [CITATION]}]
+DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
 REDACTED = {"type": "redacted_thinking", "data": "AAAA"}
 CALL = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "tool without a schema": (
         body(tools=[{"name": "look"}]),
-        "tools.0.custom.input_schema: Field required",
+        "tools.0.input_schema: Field required",
     ),
     "tool with a blank in its name": (
         body(tools=[tool("look up")]),
@@ -95,31 +98,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         body(tools=[tool(f"t{number}", strict=True) for number in range(21)]),
         "at most 20 strict tools, found 21",
     ),
-    "25 optional properties in two tools": (
-        body(
-            tools=[tool(f"t{n}", strict=True, input_schema=optional(12 + n)) for n in range(2)],
-        ),
-        "25 optional properties",
-    ),
-    "25 optional properties in a tool and the format": (
-        structured(optional(24), tools=[tool("t", strict=True, input_schema=optional(1))]),
-        "25 optional properties",
-    ),
     "a tool that is not there": (
         body(model=OLD, tools=[TOOL], tool_choice={"type": "tool", "name": "hear"}),
         "Tool 'hear' not found in provided tools",
     ),
     "a tool without a name": (
         body(model=OLD, tools=[TOOL], tool_choice={"type": "tool"}),
-        "tool_choice.tool.name: Field required",
+        "tool_choice.name: Field required",
     ),
     "two calls of one id": (
         body(messages=[user("Hi."), assistant([CALL, CALL]), user("Well?")]),
         "messages.1: `tool_use` ids must be unique",
-    ),
-    "a schema that reaches out of its definitions": (
-        structured({**OBJECT, "properties": {"a": {"$ref": "#"}}}),
-        "is not a definition",
     ),
     "structured output from cited documents": (
         structured(
@@ -140,42 +129,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         body(messages=[user("Hi."), assistant([REDACTED, text("Hi.")]), user("Well?")]),
         "cannot be modified",
     ),
-    "warming with thinking": (
-        body(model=OLD, max_tokens=0, thinking={"type": "enabled", "budget_tokens": 1_024}),
-        "max_tokens: 0 is not supported with thinking",
-    ),
-    "warming with a forced tool": (
-        body(model=OLD, max_tokens=0, tools=[TOOL], tool_choice={"type": "any"}),
-        "max_tokens: 0 is not supported with tool_choice",
-    ),
     "more messages than anyone has": (
         body(messages=[user("x")] * 100_001),
         "at most 100000 messages",
     ),
-    **{
-        f"{keyword} in a schema": (
-            structured({"type": "string", keyword: 1}),
-            f"{keyword} is not supported",
-        )
-        for keyword in (
-            "minLength",
-            "maxLength",
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "multipleOf",
-            "maxItems",
-            "uniqueItems",
-            "prefixItems",
-            "contains",
-            "minProperties",
-            "patternProperties",
-            "oneOf",
-            "not",
-            "if",
-        )
-    },
 }
 
 
@@ -191,7 +148,6 @@ def test_refused_with_400(fields: dict[str, Any], message: str) -> None:
 
 ACCEPTED: dict[str, dict[str, Any]] = {
     "20 strict tools": body(tools=[tool(f"t{number}", strict=True) for number in range(20)]),
-    "24 optional properties": structured(optional(24)),
     "a tool of the vendor": body(tools=[{"type": "web_search_20250305", "name": "web_search"}]),
     "no citations in a user message": body(messages=[user([{**text("x"), "citations": []}])]),
     "citations in an assistant message": body(

@@ -265,7 +265,7 @@ def test_structured_output(emulator: Emulator, client: Client) -> None:
     parsed = talk.messages.parse(**CALL, output_format=Person)
 
     assert parsed.parsed_output == Person(name="Ada", age=36)
-    with pytest.raises(anthropic.InternalServerError, match=r"\$\.age is missing"):
+    with pytest.raises(anthropic.InternalServerError, match="'age' is a required property"):
         talk.messages.parse(**CALL, output_format=Person)
 
 
@@ -389,29 +389,6 @@ def test_parallel_cold_requests_all_write_the_cache(emulator: Emulator, client: 
     assert written == [1_640] * 3
     after = client().messages.create(**CALL, system=[block]).usage
     assert after.cache_read_input_tokens == 1_640
-
-
-def test_diagnostics_name_what_changed(client: Client) -> None:
-    """The response says which part of the prompt kept it from reading the cache."""
-    talk = client()
-    first = talk.messages.create(**CALL, system="One.", diagnostics={"previous_message_id": None})
-
-    def reason(previous: str, **changes: Any) -> str | None:
-        call = {**CALL, "system": "One.", **changes}
-        found = talk.messages.create(**call, diagnostics={"previous_message_id": previous})
-        return found.diagnostics and str(found.diagnostics.cache_miss_reason.type)
-
-    tool = {"name": "look", "input_schema": {"type": "object"}}
-    grown = [*CALL["messages"], first.to_param(), {"role": "user", "content": "More."}]
-    assert first.diagnostics is None
-    assert reason(first.id, messages=grown) is None
-    assert reason(first.id, system="Two.") == "system_changed"
-    assert reason(first.id, tools=[tool]) == "tools_changed"
-    assert reason(first.id, model="claude-opus-5-5") == "model_changed"
-    edited = [{"role": "user", "content": "Say nothing."}]
-    assert reason(first.id, messages=edited) == "messages_changed"
-    assert reason(first.id, thinking={"type": "adaptive"}) == "unavailable"
-    assert reason("msg_unknown") == "previous_message_not_found"
 
 
 def test_a_deprecated_model_still_answers(client: Client) -> None:

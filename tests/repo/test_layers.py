@@ -80,7 +80,7 @@ DOORS = {
     "_pytest": ("sandbox.examples", "settings_files"),
     "pluggy": ("pytest_plugin",),
     "vcr": ("cassettes.clients.vcr_",),
-    "anthropic": ("turns.anthropic",),
+    "anthropic": ("emulator.shapes", "turns.anthropic"),
     "openai": ("turns.chat_providers",),
     "litellm": ("turns.chat_providers",),
     "genai_prices": ("turns.models",),
@@ -105,7 +105,7 @@ DOORS = {
         "validation.behaviour",
     ),
     "hypothesis": ("strategies", "testing"),
-    "jsonschema": ("strategies.dialects", "strategies.violations"),
+    "jsonschema": ("emulator.api", "strategies.dialects", "strategies.violations"),
     "starlette": ("server",),
     "uvicorn": ("server.__main__", "server.listening"),
 }

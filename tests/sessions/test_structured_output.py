@@ -6,7 +6,6 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
-from pytest_regen.emulator.schemas import check_schemas
 from pytest_regen.errors import UsageError
 from pytest_regen.sessions import GeneratorSession
 from pytest_regen.sessions.session import closed_schema
@@ -52,12 +51,11 @@ def schema_sent(type_: Any, reply: str) -> dict[str, Any]:
 
 
 def test_structured_output_closes_every_object() -> None:
-    """The schema goes along with each request, and the API takes it."""
+    """The schema goes along with each request, and no object in it is open."""
     schema = schema_sent(Tree, '{"n": 1}')
 
     objects = [schema, *(one for one in schema["$defs"].values() if one["type"] == "object")]
     assert [one["additionalProperties"] for one in objects] == [False] * 3
-    check_schemas([("output_config.format.schema", schema)])
 
 
 class FreeForm(BaseModel):
