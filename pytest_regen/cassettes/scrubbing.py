@@ -85,11 +85,11 @@ def secrets_and_values_in(body: bytes) -> tuple[tuple[str, str], ...]:
     clean = _scrub(value, scrub_text)
     if clean == value:
         return ()
-    found: list[tuple[str, str]] = []
-    for text, kept in zip(_texts(value), _texts(clean), strict=False):
-        if text != kept:
-            found += secrets_with_values(text) or ((ASSIGNED, text),)
-    return tuple(found)
+    pairs: list[tuple[str, str]] = []
+    for text, clean_text in zip(_texts(value), _texts(clean), strict=False):
+        if text != clean_text:
+            pairs += secrets_with_values(text) or ((ASSIGNED, text),)
+    return tuple(pairs)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -127,9 +127,9 @@ def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
             return f"[{ASSIGNED}]"
         # Read together with its name, as the file will show it, so that what a search of the file
         # would find is replaced here.
-        named = f'"{name}": "'
-        clean = _scrub(named + item, change)
-        return clean.removeprefix(named) if clean.startswith(named) else _scrub(item, change)
+        before = f'"{name}": "'
+        clean = _scrub(before + item, change)
+        return clean.removeprefix(before) if clean.startswith(before) else _scrub(item, change)
     if isinstance(item, list) and _SEVERAL.search(name):
         return [_member(name[:-1], member, change) for member in item]
     return _scrub(item, change)
@@ -224,10 +224,10 @@ def credentials_across_events(text: str, literal: tuple[str, ...] = ()) -> tuple
         for path, leaf in found_at:
             if isinstance(leaf, str):
                 places[path, *numbers].append(leaf)
-    found: list[str] = []
+    kinds: list[str] = []
     for pieces in places.values():
-        found += _in_pieces(pieces, literal)
-    return tuple(dict.fromkeys(found))
+        kinds += _in_pieces(pieces, literal)
+    return tuple(dict.fromkeys(kinds))
 
 
 def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ...]:
@@ -241,9 +241,9 @@ def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ..
     if kinds and change(whole) == "".join(map(change, pieces)):
         kinds = []
     # A tool's input is JSON in pieces: a name may be in one piece, its value in another.
-    kept = "".join(_scrub(piece, change) for piece in pieces)
-    if kept.startswith(_OPENING):
-        kinds += secrets_in(kept.encode("utf-8", "surrogatepass"))
+    scrubbed = "".join(_scrub(piece, change) for piece in pieces)
+    if scrubbed.startswith(_OPENING):
+        kinds += secrets_in(scrubbed.encode("utf-8", "surrogatepass"))
     return tuple(kinds)
 
 

@@ -2,9 +2,12 @@
 
 import os
 import shlex
+import subprocess
+import sys
+import time
 from collections import Counter
-from dataclasses import asdict
-from itertools import count
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +18,7 @@ from pytest_regen.cassettes.files.reader import read_cassette
 from pytest_regen.cassettes.upkeep import check as checking
 from pytest_regen.cassettes.upkeep import convert as conversions
 from pytest_regen.cassettes.upkeep.show import conversation
-from pytest_regen.cli.output import AsJson, emit_json, emit_text, next_step, say
+from pytest_regen.cli.output import AsJson, console, emit_json, emit_text, next_step, say
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.errors import CassetteError, CassetteUnreadableError, UsageError
 from pytest_regen.github import Finding, annotate
@@ -32,19 +35,29 @@ Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Cassettes,
 
 _DRIFTED = Path(".pytest_cache/v/regen/drifted")
 _EXCERPT = 600
+_SECONDS = 10.0
+"""Between two lines on how far a check is, where no terminal draws them over."""
 
 
 @cassettes.command()
 def check(
     paths: Paths,
-    max_age: Annotated[int | None, Option(min=0, help="Days after which one is stale.")] = None,
-    max_size: Annotated[int, Option(min=1, help="Kilobytes over which one is oversize.")] = 1_000,
+    max_age: Annotated[
+        int | None, Option("--max-age", min=0, help="Days after which one is stale.")
+    ] = None,
+    max_size: Annotated[
+        int, Option("--max-size", min=1, help="Kilobytes over which one is oversize.")
+    ] = 1_000,
     baseline: Annotated[
-        Path | None, Option(metavar="FILE", help="Findings that were looked at.")
+        Path | None, Option("--baseline", metavar="FILE", help="Findings that were looked at.")
     ] = None,
     update: Annotated[
         bool, Option("--update-baseline", help="Put all secrets and headers into the baseline.")
     ] = False,
+    fail_on: Annotated[
+        list[str] | None,
+        Option("--fail-on", metavar="CODE", help="A warning that is an error; repeatable."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find secrets, damage, edits, and cassettes that are unused, stale, oversize or drifting."""
@@ -52,11 +65,17 @@ def check(
     files, skipped = checking.cassettes_in(paths)
     accepted = _baseline(project, baseline, update=update)
     limits = checking.Limits(max_age, max_size)
-    findings = checking.check_cassettes(files, limits, _last_drifted(), accepted)
+    findings = [
+        replace(finding, severity="error") if finding.code in (fail_on or ()) else finding
+        for finding in checking.check_cassettes(
+            _with_progress(files), limits, _last_drifted(), accepted
+        )
+    ]
     if accepted and update:
         say(f"{accepted.path}: {plural(accepted.write(files), 'finding')}")
     errors = [finding for finding in findings if finding.severity == "error"]
     leaking = list(dict.fromkeys(f.path for f in findings if f.code in {"SECRET", "HEADER"}))
+    stale = [finding.path for finding in findings if finding.code == "STALE"]
     warnings = plural(len(findings) - len(errors), "warning")
     counts = f"{plural(len(errors), 'error')}, {warnings}"
     if as_json:
@@ -79,6 +98,10 @@ def check(
             next_step(command, "revoke what was in it")
         elif leaking:
             next_step(f"revoke what is in {leaking[0]}, and record it again without")
+        elif stale:
+            # Deleted first, because a recording of a healed unit is asked for by no test's name.
+            command = f"rm {shlex.quote(str(stale[0]))} && pytest --regen-record once"
+            next_step(command, "records it anew; with --regen as well where a unit was healed")
     annotate(
         project.settings.annotations or "auto",
         (
@@ -89,6 +112,21 @@ def check(
     # Worse than any finding, because nobody can say what is in it.
     is_unreadable = any(finding.code == "UNREADABLE" for finding in findings)
     raise typer.Exit(2 if is_unreadable else int(bool(errors)))
+
+
+def _with_progress(files: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files, and say on stderr how many are checked."""
+    if sys.stderr.isatty():
+        from rich.progress import track
+
+        yield from track(files, "checking", console=console(), transient=True)
+        return
+    told_at = time.monotonic()
+    for number, path in enumerate(files):
+        if time.monotonic() - told_at >= _SECONDS:
+            told_at = time.monotonic()
+            say(f"{number:,} of {len(files):,} checked")
+        yield path
 
 
 def _baseline(project: Project, path: Path | None, *, update: bool) -> checking.Baseline | None:
@@ -163,17 +201,15 @@ def _excerpt(text: str, length: int | None) -> str:
 @cassettes.command()
 def convert(
     paths: Paths,
-    out: Annotated[Path | None, Option(help="Where to write; by default the same file.")] = None,
+    out: Annotated[
+        Path | None, Option("--out", help="Where to write; by default the same file.")
+    ] = None,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Say what would change, write nothing.")
     ] = False,
     lay_out: Annotated[
         bool, Option("--lay-out", help="Give each member of JSON a line of its own.")
     ] = False,
-    backup_dir: Annotated[
-        Path | None, Option(help="Where old files go; by default NAME.orig beside them.")
-    ] = None,
-    no_backup: Annotated[bool, Option("--no-backup", help="Keep no old files.")] = False,
     force: Annotated[
         bool, Option("--force", help="Also where tests marked vcr may miss the old file.")
     ] = False,
@@ -191,12 +227,11 @@ def convert(
         try:
             # Planned whole, because a recording is replaced or left alone, never half.
             plan = conversions.plan_conversion(path, out, lays_out=lay_out, force=force)
-            backup = None
             is_written = plan.status == "convertible" and not dry_run
+            # Elsewhere the old file stays as it is, and needs no backup.
+            in_place = is_written and plan.target == path
+            backup = path.with_name(f"{path.name}.orig") if in_place and not _in_git(path) else None
             if is_written:
-                # Elsewhere the old file stays as it is, and needs none.
-                if plan.target == path and not no_backup:
-                    backup = _backup_path(path, backup_dir)
                 conversions.convert(plan, backup)
             summary = str(plan.changes) if plan.status == "convertible" else "nothing"
             details: dict[str, Any] = {"changes": {**asdict(plan.changes), "summary": summary}}
@@ -227,19 +262,21 @@ def convert(
     raise typer.Exit(2 if "unreadable" in statuses else int("refused" in statuses))
 
 
-def _backup_path(path: Path, folder: Path | None) -> Path:
-    """Return where an old file is kept; an older backup stays."""
-    name = Path(os.path.relpath(path))
-    place = path if folder is None else folder / (name.name if name.parts[:1] == ("..",) else name)
-    backup = place.with_name(f"{place.name}.orig")
-    # A new name, because the oldest backup may be the only file with what was sent.
-    numbers = count(2)
-    while backup.exists():
-        backup = place.with_name(f"{place.name}.orig.{next(numbers)}")
-    return backup
+def _in_git(path: Path) -> bool:
+    """Whether git has a file as it is, so that a backup would only repeat what it holds."""
+    command = ("git", "-C", path.parent, "status", "--porcelain", "--ignored", "--", path.name)
+    listed = ("git", "-C", path.parent, "ls-files", "--error-unmatch", "--", path.name)
+    try:
+        status = subprocess.run(command, capture_output=True, check=True).stdout
+        subprocess.run(listed, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return not status
 
 
 def _show_rows(rows: list[dict[str, Any]]) -> None:
+    if backups := [row["backup"] for row in rows if row.get("backup")]:
+        say(f"the old files still hold what was removed: do not commit {shorten(backups)}")
     for row in rows:
         status = row["status"]
         if status in {"refused", "unreadable"}:
@@ -248,5 +285,3 @@ def _show_rows(rows: list[dict[str, Any]]) -> None:
         what = "would be converted" if status == "convertible" else status
         recordings = f"{what}, {plural(row['interactions'], 'recording')}"
         say(f"{row['written'] or row['path']}: {recordings}: {row['changes']['summary']}")
-    if backups := [row["backup"] for row in rows if row.get("backup")]:
-        say(f"the old files still hold what was removed: do not commit {shorten(backups)}")

@@ -1,3 +1,1 @@
 """What credentials look like and are called, and text without them. Standard library only."""
-
-__all__: tuple[str, ...] = ()

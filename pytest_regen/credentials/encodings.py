@@ -34,13 +34,6 @@ _MEANINGS: Final = {
 _NUMBER = re.compile(r"[\\&][uUx#{]+([0-9A-Fa-f]+)")
 _SURROGATES: Final = range(0xD800, 0xE000)
 _NO_LETTER: Final = "\ufffd"
-_MANY: Final = 1_000
-"""In backslashes: with more of them, the commonest escapes are undone by plain replacement."""
-_COMMONEST: Final = (r"\\", r"\"", r"\n", r"\t", r"\r", r"\/", r"\'")
-"""The escaped backslash comes first: once no two are adjacent, each one begins an escape."""
-_FOLDED: Final = re.compile(r"\\\r?\n[ \t]*")
-_STAND_INS: Final = tuple(map(chr, range(0xD800, 0xD810)))
-"""Lone surrogates as placeholders: no escape contains or means one."""
 
 
 class UnescapedText(NamedTuple):
@@ -71,35 +64,17 @@ def unescape(text: str) -> UnescapedText | None:
     """
     if not ("\\" in text or "\x1b[" in text or ("&" in text and ";" in text)):
         return None
-    plain = _plain(text) if text.count("\\") > _MANY else _ESCAPED.sub(_meaning, text)
+    plain = _ESCAPED.sub(_meaning, text)
     # A character is always shorter than its escape.
     return UnescapedText(text, plain) if len(plain) < len(text) else None
-
-
-def _plain(text: str) -> str:
-    """Return ``text`` without its escapes, about ten times faster if they are close together.
-
-    The characters of the commonest escapes are inserted last: next to other text, an early line end
-    could form an escape that is not in the original.
-    """
-    free = [sign for sign in _STAND_INS if sign not in text]
-    if len(free) <= len(_COMMONEST):
-        return _ESCAPED.sub(_meaning, text)
-    stand_ins = dict(zip(_COMMONEST, free, strict=False))
-    for escape, sign in stand_ins.items():
-        text = text.replace(escape, sign)
-    text = _ESCAPED.sub(_meaning, _FOLDED.sub(free[-1], text))
-    for escape, sign in stand_ins.items():
-        text = text.replace(sign, _MEANINGS[escape])
-    return text.replace(free[-1], "")
 
 
 def _meaning(match: re.Match[str]) -> str:
     """Return what an escape stands for, at most one character."""
     token = match[0]
-    known = _MEANINGS.get(token)
-    if known is not None:
-        return known
+    sign = _MEANINGS.get(token)
+    if sign is not None:
+        return sign
     if token[0] == "\x1b":
         return "\x1b"
     return "" if token[1] in "\r\n" else _numeric_character(token)
@@ -154,13 +129,13 @@ def encoded_parts(text: str, long: str, holds: Holds) -> list[EncodedPart]:
         long: its long words; base64 is searched only if they contain some.
         holds: whether a decoded text matters; other base64 is left out.
     """
-    found = [*_in_base64(text, long, holds), *_in_percent(text)]
-    kept: list[EncodedPart] = []
-    for part in sorted(found, key=lambda part: part[:2]):
+    candidates = [*_in_base64(text, long, holds), *_in_percent(text)]
+    parts: list[EncodedPart] = []
+    for part in sorted(candidates, key=lambda part: part[:2]):
         # If both readings are possible, the part that begins first wins.
-        if not kept or part.start >= kept[-1].end:
-            kept.append(part)
-    return kept
+        if not parts or part.start >= parts[-1].end:
+            parts.append(part)
+    return parts
 
 
 def _in_base64(text: str, long: str, holds: Holds) -> Iterator[EncodedPart]:
@@ -172,9 +147,9 @@ def _in_base64(text: str, long: str, holds: Holds) -> Iterator[EncodedPart]:
             continue
         match = _BASE64.match(text, start)
         at = match.end() if match else start
-        found = _from_base64(text, match, holds) if match else None
-        if found is not None:
-            yield found
+        part = _from_base64(text, match, holds) if match else None
+        if part is not None:
+            yield part
 
 
 def _in_percent(text: str) -> Iterator[EncodedPart]:
@@ -182,8 +157,8 @@ def _in_percent(text: str) -> Iterator[EncodedPart]:
     while match is not None:
         before = _BEFORE.match(text, max(at, match.start() - _FARTHEST), match.start())
         start = before.end() if before else max(at, match.start() - _FARTHEST)
-        rest = _UP_TO.match(text, match.end())
-        at = rest.end() if rest else match.end()
+        behind = _UP_TO.match(text, match.end())
+        at = behind.end() if behind else match.end()
         yield _from_percent(text[start:at], start)
         match = _PERCENT.search(text, at)
 
@@ -254,19 +229,16 @@ _FEWEST_LETTERS: Final = 8
 _FEWEST_WIDE: Final = 16
 
 
-def _is_wide(data: bytes) -> bool:
-    """Whether bytes are UTF-16 text, in which every second byte is zero."""
-    zeros = bytes(_FEWEST_WIDE)
-    return (zeros in data[1::2] or zeros in data[::2]) and _WIDE.search(data) is not None
-
-
 def _readings(data: bytes) -> Iterator[tuple[str | None, Callable[[str], bytes]]]:
     """Yield readings of bytes with their encoders; ``None`` for the bytes themselves as Latin-1."""
     try:
         yield data.decode(), str.encode
     except UnicodeDecodeError:
         yield None, lambda clean: clean.encode("latin-1", "replace")
-    if len(data) % 2 == 0 and _is_wide(data):
+    # UTF-16, in which every second byte is zero: counted first, because the pattern is slow.
+    zeros = bytes(_FEWEST_WIDE)
+    is_wide = len(data) % 2 == 0 and (zeros in data[1::2] or zeros in data[::2])
+    if is_wide and _WIDE.search(data):
         yield data.decode("utf-16-le", "replace"), lambda clean: clean.encode("utf-16-le")
     if data[:2] == b"\x1f\x8b" or (data[:1] == b"x" and int.from_bytes(data[:2]) % 31 == 0):
         bits = zlib.MAX_WBITS | (16 if data[:1] == b"\x1f" else 0)
@@ -287,10 +259,10 @@ def _base64_encoder(encode: Callable[[str], bytes], letters: bytes) -> Callable[
 
 
 def _from_percent(text: str, start: int) -> EncodedPart:
-    said = text.replace("+", " ").encode("utf-8", "surrogatepass")
+    data = text.replace("+", " ").encode("utf-8", "surrogatepass")
     return EncodedPart(
         start,
         start + len(text),
-        unquote_to_bytes(said).decode("latin-1"),
+        unquote_to_bytes(data).decode("latin-1"),
         lambda clean: quote_plus(clean.encode("latin-1"), safe="/:=@[]"),
     )

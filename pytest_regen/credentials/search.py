@@ -41,9 +41,10 @@ _IS = r"[ \t](?:is|ist|lautet|est|es)[ \t]"
 _ATTRIBUTE = (
     r"""(?:["'][ \t]+(?:[\w-]{1,30}=["'][^"'<>]{0,60}["'][ \t]+){0,4}"""
     r"""(?i:value|val|default|content)(?=[ \t]*=)|["']?\r?\n[ \t]+value(?=:[ \t])"""
-    r"""|"[ \t]*\{[^{}]{0,300}?\bdefault(?=[ \t]*=))?"""
+    r"""|"[ \t]*\{[^{}]{0,300}?\bdefault(?=[ \t]*=)"""
+    r"""|"[ \t]*,\s{0,20}"(?i:value|val|default)(?="[ \t]*:))?"""
 )
-"""As in XML, YAML, Terraform: the name is that of an attribute or a block that holds the value."""
+"""As in XML, YAML, Terraform, JSON: the name is that of an attribute or a block with the value."""
 _BLOCK = r"(?:[|>][+-]?\r?\n[ \t]+)?"
 """A YAML text that begins in the next line."""
 _BEHIND = re.compile(
@@ -68,8 +69,9 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(rf"password[ \t]+{_VALUE}"), "password "),
     (re.compile(r"--pass(?:word|phrase|wd)[ \t]+[\"']?([^\s\"'`<>&;,]{8,200})"), _FLAG),
     (re.compile(rf"(?i:cookie)[\"']?:[ \t]*[\w.-]{{1,60}}={_VALUE}"), "cookie"),
-    # Except those of Sentry, which appear in web pages.
-    (re.compile(rf"://{_VALUE}(?=@(?!o[0-9]+\.ingest\.))"), "://"),
+    # Except those of Sentry, which appear in web pages. Without a slash, because with one it is a
+    # page, and the sign behind it begins something else.
+    (re.compile(rf"://{_VALUE.replace('/', '')}(?=@(?!o[0-9]+\.ingest\.))"), "://"),
 )
 """Other places where a random value is a credential, each with a text that must occur."""
 _PASSWORD = re.compile(
@@ -229,20 +231,20 @@ def _search(text: str, deepest: int) -> list[_Edit]:
     for shape, marks in _possible(lean, long):
         for mark in marks:
             # All matches of one mark at once, because each step copies the whole text.
-            found_here = [
+            matches = [
                 _Edit(start, end, f"[{shape.name}]", (shape.name,))
                 for start, end in shape.spans(text, mark)
                 if "\0" not in text[start:end] and _is_real(text, shape, start, end)
             ]
-            edits += found_here
-            text = _blank(text, found_here)
+            edits += matches
+            text = _blank(text, matches)
     if view is None:
-        found = [
+        assigned = [
             _Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in _assigned_spans(text, lean, long)
         ]
-        edits += found
+        edits += assigned
         words = long if lean is text else _long_words(text)
-        edits += _edits_in_encoded(_blank(text, found), words, deepest)
+        edits += _edits_in_encoded(_blank(text, assigned), words, deepest)
     return sorted(edits)
 
 
@@ -301,28 +303,28 @@ def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     lowered = (
         seen if lean is text and len(seen) == len(text) else text.replace("\u0130", "I").lower()
     )
-    found = {span for name in names for span in _behind(text, lowered, name)}
+    candidates = {span for name in names for span in _behind(text, lowered, name)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
-        found.update(m.span(1) for m in matches if is_drawn(m[1]) or _is_password(m[1]))
-    kept: list[tuple[int, int]] = []
-    for start, end in sorted(found):
-        if not kept or start >= kept[-1][1]:
-            rest = _REST.match(text, end)
-            kept.append((start, rest.end() if rest else end))
-    return kept
+        candidates.update(m.span(1) for m in matches if is_drawn(m[1]) or _is_password(m[1]))
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(candidates):
+        if not spans or start >= spans[-1][1]:
+            behind = _REST.match(text, end)
+            spans.append((start, behind.end() if behind else end))
+    return spans
 
 
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
     """Whether a match of a shape is a credential: not a placeholder, and not a part of base64."""
-    found = text[start:end]
+    match = text[start:end]
     if shape.name == "url-password":
-        return not _is_default(found.partition(":")[2])
+        return not _is_default(match.partition(":")[2])
     if shape.pattern.groups:
-        return not _is_default(found)
+        return not _is_default(match)
     if min(map(len, shape.marks)) <= _WEAK and _is_in_data(text, start, end):
         return False
-    return not is_placeholder(shape.random_part(found))
+    return not is_placeholder(shape.random_part(match))
 
 
 def _is_default(password: str) -> bool:
@@ -335,14 +337,14 @@ def _is_in_data(text: str, start: int, end: int) -> bool:
 
     More of its alphabet stands beside it then, and not as words.
     """
-    found = text[start:end].rstrip("=")
-    end = start + len(found)
+    match = text[start:end].rstrip("=")
+    end = start + len(match)
     before = _FOLD.sub("", text[max(0, start - _BESIDE) : start]).rpartition("%")[2]
-    behind = _FOLD.sub("", text[start : end + _BESIDE])[len(found) :]
+    behind = _FOLD.sub("", text[start : end + _BESIDE])[len(match) :]
     sides = (
         side
         for signs in _ALPHABETS
-        if not found.strip(signs)
+        if not match.strip(signs)
         for side in (
             before[len(before.rstrip(signs)) :],
             behind[: len(behind) - len(behind.lstrip(signs))],
@@ -361,7 +363,7 @@ def _behind(text: str, lowered: str, name: str) -> Iterator[tuple[int, int]]:
         span = _value_behind(text, end, name) or _span_in_markup(text, at, end)
         if span and _is_named(text, at, end, name, span):
             yield span
-        elif not span and text[end : end + 1] in _CELL_ENDS:
+        elif not span and text[end : end + 2].lstrip(" ")[:1] in _CELL_ENDS:
             yield from _column(text, at, end)
 
 
@@ -382,8 +384,9 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
     delimiter = max(_DELIMITERS, key=row.count)
     headings = row.split(delimiter)
     column = row.count(delimiter, 0, at - start)
-    # Text before a table may share its first line.
-    if len(headings) < _FEWEST_COLUMNS or not all(map(_HEADING.fullmatch, headings[1:])):
+    # Text before a table may share its first line. In Markdown a line begins and ends with a bar.
+    titles = [heading for heading in headings[1:] if delimiter != "|" or heading.strip()]
+    if len(headings) < _FEWEST_COLUMNS or not all(map(_HEADING.fullmatch, titles)):
         return
     name = headings[column].strip(' \t\r"')
     for _ in range(_MOST_ROWS if is_private_name(name) else 0):
@@ -398,8 +401,8 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
             return
         if is_password_of(name, value):
             before = start + sum(len(cell) + 1 for cell in cells[:column])
-            found = before + cells[column].index(value)
-            yield found, found + len(value)
+            value_at = before + cells[column].index(value)
+            yield value_at, value_at + len(value)
 
 
 def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
@@ -523,16 +526,16 @@ _SCATTERED = re.compile(r"(?=[a-z0-9]{10})[a-z]*[0-9]+[a-z]+[0-9][a-z0-9]*(?![A-
 
 def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
     """Return the shapes whose marks occur in ``text`` or its long words, in their order."""
-    found = [mark for mark in _MARKS[" "] if mark[0] in text]
+    occurring = [mark for mark in _MARKS[" "] if mark[0] in text]
     if long:
         words = set(_WORDS.findall(long))
         keys = {"", *words, *(word[:_START] for word in words)}
         begun = [mark for key in _MARKS.keys() & keys for mark in _MARKS[key]]
-        found += [mark for mark in begun if mark[0] in long]
+        occurring += [mark for mark in begun if mark[0] in long]
     marks: defaultdict[SecretShape, list[str]] = defaultdict(list)
-    for mark, shape in found:
+    for mark, shape in occurring:
         marks[shape].append(mark)
-    return sorted(marks.items(), key=lambda one: SECRET_SHAPES.index(one[0]))
+    return sorted(marks.items(), key=lambda item: SECRET_SHAPES.index(item[0]))
 
 
 def _without_large_base64(text: str) -> str:
@@ -542,16 +545,16 @@ def _without_large_base64(text: str) -> str:
     """
     if len(text) < _LARGE:
         return text
-    data, kept, at = text.encode("utf-8", "surrogatepass"), [], 0
+    data, pieces, at = text.encode("utf-8", "surrogatepass"), [], 0
     for start, end in runs(data.translate(_DIGITS), _LARGE):
         # Words that are joined in an address have more joints.
         if (
             sum(data.count(joint, start, end) for joint in (b"+", b"/", b"-", b"_")) * 8
             < end - start
         ):
-            kept += [data[at : start + _KEPT_OF_LARGE], data[end - _KEPT_OF_LARGE : end]]
+            pieces += [data[at : start + _KEPT_OF_LARGE], data[end - _KEPT_OF_LARGE : end]]
             at = end
-    return b" ".join([*kept, data[at:]]).decode("utf-8", "replace") if kept else text
+    return b" ".join([*pieces, data[at:]]).decode("utf-8", "replace") if pieces else text
 
 
 _LARGE: Final = 1 << 14

@@ -53,10 +53,10 @@ class SecretShape:
                 yield match.span(pattern.groups)
             at = text.find(mark, match.end() if match and match.end() > at else at + 1)
 
-    def random_part(self, found: str) -> str:
+    def random_part(self, match: str) -> str:
         """Return the part of a match that differs between credentials of this kind."""
-        start = next((mark for mark in self.marks if found.startswith(mark)), "")
-        return found.removeprefix(start)
+        start = next((mark for mark in self.marks if match.startswith(mark)), "")
+        return match.removeprefix(start)
 
 
 def _shape(
@@ -66,11 +66,11 @@ def _shape(
     return SecretShape(name, tuple(marks.split(",")), _WORD_START + regex, ahead, has_blanks)
 
 
-def _prefix(name: str, marks: str, rest: str) -> SecretShape:
+def _prefix(name: str, marks: str, behind: str) -> SecretShape:
     """Return the shape of a token that starts with one of ``marks``, separated by blanks."""
     starts = marks.split()
     either = "|".join(re.escape(start) for start in starts)
-    return _shape(name, ",".join(starts), f"(?:{either}){rest}")
+    return _shape(name, ",".join(starts), f"(?:{either}){behind}")
 
 
 SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
@@ -275,6 +275,8 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("defined-token", "dnkey-", r"[A-Za-z0-9=_-]{26}-[A-Za-z0-9=_-]{50,}"),
     _prefix("scalingo-token", "tk-us- tk-eu-", r"[A-Za-z0-9_-]{40,}"),
     _prefix("modal-token", "ak- as-", rf"{_MIXED}[A-Za-z0-9]{{22}}{_END}"),
+    _prefix("browser-use-key", "bu_", rf"{_MIXED}[A-Za-z0-9_-]{{43}}{_END}"),
+    _prefix("context7-key", "ctx7sk-", _UUID),
     _prefix("chroma-key", "ck-", rf"{_MIXED}[A-Za-z0-9]{{44}}{_END}"),
     _prefix("brave-key", "BSA", rf"{_MIXED}[A-Za-z0-9_-]{{28}}{_END}"),
     _prefix("1password-secret-key", "A3-", r"[A-Z0-9]{6}(?:-[A-Z0-9]{5,6}){5}"),

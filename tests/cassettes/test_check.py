@@ -1,5 +1,6 @@
 """What ``cassettes check`` warns of: unused, stale, oversize and drifting recordings."""
 
+import base64
 import gzip
 import json
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from turn_values import turn
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 
+SECRET = "sk-ant-api03-" + "a1B2c3D4" * 5
 Capture = pytest.CaptureFixture[str]
 
 
@@ -46,6 +48,44 @@ def test_what_is_older_than_asked_is_stale(folder: Path, capsys: Capture) -> Non
 
     assert [(one["code"], one["path"]) for one in found["findings"]] == [("STALE", "old.yaml")]
     assert "recorded 400 days ago, over 100" in found["findings"][0]["message"]
+
+
+def test_age_can_be_an_error(folder: Path, capsys: Capture) -> None:
+    """The exit code is that of an error, and a command records the file anew."""
+    recorded_days_ago(folder / "old.yaml", 400)
+
+    assert checked(capsys, ".", "--max-age", "100")[0] == 0
+    assert run("check", ".", "--max-age", "100", "--fail-on", "STALE") == 1
+
+    told = capsys.readouterr().err
+    assert "old.yaml: [STALE] recorded 400 days ago" in told
+    assert "next: rm old.yaml && pytest --regen-record once\n" in told
+
+
+def test_a_long_check_says_how_far_it_is(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On stderr, where no terminal is too; stdout is JSON alone."""
+    monkeypatch.setattr("pytest_regen.cli.cassettes._SECONDS", 0.0)
+    for name in ("a.yaml", "b.yaml"):
+        foreign(folder / name, {"a": 1})
+
+    assert run("check", ".", "--json") == 0
+
+    printed = capsys.readouterr()
+    assert "1 of 2 checked\n" in printed.err
+    assert json.loads(printed.out)["checked"] == 2
+
+
+def test_a_credential_in_a_block_of_base64_is_found(folder: Path, capsys: Capture) -> None:
+    """Its lines are searched as one text, so that a key across two of them is found too."""
+    audio = base64.b64encode(bytes(range(256)) * 4 + f" {SECRET} ".encode()).decode()
+    lines = "".join(f"    {audio[at : at + 76]}\n" for at in range(0, len(audio), 76))
+    (folder / "socket.yaml").write_text(f"- audio: |\n{lines}", "utf-8")
+
+    code, found = checked(capsys, "socket.yaml")
+
+    assert (code, codes(found)) == (1, ["FOREIGN", "SECRET"])
 
 
 def test_what_another_program_laid_out_is_stale_too(folder: Path, capsys: Capture) -> None:

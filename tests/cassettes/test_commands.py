@@ -137,6 +137,43 @@ def test_show_reads_streams_of_other_apis(folder: Path, capsys: pytest.CaptureFi
     assert "data: tick" in text
 
 
+def test_show_tells_what_a_reply_thinks_and_calls(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of messages and of chat completions, whole or in chunks; JSON has the blocks as they came."""
+    blocks = [
+        {"type": "thinking", "thinking": "Look it up.", "signature": "EqQ="},
+        {"type": "tool_use", "id": "t", "name": "find", "input": {"plant": "Efeu \u00fc"}},
+    ]
+    function = {"name": "find", "arguments": '{"plant": "ivy"}'}
+    chat = {"message": {"reasoning_content": "Hm.", "tool_calls": [{"function": function}]}}
+    chunks = [
+        {"tool_calls": [{"index": 0, "function": {"name": "find", "arguments": ""}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"plant": '}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '"ivy"}'}}]},
+    ]
+    events = [f"data: {json.dumps({'choices': [{'delta': chunk}]})}\n\n" for chunk in chunks]
+    json_head = {"content-type": ("application/json",)}
+    with use_cassette(folder / "c.yaml", mode="once", http_clients=False) as run_:
+        for number, (head, body) in enumerate((
+            (json_head, json.dumps({"content": blocks, "stop_reason": "tool_use"})),
+            (json_head, json.dumps({"choices": [chat]})),
+            ({"content-type": ("text/event-stream",)}, "".join(events)),
+        )):  # fmt: skip
+            uri = f"https://api.example/{number}"
+            run_.record(WireExchange("POST", uri, {}, b"{}", 200, "OK", head, body.encode()))
+
+    assert run("show", "c.yaml") == 0
+    text = capsys.readouterr().out
+    assert run("show", "c.yaml", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+
+    assert 'reply: [thinks: Look it up.]\n[calls find with {"plant": "Efeu \u00fc"}]\n' in text
+    assert 'reply: [thinks: Hm.]\n[calls find with {"plant": "ivy"}]\n' in text
+    assert text.endswith('reply: [calls find with {"plant": "ivy"}]\n')
+    assert shown["interactions"][0]["content"] == blocks
+
+
 def test_show_cuts_long_texts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``--full`` prints them whole."""
     record(folder / "c.yaml", [turn("word " * 1_000 + "end")])

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -143,6 +144,7 @@ def test_laid_out_only_when_asked_for(capsys: pytest.CaptureFixture[str], folder
     converted(capsys, "c.yaml")
     assert '"{\\"price\\":1.10,\\"b\\":[]}"' in path.read_text("utf-8")
 
+    (folder / "c.yaml.orig").unlink()
     converted(capsys, "c.yaml", "--lay-out")
 
     assert '          "price": 1.10,\n' in path.read_text("utf-8")
@@ -201,24 +203,37 @@ def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_old_file_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Beside it, elsewhere, or not at all; an older backup stays, too."""
+    """Beside it, once: an older backup stays, and the next conversion is refused."""
     path = foreign(folder / "sub" / "c.yaml", {"a": 1})
     old = path.read_bytes()
 
     assert run("convert", "sub/c.yaml") == 0
     said = capsys.readouterr().err
-    assert "sub/c.yaml.orig" in said
-    assert "do not commit" in said
+    assert said.startswith("the old files still hold what was removed: do not commit sub/c.yaml.o")
     assert (folder / "sub/c.yaml.orig").read_bytes() == old
 
     path.write_bytes(old)
-    assert converted(capsys, "sub/c.yaml")[1]["files"][0]["backup"] == "sub/c.yaml.orig.2"
-    path.write_bytes(old)
-    converted(capsys, "sub/c.yaml", "--backup-dir", "old")
-    assert (folder / "old/sub/c.yaml.orig").read_bytes() == old
-    path.write_bytes(old)
-    assert converted(capsys, "sub/c.yaml", "--no-backup")[1]["files"][0]["backup"] is None
-    assert len(list(folder.rglob("*.orig*"))) == 3
+    assert run("convert", "sub/c.yaml") == 2
+    assert "next: move it away" in capsys.readouterr().err
+    assert path.read_bytes() == old
+
+
+def test_what_git_has_needs_no_backup(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only a file that is committed as it is; a change since then is kept beside it."""
+    for name in ("clean", "changed", "new"):
+        foreign(folder / f"{name}.yaml", {"a": 1})
+    git = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org")
+    for words in (["init"], ["add", "clean.yaml", "changed.yaml"], ["commit", "-m", "recordings"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    foreign(folder / "changed.yaml", {"a": 2})
+
+    _, found = converted(capsys, "clean.yaml", "changed.yaml", "new.yaml")
+
+    assert [one["backup"] for one in found["files"]] == [
+        "changed.yaml.orig",
+        None,
+        "new.yaml.orig",
+    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links")
@@ -388,7 +403,8 @@ def test_bytes_that_vcrpy_would_lose_are_left(
     """Laid out, numbers stay numbers; what is no JSON is not laid out."""
     for said in ('{"big":1e400}', '{"a":1,"a":2}', '{"a":NaN}'):
         path = foreign(folder / "c.yaml", {"a": 1}, said=said)
-        code, _ = converted(capsys, "c.yaml", "--lay-out", "--no-backup")
+        code, _ = converted(capsys, "c.yaml", "--lay-out")
+        (folder / "c.yaml.orig").unlink(missing_ok=True)
         assert code == (0 if "e400" in said else 1), said
         assert path.read_text("utf-8").startswith(FIRST_LINE) == (code == 0)
 

@@ -89,6 +89,8 @@ def test_a_key_of_an_address_goes(value: str) -> None:
 @each(
     "body",
     [
+        # Fields of protocol buffers in a row, as in a recording of xAI by pydantic-ai.
+        {"raw": "\x101https://www.python.org/download/releases/3.0R@https://en.wikibooks.org/"},
         {"sid": "AC" + HEX[:32], "app": "sq0idp-" + MIXED[:22], "key_id": "rzp_live_" + MIXED[:14]},
         {"token": "0xdAC17F958D2ee523a2206206994597C13D831ec7"},
         {"deploy_key": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{MIXED[:43]}"},

@@ -1,3 +1,1 @@
 """Cassettes between runs: check, show, convert."""
-
-__all__: tuple[str, ...] = ()

@@ -28,7 +28,7 @@ from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.scrubbing import credentials_across_events, secrets_and_values_in
 from pytest_regen.credentials.names import is_placeholder
-from pytest_regen.credentials.search import ASSIGNED, find_secrets, secrets_with_values
+from pytest_regen.credentials.search import ASSIGNED, secrets_with_values
 from pytest_regen.errors import CassetteUnreadableError, UsageError
 from pytest_regen.files import replace_file
 from pytest_regen.strict_json import json_or_none
@@ -59,15 +59,15 @@ class Baseline:
 
     Args:
         path: the file.
-        known: its entries.
+        entries: what it holds.
         takes_all: whether every finding is added to it.
     """
 
     def __init__(
-        self, path: Path, known: Iterable[AcceptedFinding] = (), *, takes_all: bool = False
+        self, path: Path, entries: Iterable[AcceptedFinding] = (), *, takes_all: bool = False
     ) -> None:
         self.path = path
-        self._known = frozenset(known)
+        self._known = frozenset(entries)
         self._takes_all = takes_all
         self._met: set[AcceptedFinding] = set()
 
@@ -107,10 +107,10 @@ class Baseline:
         salt = f"{code}\0{kind}\0{place}".encode("utf-8", "surrogatepass")
         data = value.encode("utf-8", "surrogatepass")
         digest = pbkdf2_hmac("sha256", data, salt, _ROUNDS, _HASH_BYTES).hex()
-        found = AcceptedFinding(place, code, kind, digest)
-        if not self._takes_all and found not in self._known:
+        entry = AcceptedFinding(place, code, kind, digest)
+        if not self._takes_all and entry not in self._known:
             return False
-        self._met.add(found)
+        self._met.add(entry)
         return True
 
     def write(self, checked: Iterable[Path]) -> int:
@@ -124,12 +124,12 @@ class Baseline:
         """
         places = {self._place(path) for path in checked}
         folder = self.path.absolute().parent
-        kept = sorted(
+        remaining = sorted(
             entry
             for entry in self._known | self._met
             if entry in self._met or (entry.path not in places and (folder / entry.path).exists())
         )
-        entries = [entry._asdict() for entry in kept]
+        entries = [entry._asdict() for entry in remaining]
         text = json.dumps({"version": _VERSION, "findings": entries}, indent=2, ensure_ascii=False)
         try:
             replace_file(self.path, f"{text}\n")
@@ -137,7 +137,7 @@ class Baseline:
             raise UsageError(
                 f"{self.path} cannot be written: {error.strerror}", hint="name another file"
             ) from None
-        return len(kept)
+        return len(remaining)
 
     def _place(self, cassette: Path) -> str:
         return Path(os.path.relpath(cassette, self.path.absolute().parent)).as_posix()
@@ -147,16 +147,16 @@ def _entries(path: Path, value: Any) -> list[AcceptedFinding]:
     listed = value.get("findings") if isinstance(value, dict) else None
     if not isinstance(listed, list) or value.get("version") != _VERSION:
         raise _no_baseline(path, f"it has no list of findings of version {_VERSION}")
-    found = []
+    entries = []
     for number, entry in enumerate(listed, 1):
         names = AcceptedFinding._fields
         if not isinstance(entry, dict) or not all(
             isinstance(entry.get(name), str) for name in names
         ):
-            wanted = ", ".join(names)
-            raise _no_baseline(path, f"finding {number} has not all of {wanted} as text")
-        found.append(AcceptedFinding(*(entry[name] for name in names)))
-    return found
+            fields = ", ".join(names)
+            raise _no_baseline(path, f"finding {number} has not all of {fields} as text")
+        entries.append(AcceptedFinding(*(entry[name] for name in names)))
+    return entries
 
 
 def _no_baseline(path: Path, why: str) -> UsageError:
@@ -176,8 +176,10 @@ _FOLDER = "cassettes"
 _TOP = re.compile(rb"^(?:# pytest-regen cassette|['\"]?interactions['\"]?\s*:)", re.MULTILINE)
 _HEAD = frozenset({"version", RECORDING, "metadata"})
 _PARTS = frozenset({"request", "response", "key"})
-_LINE_END = re.compile(r"(?<!\\)\n")
-"""Not where double-quoted YAML text continues in the next line."""
+_LINE_END = re.compile(r"\n(?<!\\\n)(?<![A-Za-z0-9+/]{60}\n)")
+"""Not where double-quoted YAML text, or a block of base64, continues in the next line."""
+_NUMBER = re.compile(r"[ -]*[0-9.eE+-]*")
+"""A number in a list: embeddings are a hundred thousand lines of them."""
 _PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
 """Cookies set by proxies to tell machines from people and to balance load."""
 
@@ -216,23 +218,23 @@ def cassettes_in(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Path, .
     Raises:
         UsageError: there is nothing at a path.
     """
-    found: set[Path] = set()
-    others: set[Path] = set()
+    cassettes: set[Path] = set()
+    skipped: set[Path] = set()
     for path in paths:
         if path.is_dir():
             for file in path.rglob("*"):
                 if name_parts(file)[1] in _SUFFIXES and file.is_file():
-                    (found if _should_be_cassette(file, path) else others).add(file)
+                    (cassettes if _should_be_cassette(file, path) else skipped).add(file)
         elif path.exists():
-            found.add(path)
+            cassettes.add(path)
         else:
             raise UsageError(f"{path} is not there", hint="name cassettes, or folders of them")
-    if not found:
+    if not cassettes:
         raise UsageError(
             f"no cassettes in {', '.join(map(str, paths))}",
             hint="a check of nothing would always pass: name cassettes, or folders of them",
         )
-    return tuple(sorted(found)), tuple(sorted(others - found))
+    return tuple(sorted(cassettes)), tuple(sorted(skipped - cassettes))
 
 
 def _should_be_cassette(path: Path, folder: Path) -> bool:
@@ -266,24 +268,26 @@ def check_cassettes(
         drifted: cassettes (relative to the working directory) that drifted in the last test run.
         baseline: credentials and headers that are not reported again.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for path in paths:
-        known = partial((baseline or Baseline(Path())).covers, path)
+        covers = partial((baseline or Baseline(Path())).covers, path)
         try:
             file = read_cassette(path)
             if file is not None:
-                found += [*_findings_inside(file, known), *_notes(file, limits, drifted)]
+                findings += [*_findings_inside(file, covers), *_notes(file, limits, drifted)]
         except CassetteUnreadableError as error:
             layout = _other_layout(path)
             if layout:
-                found.append(Finding("FOREIGN", "warning", path, error.line, layout))
-                found += [finding for finding, _ in _secret_lines(path, known)]
+                findings.append(Finding("FOREIGN", "warning", path, error.line, layout))
+                findings += [finding for finding, _ in _secret_lines(path, covers)]
             else:
-                found.append(_unreadable(path, error))
+                findings.append(_unreadable(path, error))
         except Exception as error:  # noqa: BLE001 - because one file must not end the check of others
             why = f"it could not be checked ({type(error).__name__}: {error}); please report it"
-            found.append(Finding("UNREADABLE", "error", path, None, why))
-    return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
+            findings.append(Finding("UNREADABLE", "error", path, None, why))
+    return tuple(
+        sorted(findings, key=lambda finding: (str(finding.path), finding.line or 0, finding.code))
+    )
 
 
 def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
@@ -326,43 +330,43 @@ def _is_laid_out(half: object) -> bool:
     return len(body) > 1 or any(isinstance(value, Mapping | list) for value in body.values())
 
 
-def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
+def _secret_lines(path: Path, is_accepted: Known) -> Iterator[tuple[Finding, str]]:
     """Yield credentials in the raw text, each with its kind."""
     text = (content_of(path)[0] or b"").decode("utf-8", "replace")
     for number, kind, value in _secrets_by_line(text):
-        if not known("SECRET", kind, value):
+        if not is_accepted("SECRET", kind, value):
             yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
 
 
-def _findings_inside(file: CassetteFile, known: Known) -> Iterator[Finding]:
+def _findings_inside(file: CassetteFile, is_accepted: Known) -> Iterator[Finding]:
     """Yield edits, and credentials in the raw text, in decoded bodies, and in headers."""
     reported = set()
-    for finding, kind in _secret_lines(file.path, known):
+    for finding, kind in _secret_lines(file.path, is_accepted):
         reported.add(kind)
         yield finding
     telling: defaultdict[str, list[int]] = defaultdict(list)
     for stored in file.interactions:
         try:
-            found = stored.interaction
+            interaction = stored.interaction
         except CassetteUnreadableError as error:
             yield _unreadable(file.path, error)
             continue
         pairs = {
-            *secrets_and_values_in(unpack(found.request_body)),
-            *secrets_and_values_in(found.response_body),
-            *secrets_with_values(f"{found.uri} {found.reason}"),
+            *secrets_and_values_in(unpack(interaction.request_body)),
+            *secrets_and_values_in(interaction.response_body),
+            *secrets_with_values(f"{interaction.uri} {interaction.reason}"),
         }
-        kinds = {kind for kind, value in pairs if not known("SECRET", kind, value)}
+        kinds = {kind for kind, value in pairs if not is_accepted("SECRET", kind, value)}
         for kind in sorted(kinds - reported):
             message = f"a credential in a compressed or laid-out body ({kind})"
             yield Finding("SECRET", "error", file.path, stored.line, message)
-        if found.is_stream:
-            text = found.response_body.decode("utf-8", "replace")
+        if interaction.is_stream:
+            text = interaction.response_body.decode("utf-8", "replace")
             for kind in credentials_across_events(text):
-                if not known("SECRET", kind, text):
+                if not is_accepted("SECRET", kind, text):
                     message = f"a credential in pieces, in several events of a stream ({kind})"
                     yield Finding("SECRET", "error", file.path, stored.line, message)
-        for name in _telling_headers(found, known):
+        for name in _telling_headers(interaction, is_accepted):
             telling[name].append(stored.line)
     for name, lines in sorted(telling.items()):
         is_account = identifies_account(name)
@@ -377,13 +381,16 @@ def _findings_inside(file: CassetteFile, known: Known) -> Iterator[Finding]:
         )
 
 
-def _telling_headers(found: Interaction, known: Known) -> list[str]:
+def _telling_headers(interaction: Interaction, is_accepted: Known) -> list[str]:
     """Return the headers that hold a credential or tell an account, and are not accepted."""
     telling: defaultdict[str, list[str]] = defaultdict(list)
-    for name, values in (*found.request_headers.items(), *found.response_headers.items()):
+    for name, values in (
+        *interaction.request_headers.items(),
+        *interaction.response_headers.items(),
+    ):
         if holds_credential(name, values) and not _is_harmless_header(name, values):
             telling[name] += values
-    return [name for name in telling if not known("HEADER", name, "\n".join(telling[name]))]
+    return [name for name in telling if not is_accepted("HEADER", name, "\n".join(telling[name]))]
 
 
 def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
@@ -410,14 +417,18 @@ def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
     first = 1
     for folded in _LINE_END.split(text):
         lines = folded.split("\n")
-        for number, line in enumerate(lines, first):
-            reported = set()
-            for kind, value in secrets_with_values(line):
-                if kind not in reported and (
-                    kind != ASSIGNED or len(lines) == 1 or kind in find_secrets(folded)
-                ):
-                    reported.add(kind)
-                    yield number, kind, value
+        if not _NUMBER.fullmatch(folded):
+            # As a whole first, because recorded audio is thousands of lines of base64.
+            across = dict(secrets_with_values(folded)) if len(lines) > 1 else {}
+            unplaced = dict(across)
+            for number, line in enumerate(lines if across or len(lines) == 1 else (), first):
+                values = dict(reversed(secrets_with_values(line)))
+                for kind, value in values.items():
+                    if kind != ASSIGNED or len(lines) == 1 or kind in across:
+                        yield number, kind, value
+                        unplaced.pop(kind, None)
+            for kind, value in unplaced.items():
+                yield first, kind, value
         first += len(lines)
 
 

@@ -49,13 +49,13 @@ class Changes:
     """Whether any answer was compressed."""
 
     def __str__(self) -> str:
-        said = [
+        parts = [
             *(_list_names("without the headers", self.headers)),
             *(_list_names("values replaced in", self.replaced_headers)),
             *(_list_names("credentials replaced:", self.credentials)),
             *(["answers decompressed"] if self.decompressed else []),
         ]
-        return "; ".join(said) or "nothing but the layout"
+        return "; ".join(parts) or "nothing but the layout"
 
 
 def _list_names(what: str, names: Sequence[str]) -> list[str]:
@@ -120,10 +120,10 @@ def plan_conversion(
 
 
 def _plan_text(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: bool) -> Conversion:
-    text = _text(plan.path)
+    text = text_of(plan.path, content_of(plan.path)[0] or b"")
     old = [stored.interaction for stored in file.interactions]
-    kept = [clean_interaction(interaction) for interaction in old]
-    if file.is_laid_out and kept == old and not lays_out:
+    cleaned = [clean_interaction(interaction) for interaction in old]
+    if file.is_laid_out and cleaned == old and not lays_out:
         return replace(plan, status="unchanged", target=plan.path)
     in_place = plan.target == plan.path
     suffix = name_parts(plan.path)[1]
@@ -132,11 +132,13 @@ def _plan_text(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: b
         why = f"it is JSON and is called {suffix}: its serializer could not read the new file"
         hint = "leave it, or use --force if no test reads it that way; --out FILE writes another"
         return replace(plan, why=why, hint=hint)
-    made = _converted_text(file, kept, lays_out=lays_out or file.is_laid_out)
-    plan = replace(plan, text=check_text(plan.target, made), changes=_changes(text, old, kept))
-    why = _first_loss(file, made, kept)
+    new_text = _converted_text(file, cleaned, lays_out=lays_out or file.is_laid_out)
+    plan = replace(
+        plan, text=check_text(plan.target, new_text), changes=_changes(text, old, cleaned)
+    )
+    why = _first_loss(file, new_text, cleaned)
     if not why and in_place and not (file.is_laid_out or force):
-        why = _first_loss_for_vcrpy(text, plan, kept, lays_out=lays_out)
+        why = _first_loss_for_vcrpy(text, plan, cleaned, lays_out=lays_out)
     if why:
         hint = "record it again, or use --force if its tests use the fixture cassette"
         return replace(plan, why=why, hint=hint)
@@ -155,10 +157,16 @@ def convert(plan: Conversion, backup: Path | None = None) -> None:
     """
     try:
         if backup is not None:
-            backup.parent.mkdir(parents=True, exist_ok=True)
+            # Never over another, because the oldest may be the only file with what was sent.
             with backup.open("xb") as file:
                 file.write(plan.path.read_bytes())
         replace_cassette(behind_links(plan.target), plan.text)
+    except FileExistsError:
+        raise UsageError(
+            f"{backup} is there already",
+            why="it may be the only file with what was sent",
+            hint="move it away or delete it, then convert again",
+        ) from None
     except OSError as error:
         raise unwritable(plan.target, error) from error
 
@@ -172,25 +180,20 @@ def is_cleanable(path: Path) -> bool:
     if plan.status != "convertible":
         return False
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder, "c.yaml")
-        made.write_text(plan.text, "utf-8", newline="\n")
-        found = check_cassettes([made], Limits())
-    return not any(finding.code in {"SECRET", "HEADER"} for finding in found)
+        target = Path(folder, "c.yaml")
+        target.write_text(plan.text, "utf-8", newline="\n")
+        findings = check_cassettes([target], Limits())
+    return not any(finding.code in {"SECRET", "HEADER"} for finding in findings)
 
 
-def _text(path: Path) -> str:
-    data, _ = content_of(path)
-    return text_of(path, data or b"")
-
-
-def _converted_text(file: CassetteFile, kept: Sequence[Interaction], *, lays_out: bool) -> str:
-    sources = list(map(WireExchange.of, kept))
+def _converted_text(file: CassetteFile, cleaned: Sequence[Interaction], *, lays_out: bool) -> str:
+    sources = list(map(WireExchange.of, cleaned))
     head = {
         **scrub_value(file.metadata),
         "source": ", ".join(sorted({source.source for source in sources})),
         "models": sorted({source.model for source in sources if source.model}),
     }
-    texts = [interaction_text(interaction, lays_out=lays_out) for interaction in kept]
+    texts = [interaction_text(interaction, lays_out=lays_out) for interaction in cleaned]
     if file.is_laid_out:
         texts = list(map(_with_day, texts, file.interactions))
     return header_text(head) + "".join(texts)
@@ -198,18 +201,18 @@ def _converted_text(file: CassetteFile, kept: Sequence[Interaction], *, lays_out
 
 def _with_day(text: str, stored: StoredInteraction) -> str:
     """Return the text of a recording with the day that stood in it before."""
-    head, _, rest = text.partition("\n")
+    head, _, lines = text.partition("\n")
     before = stored.text
     day = _DAY.search(before, 0, before.find("\n  request:") + 1)
-    return f"{head}\n{day[0]}{rest}" if day else text
+    return f"{head}\n{day[0]}{lines}" if day else text
 
 
 # Changes
 
 
-def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction]) -> Changes:
+def _changes(text: str, old: Sequence[Interaction], cleaned: Sequence[Interaction]) -> Changes:
     gone, other, kinds = set[str](), set[str](), set[str]()
-    for before, after in zip(old, kept, strict=True):
+    for before, after in zip(old, cleaned, strict=True):
         for had, has in (
             (before.request_headers, after.request_headers),
             (before.response_headers, after.response_headers),
@@ -229,35 +232,35 @@ def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction])
 # Comparison of old and new
 
 
-def _first_loss(file: CassetteFile, made: str, kept: Sequence[Interaction]) -> str:
+def _first_loss(file: CassetteFile, new_text: str, cleaned: Sequence[Interaction]) -> str:
     """Return the first request that the new file answers less well; empty if none."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "c.yaml")
-        path.write_text(made, "utf-8", newline="\n")
+        path.write_text(new_text, "utf-8", newline="\n")
         new = read_cassette(path)
     matching = Matching()
     player = Player(path, new, matching)
-    for number, (stored, wanted) in enumerate(zip(file.interactions, kept, strict=True), 1):
-        asked = stored.interaction
-        sent = matching.normalize_body(asked.request_body)
-        found = player.find(asked.method, asked.uri, sent, in_place=False)
+    for number, (stored, expected) in enumerate(zip(file.interactions, cleaned, strict=True), 1):
+        request = stored.interaction
+        sent = matching.normalize_body(request.request_body)
+        answer = player.find(request.method, request.uri, sent, in_place=False)
         place = f"recording {number} (line {stored.line})"
-        if found is None:
+        if answer is None:
             return f"{place} would not be found any more"
-        played = found.interaction
-        if (played.status, played.end) != (wanted.status, wanted.end):
+        played = answer.interaction
+        if (played.status, played.end) != (expected.status, expected.end):
             return f"{place} would have another status"
-        if played.response_body != wanted.response_body:
+        if played.response_body != expected.response_body:
             return f"{place} would have another body"
     return ""
 
 
 def _first_loss_for_vcrpy(
-    text: str, plan: Conversion, kept: Sequence[Interaction], *, lays_out: bool
+    text: str, plan: Conversion, cleaned: Sequence[Interaction], *, lays_out: bool
 ) -> str:
     from pytest_regen.cassettes.clients.vcr_files import VcrpyCannotReadError, first_loss_for_vcrpy
 
-    answers = [interaction.response_body for interaction in kept]
+    answers = [interaction.response_body for interaction in cleaned]
     is_json = name_parts(plan.path)[1] == ".json"
     try:
         return first_loss_for_vcrpy(text, plan.text, answers, is_json=is_json, as_json=lays_out)
