@@ -112,7 +112,9 @@ def corrected(count: int) -> tuple[str, ...]:
         }
         for number in range(count)
     ]
-    provider = ScriptedProvider([json.dumps({"scenarios": items}), '{"scenarios": []}'])
+    right = [{**item, "expected_decision": "allow"} for item in items]
+    replies = [json.dumps({"scenarios": items}), json.dumps({"scenarios": right})]
+    provider = ScriptedProvider(replies)
     tool = ToolAnnotation(server_name="files", tool_name="read")
     session = ScenarioGeneratorSession("x", [tool], provider=provider)
     scenarios = session.generate()

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from pytest_regen.cassettes import CassetteRun
     from pytest_regen.emulator import Emulator
     from pytest_regen.pytest_plugin.flows import Flows
-    from pytest_regen.pytest_plugin.sessions import GeneratorSessionMaker, ScenarioSessionMaker
+    from pytest_regen.pytest_plugin.sessions import (
+        GeneratorSessionMaker,
+        ItemSessionMaker,
+        ScenarioSessionMaker,
+    )
     from pytest_regen.pytest_plugin.stores import StoreHandle
     from pytest_regen.turns.values import Provider
 
@@ -94,8 +98,19 @@ def generator_session(
     """
     from pytest_regen.pytest_plugin.sessions import GeneratorSessionMaker
 
-    del cassette  # Wanted before the first turn, and by the session's provider, not by us.
-    return GeneratorSessionMaker(request)
+    return GeneratorSessionMaker(request, cassette)
+
+
+@pytest.fixture
+def item_session(request: pytest.FixtureRequest, cassette: "CassetteRun") -> "ItemSessionMaker":
+    """Make a session of items of any type: `item_session(system=…, item=…, key=…).current()`.
+
+    With `@pytest.mark.regen(attempts=N)` a failing test is called again, and `current()`, or
+    `acurrent()`, returns the set in which what was wrong is replaced.
+    """
+    from pytest_regen.pytest_plugin.sessions import ItemSessionMaker
+
+    return ItemSessionMaker(request, cassette)
 
 
 @pytest.fixture
@@ -110,8 +125,7 @@ def scenario_session(
     """
     from pytest_regen.pytest_plugin.sessions import ScenarioSessionMaker
 
-    del cassette  # As above.
-    return ScenarioSessionMaker(request)
+    return ScenarioSessionMaker(request, cassette)
 
 
 _VCR_MARKS = frozenset({"vcr", "block_network", "default_cassette", "allowed_hosts"})

@@ -1,8 +1,9 @@
 """Sessions of tests: what fails in one call of the body becomes the feedback of the next."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import pytest
 
@@ -13,10 +14,15 @@ from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.providers import budget_of, hooks_of, price_in
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
 from pytest_regen.sessions import ScenarioFeedback, TestScenario
+from pytest_regen.sessions.prompts import list_item
+from pytest_regen.text import plural
 from pytest_regen.turns import structured
 from pytest_regen.turns.exchange import Tally, TurnExchange
 from pytest_regen.turns.reply_text import load_json
 from pytest_regen.turns.values import DEFAULT_MODEL, Message
+
+if TYPE_CHECKING:
+    from pytest_regen.cassettes import CassetteRun
 
 T = TypeVar("T")
 
@@ -36,25 +42,10 @@ class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
         self._asked: list[tuple[str, str]] = []
         """Questions, each with the text of its last answer."""
         self._position = 0
-        self._feedback = ""
+        self.feedback = ""
+        """What its next turn has still to send."""
         self._failed_answers: set[tuple[str, str, str]] = set()
         """Failures, each with the question and the answer it was about."""
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether a question was answered."""
-        return bool(self._asked)
-
-    @property
-    def has_feedback(self) -> bool:
-        """Whether it has feedback that its next turn has still to send."""
-        return bool(self._feedback)
-
-    @property
-    def conversations(self) -> Sequence[Conversation]:
-        """Its one conversation."""
-        messages = [(message, message.content.startswith(_WRONG)) for message in self.history]
-        return [(self.system, messages)]
 
     def set_response(self, response: structured.Schema[T]) -> None:
         """Return answers as ``response`` from now on: a body called again makes its classes anew.
@@ -66,11 +57,11 @@ class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
 
     def rewind(self) -> None:
         """Go back to the first question, and drop feedback that was not sent."""
-        self._position, self._feedback = 0, ""
+        self._position, self.feedback = 0, ""
 
-    def give_feedback(self, feedback: ScenarioFeedback) -> None:
+    def give_feedback(self, feedback: sessions.ItemFeedback[Any] | ScenarioFeedback) -> None:
         """Keep what was wrong for the next turn."""
-        self._feedback = "\n".join(f"- {note}" for note in feedback.notes)
+        self.feedback = "\n".join(f"- {list_item(note)}" for note in feedback.notes)
 
     def ask(self, message: str, *, check: Any = None) -> T:
         """Take one turn; in a body called again, what was asked is remembered, the last redone."""
@@ -100,11 +91,11 @@ class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
             return number, message
         question, answer = self._asked[number]
         is_same = question == message
-        if is_same and (number < len(self._asked) - 1 or not self._feedback):
+        if is_same and (number < len(self._asked) - 1 or not self.feedback):
             return number, None
-        if not self._feedback:
+        if not self.feedback:
             return number, message
-        feedback, self._feedback = self._feedback, ""
+        feedback, self.feedback = self.feedback, ""
         self._check_progress(feedback, message, answer)
         # A question in new words would not say that the old one went wrong.
         again = "Answer again, in full." if is_same else message
@@ -127,106 +118,77 @@ class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
         self._failed_answers.add(failed)
 
 
-class ReplayableScenarioSession(sessions.ScenarioGeneratorSession):
-    """A scenario session that keeps its set up to date with what the test finds."""
+class ReplayableItemSession(sessions.ItemSession[T], Generic[T]):
+    """A session of items that brings its set up to date with what the test finds."""
 
     __test__ = False
-
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self._current: list[TestScenario] | None = None
-        self._feedback = ScenarioFeedback()
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether there is a set."""
-        return self._current is not None
-
-    @property
-    def has_feedback(self) -> bool:
-        """Whether it has feedback that its next turn has still to send."""
-        return not self._feedback.is_empty
-
-    @property
-    def conversations(self) -> Sequence[Conversation]:
-        """One of each group of tools; all that is asked after the first message is feedback."""
-        return [
-            (
-                self.system,
-                [
-                    (message, number > 0 and message.role == "user")
-                    for number, message in enumerate(group.conversation.history)
-                ],
-            )
-            for group in self._groups
-        ]
+    feedback: Any = None
+    """What its next turn has still to send."""
 
     def rewind(self) -> None:
         """Drop feedback that was not sent; the set stays."""
-        self._feedback = ScenarioFeedback()
+        self.feedback = None
 
-    def give_feedback(self, feedback: ScenarioFeedback) -> None:
+    def give_feedback(self, feedback: sessions.ItemFeedback[T] | ScenarioFeedback) -> None:
         """Keep what was wrong for the next turn."""
-        self._feedback = feedback
+        if isinstance(feedback, ScenarioFeedback):
+            feedback = sessions.ItemFeedback(notes=feedback.notes)
+        self.feedback = feedback
 
-    def scenarios(self) -> list[TestScenario]:
-        """Return the set: generated in the first call of the body, corrected in the next.
+    def current(self) -> list[T]:
+        """Return the set: generated in the first call of the body, mended in the next."""
+        feedback, self.feedback = self.feedback, None
+        if not self.turn_count:
+            self.generate()
+        elif feedback is not None and feedback.asks_for_replacements:
+            self.regenerate(feedback)
+        return self.items
 
-        A correction is put in place and stays unless a replacement asks the same request.
-        """
-        feedback, corrected = self._take_feedback()
-        if corrected is None:
-            return self._keep(self.generate())
-        answers = self.regenerate(feedback) if feedback.asks_for_replacements else ()
-        return self._merge(corrected, feedback, answers)
+    async def acurrent(self) -> list[T]:
+        """Return the set without blocking the event loop; as ``current``."""
+        feedback, self.feedback = self.feedback, None
+        if not self.turn_count:
+            await self.agenerate()
+        elif feedback is not None and feedback.asks_for_replacements:
+            await self.aregenerate(feedback)
+        return self.items
 
-    async def ascenarios(self) -> list[TestScenario]:
-        """Return the set without blocking the event loop; as ``scenarios``."""
-        feedback, corrected = self._take_feedback()
-        if corrected is None:
-            return self._keep(await self.agenerate())
-        answers = await self.aregenerate(feedback) if feedback.asks_for_replacements else ()
-        return self._merge(corrected, feedback, answers)
 
-    def _take_feedback(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
-        """Return the feedback, and the set with its corrections; ``None`` if there is no set yet.
+class ReplayableScenarioSession(
+    ReplayableItemSession[TestScenario], sessions.ScenarioGeneratorSession
+):
+    """The same for scenarios: a correction is put in place, a replacement takes its place."""
 
-        Before the turn: what cannot be put in place must not be paid for.
-        """
-        feedback, self._feedback = self._feedback, ScenarioFeedback()
-        if self._current is None:
-            return feedback, None
-        return feedback, sessions.apply_corrections(self._current, feedback.corrections)
+    scenarios = ReplayableItemSession.current
+    ascenarios = ReplayableItemSession.acurrent
 
-    def _merge(
-        self,
-        corrected: Sequence[TestScenario],
-        feedback: ScenarioFeedback,
-        replacements: Sequence[TestScenario],
-    ) -> list[TestScenario]:
-        corrections, discarded = feedback.corrections, feedback.discarded_scenarios
-        return self._keep(
-            sessions.merge_replacements(
-                corrected, replacements, corrections, discarded, accepts=lambda _: True
-            )
+    def give_feedback(self, feedback: sessions.ItemFeedback[Any] | ScenarioFeedback) -> None:
+        """Keep what was wrong for the next turn."""
+        self.feedback = feedback
+
+
+def conversation_in(
+    session: sessions.GeneratorSession[Any] | sessions.ItemSession[Any],
+) -> Conversation:
+    """Return the conversation of a session; items are asked for once, and all else is feedback."""
+    is_of_items = isinstance(session, sessions.ItemSession)
+    return session.system, [
+        (
+            message,
+            message.content.startswith(_WRONG)
+            or (is_of_items and number > 0 and message.role == "user"),
         )
-
-    def _keep(self, scenarios: list[TestScenario]) -> list[TestScenario]:
-        self._current = scenarios
-        return self._copies()
-
-    def _copies(self) -> list[TestScenario]:
-        """Return the set so that nothing the body does to it reaches the next call."""
-        return [scenario.model_copy(deep=True) for scenario in self._current or ()]
+        for number, message in enumerate(session.history)
+    ]
 
 
-ReplayableSession = ReplayableGeneratorSession[Any] | ReplayableScenarioSession
+ReplayableSession = ReplayableGeneratorSession[Any] | ReplayableItemSession[Any]
 
 
 class SessionMaker:
     """Makes the sessions of one test; the n-th call of a body called again gets the n-th."""
 
-    def __init__(self, request: pytest.FixtureRequest) -> None:
+    def __init__(self, request: pytest.FixtureRequest, cassette: "CassetteRun") -> None:
         config = request.config
         self.tally = Tally()
         before, after = hooks_of(config)
@@ -247,6 +209,18 @@ class SessionMaker:
         self._position = 0
         self._with_feedback: Sequence[ReplayableSession] = ()
         request.node.stash.setdefault(SESSION_MAKERS, []).append(self)
+        request.addfinalizer(partial(self._warn_unrecorded, cassette, request.node.nodeid))
+
+    def _warn_unrecorded(self, cassette: "CassetteRun", test: str) -> None:
+        records = cassette.mode != "none" and not cassette.is_replay_only
+        if records and self.tally.calls and not (cassette.recorded or cassette.played):
+            warnings.warn(
+                f"{test}: nothing was recorded, though {plural(self.tally.calls, 'turn')} took "
+                "place; why: the provider of the project sends nothing over HTTP; next: leave "
+                "--regen-record out, or let regen_provider return one that does",
+                pytest.PytestWarning,
+                stacklevel=2,
+            )
 
     @property
     def sessions(self) -> tuple[ReplayableSession, ...]:
@@ -273,7 +247,7 @@ class SessionMaker:
         if number < len(self._sessions) and self._sessions[number][0] == key:
             earlier: T = self._sessions[number][1]
             return earlier
-        if self._with_feedback and all(session.has_feedback for session in self._with_feedback):
+        if self._with_feedback and all(session.feedback for session in self._with_feedback):
             raise UsageError(
                 f"session {number + 1} of the test is another one than in the call that failed",
                 why="the session that has the feedback is not used again, so that the model "
@@ -305,6 +279,25 @@ class GeneratorSessionMaker(SessionMaker):
         # Not the class of the first call: an isinstance in the body would fail.
         session.set_response(adapter)
         return session
+
+
+class ItemSessionMaker(SessionMaker):
+    """The fixture ``item_session``."""
+
+    def __call__(
+        self, *, system: str, item: structured.Schema[T], **settings: Any
+    ) -> ReplayableItemSession[T]:
+        """Return a session; arguments as ``ItemSession`` takes them, the provider given.
+
+        Raises:
+            UsageError: the body is called again and makes another session than before, see
+                ``SessionMaker``.
+        """
+        adapter = structured.adapter_of(item)
+        new: ReplayableItemSession[T] = ReplayableItemSession(
+            system, adapter, **{**self._defaults, **settings}
+        )
+        return self._next((system, structured.schema_to_prompt_hint(adapter)), new)
 
 
 class ScenarioSessionMaker(SessionMaker):

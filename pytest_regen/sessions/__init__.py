@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.sessions.groups import plan_groups
-    from pytest_regen.sessions.input_schema import argument_problems, undecided_roles
+    from pytest_regen.sessions.arguments import argument_problems
+    from pytest_regen.sessions.feedback import format_feedback_message
+    from pytest_regen.sessions.item_session import ItemFault, ItemFeedback, ItemSession
     from pytest_regen.sessions.loop import acompile_verify_repair, compile_verify_repair
-    from pytest_regen.sessions.memory import format_feedback_message
     from pytest_regen.sessions.prompts import PROMPT_FORMAT, build_generator_system_prompt
     from pytest_regen.sessions.protocols import (
         AsyncJudge,
@@ -60,6 +60,11 @@ if TYPE_CHECKING:
         SessionTranscript,
         TurnReport,
     )
+    from pytest_regen.sessions.verification import (
+        VerifiedItems,
+        agenerate_verify_repair,
+        generate_verify_repair,
+    )
 else:
     __getattr__, __dir__ = lazy(__name__)
 
@@ -78,6 +83,9 @@ __all__ = [
     "Exchange",
     "ExecutionResult",
     "GeneratorSession",
+    "ItemFault",
+    "ItemFeedback",
+    "ItemSession",
     "Judge",
     "Judgement",
     "LoopParts",
@@ -100,7 +108,9 @@ __all__ = [
     "TestScenario",
     "ToolAnnotation",
     "TurnReport",
+    "VerifiedItems",
     "acompile_verify_repair",
+    "agenerate_verify_repair",
     "apply_corrections",
     "are_similar",
     "argument_problems",
@@ -111,12 +121,11 @@ __all__ = [
     "format_feedback_message",
     "generate_scenarios",
     "generate_test_scenarios",
+    "generate_verify_repair",
     "merge_replacements",
-    "plan_groups",
     "read_artifact",
     "scenario_id",
     "scenario_input_hash",
     "structural_conflict",
-    "undecided_roles",
     "write_artifact",
 ]

@@ -12,21 +12,23 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from pytest_regen.errors import BudgetError, UsageError
+from pytest_regen.sessions.state import VERSION, SessionState, sendable
 from pytest_regen.sessions.transcript import (
     Exchange,
     Purpose,
     SessionTranscript,
     TurnReport,
     report_turn,
+    usage_to_json,
 )
 from pytest_regen.text import plural
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, TurnExchange
 from pytest_regen.turns.steps import OnProgress, Steps, tell
-from pytest_regen.turns.structured import object_steps
+from pytest_regen.turns.structured import Parsed, object_steps
 from pytest_regen.turns.values import (
     DEFAULT_MODEL,
     SESSION_MAX_TOKENS,
@@ -108,15 +110,6 @@ def check_limits(**limits: tuple[int | None, int]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class PendingTurn(Generic[T]):
-    """A turn that was answered and understood, and is not in the history yet."""
-
-    value: T
-    user: Message
-    assistant: Message
-
-
 class _SessionBudget(Budget):
     """The tokens that one session may spend."""
 
@@ -146,105 +139,24 @@ class Account:
         self.usage = usage
         self._own.settle(0, usage)
 
-    def enter(self, steps: Steps[R], turn: int, conversation: str) -> Steps[R]:
+    def enter(self, steps: Steps[R], turn: "Turn") -> Steps[R]:
         """Return ``steps``; each of their calls is paid for and entered in the transcript."""
-        is_first = True
 
         def log(call: CallRecord) -> None:
-            nonlocal is_first
             purpose: Purpose = "ask"
-            if not is_first:
+            if turn.last_call:
                 is_continuation = call.request.messages[-1].content == CONTINUE
                 purpose = "continuation" if is_continuation else "repair"
-            is_first = False
+            turn.last_call = call
             sent = None if call.reply else call.usage
             exchange = Exchange(
-                turn, purpose, call.request, call.reply, call.failure, conversation, sent
+                turn.number, purpose, call.request, call.reply, call.failure, sent=sent
             )
             with self._lock:
                 self.transcript.add(exchange)
                 self.usage += exchange.usage or Usage()
 
         return self.exchange.around(steps, log=log)
-
-
-class Conversation:
-    """The history of one conversation, and the steps of its next turn.
-
-    Args:
-        system: the system prompt; the same bytes in every request.
-        settings: provider, model and limits.
-        account: where calls are entered; shared by the conversations of one session.
-        name: of this conversation, where there are several under one system prompt.
-
-    Attributes:
-        history: the committed messages, user and assistant by turns.
-    """
-
-    def __init__(
-        self,
-        system: str,
-        settings: SessionSettings,
-        account: Account,
-        *,
-        name: str = "",
-    ) -> None:
-        self.system = system
-        self.name = name
-        self.history: tuple[Message, ...] = ()
-        self._settings = settings
-        self._account = account
-
-    def ask(
-        self,
-        user: str,
-        parse: Callable[[str], T],
-        *,
-        turn: int,
-        salvage: Callable[[Sequence[str]], T | None] | None = None,
-        response_schema: dict[str, object] | None = None,
-    ) -> Steps[PendingTurn[T]]:
-        """Return the steps of one turn; their result enters the history by ``commit``.
-
-        Breakpoints stand on the system prompt and on the last message of every request, wherever
-        that is: it is what the next turn and a repair both read. With the second-to-last one
-        marked, a repair would pay for the newest message again. Whether there are any, and for
-        how long they live, is ``cache`` of the session, and no argument of a turn: a turn with
-        other breakpoints than the one before it would read less than that one wrote.
-
-        Raises:
-            ReplyFormatError: no reply could be understood.
-            RefusedError: the model declined.
-            BudgetError: the next call cannot be paid; it was not made.
-            ProviderError: there was no reply.
-        """
-        cache = self._settings.cache
-        message = Message("user", user)
-        request = TurnRequest(
-            self.system,
-            (*self.history, replace(message, cache=cache)),
-            self._settings.model,
-            self._settings.max_tokens,
-            response_schema=response_schema,
-            cache=cache,
-        )
-        steps = object_steps(
-            request,
-            parse,
-            max_repairs=self._settings.max_repairs,
-            salvage=salvage,
-            progress=self._settings.tell,
-        )
-        parsed = yield from self._account.enter(steps, turn, self.name)
-        return PendingTurn(parsed.value, message, Message("assistant", parsed.text))
-
-    def commit(self, pending: PendingTurn[Any]) -> None:
-        """Add a turn to the history."""
-        self.history = (*self.history, pending.user, pending.assistant)
-
-    def restore(self, history: Sequence[Message]) -> None:
-        """Continue from the turns of an earlier session."""
-        self.history = tuple(history)
 
 
 @dataclass(slots=True)
@@ -255,35 +167,60 @@ class Turn:
     """Counted from 1."""
     notes: list[str] = field(default_factory=list)
     """For its report: what was left out of the replies, and why."""
+    last_call: CallRecord | None = None
+    """The last call made for it: the next one continues or repairs, and goes on from there."""
     is_committed: bool = False
     """Whether it has entered the history, and counts."""
 
 
-class TurnLog:
-    """The turns that a session has tried, and the number of those it has taken.
+class SessionBase:
+    """What all sessions have: a history, an account of their calls, reports of their turns.
 
     Args:
-        account: where their calls are entered.
-        max_turns: committed turns after which another one is refused; ``None`` for no limit.
-
-    Attributes:
-        count: committed turns.
-        reports: one per turn tried.
+        system: the system prompt; the same bytes in every request.
+        settings: provider, model and limits of the session.
     """
 
-    def __init__(self, account: Account, max_turns: int | None) -> None:
-        self.count = 0
-        self.reports: tuple[TurnReport, ...] = ()
-        self._account = account
-        self._max_turns = max_turns
+    def __init__(self, system: str, settings: SessionSettings) -> None:
+        self.system = system
+        self._settings = settings
+        self._account = Account(settings)
+        self._history: tuple[Message, ...] = ()
+        self._reports: tuple[TurnReport, ...] = ()
         self._busy = threading.Lock()
 
-    def restore(self, count: int) -> None:
-        """Continue from so many committed turns."""
-        self.count = count
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what its replies depend on, whatever was asked so far."""
+        raise NotImplementedError  # pragma: no cover - each session says it
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """The committed turns: user and assistant messages, alternating."""
+        return self._history
+
+    @property
+    def transcript(self) -> SessionTranscript:
+        """Every call made: failed and cancelled ones, repairs and continuations included."""
+        return self._account.transcript
+
+    @property
+    def turn_count(self) -> int:
+        """Committed turns."""
+        return len(self._history) // 2
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all calls, those of failed turns included: they are paid."""
+        return self._account.usage
+
+    @property
+    def reports(self) -> tuple[TurnReport, ...]:
+        """One report per turn tried since the session was made or restored."""
+        return self._reports
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def _turn(self) -> Iterator[Turn]:
         """Hold the session for one turn, and report the turn, also one that fails.
 
         Raises:
@@ -296,74 +233,88 @@ class TurnLog:
                 why="each turn is asked in the light of the one before it",
                 hint="wait for the other turn, or use a session of its own",
             )
+        turn, failure = Turn(self.turn_count + 1), ""
+        since = len(self.transcript)
         try:
-            self._check_limit()
-            yield from self._report(Turn(self.count + 1))
-        finally:
-            self._busy.release()
-
-    def _check_limit(self) -> None:
-        limit = self._max_turns
-        if limit is not None and self.count >= limit:
-            raise BudgetError(
-                f"the session has taken {plural(limit, 'turn')} of {limit:,}",
-                why="max_turns bounds what a session may spend",
-                hint="raise max_turns, or start a new session",
-            )
-
-    def _report(self, turn: Turn) -> Iterator[Turn]:
-        since, failure = len(self._account.transcript), ""
-        try:
+            self._check_turns()
             yield turn
         except BaseException as error:
             failure = str(error) or type(error).__name__
             raise
         finally:
-            self.count += turn.is_committed
             report = report_turn(
-                self._account.transcript,
+                self.transcript,
                 turn.number,
                 since=since,
                 committed=turn.is_committed,
                 notes=turn.notes,
                 failure=failure,
             )
-            self.reports = (*self.reports, report)
+            self._reports = (*self._reports, report)
+            self._busy.release()
 
+    def _check_turns(self) -> None:
+        limit = self._settings.max_turns
+        if limit is not None and self.turn_count >= limit:
+            raise BudgetError(
+                f"the session has taken {plural(limit, 'turn')} of {limit:,}",
+                why="max_turns bounds what a session may spend",
+                hint="raise max_turns, or start a new session",
+            )
 
-class SessionBase:
-    """What all sessions have: an account of their calls and a log of their turns.
+    def _ask(
+        self,
+        messages: Sequence[Message],
+        parse: Callable[[str], T],
+        turn: Turn,
+        *,
+        salvage: Callable[[Sequence[str]], T | None] | None = None,
+        response_schema: dict[str, object] | None = None,
+    ) -> Steps[Parsed[T]]:
+        """Return the steps of one question; what is answered enters the history by ``_commit``.
 
-    Args:
-        settings: provider, model and limits of the session.
-    """
+        Breakpoints stand on the system prompt and on the last message of every request, because
+        that is what the next turn and a repair both read. With the second-to-last one marked, a
+        repair would pay for the newest message again. Whether there are any, and for how long they
+        live, is ``cache`` of the session, and no argument of a turn: a turn with other breakpoints
+        than the one before it would read less than that one wrote.
+        """
+        settings = self._settings
+        *before, last = messages
+        request = TurnRequest(
+            self.system,
+            (*self._history, *before, replace(last, cache=settings.cache)),
+            settings.model,
+            settings.max_tokens,
+            response_schema=response_schema,
+            cache=settings.cache,
+        )
+        steps = object_steps(
+            request,
+            parse,
+            max_repairs=settings.max_repairs,
+            salvage=salvage,
+            progress=settings.tell,
+        )
+        return self._account.enter(steps, turn)
 
-    def __init__(self, settings: SessionSettings) -> None:
-        self._settings = settings
-        self._account = Account(settings)
-        self._log = TurnLog(self._account, settings.max_turns)
+    def _state_json(self, kind: str) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "kind": kind,
+            "system": self.system,
+            "model": self._settings.model,
+            "usage": usage_to_json(self.usage),
+            "history": [
+                {"role": message.role, "content": message.content} for message in self._history
+            ],
+        }
 
-    @property
-    def fingerprint(self) -> str:
-        """Hash of what its replies depend on, whatever was asked so far."""
-        raise NotImplementedError  # pragma: no cover - each session says it
+    def _restore(self, state: SessionState) -> None:
+        self._history = state.messages()
+        self._account.restore(state.usage.to_usage())
 
-    @property
-    def transcript(self) -> SessionTranscript:
-        """Every call made: failed and cancelled ones, repairs and continuations included."""
-        return self._account.transcript
-
-    @property
-    def turn_count(self) -> int:
-        """Committed turns."""
-        return self._log.count
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all calls, those of failed turns included: they are paid."""
-        return self._account.usage
-
-    @property
-    def reports(self) -> tuple[TurnReport, ...]:
-        """One report per turn tried since the session was made or restored."""
-        return self._log.reports
+    def _commit(self, turn: Turn, user: Message, text: str) -> None:
+        """Let a question and its answer enter the history, and the turn count."""
+        self._history = (*self._history, user, Message("assistant", sendable(text)))
+        turn.is_committed = True

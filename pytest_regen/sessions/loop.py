@@ -15,21 +15,16 @@ agrees, and is reported as a disagreement where it does not. What could have bee
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from pytest_regen.errors import (
-    BudgetError,
-    NoProgressError,
-    ProviderError,
     StoreWriteError,
-    UsageError,
 )
-from pytest_regen.sessions.memory import check_handwritten, check_tools
+from pytest_regen.sessions.feedback import check_handwritten, check_tools
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
 from pytest_regen.sessions.protocols import (
     AsyncScenarioSource,
@@ -44,7 +39,7 @@ from pytest_regen.sessions.protocols import (
 )
 from pytest_regen.sessions.report import Disagreement, LoopReport, RunStop
 from pytest_regen.sessions.scenario_set import ScenarioSet
-from pytest_regen.sessions.scenarios import ScenarioFeedback, TestScenario
+from pytest_regen.sessions.scenarios import TestScenario
 from pytest_regen.sessions.state import (
     Artifact,
     check_path,
@@ -53,65 +48,20 @@ from pytest_regen.sessions.state import (
     read_artifact,
     write_artifact,
 )
+from pytest_regen.sessions.verification import (
+    FAILED_TURN,
+    PartCall,
+    PartCaller,
+    PartCalls,
+    check_list,
+    repeat,
+    wrong_type,
+)
 from pytest_regen.text import plural
-from pytest_regen.turns.steps import adrive, drive, in_thread, tell
+from pytest_regen.turns.steps import adrive, drive, tell
 
 R = TypeVar("R")
 
-
-@dataclass(frozen=True, slots=True)
-class PartCall:
-    """A method of one part by its plain name, and what it is given."""
-
-    part: object
-    method: str
-    arguments: tuple[object, ...] = ()
-
-
-PartCalls = Generator[PartCall, Any, R]
-"""Yields calls, is sent what they return, has thrown into it what they raise."""
-
-
-class PartCaller:
-    """Makes the calls."""
-
-    def send(self, call: PartCall, /) -> object:
-        """Return what the method returns.
-
-        Raises:
-            UsageError: the part does not have it.
-        """
-        return _method(call)(*call.arguments)
-
-    async def asend(self, call: PartCall, /) -> object:
-        """Return what the asynchronous twin of the method returns, or the method in a thread.
-
-        Raises:
-            UsageError: the part has neither.
-        """
-        twin = getattr(call.part, f"a{call.method}", None)
-        if twin is not None:
-            return await twin(*call.arguments)
-        return await in_thread(_method(call), *call.arguments)
-
-
-def _method(call: PartCall) -> Callable[..., object]:
-    method: Callable[..., object] | None = getattr(call.part, call.method, None)
-    if method is None:
-        name, twin = type(call.part).__name__, f"a{call.method}"
-        is_there = hasattr(call.part, twin)
-        raise UsageError(
-            f"{name} has no {call.method}()",
-            why=f"{twin}() is there, which only an event loop can wait for"
-            if is_there
-            else "the loop asks for it",
-            hint="await acompile_verify_repair(…) instead" if is_there else f"add {call.method}()",
-        )
-    return method
-
-
-_FAILED_TURN = (ProviderError, BudgetError, NoProgressError)
-"""What ends one turn with a model and not the run: what was reached so far is kept."""
 
 _MOST_CHANGES = 10
 """Most decisions of new rules that are sent to the generator."""
@@ -150,35 +100,25 @@ class Verification:
         self._judgements = 0
         self._analysis = ""
         self._rule_changes: list[str] = []
+        self._source: ScenarioSource | AsyncScenarioSource | None = None
+        self._failing: tuple[ExecutionResult, ...] = ()
+        self._is_heard = True
         self._shown: dict[str, tuple[str, str, str]] = {}
         """By scenario id, how it stood when the judge last heard of it."""
 
     def verify_and_repair(self, source: ScenarioSource | AsyncScenarioSource) -> PartCalls[RunStop]:
         """Verify and repair until everything passes, attempts are used up or nothing changes."""
-        attempts = self._settings.max_repairs
-        for attempt in range(1, attempts + 2):
-            failing, is_heard = yield from self._verify(attempt)
-            if not failing and not self.set.unsent_feedback.asks_for_replacements:
-                return "passed"
-            if attempt > attempts:
-                return "attempts"
-            before = self._state()
-            # Without the judge, only what people wrote says by itself that the rules are wrong.
-            blamed = [result for result in failing if is_heard or result.scenario.is_handwritten]
-            yield from self._repair(source, blamed, attempt)
-            # A judge who was not heard may be heard the next time, about the same state.
-            if is_heard and self._state() == before:
-                return "no_progress"
-        raise AssertionError("unreachable: the last attempt returns")  # pragma: no cover
+        self._source = source
+        return (yield from repeat(self, self._settings.max_repairs))
 
-    def _verify(self, attempt: int) -> PartCalls[tuple[tuple[ExecutionResult, ...], bool]]:
+    def verify(self, attempt: int) -> PartCalls[bool]:
         """Execute everything, hear the judge about what is new, execute its probes.
 
         Returns:
-            What fails, and whether the judge was heard about all of it.
+            Whether nothing is left to repair.
         """
         rounds, verification = self._settings.max_rounds, f"verification {attempt}, "
-        is_heard = True
+        self._is_heard = True
         for number in range(1, rounds + 1):
             results = self.set.execute()
             news = self._news(results, repeats_questions=number == 1)
@@ -187,10 +127,11 @@ class Verification:
             which = f"{verification if attempt > 1 else ''}round {number}"
             self._tell(f"Judging {plural(len(news), 'scenario')} ({which})...")
             judgement = yield from self._judge(news)
-            is_heard = judgement is not None
             if judgement is None:
+                self._is_heard = False
                 break
-            self.set.apply_verdicts(judgement, results)
+            # A judge whose verdicts name nothing is asked again, as one who was not heard.
+            self._is_heard = self.set.apply_verdicts(judgement, results) and self._is_heard
             judged = {result.scenario.id for result in news}
             for result in self.set.execute():
                 if result.scenario.id in judged:
@@ -200,7 +141,8 @@ class Verification:
             )
             if not added:
                 break
-        return tuple(result for result in self.set.execute() if not result.passed), is_heard
+        self._failing = tuple(result for result in self.set.execute() if not result.passed)
+        return not self._failing and not self.set.unsent_feedback.asks_for_replacements
 
     def _news(
         self, results: Sequence[ExecutionResult], *, repeats_questions: bool
@@ -228,12 +170,12 @@ class Verification:
 
     def _judge(self, results: Sequence[ExecutionResult]) -> PartCalls[Judgement | None]:
         try:
-            judgement: Judgement = yield PartCall(
-                self._parts.judge, "judge", (self.policy, results)
-            )
-        except _FAILED_TURN as error:
+            judgement = yield PartCall(self._parts.judge, "judge", (self.policy, results))
+        except FAILED_TURN as error:
             self.set.log.note(f"the judge could not be heard: {error}")
             return None
+        if not isinstance(judgement, Judgement):
+            raise wrong_type(self._parts.judge, "judge()", judgement, "a Judgement")
         self._judgements += 1
         self._analysis = judgement.analysis
         if judgement.passed != all(result.passed for result in results):
@@ -241,35 +183,32 @@ class Verification:
             self.set.log.note(f"the judge says {says}; the engine says otherwise and decides")
         return judgement
 
-    def _repair(
-        self,
-        source: ScenarioSource | AsyncScenarioSource,
-        blamed: Sequence[ExecutionResult],
-        attempt: int,
-    ) -> PartCalls[None]:
-        """Have the rules repaired that fail ``blamed``, and ask for what is to be replaced."""
+    def repair(self, attempt: int) -> PartCalls[bool]:
+        """Have the rules repaired that fail, and ask for what is to be replaced.
+
+        Returns:
+            Whether the judge was heard: one who was not may be heard about the same state.
+        """
+        # Without the judge, only what people wrote says by itself that the rules are wrong.
+        blamed = [r for r in self._failing if self._is_heard or r.scenario.is_handwritten]
         if blamed or self.set.unsent_feedback.asks_for_replacements:
             self._repairs += 1
         if blamed:
             yield from self._repair_rules(blamed, attempt)
         feedback = self.set.unsent_feedback
         if not feedback.asks_for_replacements:
-            return
+            return self._is_heard
         feedback = feedback.model_copy(update={"rule_changes": tuple(self._rule_changes)})
         self._tell("Asking for replacements...")
-        replacements = yield from self._replacements(source, feedback)
-        if replacements is not None:
-            self._rule_changes = []
-            self.set.add_replacements(replacements, feedback)
-
-    def _replacements(
-        self, source: ScenarioSource | AsyncScenarioSource, feedback: ScenarioFeedback
-    ) -> PartCalls[list[TestScenario] | None]:
         try:
-            return cast("list[TestScenario]", (yield PartCall(source, "regenerate", (feedback,))))
-        except _FAILED_TURN as error:
+            answer = yield PartCall(self._source, "regenerate", (feedback,))
+        except FAILED_TURN as error:
             self.set.log.note(f"no replacements: {error}")
-            return None
+            return self._is_heard
+        replacements = check_list(answer, TestScenario, "regenerate()", self._source)
+        self._rule_changes = []
+        self.set.add_replacements(replacements, feedback)
+        return self._is_heard
 
     def _repair_rules(self, failing: Sequence[ExecutionResult], attempt: int) -> PartCalls[None]:
         """Have the rules repaired; accept them if less fails, and no more that is handwritten."""
@@ -283,7 +222,7 @@ class Verification:
         )
         try:
             answer = yield PartCall(self._parts.compiler, "repair", (self.policy, context))
-        except _FAILED_TURN as error:
+        except FAILED_TURN as error:
             self.set.log.note(f"the rules were not repaired: {error}")
             return
         candidate = check_policy(answer)
@@ -304,7 +243,7 @@ class Verification:
         self.set.correct_wanted()
         self._rule_changes += _changes(before, after)
 
-    def _state(self) -> str:
+    def state(self) -> str:
         """Return what a repair has to change: the rules, the set, or what is to be sent."""
         return content_hash(self.policy, list(self.set.scenarios), [self.set.unsent_feedback])
 
@@ -318,7 +257,10 @@ class Verification:
         """
         results = self.set.execute()
         if all(result.passed for result in results):
-            stop = self._verdict(results)
+            stop = "passed" if self.set.coverage >= self._settings.min_coverage else "coverage"
+            lacks_generated = self._parts.needs_generated and not self.set.generated_count
+            if lacks_generated or not results:
+                stop = "empty"
         return LoopReport(
             passed=stop == "passed",
             stop_reason=stop,
@@ -337,14 +279,6 @@ class Verification:
             input_hash=input_hash,
             cached=cached,
         )
-
-    def _verdict(self, results: Sequence[ExecutionResult]) -> RunStop:
-        """Return how the run ends where no scenario fails."""
-        if not self.set.generated_count and self._parts.needs_generated:
-            return "empty"
-        if not results:
-            return "empty"
-        return "passed" if self.set.coverage >= self._settings.min_coverage else "coverage"
 
     def _disagreement(self, result: ExecutionResult) -> Disagreement:
         verdict = self.set.verdict_on(result.scenario.id)
@@ -452,8 +386,8 @@ class _Run:
         self._asked = [fingerprint_of(parts.compiler), fingerprint_of(parts.judge)]
         self._unknown = [
             type(part).__name__
-            for part, known in zip((parts.compiler, parts.judge), self._asked, strict=True)
-            if not known
+            for part, hash_ in zip((parts.compiler, parts.judge), self._asked, strict=True)
+            if not hash_
         ]
         self._hash = ""
         self._reached: Verification | None = None
@@ -495,7 +429,8 @@ class _Run:
         self._reached = work = self._work((yield PartCall(self._parts.compiler, "compile")))
         self._source = source = self._parts.generator(work.policy)
         self._hash, first = self._input_hash(source), work.policy
-        self._generated = yield PartCall(source, "generate")
+        generated = yield PartCall(source, "generate")
+        self._generated = check_list(generated, TestScenario, "generate()", source)
         work.set.add_first(self._generated)
         self._tell(plural(len(work.set.scenarios), "scenario"))
         stop = yield from work.verify_and_repair(source)
@@ -530,7 +465,7 @@ class _Run:
     def _keep(self, report: LoopReport) -> None:
         if self._artifact is None:
             return
-        kept = Artifact(
+        reached = Artifact(
             self._hash,
             "verified" if report.passed else "failed",
             report.scenarios,
@@ -538,7 +473,7 @@ class _Run:
         )
         failed = _failed_path(self._artifact)
         try:
-            write_artifact(self._artifact if report.passed else failed, kept)
+            write_artifact(self._artifact if report.passed else failed, reached)
         except StoreWriteError as error:
             error.unkept = report
             raise
@@ -556,11 +491,11 @@ class _Run:
             raise
 
     def _keep_partial(self, work: Verification, error: BaseException) -> None:
-        # Of a first turn that did not end, the groups that were answered.
-        given: Sequence[TestScenario] = self._generated or getattr(
-            self._source, "answered_scenarios", []
+        # Of a first turn that did not end, what was answered by then.
+        answered: Sequence[TestScenario] = self._generated or getattr(
+            self._source, "unfinished", []
         )
-        unseen = (scenario for scenario in given if not work.set.log.knows(scenario))
+        unseen = (scenario for scenario in answered if not work.set.log.knows(scenario))
         reached = Artifact(self._hash, "failed", (*work.set.scenarios, *unseen), work.policy)
         note = "pytest_regen.cassettes.journal(path) around the run lets the next one go on"
         if self._artifact is not None:

@@ -5,13 +5,12 @@ then, when the text changes.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_regen.sessions.input_schema import InputSchema
 from pytest_regen.sessions.scenarios import ConditionalRoles, TestScenario, ToolAnnotation
 from pytest_regen.text import flatten, quoted
 
-PROMPT_FORMAT = 3
+PROMPT_FORMAT = 4
 
 _INSTRUCTIONS = """\
 You write test scenarios for an access policy. A scenario is one request to a tool and the \
@@ -50,11 +49,11 @@ def build_generator_system_prompt(
     """Return the system prompt of a scenario generator. Pure: equal arguments, equal bytes.
 
     What changes least stands first, so that prompts for other tools share a long beginning.
-    Handwritten scenarios go into the first message of the group that has their tools.
+    Handwritten scenarios go into the first message.
 
     Args:
         constitution: what the policy is to implement, in prose.
-        annotations: the tools; all of them, also where they are asked about in groups.
+        annotations: the tools.
         invariants: what the engine decides before any rule, one sentence each. A generator that
             does not know them writes scenarios that no rule can satisfy.
         sandbox: folder in which everything is allowed.
@@ -62,64 +61,53 @@ def build_generator_system_prompt(
         permitted_directories: folders that the compiled rules name.
         lists: named lists of the policy and their values, all of them.
     """
+    rules = list(invariants)
+    if sandbox:
+        rules.append(f"Requests whose paths all lie within the sandbox {sandbox} are allowed.")
+    if protected:
+        rules.append(f"Requests that touch {', '.join(protected)} are denied.")
     sections = [
         _INSTRUCTIONS,
-        _list("Structural Invariants", _invariants(invariants, sandbox, protected)),
-        _section("Constitution", constitution.strip()),
-        _list("Directories Named by the Rules", permitted_directories),
-        _list("Lists", [f"@{name}: {', '.join(v)}" for name, v in sorted((lists or {}).items())]),
-        _list("Tools", map(_tool, annotations)),
+        section("Structural Invariants", "", rules),
+        f"## Constitution\n\n{constitution.strip()}" if constitution.strip() else "",
+        section("Directories Named by the Rules", "", permitted_directories),
+        section(
+            "Lists",
+            "",
+            [f"@{name}: {', '.join(values)}" for name, values in sorted((lists or {}).items())],
+        ),
+        section("Tools", "", map(_tool, annotations)),
     ]
-    return "\n\n".join(section for section in sections if section)
+    return "\n\n".join(filter(None, sections))
 
 
-def _invariants(
-    invariants: Sequence[str], sandbox: str | None, protected: Sequence[str]
-) -> list[str]:
-    found = list(invariants)
-    if sandbox:
-        found.append(f"Requests whose paths all lie within the sandbox {sandbox} are allowed.")
-    if protected:
-        found.append(f"Requests that touch {', '.join(protected)} are denied.")
-    return found
+def section(title: str, explanation: str, lines: Iterable[str]) -> str:
+    """Return a section of a message with a list; nothing where the list is empty."""
+    items = "\n".join(f"- {line}" for line in lines)
+    return "\n\n".join(filter(None, (f"## {title}", explanation, items))) if items else ""
 
 
-def _section(title: str, text: str) -> str:
-    return f"## {title}\n\n{text}" if text else ""
-
-
-def _list(title: str, lines: "Sequence[str] | map[str]") -> str:
-    return _section(title, "\n".join(f"- {line}" for line in lines))
+def list_item(text: str) -> str:
+    """Return what somebody wrote as it can stand in a list: no line of it begins a section."""
+    first, *more = text.strip().splitlines()
+    begins_section = first.lstrip().startswith(("#", "-", "*", "=", "```"))
+    return "\n".join(
+        [quoted(first) if begins_section else flatten(first)]
+        + [f"  | {flatten(line)}" for line in more]
+    )
 
 
 def _tool(annotation: ToolAnnotation) -> str:
     # Servers word names and comments: those stay on their line, or in their place of the list.
     text = flatten("/".join(annotation.tool))
     if annotation.comment.strip():
-        text += f": {_indent(annotation.comment)}"
-    schema = InputSchema(annotation.input_schema or {})
-    types = schema.types()
-    typed = {name: flatten(f"{name} ({kind})" if kind else name) for name, kind in types.items()}
+        text += ": " + "\n    ".join(map(flatten, annotation.comment.strip().splitlines()))
     arguments = [
-        f"  - {typed.get(name) or flatten(name)}: {flatten(_roles(roles))}"
-        for name, roles in annotation.args.items()
+        f"  - {flatten(name)}: {flatten(_roles(roles))}" for name, roles in annotation.args.items()
     ]
-    required = schema.required
-    if required:
-        names = [
-            flatten(tool) if tool in annotation.args else typed.get(tool, tool) for tool in required
-        ]
-        arguments.append(f"  - required: {', '.join(names)}")
-    known = {*annotation.args, *required}
-    optional = [typed[name] for name in schema.names if name not in known]
-    if optional:
-        arguments.append(f"  - optional: {', '.join(optional)}")
-    arguments += [f"  - values of {flatten(name)}: {quoted(v)}" for name, v in schema.choices()]
+    if annotation.input_schema:
+        arguments.append(f"  - JSON Schema of the arguments: {quoted(annotation.input_schema)}")
     return "\n".join([text, *arguments])
-
-
-def _indent(text: str) -> str:
-    return "\n    ".join(flatten(line) for line in text.strip().splitlines())
 
 
 def _roles(roles: tuple[str, ...] | ConditionalRoles) -> str:
@@ -132,41 +120,62 @@ def _roles(roles: tuple[str, ...] | ConditionalRoles) -> str:
     return "; ".join([*cases, f"otherwise {', '.join(roles.default)}"])
 
 
-def _handwritten_section(scenarios: Sequence[TestScenario]) -> str:
-    if not scenarios:
-        return ""
-    lines = [f"- {scenario.request} -> {scenario.expected_decision}" for scenario in scenarios]
+def first_message(handwritten: Sequence[TestScenario]) -> str:
+    """Return the user message of the first turn, before the hint of the schema.
+
+    Args:
+        handwritten: those that exist, to be neither repeated nor contradicted.
+    """
+    text = "Generate test scenarios following the instructions above."
+    if not handwritten:
+        return text
+    lines = [f"- {scenario.request} -> {scenario.expected_decision}" for scenario in handwritten]
     return (
+        f"{text}\n\n"
         "These exist already and are right. Do not write scenarios for the same requests, and "
         "write nothing that contradicts them ('not-allow' means deny or escalate).\n\n"
         + "\n".join(lines)
     )
 
 
-def first_message(
-    handwritten: Sequence[TestScenario], tools: Sequence[ToolAnnotation] | None
-) -> str:
-    """Return the user message of the first turn, before the hint of the schema.
+_HINT = """
 
-    Args:
-        handwritten: those that exist for these tools, to be neither repeated nor contradicted.
-        tools: the group asked about; ``None`` for all tools.
+Respond with one JSON value that matches this JSON Schema, members in its order, and with nothing \
+else:
+
+{"type": "object", "required": ["scenarios"], "properties": {"scenarios": {"type": "array", \
+"items": {
+  "type": "object",
+  "required": ["description", "request", "reasoning", "expected_decision"],
+  "properties": {
+    "description": {"type": "string"},
+    "request": {
+      "type": "object",
+      "required": ["server_name", "tool_name", "arguments"],
+      "properties": {"arguments": {"type": "object"}},
+      "anyOf": [
+CALLS
+      ]
+    },
+    "reasoning": {"type": "string"},
+    "expected_decision": {"enum": ["allow", "deny", "escalate"]}
+  }
+}}}}"""
+
+
+def response_hint(annotations: Sequence[ToolAnnotation]) -> str:
+    """Return what tells a model the form of a reply about these tools, for the end of a message.
+
+    Each server goes with its own tools: with two independent lists of names a tool of another
+    server would fit. The reason stands before the decision, for a model writes from left to right
+    and would only justify a decision that stands there already.
     """
-    text = "Generate test scenarios following the instructions above."
-    if tools is not None:
-        names = "\n".join(
-            f"- {annotation.server_name}/{annotation.tool_name}" for annotation in tools
-        )
-        text += (
-            f" Write scenarios for these tools only; others are asked about elsewhere:\n\n{names}"
-        )
-    section = _handwritten_section(handwritten)
-    return f"{text}\n\n{section}" if section else text
-
-
-def scenarios_as_json(scenarios: Sequence[TestScenario]) -> str:
-    """Return scenarios in the form in which a model gives them, without their source."""
-    # In the order in which they are asked for: the reason before the decision.
-    fields = ("description", "request", "reasoning", "expected_decision")
-    items = [{name: scenario.to_json()[name] for name in fields} for scenario in scenarios]
-    return json.dumps({"scenarios": items}, ensure_ascii=False, indent=1)
+    by_server: dict[str, list[str]] = {}
+    for annotation in annotations:
+        by_server.setdefault(annotation.server_name, []).append(annotation.tool_name)
+    calls = ",\n".join(
+        f'        {{"properties": {{"server_name": {{"const": {quoted(server)}}}, '
+        f'"tool_name": {{"enum": {quoted(sorted(set(tools)))}}}}}}}'
+        for server, tools in sorted(by_server.items())
+    )
+    return _HINT.replace("CALLS", calls)

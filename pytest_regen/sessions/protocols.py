@@ -314,13 +314,13 @@ def fingerprint_of(part: object) -> str:
     That is what its ``fingerprint`` says, where it has one, and what the sessions that it holds
     know: system prompt, model, tools, limits, schema.
     """
-    own = getattr(part, "fingerprint", "")
-    held = (
+    stated = getattr(part, "fingerprint", "")
+    sessions = (
         ()
         if isinstance(part, SessionBase)
         else sorted(set(_session_fingerprints(part, _DEPTH, set())))
     )
-    return content_hash(type(part).__name__, str(own), *held) if own or held else ""
+    return content_hash(type(part).__name__, str(stated), *sessions) if stated or sessions else ""
 
 
 def _session_fingerprints(thing: object, depth: int, seen: set[int]) -> Iterator[str]:

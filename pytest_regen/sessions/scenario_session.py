@@ -1,62 +1,74 @@
 """A session that writes test scenarios, and better ones once it is sent what was wrong."""
 
+import copy
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Self, Unpack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self, Unpack
+
+from pydantic import BeforeValidator, TypeAdapter
 
 from pytest_regen.errors import StoreWriteError, UsageError
-from pytest_regen.sessions.conversation import (
-    Conversation,
-    SessionBase,
-    SessionOptions,
-    SessionSettings,
-    Turn,
-    check_limits,
-)
-from pytest_regen.sessions.groups import (
-    FirstTurn,
-    GroupAnswer,
-    GroupBatches,
-    GroupFeedback,
-    ToolGroup,
-    ask_group,
-    route_feedback,
-    run_batch,
-)
-from pytest_regen.sessions.memory import (
-    Memory,
+from pytest_regen.sessions.arguments import argument_problems
+from pytest_regen.sessions.conversation import SessionOptions, Turn
+from pytest_regen.sessions.feedback import (
+    check_feedback,
     check_handwritten,
+    check_spares_people,
     check_tools,
     format_feedback_message,
 )
-from pytest_regen.sessions.prompts import PROMPT_FORMAT
-from pytest_regen.sessions.replies import Expectations, response_hint
-from pytest_regen.sessions.scenarios import ScenarioFeedback, TestScenario, ToolAnnotation
+from pytest_regen.sessions.item_session import (
+    ItemFeedback,
+    ItemSession,
+    Unsent,
+    check_asks,
+    check_news,
+)
+from pytest_regen.sessions.items import MOST_PER_WISH, ItemKind, Memory, Task
+from pytest_regen.sessions.prompts import PROMPT_FORMAT, first_message, response_hint
+from pytest_regen.sessions.scenarios import (
+    ScenarioFeedback,
+    ScenarioRequest,
+    TestScenario,
+    ToolAnnotation,
+)
 from pytest_regen.sessions.state import (
-    VERSION,
     Artifact,
     ScenarioState,
     check_path,
     content_hash,
     load_state,
-    messages_to_json,
     read_artifact,
     write_artifact,
 )
-from pytest_regen.sessions.transcript import usage_to_json
-from pytest_regen.text import plural
-from pytest_regen.turns.steps import OnProgress, Parallel, adrive, drive, tell
-from pytest_regen.turns.values import DEFAULT_MODEL, SESSION_MAX_TOKENS, Message, Provider
+from pytest_regen.text import flatten
+from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive
+from pytest_regen.turns.values import DEFAULT_MODEL, SESSION_MAX_TOKENS, Provider
 
 
-class ScenarioGeneratorSession(SessionBase):
+def _as_generated(data: Any) -> Any:
+    """Return a scenario of a reply without what only people may say: whose it is."""
+    if not isinstance(data, dict):
+        return data
+    if not str(data.get("description", "x")).strip():
+        raise ValueError("description: it is empty")
+    return {key: value for key, value in data.items() if key != "source"}
+
+
+_ADAPTER: TypeAdapter[TestScenario] = TypeAdapter(
+    Annotated[TestScenario, BeforeValidator(_as_generated)]
+)
+_MEMBERS = ("description", "request", "reasoning", "expected_decision")
+"""In the order in which they are asked for: the reason before the decision."""
+
+
+class ScenarioGeneratorSession(ItemSession[TestScenario]):
     """Writes test scenarios in one conversation, turn by turn.
 
     ``generate()`` is the first turn; each ``regenerate(feedback)`` sends what verification found
     and returns replacements. A turn is one committed call of either, however many requests it
-    took: repairs, continuations, groups of tools in parallel.
+    took: repairs, continuations, what a reply that was cut did not reach.
 
     Args:
         system: the system prompt, the same bytes in every request;
@@ -64,17 +76,7 @@ class ScenarioGeneratorSession(SessionBase):
         annotations: the tools, one annotation each.
         handwritten: scenarios of people: returned first, never changed, contradicted or dropped.
         provider: who answers.
-        model: name of the model.
-        max_tokens: upper limit of one reply; where more is expected, tools are asked in groups.
-        batch_size: tools per group, instead of what the limit suggests.
-        parallel: groups asked at the same time, after the first.
-        max_repairs: times per turn and group that wrong scenarios are sent back.
-        max_turns: turns after which the session refuses another one.
-        token_budget: tokens the session may spend.
-        shared_budget: a budget that others spend from as well.
-        cache: lifetime of the cache breakpoints on the system prompt and the last message, the
-            same in every request; ``None`` sets none.
-        on_progress: called with one line per step, possibly from several threads.
+        options: limits, model and cache, as of ``GeneratorSession``.
 
     Raises:
         UsageError: a limit allows nothing, a tool is annotated twice, or handwritten scenarios
@@ -88,29 +90,23 @@ class ScenarioGeneratorSession(SessionBase):
         handwritten: Sequence[TestScenario] = (),
         *,
         provider: Provider,
-        batch_size: int | None = None,
-        parallel: int = 4,
         **options: Unpack[SessionOptions],
     ) -> None:
-        check_limits(batch_size=(batch_size, 1), parallel=(parallel, 1))
-        self._progress = self._watcher = options.get("on_progress")
-        options["on_progress"] = self._tell
-        super().__init__(SessionSettings(provider, **options))
-        self.system = system
         self.annotations = check_tools(annotations)
         self.handwritten = check_handwritten(handwritten)
-        self._batch_size = batch_size
-        self._side_by_side = Parallel[GroupAnswer](self._account.exchange.wire, parallel)
-        self._groups: tuple[ToolGroup, ...] = ()
-        self._memory = Memory.of(self.handwritten)
-        self._first = FirstTurn(
-            self.annotations, self.handwritten, self._settings, batch_size=batch_size
+        self._tools = {annotation.tool: annotation for annotation in self.annotations}
+        kind = ItemKind(
+            _ADAPTER,
+            "scenarios",
+            key=lambda scenario: scenario.id,
+            verdict=lambda scenario: scenario.expected_decision,
+            label=lambda scenario: repr(scenario.description),
+            problems=self._problems,
+            to_json=lambda scenario: {name: scenario.to_json()[name] for name in _MEMBERS},
+            members=frozenset({"description", "request"}),
         )
-
-    @property
-    def history(self) -> tuple[Message, ...]:
-        """The committed messages; of several groups, one conversation after the other."""
-        return tuple(message for group in self._groups for message in group.conversation.history)
+        self._start(system, kind, provider, options)
+        self._memory = Memory({scenario.id: scenario for scenario in self.handwritten})
 
     @property
     def fingerprint(self) -> str:
@@ -122,100 +118,60 @@ class ScenarioGeneratorSession(SessionBase):
             self.handwritten,
             model=settings.model,
             max_tokens=settings.max_tokens,
-            batch_size=self._batch_size,
             max_repairs=settings.max_repairs,
         )
-
-    @property
-    def answered_scenarios(self) -> tuple[TestScenario, ...]:
-        """Scenarios of a first turn that did not end: of the groups that were answered."""
-        return tuple(_copies(self._first.scenarios))
 
     def generate(self, on_progress: OnProgress | None = None) -> list[TestScenario]:
         """Take the first turn; return the handwritten scenarios, then the generated ones.
 
-        After a failure it can be called again; groups that were answered are not paid twice.
-
-        Raises:
-            UsageError: the first turn was taken; ask for replacements with ``regenerate``.
-            ReplyFormatError: no scenario of a group could be used, repairs included.
-            RefusedError: the model declined.
-            BudgetError: the turns or the tokens are spent.
-            ProviderError: there was no reply.
+        Raises and does what ``ItemSession.generate`` does.
         """
-        with self._turn(on_progress) as turn:
-            self._check_first()
-            batches = self._first_batches(turn)
-            answers = drive(batches, self._side_by_side)
-            return self._commit_first(turn, answers)
+        return self._with_handwritten(super().generate(on_progress))
 
     async def agenerate(self, on_progress: OnProgress | None = None) -> list[TestScenario]:
         """Take the first turn without blocking the event loop; as ``generate``."""
-        with self._turn(on_progress) as turn:
-            self._check_first()
-            batches = self._first_batches(turn)
-            answers = await adrive(batches, self._side_by_side)
-            return self._commit_first(turn, answers)
+        return self._with_handwritten(await super().agenerate(on_progress))
 
     def regenerate(
-        self, feedback: ScenarioFeedback, on_progress: OnProgress | None = None
+        self,
+        feedback: ScenarioFeedback | ItemFeedback[TestScenario],
+        on_progress: OnProgress | None = None,
     ) -> list[TestScenario]:
         """Send what was wrong and return the replacements, and only these.
 
-        What was sent in an earlier turn is not sent again, unless something else was sent about it
-        since. Feedback goes to the group that has the tool; probes and changed rules for a
-        group without anything to replace wait for its next turn.
-
-        Raises:
-            UsageError: there was no first turn; the feedback has nothing to replace (probes alone
-                are no reason for a turn), names a scenario or a tool that this session does not
-                know, contradicts a handwritten scenario or itself, or repeats a decision as its
-                correction.
-            NoProgressError: all of the feedback was sent before.
-            ReplyFormatError: no reply could be used, repairs included.
-            RefusedError: the model declined.
-            BudgetError: the turns or the tokens are spent.
-            ProviderError: there was no reply.
+        Beside what ``ItemSession.regenerate`` raises it refuses feedback that names a tool it does
+        not know, contradicts a handwritten scenario or itself, or repeats a decision as its
+        correction.
         """
-        with self._turn(on_progress) as turn:
-            parts = self._feedback_parts(feedback)
-            batches = self._next_batches(parts, turn)
-            answers = drive(batches, self._side_by_side)
-            return self._commit_replacements(turn, answers, parts, feedback)
+        with self._watched_turn(on_progress) as turn:
+            return drive(self._next_steps(self._task(feedback), turn), self._account.exchange.wire)
 
     async def aregenerate(
-        self, feedback: ScenarioFeedback, on_progress: OnProgress | None = None
+        self,
+        feedback: ScenarioFeedback | ItemFeedback[TestScenario],
+        on_progress: OnProgress | None = None,
     ) -> list[TestScenario]:
         """Send and return without blocking the event loop; as ``regenerate``."""
-        with self._turn(on_progress) as turn:
-            parts = self._feedback_parts(feedback)
-            batches = self._next_batches(parts, turn)
-            answers = await adrive(batches, self._side_by_side)
-            return self._commit_replacements(turn, answers, parts, feedback)
+        with self._watched_turn(on_progress) as turn:
+            steps = self._next_steps(self._task(feedback), turn)
+            return await adrive(steps, self._account.exchange.wire)
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``."""
+        data = self._items_json(ScenarioState.KIND)
+        data["memory"]["items"] = [
+            scenario.to_json()
+            for scenario in self._memory.by_key.values()
+            if not scenario.is_handwritten
+        ]
         return {
-            "version": VERSION,
-            "kind": ScenarioState.KIND,
-            "system": self.system,
-            "model": self._settings.model,
+            **data,
             "annotations": [annotation.to_json() for annotation in self.annotations],
             "handwritten": [scenario.to_json() for scenario in self.handwritten],
-            "history": [
-                {
-                    "tools": [list(tool) for tool in group.key],
-                    "messages": messages_to_json(group.conversation.history),
-                }
-                for group in self._groups
-            ],
-            "memory": self._memory.to_json(),
-            "turns": self._log.count,
-            "usage": usage_to_json(self.usage),
         }
 
     @classmethod
-    def from_json(
+    def from_json(  # type: ignore[override] # the type of an item is not a choice here
         cls,
         data: Mapping[str, Any],
         *,
@@ -228,7 +184,6 @@ class ScenarioGeneratorSession(SessionBase):
             UsageError: ``data`` is no scenario session, or does not hold together.
         """
         state = load_state(data, ScenarioState)
-        conversations = state.conversations()
         session = cls(
             state.system,
             state.annotations,
@@ -236,106 +191,135 @@ class ScenarioGeneratorSession(SessionBase):
             provider=provider,
             **{"model": state.model, **settings},
         )
-        session._groups = tuple(session._new_group(tools) for tools, _ in conversations)
-        for group, (_, history) in zip(session._groups, conversations, strict=True):
-            group.conversation.restore(history)
-        session._memory = Memory.from_stored(state.memory)
-        session._account.restore(state.usage.to_usage())
-        session._log.restore(state.turns)
+        session._restore(state)
+        handwritten = session._memory.by_key
+        session._restore_memory(state.memory)
+        by_key = {**session._memory.by_key, **handwritten}
+        session._memory = replace(session._memory, by_key=by_key)
         return session
 
-    @contextmanager
-    def _turn(self, on_progress: OnProgress | None) -> Iterator[Turn]:
-        with self._log.turn() as turn:
-            self._progress = on_progress or self._watcher
-            yield turn
+    def _with_handwritten(self, generated: Sequence[TestScenario]) -> list[TestScenario]:
+        return [*copy.deepcopy(self.handwritten), *generated]
 
-    def _tell(self, message: str) -> None:
-        tell(self._progress, message)
+    def _problems(self, scenario: TestScenario) -> tuple[str, ...]:
+        annotation = self._tools.get(scenario.request.tool)
+        if annotation is None:
+            name = flatten("/".join(scenario.request.tool))
+            return (f"there is no tool {name} to be tested here",)
+        return argument_problems(scenario.request, annotation)
 
-    def _check_first(self) -> None:
-        if self.turn_count:
-            raise UsageError(
-                "the scenarios of this session were generated",
-                why=f"its history holds {plural(self.turn_count, 'turn')}",
-                hint="call regenerate(feedback) for replacements, or start a new session",
+    def _first_steps(self, turn: Turn) -> Steps[list[TestScenario]]:
+        # Without tools there is nothing to test but what people wrote.
+        return (yield from super()._first_steps(turn)) if self.annotations else []
+
+    def _first_task(self) -> Task[TestScenario]:
+        return Task(
+            first_message(self.handwritten) + response_hint(self.annotations),
+            is_first=True,
+            lacks=self._untested_by(self._tools, self.handwritten),
+        )
+
+    @staticmethod
+    def _untested_by(
+        tools: Iterable[tuple[str, str]], before: Sequence[TestScenario] = ()
+    ) -> Callable[[Sequence[TestScenario]], list[str]]:
+        """Return what says which of ``tools`` neither a reply nor the scenarios before it test."""
+
+        def lacks(scenarios: Sequence[TestScenario]) -> list[str]:
+            tested = {scenario.request.tool for scenario in (*before, *scenarios)}
+            return [f"no scenario tests {'/'.join(tool)}" for tool in tools if tool not in tested]
+
+        return lacks
+
+    def _task(self, feedback: ScenarioFeedback | ItemFeedback[TestScenario]) -> Task[TestScenario]:
+        by_id = self._memory.by_key
+        if isinstance(feedback, ItemFeedback):
+            for fault in (*feedback.corrections, *feedback.discarded):
+                check_spares_people(fault.item, by_id, "replaced")
+            return super()._task(feedback)
+        check_asks(self.turn_count, asks=feedback.asks_for_replacements)
+        sent: dict[str, str] = {}
+        new = self._unsent(check_feedback(feedback, by_id, self._tools), sent)
+        check_news(is_new=new.asks_for_replacements)
+        wrong = {key: dict(verdicts) for key, verdicts in self._memory.wrong.items()}
+        corrected = {}
+        for correction in new.corrections:
+            scenario = by_id.get(correction.id or "") or TestScenario(
+                description=correction.scenario_description,
+                request=correction.request or ScenarioRequest(server_name="", tool_name=""),
+                expected_decision=correction.corrected_decision,
             )
-
-    def _first_batches(self, turn: Turn) -> GroupBatches:
-        self._tell("Generating scenarios...")
-        return self._first.batches(turn.number, self._new_group)
-
-    def _new_group(self, tools: Iterable[ToolAnnotation]) -> ToolGroup:
-        annotations = tuple(tools)
-        is_all = len(annotations) == len(self.annotations)
-        name = "" if is_all else "/".join(annotations[0].tool)
-        conversation = Conversation(self.system, self._settings, self._account, name=name)
-        return ToolGroup(annotations, conversation)
-
-    def _commit_first(self, turn: Turn, answers: Sequence[GroupAnswer]) -> list[TestScenario]:
-        if not answers:
-            return _copies(self.handwritten)
-        self._groups = tuple(answer.answered_group for answer in answers)
-        self._first.forget()
-        found = self._commit(turn, answers)
-        self._memory = self._memory.with_scenarios(found)
-        return _copies([*self.handwritten, *found])
-
-    def _commit(self, turn: Turn, answers: Sequence[GroupAnswer]) -> list[TestScenario]:
-        """Let the answers of a turn enter the histories, all at once; return their scenarios."""
-        for answer in answers:
-            answer.group.conversation.commit(answer.pending)
-            turn.notes += answer.notes
-        turn.is_committed = True
-        found = {scenario.id: scenario for answer in answers for scenario in answer.scenarios}
-        return list(found.values())
-
-    def _feedback_parts(self, feedback: ScenarioFeedback) -> tuple[GroupFeedback, ...]:
-        """Return what each group is to be sent."""
-        tools = {annotation.tool for annotation in self.annotations}
-        complete = self._memory.complete(feedback, self.turn_count, tools)
-        return route_feedback(complete, self._groups, self._memory)
-
-    def _next_batches(self, parts: Sequence[GroupFeedback], turn: Turn) -> GroupBatches:
-        self._tell(f"Regenerating scenarios (turn {turn.number})...")
-        after = self._memory.after_sending(parts)
-        handwritten = {scenario.id: scenario for scenario in self.handwritten}
-        batch = []
-        for group, part in parts:
-            tools = {annotation.tool: annotation for annotation in group.tools}
-            expected = Expectations(
-                tools,
-                handwritten,
-                after.wrong,
-                after.discarded,
-                untested=frozenset(part.untested_tools),
-                may_be_empty=True,
+            right = correction.corrected_decision
+            corrected[scenario.id] = scenario.model_copy(update={"expected_decision": right})
+            verdicts = wrong.setdefault(scenario.id, {})
+            verdicts.pop(right, None)
+            if correction.original_decision and correction.original_decision != right:
+                verdicts[correction.original_decision] = (
+                    f"expecting {correction.original_decision} for this request was corrected "
+                    f"before: the right decision is {right}"
+                )
+        for discarded in new.discarded_scenarios:
+            wrong.setdefault(discarded.scenario.id, {})[discarded.scenario.expected_decision] = (
+                f"this request was discarded: {flatten(discarded.rule)} always returns "
+                f"{discarded.actual}"
             )
-            batch.append(ask_group(group, format_feedback_message(part), expected, turn.number))
-        return run_batch(batch)
+        gone = len(new.discarded_scenarios)
+        most = gone + MOST_PER_WISH * len(new.untested_tools)
+        return Task(
+            format_feedback_message(new),
+            corrected=corrected,
+            wrong=wrong,
+            discarded=frozenset(discarded.scenario.id for discarded in new.discarded_scenarios),
+            other_items=gone + len(new.untested_tools),
+            most_others=most + (max(len(by_id), 1) if new.notes else 0),
+            sent=sent,
+            lacks=self._untested_by(new.untested_tools),
+        )
 
-    def _commit_replacements(
-        self,
-        turn: Turn,
-        answers: Sequence[GroupAnswer],
-        parts: Sequence[GroupFeedback],
-        hints: ScenarioFeedback,
-    ) -> list[TestScenario]:
-        kept = self._memory.unaffected_by(part for _, part in parts)
-        found = self._commit(turn, answers)
-        fresh = [scenario for scenario in found if scenario.id not in kept]
-        self._memory = self._memory.after_sending(parts).with_hints(hints).with_scenarios(fresh)
-        turn.notes += [
-            f"{scenario.description!r} asks what {kept[scenario.id].description!r} asks; left out"
-            for scenario in found
-            if scenario.id in kept
+    def _unsent(self, feedback: ScenarioFeedback, sent: dict[str, str]) -> ScenarioFeedback:
+        """Return what of ``feedback`` is new, and enter it in ``sent``.
+
+        Of corrections the last one of a scenario counts: what is right now may be what was right
+        before.
+
+        Raises:
+            UsageError: a correction repeats the decision that it is meant to correct.
+        """
+        unsent, by_id = Unsent(self._memory.sent, sent), self._memory.by_key
+        corrections = []
+        for correction in feedback.corrections:
+            id_, right = correction.id or "", correction.corrected_decision
+            goes_back = id_ in by_id and by_id[id_].expected_decision != right
+            if not unsent.is_new("correction", right, key=id_, again=goes_back):
+                continue
+            if correction.original_decision == right:
+                raise UsageError(
+                    f"{correction.scenario_description!r} is corrected to {right!r}, which is what "
+                    "it expects",
+                    why="there would be nothing to replace",
+                    hint="leave the correction out, or say in notes what else is wrong",
+                )
+            corrections.append(correction)
+        discarded = [
+            item
+            for item in feedback.discarded_scenarios
+            if unsent.is_new(
+                "discard", item.scenario.id, item.scenario.expected_decision, item.rule
+            )
         ]
-        return _copies(fresh)
-
-
-def _copies(scenarios: Iterable[TestScenario]) -> list[TestScenario]:
-    """Return scenarios that the caller may change without changing what the session knows."""
-    return [scenario.model_copy(deep=True) for scenario in scenarios]
+        probes = [
+            probe for probe in feedback.probe_scenarios if unsent.is_new("p", probe.to_json())
+        ]
+        return ScenarioFeedback(
+            corrections=tuple(corrections),
+            discarded_scenarios=tuple(discarded),
+            probe_scenarios=tuple(probes),
+            rule_changes=tuple(text for text in feedback.rule_changes if unsent.is_new("r", text)),
+            notes=tuple(text for text in feedback.notes if unsent.is_new("n", text)),
+            untested_tools=tuple(
+                tool for tool in feedback.untested_tools if unsent.is_new("tool", *tool)
+            ),
+        )
 
 
 def scenario_input_hash(
@@ -345,7 +329,6 @@ def scenario_input_hash(
     *,
     model: str = DEFAULT_MODEL,
     max_tokens: int = SESSION_MAX_TOKENS,
-    batch_size: int | None = None,
     max_repairs: int = 2,
     **_: object,
 ) -> str:
@@ -363,7 +346,6 @@ def scenario_input_hash(
         model,
         response_hint(annotations),
         max_tokens,
-        batch_size,
         max_repairs,
     )
 
@@ -428,14 +410,14 @@ def generate_test_scenarios(
         StoreWriteError: the artifact cannot be written, which is looked at first; scenarios that
             were generated are in the result that is its attribute ``unkept``.
     """
-    tools, own = check_tools(annotations), check_handwritten(handwritten)
-    input_hash = scenario_input_hash(system, tools, own, **settings)
+    tools, truth = check_tools(annotations), check_handwritten(handwritten)
+    input_hash = scenario_input_hash(system, tools, truth, **settings)
     path = None if artifact is None else check_path(artifact)
     stored = read_artifact(path) if path else None
     if stored and stored.input_hash == input_hash and stored.status != "failed":
         untested = _untested_tools(tools, stored.scenarios)
         return ScenarioGenerationResult(stored.scenarios, input_hash, untested_tools=untested)
-    session = ScenarioGeneratorSession(system, tools, own, provider=provider, **settings)
+    session = ScenarioGeneratorSession(system, tools, truth, provider=provider, **settings)
     scenarios = tuple(session.generate())
     result = ScenarioGenerationResult(
         scenarios, input_hash, session, _untested_tools(tools, scenarios)

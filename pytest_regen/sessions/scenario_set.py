@@ -3,10 +3,9 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from pytest_regen.sessions.input_schema import argument_problems, undecided_roles
-from pytest_regen.sessions.memory import check_handwritten, check_tools
+from pytest_regen.sessions.arguments import argument_problems
+from pytest_regen.sessions.feedback import check_handwritten, check_tools
 from pytest_regen.sessions.protocols import (
     Attribution,
     Engine,
@@ -25,78 +24,42 @@ from pytest_regen.sessions.scenarios import (
     merge_replacements,
 )
 
-_ALMOST = 0.85
-"""How alike a misspelt description must be to the only one it can mean."""
-
 
 def match_attributions(
     attributions: Iterable[Attribution], results: Sequence[ExecutionResult]
-) -> tuple[dict[str, Attribution], list[str]]:
-    """Return the verdict on each failing scenario, by id, and notes on unusable verdicts.
+) -> tuple[dict[str, Attribution], list[str], list[str]]:
+    """Return the verdict on each failing scenario, by id, and what is wrong with other verdicts.
 
     A verdict counts for one failing scenario: the one of its id, else the only failing one of its
-    description, else the only failing one whose description is nearly that. The first verdict on
-    a scenario counts. Nothing is guessed beyond that: a wrong guess would correct a right scenario.
+    description. The first verdict on a scenario counts. Nothing is guessed, because a wrong guess
+    would correct a right scenario.
+
+    Returns:
+        The verdicts; notes on verdicts that name no single failing scenario; notes on verdicts on
+        scenarios that pass.
     """
-    index = _Failures(results)
-    found: dict[str, Attribution] = {}
-    notes = []
+    by_name: dict[str, dict[str, bool]] = defaultdict(dict)
+    for result in results:
+        for name in (result.scenario.id, result.scenario.description):
+            by_name[name][result.scenario.id] = not result.passed
+    verdicts: dict[str, Attribution] = {}
+    unusable, idle = [], []
     for attribution in attributions:
-        id_, problem = index.find(attribution)
-        if id_ is None:
-            notes.append(problem)
-        else:
-            found.setdefault(id_, attribution)
-    return found, notes
-
-
-class _Failures:
-    """Failing results by the names that a judge may use."""
-
-    def __init__(self, results: Sequence[ExecutionResult]) -> None:
-        self._ids: set[str] = set()
-        self._descriptions: set[str] = set()
-        self._failing: set[str] = set()
-        self._by_description: dict[str, list[str]] = defaultdict(list)
-        self._by_lower: dict[str, list[str]] = defaultdict(list)
-        for result in results:
-            id_, description = result.scenario.id, result.scenario.description
-            self._ids.add(id_)
-            self._descriptions.add(description)
-            if not result.passed:
-                self._failing.add(id_)
-                self._by_description[description].append(id_)
-                self._by_lower[description.lower()].append(id_)
-
-    def find(self, attribution: Attribution) -> tuple[str | None, str]:
-        """Return the id of the failing scenario that is meant; else why that is unknown."""
-        id_, description = attribution.scenario_id, attribution.scenario_description
-        name = id_ or description
-        if id_ is not None:
-            named, failing = id_ in self._ids, [id_] if id_ in self._failing else []
-        else:
-            named, failing = (
-                description in self._descriptions,
-                self._by_description.get(description, []),
-            )
+        name = attribution.scenario_id or attribution.scenario_description
+        meant = by_name.get(name, {})
+        failing = [id_ for id_, fails in meant.items() if fails]
         if len(failing) == 1:
-            return failing[0], ""
-        if failing:
-            return (
-                None,
-                f"the judge blames {name!r}, and {len(failing)} failing scenarios are called so",
+            verdicts.setdefault(failing[0], attribution)
+        elif failing:
+            number = len(failing)
+            unusable.append(
+                f"the judge blames {name!r}, and {number} failing scenarios are called so"
             )
-        if named:
-            return None, f"the judge blames {name!r}, which passes; ignored"
-        near = self._near(description)
-        if len(near) == 1:
-            return near[0], ""
-        return None, f"the judge blames {name!r}, and no failing scenario is called so"
-
-    def _near(self, description: str) -> list[str]:
-        """Return at most two failing scenarios whose description is nearly that."""
-        names = get_close_matches(description.lower(), self._by_lower, n=2, cutoff=_ALMOST)
-        return [id_ for name in names for id_ in self._by_lower[name]]
+        elif meant:
+            idle.append(f"the judge blames {name!r}, which passes; ignored")
+        else:
+            unusable.append(f"the judge blames {name!r}, and no failing scenario is called so")
+    return verdicts, unusable, idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +128,14 @@ class ScenarioSet:
     def unsent_feedback(self) -> ScenarioFeedback:
         """What was not sent to the generator yet."""
         # For a discarded scenario a replacement is asked for, and that of the same tool.
-        asked = {
+        tools_asked = {
             discard.scenario.request.tool for discard in self._unsent_discards
         } | self._tools_asked_for
         return ScenarioFeedback(
             corrections=tuple(self._unsent_corrections.values()),
             discarded_scenarios=tuple(self._unsent_discards),
             probe_scenarios=tuple(self._gaps()),
-            untested_tools=tuple(tool for tool in self.untested_tools if tool not in asked),
+            untested_tools=tuple(tool for tool in self.untested_tools if tool not in tools_asked),
         )
 
     def _gaps(self) -> Iterator[TestScenario]:
@@ -203,18 +166,18 @@ class ScenarioSet:
             UsageError: its handwritten scenarios contradict those of the run, or the engine gives
                 what is no decision.
         """
-        given = list(scenarios)
-        self._add_handwritten(scenario for scenario in given if scenario.is_handwritten)
-        for scenario in given:
+        answer = list(scenarios)
+        self._add_handwritten(scenario for scenario in answer if scenario.is_handwritten)
+        for scenario in answer:
             if not scenario.is_handwritten:
                 self._tools.add(scenario.request.tool)
                 self._enter(scenario, "generated")
 
     def _add_handwritten(self, scenarios: Iterable[TestScenario]) -> None:
         for scenario in check_handwritten([*self.handwritten, *scenarios]):
-            known = self._scenarios.get(scenario.id)
-            counts = known is None or known.expected_decision == "not-allow"
-            if not counts or scenario == known:
+            present = self._scenarios.get(scenario.id)
+            counts = present is None or present.expected_decision == "not-allow"
+            if not counts or scenario == present:
                 # Two people may ask the same; what holds for the stricter one holds for both.
                 continue
             self._scenarios[scenario.id] = scenario
@@ -224,9 +187,9 @@ class ScenarioSet:
 
     def _enter(self, scenario: TestScenario, origin: str) -> bool:
         """Let a scenario in, unless its request is there or nothing can satisfy it."""
-        known = self._scenarios.get(scenario.id)
-        if known is not None:
-            self.log.record(known, f"{origin} again as {scenario.description!r}; left out")
+        present = self._scenarios.get(scenario.id)
+        if present is not None:
+            self.log.record(present, f"{origin} again as {scenario.description!r}; left out")
             return False
         discarded = self._impossible(scenario)
         if discarded is not None:
@@ -234,9 +197,6 @@ class ScenarioSet:
             return False
         self._scenarios[scenario.id] = scenario
         self.log.record(scenario, "" if origin == "generated" else origin, "passed")
-        annotation = self._annotations.get(scenario.request.tool)
-        for note in undecided_roles(scenario.request, annotation) if annotation else ():
-            self.log.record(scenario, note)
         return True
 
     def _impossible(self, scenario: TestScenario) -> DiscardedScenario | None:
@@ -288,15 +248,20 @@ class ScenarioSet:
             self.log.note(f"a probe of the judge's last round was left out: {result}")
         return result.passed
 
-    def apply_verdicts(self, judgement: Judgement, results: Sequence[ExecutionResult]) -> None:
-        """Correct scenarios where judge and engine agree; remember the other verdicts."""
-        verdicts, notes = match_attributions(judgement.attributions, results)
-        for note in notes:
+    def apply_verdicts(self, judgement: Judgement, results: Sequence[ExecutionResult]) -> bool:
+        """Correct scenarios where judge and engine agree; remember the other verdicts.
+
+        Returns:
+            Whether all verdicts name a scenario.
+        """
+        verdicts, unusable, idle = match_attributions(judgement.attributions, results)
+        for note in (*unusable, *idle):
             self.log.note(note)
         self._verdicts.update(verdicts)
         by_id = {result.scenario.id: result for result in results}
         for id_, verdict in verdicts.items():
             self._apply_verdict(verdict, by_id[id_])
+        return not unusable
 
     def _apply_verdict(self, verdict: Attribution, result: ExecutionResult) -> None:
         scenario = result.scenario
@@ -354,28 +319,28 @@ class ScenarioSet:
 
     def wanted_decisions(self, failing: Sequence[ExecutionResult]) -> Mapping[str, ActualDecision]:
         """Return what the judge holds right where that is neither expected nor decided."""
-        found: dict[str, ActualDecision] = {}
+        right_ones: dict[str, ActualDecision] = {}
         for result in failing:
             verdict = self._verdicts.get(result.scenario.id)
             right = verdict.corrected_decision if verdict and verdict.kind != "rule" else None
             if right is not None and not result.scenario.is_handwritten:
-                found[result.scenario.id] = right
-        return found
+                right_ones[result.scenario.id] = right
+        return right_ones
 
     def score(self, engine: Engine | None = None) -> FailureCount:
         """Return how many scenarios fail with ``engine``, or with the one in use."""
         results = self.execute(engine)
         failing = [result for result in results if not result.passed]
-        wanted = self.wanted_decisions(failing)
-        left = [result for result in failing if wanted.get(result.scenario.id) != result.actual]
+        decisions = self.wanted_decisions(failing)
+        left = [result for result in failing if decisions.get(result.scenario.id) != result.actual]
         return FailureCount(len(left), sum(result.scenario.is_handwritten for result in left))
 
     def correct_wanted(self) -> None:
         """Correct what the judge wanted all along, now that new rules agree."""
         failing = [result for result in self.execute() if not result.passed]
-        wanted = self.wanted_decisions(failing)
+        decisions = self.wanted_decisions(failing)
         for result in failing:
-            if wanted.get(result.scenario.id) == result.actual:
+            if decisions.get(result.scenario.id) == result.actual:
                 self._correct(result, self._verdicts[result.scenario.id])
 
     def add_replacements(
@@ -406,16 +371,16 @@ class ScenarioSet:
             accepts=lambda scenario: scenario.id in passing,
         )
         for id_, scenario in possible.items():
-            known = self._scenarios.get(id_)
-            if known is None:
+            present = self._scenarios.get(id_)
+            if present is None:
                 self.log.record(scenario, "replacement", "passed")
             elif id_ in passing:
-                self.log.record(scenario, f"replaces {known.description!r}, which asked the same")
+                self.log.record(scenario, f"replaces {present.description!r}, which asked the same")
             else:
                 event = (
                     f"a replacement expecting {scenario.expected_decision} fails; the old one stays"
                 )
-                self.log.record(known, event)
+                self.log.record(present, event)
         failing = [scenario for id_, scenario in possible.items() if id_ not in self._scenarios]
         self._scenarios = {scenario.id: scenario for scenario in [*merged, *failing]}
 
@@ -431,13 +396,15 @@ class ScenarioSet:
 
     def _is_new(self, scenario: TestScenario, corrected: Collection[str | None]) -> bool:
         """Return whether a replacement may stand for what it replaces, or beside the others."""
-        known = self._scenarios.get(scenario.id)
-        if known is not None and (known.is_handwritten or known.id not in corrected):
-            self.log.record(known, f"asked again by replacement {scenario.description!r}; left out")
+        present = self._scenarios.get(scenario.id)
+        if present is not None and (present.is_handwritten or present.id not in corrected):
+            self.log.record(
+                present, f"asked again by replacement {scenario.description!r}; left out"
+            )
             return False
         discarded = self._impossible(scenario)
         if discarded is None:
             return True
-        if known is None:
+        if present is None:
             self._discard(discarded, "replacement")
         return False

@@ -5,13 +5,14 @@ camelCase of files and replies is read as well.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
     AliasGenerator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -187,6 +188,19 @@ class DiscardedScenario(Value):
     rule: str
 
 
+def _tool_by_name(value: object) -> object:
+    """Return ``server/tool``, as the prompt writes it, as server and tool."""
+    if isinstance(value, str):
+        server, slash, tool = value.rpartition("/")
+        if not slash:
+            raise ValueError(f"{value!r} names no server: write it as server/{value}")
+        return server, tool
+    return value
+
+
+Tool = Annotated[tuple[str, str], BeforeValidator(_tool_by_name)]
+
+
 class ScenarioFeedback(Value):
     """What verification found, for the generator's next turn.
 
@@ -202,8 +216,8 @@ class ScenarioFeedback(Value):
     """What changed in the rules since the last turn, in words."""
     notes: tuple[str, ...] = ()
     """Anything else that was wrong, in words: the failure of a test, say."""
-    untested_tools: tuple[tuple[str, str], ...] = ()
-    """Server and name of tools for which there is no scenario."""
+    untested_tools: tuple[Tool, ...] = ()
+    """Server and name of tools for which there is no scenario; ``"server/name"`` is one, too."""
 
     @property
     def asks_for_replacements(self) -> bool:
@@ -220,6 +234,21 @@ class ScenarioFeedback(Value):
     def is_empty(self) -> bool:
         """Whether it holds nothing at all."""
         return not (self.asks_for_replacements or self.probe_scenarios or self.rule_changes)
+
+    def with_notes(self, notes: Iterable[str]) -> Self:
+        """Return this and further notes."""
+        return self.model_copy(update={"notes": (*self.notes, *notes)})
+
+    def lines(self) -> Iterator[str]:
+        """Yield it as a reader of a failure sees it."""
+        for correction in self.corrections:
+            was = f" is {correction.original_decision}, and" if correction.original_decision else ""
+            right = correction.corrected_decision
+            yield f"{correction.scenario_description!r}{was} should be {right}"
+        for discarded in self.discarded_scenarios:
+            yield f"{discarded.scenario.description!r} can never pass: {discarded.rule}"
+        yield from (f"not tested: {probe.request}" for probe in self.probe_scenarios)
+        yield from (*self.rule_changes, *self.notes)
 
 
 class RoleChoice(Value):
@@ -291,14 +320,14 @@ class ScenarioIndex:
         id_ = correction.id
         if id_ is not None:
             return (id_, self.by_id[id_]) if id_ in self.by_id else None
-        named = self._by_description.get(correction.scenario_description, {})
-        if len(named) > 1:
+        matches = self._by_description.get(correction.scenario_description, {})
+        if len(matches) > 1:
             raise UsageError(
-                f"{len(named)} scenarios are called {correction.scenario_description!r}",
+                f"{len(matches)} scenarios are called {correction.scenario_description!r}",
                 why="correcting them together would break the right ones",
                 hint="give the correction the scenario_id of the one it is about",
             )
-        return next(iter(named.items()), None)
+        return next(iter(matches.items()), None)
 
 
 def merge_replacements(
@@ -334,7 +363,7 @@ def merge_replacements(
     """
     index = ScenarioIndex(scenarios)
     corrected = [
-        found for correction in corrections if (found := index.find(correction)) is not None
+        match for correction in corrections if (match := index.find(correction)) is not None
     ]
     gone = [(discard.scenario.id, discard.scenario) for discard in discarded]
     if accepts is None:
@@ -352,14 +381,14 @@ def _merge_by_request(
     removed: Collection[str],
 ) -> list[TestScenario]:
     """Return the scenarios that are not removed, then the accepted ones of other requests."""
-    kept = [
+    staying = [
         (id_, scenario)
         for id_, scenario in zip(ids, scenarios, strict=True)
         if scenario.is_handwritten or id_ not in removed
     ]
-    there = {id_ for id_, _ in kept}
-    fresh = [scenario for id_, scenario in accepted.items() if id_ not in there]
-    return [*(scenario for _, scenario in kept), *reversed(fresh)]
+    ids_staying = {id_ for id_, _ in staying}
+    fresh = [scenario for id_, scenario in accepted.items() if id_ not in ids_staying]
+    return [*(scenario for _, scenario in staying), *reversed(fresh)]
 
 
 def _merge_by_description(
@@ -378,14 +407,14 @@ def _merge_by_description(
         for id_ in requests[description]
         if len(requests[description]) == 1 or id_ == faulty_id
     }
-    kept = [
+    staying = [
         scenario
         for id_, scenario in zip(ids, scenarios, strict=True)
         if scenario.is_handwritten or (scenario.description, id_) not in gone
     ]
-    descriptions = {scenario.description for scenario in kept}
+    descriptions = {scenario.description for scenario in staying}
     return [
-        *kept,
+        *staying,
         *(scenario for scenario in replacements if scenario.description not in descriptions),
     ]
 
@@ -401,14 +430,14 @@ def apply_corrections(
     index = ScenarioIndex(scenarios)
     changed = {}
     for correction in corrections:
-        found = index.find(correction)
-        if found is None:
+        match = index.find(correction)
+        if match is None:
             raise UsageError(
                 f"no scenario is called {correction.scenario_description!r}",
                 why="a correction that names nothing would be lost",
                 hint="give the correction the scenario_id of the scenario it is about",
             )
-        id_, scenario = found
+        id_, scenario = match
         if scenario.is_handwritten:
             raise UsageError(
                 f"the correction of {correction.scenario_description!r} contradicts a handwritten "

@@ -8,21 +8,17 @@ from pydantic import TypeAdapter
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.sessions.conversation import (
-    Conversation,
-    PendingTurn,
     SessionBase,
     SessionOptions,
     SessionSettings,
     Turn,
 )
 from pytest_regen.sessions.state import (
-    VERSION,
     GeneratorState,
     content_hash,
     load_state,
-    messages_to_json,
+    sendable,
 )
-from pytest_regen.sessions.transcript import usage_to_json
 from pytest_regen.turns.steps import Steps, adrive, drive
 from pytest_regen.turns.structured import (
     Schema,
@@ -83,10 +79,10 @@ def _close(node: Any) -> Any:
         return [_close(inner) for inner in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _close(inner) for key, inner in node.items()}
-    if found.get("type") == "object" and "properties" in found:
-        found.setdefault("additionalProperties", False)
-    return found
+    closed = {key: _close(inner) for key, inner in node.items()}
+    if closed.get("type") == "object" and "properties" in closed:
+        closed.setdefault("additionalProperties", False)
+    return closed
 
 
 def _schemas(node: Mapping[str, Any], where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -155,17 +151,11 @@ class GeneratorSession(SessionBase, Generic[T]):
         **options: Unpack[SessionOptions],
     ) -> None:
         self._adapter = adapter_of(response)
-        super().__init__(SessionSettings(provider, **options))
+        super().__init__(system, SessionSettings(provider, **options))
         self._hint = schema_to_prompt_hint(self._adapter)
         self._schema_hash = text_hash(self._hint)
         self._sent_schema = ""
         self._schema = closed_schema(self._adapter) if structured_output else None
-        self._conversation = Conversation(system, self._settings, self._account)
-
-    @property
-    def system(self) -> str:
-        """The system prompt."""
-        return self._conversation.system
 
     @property
     def fingerprint(self) -> str:
@@ -181,11 +171,6 @@ class GeneratorSession(SessionBase, Generic[T]):
             settings.max_turns,
             int(self._schema is not None),
         )
-
-    @property
-    def history(self) -> tuple[Message, ...]:
-        """The committed turns: user and assistant messages, alternating."""
-        return self._conversation.history
 
     def ask(self, message: str, *, check: ValueCheck[T] | None = None) -> T:
         """Take one turn and return the value of its reply.
@@ -206,16 +191,14 @@ class GeneratorSession(SessionBase, Generic[T]):
             ProviderError: there was no reply.
         """
         _check_message(message)
-        with self._log.turn() as turn:
-            steps = self._steps(message, turn, check)
-            return self._commit(turn, drive(steps, self._account.exchange.wire))
+        with self._turn() as turn:
+            return drive(self._steps(message, turn, check), self._account.exchange.wire)
 
     async def aask(self, message: str, *, check: ValueCheck[T] | None = None) -> T:
         """Take one turn without blocking the event loop; as ``ask``."""
         _check_message(message)
-        with self._log.turn() as turn:
-            steps = self._steps(message, turn, check)
-            return self._commit(turn, await adrive(steps, self._account.exchange.wire))
+        with self._turn() as turn:
+            return await adrive(self._steps(message, turn, check), self._account.exchange.wire)
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``: history, turns, usage.
@@ -223,15 +206,7 @@ class GeneratorSession(SessionBase, Generic[T]):
         The provider and the response type are not in it, nor is the transcript, which has its own
         ``to_json``.
         """
-        return {
-            "version": VERSION,
-            "kind": GeneratorState.KIND,
-            "system": self.system,
-            "model": self._settings.model,
-            "schema_hash": self._sent_schema,
-            "history": messages_to_json(self.history),
-            "usage": usage_to_json(self.usage),
-        }
+        return {**self._state_json(GeneratorState.KIND), "schema_hash": self._sent_schema}
 
     @classmethod
     def from_json(
@@ -257,34 +232,27 @@ class GeneratorSession(SessionBase, Generic[T]):
                 named.
         """
         state = load_state(data, GeneratorState)
-        history = state.messages()
         session = cls(
             state.system, response, provider=provider, **{"model": state.model, **settings}
         )
-        session._conversation.restore(history)
-        session._account.restore(state.usage.to_usage())
-        session._log.restore(len(history) // 2)
+        session._restore(state)
         session._sent_schema = state.schema_hash
         return session
 
-    def _steps(
-        self, message: str, turn: Turn, check: ValueCheck[T] | None
-    ) -> Steps[PendingTurn[T]]:
+    def _steps(self, message: str, turn: Turn, check: ValueCheck[T] | None) -> Steps[T]:
         # Once, not in every turn: it stands in the history from then on, and would only be paid
         # again.
         hint = "" if self._sent_schema == self._schema_hash else self._hint
-        return self._conversation.ask(
-            message + hint,
+        user = Message("user", sendable(message + hint))
+        parsed = yield from self._ask(
+            (user,),
             lambda text: apply_check(parse_json_with_schema(text, self._adapter), text, check),
-            turn=turn.number,
+            turn,
             response_schema=self._schema,
         )
-
-    def _commit(self, turn: Turn, pending: PendingTurn[T]) -> T:
-        self._conversation.commit(pending)
+        self._commit(turn, user, parsed.text)
         self._sent_schema = self._schema_hash
-        turn.is_committed = True
-        return pending.value
+        return parsed.value
 
 
 def _check_message(message: str) -> None:
@@ -299,7 +267,7 @@ def apply_check(value: T, text: str, check: ValueCheck[T] | None) -> T:
         ReplyFormatError: it does.
         UsageError: it returns something else than problems.
     """
-    problems = _problems(check(value)) if check else []
+    problems = listed_problems(check(value), "check=") if check else []
     if problems:
         list_ = "\n".join(f"- {problem}" for problem in problems)
         raise ReplyFormatError(
@@ -312,16 +280,20 @@ def apply_check(value: T, text: str, check: ValueCheck[T] | None) -> T:
     return value
 
 
-def _problems(found: object) -> list[str]:
-    """Return what a check found as a list, in whatever form it was returned."""
-    if found is None:
+def listed_problems(value: object, who: str) -> list[str]:
+    """Return what a check of the caller's found as a list, in whatever form it was returned.
+
+    Raises:
+        UsageError: it is no problem in words.
+    """
+    if value is None:
         return []
-    if isinstance(found, str):
-        return [found] if found.strip() else []
-    if isinstance(found, Iterable):
-        return [str(problem) for problem in found]
+    if isinstance(value, str):
+        return [value] if value.strip() else []
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes):
+        return [str(problem) for problem in value]
     raise UsageError(
-        f"check= returned {found!r}",
+        f"{who} returned {value!r:.200}",
         why="the model is sent what is wrong with the value, in words",
         hint="return a list of problems, one problem as text, or None where there is nothing wrong",
     )

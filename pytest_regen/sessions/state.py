@@ -3,29 +3,23 @@
 import hashlib
 import json
 import os
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from pytest_regen.canonical import canonical_json
 from pytest_regen.errors import StoreWriteError, UsageError
 from pytest_regen.files import refuse_obstacle, replace_file
 from pytest_regen.sessions.scenarios import TestScenario, ToolAnnotation, Value
-from pytest_regen.text import plural
 from pytest_regen.turns.values import Cost, Message, Role, Usage
 
 ArtifactStatus = Literal["generated", "verified", "failed"]
 
 _VERSION = 1
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +42,14 @@ def content_hash(*parts: str | Sequence[Value] | Mapping[str, Any] | int | None)
     """
     digest = hashlib.sha256()
     for part in parts:
-        data = _as_text(part).encode("utf-8", "surrogatepass")
+        plain: object = part
+        if isinstance(part, list | tuple):
+            plain = [item.to_json() if isinstance(item, Value) else item for item in part]
+        text = part if isinstance(part, str) else canonical_json(plain)
+        data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big"))
         digest.update(data)
     return "sha256:" + digest.hexdigest()
-
-
-def _as_text(part: object) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, Sequence):
-        part = [item.to_json() if isinstance(item, Value) else item for item in part]
-    return canonical_json(part)
 
 
 def read_artifact(path: Path) -> Artifact | None:
@@ -99,15 +89,20 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
         "scenarios": [scenario.to_json() for scenario in artifact.scenarios],
         **({"policy": artifact.policy} if artifact.policy is not None else {}),
     }
-    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if not text.isascii() and _LONE_SURROGATE.search(text):
-        # Models write them, JSON can hold them, and UTF-8 cannot.
-        text = json.dumps(data, indent=2, allow_nan=False) + "\n"
+    text = sendable(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text)
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+def sendable(text: str) -> str:
+    """Return ``text`` with halves of characters as the escapes that JSON has for them.
+
+    Because models write such escapes, JSON can hold them, and neither a request nor a file can.
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def check_path(path: str | os.PathLike[str]) -> Path:
@@ -116,12 +111,12 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     Raises:
         StoreWriteError: it cannot; better known before everything is paid than after.
     """
-    found = Path(path)
+    target = Path(path)
     try:
-        refuse_obstacle(found)
+        refuse_obstacle(target)
     except OSError as error:
-        raise _unwritable(found, error) from error
-    return found
+        raise _unwritable(target, error) from error
+    return target
 
 
 def _unwritable(path: Path, error: OSError) -> StoreWriteError:
@@ -155,7 +150,7 @@ def _not_plain(why: str) -> UsageError:
     )
 
 
-VERSION = 1
+VERSION = 2
 """Number of the form that is written, and the only one that is read."""
 
 _MOST_PROBLEMS = 5
@@ -169,7 +164,7 @@ _DESCRIPTIONS = {
 }
 """Problems in other words than those of pydantic, which speak of its own terms."""
 
-S = TypeVar("S", bound="_State")
+S = TypeVar("S", bound="SessionState")
 Tokens = Annotated[int, Field(ge=0)] | None
 
 
@@ -200,21 +195,15 @@ class StoredUsage(_Stored):
         return Usage(**self.model_dump(exclude={"cost_usd"}), cost=cost)
 
 
-class _State(_Stored):
+class SessionState(_Stored):
+    """What every session writes."""
+
     KIND: ClassVar[str]
     version: int
     kind: str
     system: str
     model: str
     usage: StoredUsage
-
-
-class GeneratorState(_State):
-    """What ``GeneratorSession.to_json`` writes."""
-
-    KIND: ClassVar[str] = "generator-session"
-    schema_hash: str
-    """Hash of the schema that the history holds; empty where it holds none."""
     history: list[StoredMessage]
 
     def messages(self) -> tuple[Message, ...]:
@@ -223,72 +212,41 @@ class GeneratorState(_State):
         Raises:
             UsageError: it does not alternate from user to assistant.
         """
-        return _messages(self.history)
+        roles = [message.role for message in self.history]
+        if roles != ["user", "assistant"] * (len(roles) // 2):
+            raise not_ours(f"its history does not alternate: {', '.join(roles)}")
+        return tuple(Message(message.role, message.content) for message in self.history)
 
 
-class StoredGroup(_Stored):
-    """One conversation of a scenario session."""
+class GeneratorState(SessionState):
+    """What ``GeneratorSession.to_json`` writes."""
 
-    tools: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(min_length=1)
-    messages: list[StoredMessage] = Field(min_length=1)
+    KIND: ClassVar[str] = "generator-session"
+    schema_hash: str
+    """Hash of the schema that the history holds; empty where it holds none."""
 
 
 class StoredMemory(_Stored):
-    """What ``Memory.to_json`` writes."""
+    """What a session of items knows, see ``items.Memory``."""
 
-    known: list[TestScenario]
-    wrong: dict[str, list[str]]
-    discarded: dict[str, str] = {}
-    said: list[str]
-    probes: list[TestScenario]
-    rule_changes: list[str]
+    items: list[JsonValue]
+    wrong: dict[str, dict[str, str]]
+    sent: list[str]
 
 
-class ScenarioState(_State):
+class ItemState(SessionState):
+    """What ``ItemSession.to_json`` writes."""
+
+    KIND: ClassVar[str] = "item-session"
+    memory: StoredMemory
+
+
+class ScenarioState(ItemState):
     """What ``ScenarioGeneratorSession.to_json`` writes."""
 
     KIND: ClassVar[str] = "scenario-session"
     annotations: list[ToolAnnotation]
     handwritten: list[TestScenario]
-    history: list[StoredGroup]
-    memory: StoredMemory
-    turns: int = Field(ge=0)
-
-    def conversations(self) -> list[tuple[tuple[ToolAnnotation, ...], tuple[Message, ...]]]:
-        """Return the tools and the history of each conversation.
-
-        Raises:
-            UsageError: a tool is not annotated, or has two conversations; a history does not
-                alternate; the turns are not those of the histories.
-        """
-        annotated = {annotation.tool: annotation for annotation in self.annotations}
-        tools = [(tool[0], tool[1]) for group in self.history for tool in group.tools]
-        for tool, count in Counter(tools).items():
-            if tool not in annotated:
-                raise _not_ours(f"its history is about {'/'.join(tool)}, which is not annotated")
-            if count > 1:
-                raise _not_ours(f"{'/'.join(tool)} stands in {count} of its histories")
-        found = [
-            (
-                tuple(annotated[tool[0], tool[1]] for tool in group.tools),
-                _messages(group.messages),
-            )
-            for group in self.history
-        ]
-        self._check_turns([len(messages) // 2 for _, messages in found])
-        return found
-
-    def _check_turns(self, pairs: Sequence[int]) -> None:
-        """Check the number of turns against the lengths of the histories.
-
-        The first turn is in each of them, and each later one in one at least.
-        """
-        least, most = max(pairs, default=0), 1 + sum(count - 1 for count in pairs) if pairs else 0
-        if not least <= self.turns <= most:
-            raise _not_ours(
-                f"it counts {plural(self.turns, 'turn')}, and its history holds "
-                f"{least if least == most else f'{least} to {most}'}"
-            )
 
 
 def load_state(data: object, state: type[S]) -> S:
@@ -298,48 +256,32 @@ def load_state(data: object, state: type[S]) -> S:
         UsageError: it is something else; all that is wrong is named with its place.
     """
     if isinstance(data, str | bytes):
-        raise _not_ours("it is text", hint="read it first: from_json(json.loads(text), …)")
+        raise not_ours("it is text", hint="read it first: from_json(json.loads(text), …)")
     if not isinstance(data, Mapping):
-        raise _not_ours(f"it is of type {type(data).__name__}, and to_json() returns a dict")
+        raise not_ours(f"it is of type {type(data).__name__}, and to_json() returns a dict")
     if data.get("kind") != state.KIND:
-        raise _not_ours(f"its kind is {data.get('kind')!r}, not {state.KIND!r}")
+        raise not_ours(f"its kind is {data.get('kind')!r}, not {state.KIND!r}")
     if data.get("version") != VERSION:
-        raise _not_ours(f"its version is {data.get('version')!r}, and {VERSION} is read here")
+        raise not_ours(f"its version is {data.get('version')!r}, and {VERSION} is read here")
     try:
         return state.model_validate(dict(data))
     except ValidationError as error:
-        raise _not_ours(_problems(error)) from error
+        raise not_ours(problems_of(error)) from error
 
 
-def messages_to_json(history: Sequence[Message]) -> list[dict[str, str]]:
-    """Return messages as the API takes them."""
-    return [{"role": message.role, "content": message.content} for message in history]
+def problems_of(error: ValidationError, place: str = "") -> str:
+    """Return the first problems of an error in words, each with its place below ``place``."""
+    problems = []
+    for problem in error.errors(include_url=False, include_context=False):
+        value = repr(problem["input"])
+        excerpt = value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}..."
+        words = _DESCRIPTIONS.get(problem["type"], f"is {excerpt}: {problem['msg']}")
+        where = ".".join(filter(None, (place, *map(str, problem["loc"]))))
+        problems.append(f"{where} {words}")
+    left = len(problems) - _MOST_PROBLEMS
+    return "; ".join(problems[:_MOST_PROBLEMS]) + (f"; and {left} more" if left > 0 else "")
 
 
-def _messages(stored: Sequence[StoredMessage]) -> tuple[Message, ...]:
-    roles = [message.role for message in stored]
-    if roles != ["user", "assistant"] * (len(roles) // 2):
-        raise _not_ours(f"its history does not alternate: {', '.join(roles)}")
-    return tuple(Message(message.role, message.content) for message in stored)
-
-
-def _problems(error: ValidationError) -> str:
-    found = [
-        f"{'.'.join(map(str, problem['loc']))} {_describe_problem(problem)}"
-        for problem in error.errors(include_url=False, include_context=False)
-    ]
-    left = len(found) - _MOST_PROBLEMS
-    return "; ".join(found[:_MOST_PROBLEMS]) + (f"; and {left} more" if left > 0 else "")
-
-
-def _describe_problem(problem: ErrorDetails) -> str:
-    known = _DESCRIPTIONS.get(problem["type"])
-    if known:
-        return known
-    value = repr(problem["input"])
-    shown = value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}..."
-    return f"is {shown}: {problem['msg']}"
-
-
-def _not_ours(why: str, hint: str = "pass what to_json() returned") -> UsageError:
+def not_ours(why: str, hint: str = "pass what to_json() returned") -> UsageError:
+    """Return the error of a state that no session wrote."""
     return UsageError("this is no session that can be restored", why=why, hint=hint)

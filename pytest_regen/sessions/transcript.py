@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_regen.turns.models import min_cacheable_tokens
-from pytest_regen.turns.values import TOKENS, CacheTtl, Message, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import TOKENS, CacheTtl, Cost, Message, Reply, TurnRequest, Usage
 
 Purpose = Literal["ask", "continuation", "repair"]
 
@@ -89,16 +89,16 @@ class SessionTranscript:
                 return before
         raise KeyError(exchange)
 
-    def _longest(self, asked: TurnRequest, beginnings: Sequence[int]) -> Exchange | None:
+    def _longest(self, request: TurnRequest, beginnings: Sequence[int]) -> Exchange | None:
         """Return the last answered call whose request is the longest beginning of ``asked``.
 
         Looked up, not searched for: a session of n turns would compare n requests of up to n
         messages in each turn.
         """
         for key in reversed(beginnings):
-            found = self._answered.get(key)
-            if found is not None and _goes_on_from(asked, found.request):
-                return found
+            candidate = self._answered.get(key)
+            if candidate is not None and _goes_on_from(request, candidate.request):
+                return candidate
         return None
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -125,10 +125,10 @@ def _beginnings(request: TurnRequest) -> Iterator[int]:
         yield key
 
 
-def _goes_on_from(asked: TurnRequest, earlier: TurnRequest) -> bool:
-    if (asked.system, asked.model) != (earlier.system, earlier.model):
+def _goes_on_from(request: TurnRequest, earlier: TurnRequest) -> bool:
+    if (request.system, request.model) != (earlier.system, earlier.model):
         return False
-    return _common_length(asked.messages, earlier.messages) == len(earlier.messages)
+    return _common_length(request.messages, earlier.messages) == len(earlier.messages)
 
 
 def _common_length(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
@@ -211,6 +211,11 @@ class TurnReport:
     notes: tuple[str, ...] = ()
     """What was left out of the reply and why: duplicates, unknown tools, a part that was cut."""
     failure: str = ""
+
+    @property
+    def cost(self) -> Cost | None:
+        """What the calls cost, each priced by itself; ``None`` where none was made."""
+        return self.usage.cost
 
 
 def report_turn(

@@ -4,6 +4,7 @@ A schema is a pydantic model, any type pydantic understands, or a ``TypeAdapter`
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -156,9 +157,12 @@ else:
 _PLAIN_HINT = "\n\nRespond with valid JSON only."
 _MOST_PROBLEMS = 20
 _ABOUT_EQUAL = 0.9
+_OPENS = re.compile(r"[{\[]")
 _VALUES = frozenset({"const", "default", "enum", "examples"})
 """Keys of a schema that hold values, not schemas."""
 _as_json = partial(json.dumps, sort_keys=True)
+_NAMED = frozenset({"$defs", "properties"})
+"""Keys of a schema that hold schemas by name."""
 _CHOICES = ("anyOf", "enum", "oneOf")
 """Keys of a schema whose order says nothing."""
 
@@ -260,11 +264,30 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
 
 def describe_schema(schema: Mapping[str, Any]) -> str:
     """Return what tells a model the form of its reply, from the JSON Schema of that form."""
-    text = json.dumps(schema, indent=2, ensure_ascii=False)
     return (
         "\n\nRespond with one JSON value that matches this JSON Schema, and with nothing else:\n\n"
-        + text
+        + json.dumps(_without_titles(schema), ensure_ascii=False)
     )
+
+
+def _without_titles(schema: Any, *, holds_names: bool = False) -> Any:
+    """Return a schema without the titles that pydantic makes of names, because each costs tokens.
+
+    Args:
+        schema: a schema, or a part of one.
+        holds_names: whether its keys are names of the caller, of which one may be ``title``.
+    """
+    if isinstance(schema, list):
+        return [_without_titles(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: part
+        if key in _VALUES and not holds_names
+        else _without_titles(part, holds_names=not holds_names and key in _NAMED)
+        for key, part in schema.items()
+        if holds_names or key != "title" or not isinstance(part, str)
+    }
 
 
 def stable_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:
@@ -410,7 +433,9 @@ def _no_json(text: str) -> ReplyFormatError:
     error = ReplyFormatError(
         what,
         text=text,
-        problem="The reply holds no JSON value." if cause is None else f"No JSON: {cause}",
+        problem="The reply holds no JSON: answer with the JSON value alone, without any words."
+        if cause is None or not _OPENS.search(text)
+        else f"The JSON value of the reply is broken: {cause}",
         why=str(cause or ""),
         hint="ask again for JSON alone, as generate_object_with_repair() does",
     )

@@ -41,6 +41,7 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "policy_scenarios": (PYTEST,),
     "subject_line": (PYTEST, ("flow.py",)),
+    "test_data": (PYTEST, ("library.py",)),
     "translations": (
         ("-c", "import os; os.remove('locales/de.json'); os.remove('locales/fr.json')"),
         ("-m", "pytest_regen", "generate", "locales/de.json",

@@ -105,7 +105,12 @@ DOORS = {
         "validation.behaviour",
     ),
     "hypothesis": ("strategies", "testing"),
-    "jsonschema": ("emulator.api", "strategies.dialects", "strategies.violations"),
+    "jsonschema": (
+        "emulator.api",
+        "sessions.arguments",
+        "strategies.dialects",
+        "strategies.violations",
+    ),
     "starlette": ("server",),
     "uvicorn": ("server.__main__", "server.listening"),
 }

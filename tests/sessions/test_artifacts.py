@@ -41,7 +41,6 @@ def test_the_hash_is_of_what_the_parts_say() -> None:
     [
         {"model": "other"},
         {"max_tokens": 9},
-        {"batch_size": 3},
         {"max_repairs": 1},
         {"system": "else"},
         {"annotations": [READ]},

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from scenario_doubles import TOOLS, correction, handwritten, said, scenario
+from scenario_doubles import TOOLS, correction, said, scenario
 
 from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.sessions import GeneratorSession, ScenarioFeedback, ScenarioGeneratorSession
 from pytest_regen.turns import ScriptedProvider
 
 A, B, C = scenario("/a"), scenario("/b", "deny"), scenario("/c")
+FIXED = scenario("/b", "escalate")
 CORRECTED = ScenarioFeedback(corrections=(correction("/b", "escalate"),))
 
 
@@ -103,12 +104,12 @@ def test_a_bad_set_is_repaired_and_forgotten(bad: str) -> None:
 @any_set
 def test_no_correction_is_lost_in_a_turn_that_failed(bad: str) -> None:
     """It is told again in the next turn, whole: the failed one has told nothing."""
-    provider, talk = generating(said([A, B]), *reworded(bad), said([C]))
+    provider, talk = generating(said([A, B]), *reworded(bad), said([FIXED]))
     talk.generate()
     with pytest.raises(ReplyFormatError):
         talk.regenerate(CORRECTED)
 
-    assert talk.regenerate(CORRECTED) == [C]
+    assert talk.regenerate(CORRECTED) == [FIXED]
     assert provider.requests[1].messages == provider.requests[4].messages
     assert talk.turn_count == 2
 
@@ -193,35 +194,10 @@ def test_a_draft_is_no_part_of_the_answer() -> None:
     assert any("left out of another list" in note for note in talk.reports[-1].notes)
 
 
-def test_a_group_has_no_say_about_the_tools_of_another() -> None:
-    """Its answer about them is sent back, although the tools exist."""
-    read, write = said([A]), said([scenario("/w", tool="write")])
-    provider = ScriptedProvider([read, read, write])
-    talk = ScenarioGeneratorSession("x", TOOLS[:2], provider=provider, batch_size=1)
-
-    assert [one.request.tool_name for one in talk.generate()] == ["read", "write"]
-    told = provider.requests[2].messages[-1].content
-    assert "there is no tool files/read to be tested here" in told
-
-
-def test_handwritten_scenarios_of_a_namesake_are_told_to_nobody_else() -> None:
-    """A tool is a server and a name: another server's tool of that name is another tool."""
-    other = TOOLS[0].model_copy(update={"server_name": "disk"})
-    own = handwritten("/h")
-    on_disk = scenario(
-        "/d", request={"server_name": "disk", "tool_name": "read", "arguments": {"path": "/d"}}
-    )
-    provider = ScriptedProvider([said([A]), said([on_disk])])
-    talk = ScenarioGeneratorSession("x", [TOOLS[0], other], [own], provider=provider, batch_size=1)
-    talk.generate()
-
-    assert ["/h" in one.messages[0].content for one in provider.requests] == [True, False]
-
-
 @pytest.mark.parametrize("name", [{"scenario_description": "no such"}, {"scenario_id": "sha256:0"}])
 def test_a_correction_of_what_does_not_exist_is_an_error(name: dict[str, str]) -> None:
     """By name or by id: it would be lost. With its request it says what it is about."""
-    _, talk = generating(said([A, B]), said([]))
+    _, talk = generating(said([A, B]), said([scenario("/nowhere", "deny")]))
     talk.generate()
     lost = correction("/nowhere", "deny", **name)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = '''
+SCRIPT = """
 import asyncio, signal, sys, time
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -23,36 +23,28 @@ calls = 0
 def slow(messages):
     global calls
     calls += 1
-    if "several" in sys.argv[1] and calls == 1:
-        return ITEM
-    if calls == (4 if "several" in sys.argv[1] else 1):
-        print("asked", flush=True)
+    print("asked", flush=True)
     time.sleep(30)
 
 class Answer(BaseModel):
     n: int
 
-ITEM = """{"scenarios": [{"description": "d", "expected_decision": "deny", "reasoning": "r",
-"request": {"server_name": "s", "tool_name": "t0", "arguments": {}}}]}"""
 tools = [ToolAnnotation(server_name="s", tool_name=f"t{n}") for n in range(6)]
 provider = CallableProvider(slow)
-several = ScenarioGeneratorSession("x", tools, provider=provider, batch_size=1, parallel=3)
 one = ScenarioGeneratorSession("x", tools, provider=provider)
 plain = GeneratorSession("x", Answer, provider=provider)
 try:
     match sys.argv[1]:
         case "generator session": plain.ask("?")
-        case "one group": one.generate()
-        case "several groups": several.generate()
+        case "scenario session": one.generate()
         case "generator session in an event loop": asyncio.run(plain.aask("?"))
-        case "one group in an event loop": asyncio.run(one.agenerate())
-        case "several groups in an event loop": asyncio.run(several.agenerate())
+        case "scenario session in an event loop": asyncio.run(one.agenerate())
 except KeyboardInterrupt:
-    session = {"g": plain, "o": one, "s": several}[sys.argv[1][0]]
+    session = {"g": plain, "s": one}[sys.argv[1][0]]
     stopped = [one for one in session.transcript if "not waited for" in one.failure]
     print("back", len(stopped), session.reports[0].calls, session.turn_count, flush=True)
     raise
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +54,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str
     script.write_text(SCRIPT, "utf-8")
     ways = [
         f"{who}{where}"
-        for who in ("generator session", "one group", "several groups")
+        for who in ("generator session", "scenario session")
         for where in ("", " in an event loop")
     ]
     return dict(zip(ways, _interrupted(script, ways), strict=True))
@@ -96,17 +88,14 @@ def _interrupted(script: Path, ways: list[str]) -> list[tuple[str, str, float]]:
 
 
 @pytest.mark.parametrize("where", ["", " in an event loop"], ids=["", "in an event loop"])
-@pytest.mark.parametrize(
-    ("who", "calls"), [("generator session", 1), ("one group", 1), ("several groups", 4)]
-)
+@pytest.mark.parametrize("who", ["generator session", "scenario session"])
 def test_one_ctrl_c_gives_control_back(
-    interrupted: dict[str, tuple[str, str, float]], who: str, calls: int, where: str
+    interrupted: dict[str, tuple[str, str, float]], who: str, where: str
 ) -> None:
-    """At once, also from threads; what went out is in the transcript, and the process ends."""
+    """At once; what went out is in the transcript, and the process ends."""
     out, err, seconds = interrupted[who + where]
 
-    under_way = 3 if calls > 1 else 1
-    assert out == f"back {under_way} {calls} 0\n", err
+    assert out == "back 1 1 0\n", err
     assert seconds < 10
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert "Exception ignored" not in err

@@ -46,7 +46,7 @@ def test_a_rest_in_a_set_of_its_own_is_put_to_what_stood_before(cut: str, rest: 
 
     assert known(session) == [one.description for one in (READ, WRITE, OTHER)]
     assert len(provider.requests) == 2
-    assert session.reports[-1].notes == ("the reply was cut off: 3 complete scenarios were kept",)
+    assert session.reports[-1].notes == ("the reply was cut off: 3 whole scenarios were kept",)
 
 
 def test_a_tool_that_was_lost_in_the_cut_is_asked_for_apart() -> None:
@@ -54,8 +54,8 @@ def test_a_tool_that_was_lost_in_the_cut_is_asked_for_apart() -> None:
     one = said([READ])[:-2] + ', {"description": "wri'
     session, provider = generated(one, said([scenario("/d")]), said([WRITE]))
 
-    assert known(session) == ["read /a", "read /d"]
-    assert [message.content for message in session.history][3] == said([WRITE])
+    assert known(session) == ["read /a", "read /d", "write /b"]
+    assert "- no scenario tests files/write" in provider.requests[2].messages[-1].content
     assert len(provider.requests) == 3
 
 
@@ -92,13 +92,14 @@ def test_the_complete_items_of_a_reply_that_ends_nowhere_are_kept(stop: str) -> 
 
 def test_replacements_that_were_cut_are_kept_as_well() -> None:
     """A later turn goes as the first does."""
-    cut = said([scenario("/d")])[:-2] + ", "
+    right = scenario("/a", "deny")
+    cut = said([right])[:-2] + ", "
     provider = ScriptedProvider([said([READ, WRITE]), Reply(cut, "max_tokens"), REST])
     session = ScenarioGeneratorSession("Be exact.", TWO, provider=provider)
     session.generate()
-    wrong = ScenarioFeedback(corrections=(correction("/a", "deny"),))
+    wrong = ScenarioFeedback(corrections=(correction("/a", "deny"),), notes=("too few",))
 
-    assert session.regenerate(wrong) == [scenario("/d"), OTHER]
+    assert session.regenerate(wrong) == [right, OTHER]
     assert len(json.loads(session.history[3].content)["scenarios"]) == 2
 
 

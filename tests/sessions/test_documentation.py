@@ -17,6 +17,8 @@ LOG = scenario("/var/log", "allow", description="Read the log")
 REPLIES = [
     '{"names": ["Aran", "Brix", "Corra"]}',
     '{"names": ["Aran", "Dove", "Corra"]}',
+    '{"items": [{"name": "Aran", "seats": 80}, {"name": "Brix", "seats": 1200}]}',
+    '{"items": [{"name": "Brix", "seats": 120}]}',
     said([scenario("/home/a"), LOG]),
     said([scenario("/var/log", "escalate", description="Read the system log")]),
 ]
@@ -72,6 +74,7 @@ def test_the_page_does_what_it_says(
 
     printed = capsys.readouterr().out
     assert "['Aran', 'Dove', 'Corra'] 2" in printed
+    assert "True (Ferry(name='Aran', seats=80), Ferry(name='Brix', seats=120))" in printed
     assert "1 scenario, passed" in printed
     assert [one.description for one in program["scenarios"]] == [
         "Read the password file",

@@ -1,17 +1,13 @@
 """Turns stopped from outside: counted as far as is known, forgotten by the history."""
 
 import asyncio
-import signal
-import threading
-import time
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from scenario_doubles import TOOLS, said, scenario
 
 from pytest_regen.errors import BudgetError
-from pytest_regen.sessions import GeneratorSession, ScenarioGeneratorSession
+from pytest_regen.sessions import GeneratorSession
 from pytest_regen.turns import Budget, Provider, Reply, ScriptedProvider, TurnRequest
 
 
@@ -93,87 +89,3 @@ def test_a_turn_interrupted_at_the_keyboard_is_counted() -> None:
     assert (len(talk.transcript), talk.reports[0].calls) == (1, 1)
     assert talk.transcript.to_json()[0]["usage"]["input_tokens"] > 100
     assert talk.ask("One?").n == 1
-
-
-BY_TOOL = {
-    one.tool_name: said(
-        [
-            scenario(
-                "/a",
-                request={
-                    "server_name": one.server_name,
-                    "tool_name": one.tool_name,
-                    "arguments": {"path": "/a"},
-                },
-                description=one.tool_name,
-            )
-        ]
-    )
-    for one in TOOLS
-}
-
-
-def tool_of(request: TurnRequest) -> str:
-    """Return the tool that a request of a group of one is about."""
-    asked = request.messages[0].content
-    return next(name for name in BY_TOOL if f'"{name}"' in asked)
-
-
-@pytest.mark.parametrize("is_async", [False, True], ids=["threads", "event loop"])
-def test_groups_answered_before_an_interruption_are_not_paid_again(is_async: bool) -> None:  # noqa: FBT001 - drawn
-    """Also those of the wave that was interrupted."""
-    asked: list[str] = []
-
-    def answer(request: TurnRequest) -> str:
-        tool = tool_of(request)
-        asked.append(tool)
-        if asked.count("fetch") == 1 and tool == "fetch":
-            while "write" not in asked:
-                time.sleep(0.001)
-            raise KeyboardInterrupt
-        return BY_TOOL[tool]
-
-    class Waiting(ScriptedProvider):
-        async def asend(self, request: TurnRequest) -> Reply:
-            if tool_of(request) != "fetch" or "fetch" in asked:
-                return self.send(request)
-            asked.append("fetch")
-            await asyncio.sleep(60)
-            raise AssertionError("cancelled by then")
-
-    provider = Waiting(answer)
-    talk = ScenarioGeneratorSession("x", TOOLS, provider=provider, batch_size=1)
-    if is_async:
-        with pytest.raises(TimeoutError):
-            asyncio.run(asyncio.wait_for(talk.agenerate(), 0.3))
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            talk.generate()
-
-    assert len(talk.generate()) == 3
-    assert sorted(asked) == ["fetch", "fetch", "read", "write"]
-    assert [one.committed for one in talk.reports] == [False, True]
-
-
-def test_a_signal_stops_what_was_not_asked_yet() -> None:
-    """What is under way is not waited for and counts; what was answered is kept."""
-    asked: list[str] = []
-
-    def answer(request: TurnRequest) -> str:
-        tool = tool_of(request)
-        asked.append(tool)
-        if tool == "write" and asked.count("write") == 1:
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            time.sleep(0.05)
-        return BY_TOOL[tool]
-
-    talk = ScenarioGeneratorSession(
-        "x", TOOLS, provider=ScriptedProvider(answer), batch_size=1, parallel=1
-    )
-    with pytest.raises(KeyboardInterrupt):
-        talk.generate()
-    assert asked == ["read", "write"]
-    assert ["not waited for" in one.failure for one in talk.transcript] == [False, True]
-
-    assert len(talk.generate()) == 3
-    assert asked == ["read", "write", "write", "fetch"]

@@ -49,11 +49,12 @@ def corrected_directly(count: int) -> None:
 def corrected_in_a_session(count: int) -> None:
     """Tell a session that all of its scenarios are wrong."""
     scenarios = [scenario(f"/{number}", "deny") for number in range(count)]
-    provider = ScriptedProvider([said(scenarios), '{"scenarios": []}'])
+    fixed = [scenario(f"/{number}", "allow") for number in range(count)]
+    provider = ScriptedProvider([said(scenarios), said(fixed)])
     session = ScenarioGeneratorSession("x", TOOLS[:1], provider=provider)
     session.generate()
     wrong = [correction(f"/{number}", "allow") for number in range(count)]
-    assert session.regenerate(ScenarioFeedback(corrections=wrong)) == []
+    assert session.regenerate(ScenarioFeedback(corrections=wrong)) == fixed
 
 
 def corrected_in_the_loop(count: int) -> None:

@@ -106,7 +106,7 @@ def test_with_nothing_changed_nobody_is_asked(tmp_path: Path) -> None:
         {"generator": {"max_tokens": 999}},
         {"generator": {"annotations": (READ, WRITE.model_copy(update={"comment": "Writes."}))}},
         {"generator": {"handwritten": [handwritten("/secret")]}},
-        {"generator": {"batch_size": 1}},
+        {"generator": {"max_repairs": 1}},
         {"judge": {"system": "You judge, strictly."}},
         {"judge": {"model": "claude-haiku-4-5"}},
         {"judge": {"response": Stricter}},

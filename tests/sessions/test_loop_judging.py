@@ -6,7 +6,7 @@ import pytest
 from loop_doubles import WRONG, A, B, Bench, Speech, bench, blaming, with_probes
 from scenario_doubles import handwritten, named, scenario
 
-from pytest_regen.errors import TransportError
+from pytest_regen.errors import TransportError, UsageError
 from pytest_regen.sessions import ExecutionResult, Judgement
 
 
@@ -223,3 +223,23 @@ def test_new_rules_are_told_by_what_they_decide() -> None:
     assert told.rule_changes == (
         'files/read {"path":"/x"}: was deny (default-deny), is now escalate (rule /x)',
     )
+
+
+@pytest.mark.parametrize(
+    ("part", "answer", "problem"),
+    [
+        ("judge", {"passed": True}, "judge\\(\\) of Court returned"),
+        ("generate", {"scenarios": []}, "generate\\(\\) of Source returned"),
+        ("regenerate", [None], "regenerate\\(\\) of Source returned"),
+    ],
+)
+def test_a_part_that_returns_something_else_is_a_mistake_of_the_caller(
+    part: str, answer: object, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the part and what it returned, not a line of ours."""
+    work = bench([A, WRONG], blaming())
+    owner = work.court if part == "judge" else work.source
+    monkeypatch.setattr(owner, part, lambda *_: answer)
+
+    with pytest.raises(UsageError, match=problem):
+        work.run()

@@ -5,7 +5,7 @@ import json
 from scenario_doubles import FETCH, READ, TOOLS
 
 from pytest_regen.sessions import ConditionalRoles, ToolAnnotation, build_generator_system_prompt
-from pytest_regen.sessions.replies import response_hint
+from pytest_regen.sessions.prompts import response_hint
 
 
 def test_the_same_arguments_are_the_same_bytes() -> None:
@@ -51,8 +51,7 @@ def test_tools_are_told_with_roles_schema_and_conditions() -> None:
 
     assert isinstance(conditional.args["path"], ConditionalRoles)
     assert "- files/read: Reads a file." in prompt
-    assert "required: path" in prompt
-    assert 'values of mode: ["text", "bytes"]' in prompt
+    assert 'JSON Schema of the arguments: {"type": "object", "properties": {"path"' in prompt
     assert 'read-path if {"arg": "dry", "is": "truthy"}; otherwise read-path, write-path' in prompt
 
 

@@ -13,9 +13,8 @@ from pytest_regen.sessions import (
     ScenarioFeedback,
     ScenarioGeneratorSession,
     TestScenario,
-    ToolAnnotation,
 )
-from pytest_regen.turns import ScriptedProvider, TurnRequest
+from pytest_regen.turns import ScriptedProvider
 
 A, B = scenario("/a"), scenario("/b")
 
@@ -45,14 +44,17 @@ def last(provider: ScriptedProvider) -> str:
 
 def test_a_correction_that_goes_back_is_told() -> None:
     """Rules change; the last word about a scenario counts, also for what is taken of a reply."""
-    back = scenario("/a", "deny", description="again")
-    provider, session = after_the_first_turn(said([]), said([]), said([back]))
+    back = scenario("/a", "deny")
+    other = scenario("/b", "deny")
+    provider, session = after_the_first_turn(
+        said([back]), said([scenario("/a", "escalate")]), said([back, other])
+    )
 
     session.regenerate(correcting(("/a", "deny")))
     session.regenerate(correcting(("/a", "escalate")))
     found = session.regenerate(correcting(("/a", "deny"), ("/b", "deny")))
 
-    assert found == [back]
+    assert found == [back, other]
     assert "you said 'escalate', correct decision is 'deny'" in last(provider)
     assert '"/b"' in last(provider)
 
@@ -60,7 +62,7 @@ def test_a_correction_that_goes_back_is_told() -> None:
 def test_a_correction_is_told_again_where_the_replacement_went_wrong() -> None:
     """The model was told it, and said something else since."""
     worse = scenario("/a", "escalate")
-    provider, session = after_the_first_turn(said([worse]), said([]))
+    provider, session = after_the_first_turn(said([worse]), said([scenario("/a", "deny")]))
 
     assert session.regenerate(correcting(("/a", "deny"))) == [worse]
     session.regenerate(correcting(("/a", "deny")))
@@ -70,7 +72,8 @@ def test_a_correction_is_told_again_where_the_replacement_went_wrong() -> None:
 
 def test_a_correction_that_stands_is_not_told_again() -> None:
     """Neither alone nor beside another one, nor after the session was carried away."""
-    provider, session = after_the_first_turn(said([]), said([]))
+    right, other = scenario("/a", "deny"), scenario("/b", "deny")
+    provider, session = after_the_first_turn(said([right]), said([other]))
     session.regenerate(correcting(("/a", "deny")))
     restored = ScenarioGeneratorSession.from_json(
         json.loads(json.dumps(session.to_json())), provider=provider
@@ -81,77 +84,6 @@ def test_a_correction_that_stands_is_not_told_again() -> None:
     session.regenerate(correcting(("/a", "deny"), ("/b", "deny")))
 
     assert '"/a"' not in last(provider)
-
-
-# Several conversations.
-
-
-NUMBERED = [ToolAnnotation(server_name="files", tool_name=f"t{number}") for number in range(4)]
-
-
-def about(tool: str, path: str = "/x") -> TestScenario:
-    """Return a scenario about one of the numbered tools."""
-    return scenario(path, tool=tool)
-
-
-def each_tool_once(asked: TurnRequest) -> str:
-    """Answer a first turn with one scenario per tool asked about, a later one with none."""
-    if len(asked.messages) > 1:
-        return said([])
-    return said(
-        about(name)
-        for name in re.findall(r"^- files/(t\d)$", asked.messages[0].content, re.MULTILINE)
-    )
-
-
-def in_two_groups() -> tuple[ScriptedProvider, ScenarioGeneratorSession]:
-    """Return a session of two conversations about two tools each, and who answers."""
-    provider = ScriptedProvider(each_tool_once)
-    session = ScenarioGeneratorSession("x", NUMBERED, provider=provider, batch_size=2)
-    session.generate()
-    provider.requests.clear()
-    return provider, session
-
-
-def wrong(tool: str) -> ScenarioFeedback:
-    """Return a correction of the scenario of a tool."""
-    told = correction("/x", "deny", scenario_description=f"{tool} /x")
-    return ScenarioFeedback(corrections=(told,))
-
-
-@pytest.mark.parametrize("is_restored", [False, True])
-def test_hints_wait_for_a_conversation_that_had_nothing_to_replace(*, is_restored: bool) -> None:
-    """They were sent to nobody who needs them; its next turn tells them, and tells them once."""
-    provider, session = in_two_groups()
-    hints = {"rule_changes": ("new rule",), "probe_scenarios": (about("t0", "/probe"),)}
-    session.regenerate(wrong("t3").model_copy(update=hints))
-    assert ["new rule" in last(provider), "/probe" in last(provider)] == [True, False]
-    if is_restored:
-        data = json.loads(json.dumps(session.to_json()))
-        session = ScenarioGeneratorSession.from_json(data, provider=provider)
-
-    session.regenerate(wrong("t0"))
-    first = last(provider)
-    session.regenerate(wrong("t1").model_copy(update=hints))
-
-    assert ["new rule" in first, "/probe" in first] == [True, True]
-    assert ["new rule" in last(provider), "/probe" in last(provider)] == [False, False]
-
-
-def test_of_a_probe_that_waits_the_last_word_is_told() -> None:
-    """What is right changed before anybody was told."""
-    provider, session = in_two_groups()
-    probe = about("t0", "/probe")
-    later = probe.model_copy(update={"expected_decision": "escalate"})
-    session.regenerate(wrong("t3").model_copy(update={"probe_scenarios": (probe,)}))
-    session.regenerate(wrong("t2").model_copy(update={"probe_scenarios": (later,)}))
-    session.regenerate(wrong("t0"))
-
-    assert '"/probe"} -> escalate' in last(provider)
-    assert '"/probe"} -> allow' not in last(provider)
-
-
-# Feedback that cannot be.
 
 
 OWN = handwritten("/h", "deny")
@@ -197,7 +129,7 @@ def test_a_note_without_words_says_nothing() -> None:
         session.regenerate(ScenarioFeedback(notes=("", " \n")))
     session.regenerate(ScenarioFeedback(notes=(" ", "too few edges")))
 
-    assert "found in your scenarios:\n\n- too few edges\n\n" in last(provider)
+    assert "found about your scenarios:\n\n- too few edges\n\n" in last(provider)
 
 
 def test_a_probe_that_agrees_with_a_person_is_a_hint_like_others() -> None:
@@ -215,7 +147,7 @@ def test_a_probe_that_agrees_with_a_person_is_a_hint_like_others() -> None:
 def test_what_a_caller_does_to_scenarios_changes_nothing_in_the_session() -> None:
     """Neither to those returned nor to those it passed."""
     own = handwritten("/h")
-    provider = ScriptedProvider([said([A, B]), said([scenario("/c")])])
+    provider = ScriptedProvider([said([A, B]), said([scenario("/a", "deny")])])
     session = ScenarioGeneratorSession("x", [READ], [own], provider=provider)
     found = session.generate()
     before = session.to_json()
@@ -227,4 +159,4 @@ def test_what_a_caller_does_to_scenarios_changes_nothing_in_the_session() -> Non
     (fresh,) = session.regenerate(correcting(("/a", "deny")))
     fresh.request.arguments.clear()
     assert '[files/read {"path":"/a"}]' in last(provider)
-    assert "/c" in json.dumps(session.to_json()["memory"]["known"])
+    assert "/a" in json.dumps(session.to_json()["memory"]["items"])

@@ -2,6 +2,9 @@
 
 import pytest
 
+# Before the runs in this process, because pytester forgets what a run has imported.
+import pytest_regen.pytest_plugin.healing.sessions  # noqa: F401
+
 COUNTING = """
 import itertools
 import pytest
@@ -36,7 +39,9 @@ def answer(request):
     name = request.system
     found = [{"description": name, "expected_decision": "deny", "reasoning": "",
               "request": {"server_name": "f", "tool_name": "read", "arguments": {"path": name}}}]
-    return json.dumps({"scenarios": found if len(request.messages) == 1 else []})
+    if len(request.messages) > 1:
+        found[0]["expected_decision"] = "allow"
+    return json.dumps({"scenarios": found})
 
 PROVIDER = ScriptedProvider(answer)
 
@@ -184,12 +189,7 @@ def test_asked_once():
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ('fail("nope")', "*no scenario is called 'nope'*"),
-        (
-            """fail("nope", request=ScenarioRequest(
-        server_name="f", tool_name="read", arguments={"path": "/new"}))""",
-            "*no scenario is called 'nope'*",
-        ),
+        ('fail("nope")', "*this session knows no scenario called 'nope'*"),
         (
             'pytest_regen.fail(feedback=ScenarioFeedback(untested_tools=[("f", "write")]))',
             "*this session knows no tool f/write*",
@@ -199,7 +199,7 @@ def test_asked_once():
             "*the feedback asks for nothing*",
         ),
     ],
-    ids=["name", "request", "tool", "probe"],
+    ids=["name", "tool", "probe"],
 )
 def test_what_no_session_can_take_costs_no_turn(
     pytester: pytest.Pytester, said: str, why: str

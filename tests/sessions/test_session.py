@@ -221,9 +221,9 @@ def test_tokens_are_limited() -> None:
     """A call is made only while its estimate fits, repairs included."""
     bad = Reply("no", usage=Usage(900, 90))
     provider = ScriptedProvider([bad, said(1)])
-    talk = session(provider, token_budget=1_200)
+    talk = session(provider, token_budget=1_100)
 
-    with pytest.raises(BudgetError, match="1,200 tokens"):
+    with pytest.raises(BudgetError, match="1,100 tokens"):
         talk.ask("One?")
 
     assert len(provider.requests) == 1

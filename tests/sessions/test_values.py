@@ -1,14 +1,12 @@
 """Scenarios as values: identity, aliases, expectations, arguments."""
 
 import json
-from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from scenario_doubles import FETCH, READ, handwritten, request, scenario
-from tables import each
 
 from pytest_regen.sessions import (
     Attribution,
@@ -19,7 +17,6 @@ from pytest_regen.sessions import (
     are_similar,
     argument_problems,
     expectation_holds,
-    undecided_roles,
 )
 
 JSON = st.recursive(
@@ -122,10 +119,10 @@ def test_feedback_defaults_to_nothing() -> None:
     [
         ({"path": "/a"}, ""),
         ({"path": "/a", "mode": "text"}, ""),
-        ({"path": "/a", "mdoe": "text"}, "'mdoe' does not exist"),
-        ({}, "'path' is required"),
-        ({"path": "/a", "mode": "TEXT"}, "'mode' is \"TEXT\""),
-        ({"path": "/a", "mode": True}, "'mode' is true"),
+        ({"path": "/a", "mdoe": "text"}, "'mdoe' was unexpected"),
+        ({}, "'path' is a required property"),
+        ({"path": "/a", "mode": "TEXT"}, "'mode': 'TEXT' is not one of"),
+        ({"path": "/a", "mode": True}, "'mode': True is not one of"),
     ],
 )
 def test_arguments_are_held_against_the_schema(arguments: dict[str, object], problem: str) -> None:
@@ -153,63 +150,11 @@ def test_a_tool_without_a_schema_has_no_objections() -> None:
     assert not argument_problems(request("/", anything=1), tool)
 
 
-def conditional(*conditions: Mapping[str, object]) -> ToolAnnotation:
-    """Return a tool whose path is read where one of these conditions holds."""
-    when = [{"condition": one, "roles": ["read-path"]} for one in conditions]
-    roles = {"default": ["read-path", "delete-path"], "when": when}
-    return ToolAnnotation.model_validate(
-        {"serverName": "files", "toolName": "tag", "args": {"path": roles, "label": ["none"]}}
-    )
-
-
-LISTS = {"arg": "mode", "equals": "list"}
-MAKES = {"arg": "mode", "in": ["create", "rename"]}
-DRY = {"arg": "dry", "equals": True}
-
-
-@each(
-    ("conditions", "arguments", "missing"),
-    [
-        ([LISTS, MAKES], {}, "'mode', which is missing"),
-        ([LISTS, MAKES], {"mode": "LIST"}, "'mode', which is \"LIST\""),
-        ([LISTS, MAKES], {"mode": None}, "'mode', which is missing"),
-        ([LISTS, MAKES], {"mode": "list"}, ""),
-        ([LISTS, MAKES], {"mode": "rename"}, ""),
-        ([DRY, LISTS], {"dry": True}, ""),
-        ([DRY, LISTS], {"dry": False}, "'mode', which is missing"),
-        ([DRY], {}, ""),
-        ([DRY], {"dry": False}, ""),
-        ([{"arg": "force", "is": "falsy"}], {"force": True}, ""),
-        ([{"arg": "force", "is": "absent"}, LISTS], {}, ""),
-        ([{"arg": "force", "is": "present"}, LISTS], {"force": 0}, ""),
-        ([{"arg": "force", "is": "truthy"}, LISTS], {"force": []}, ""),
-        ([{"arg": "depth", "equals": 1}], {"depth": True}, "'depth', which is true"),
-    ],
-)
-def test_roles_that_a_request_leaves_undecided_are_told(
-    conditions: list[dict[str, object]], arguments: dict[str, object], missing: str
-) -> None:
-    """A choice by value that is missing or unknown; not one of two sides, nor one that holds."""
-    one = request("/a").model_copy(update={"arguments": {"path": "/a", **arguments}})
-
-    told = undecided_roles(one, conditional(*conditions))
-
-    expected = f"the roles of 'path' depend on {missing}: the default ones count"
-    assert told == ((expected,) if missing else ())
-
-
-def test_roles_without_conditions_are_never_undecided() -> None:
-    """Nor are those of an argument that is not given."""
-    assert undecided_roles(request("/a"), READ) == ()
-    bare = request("/a").model_copy(update={"arguments": {"label": "x"}})
-    assert undecided_roles(bare, conditional(LISTS)) == ()
-
-
 def test_enums_inside_lists_are_looked_at() -> None:
     """A list of choices is a choice each."""
     schema = {"properties": {"path": {}, "kinds": {"items": {"enum": ["a", "b"]}}}}
     tool = ToolAnnotation(server_name="files", tool_name="read", input_schema=schema)
 
     assert argument_problems(request("/", kinds=["a", "c"]), tool) == (
-        'the argument \'kinds[1]\' is "c"; it takes "a", "b"',
+        "the argument 'kinds[1]': 'c' is not one of ['a', 'b']",
     )

@@ -58,7 +58,7 @@ def test_a_rest_of_its_own_is_not_the_whole(schema: Any, cut: str, more: str) ->
     found, provider = asked(schema, cut, more, whole)
 
     assert (found.text, found.repair_attempts) == (whole, 1)
-    assert "No JSON" in provider.requests[2].messages[-1].content
+    assert "The JSON value of the reply is broken" in provider.requests[2].messages[-1].content
 
 
 def test_what_is_said_after_the_value_is_left_out() -> None:

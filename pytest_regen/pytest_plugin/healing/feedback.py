@@ -80,11 +80,19 @@ def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ..
     return tuple(note for note in feedback if isinstance(note, Issue) and note.code in on)
 
 
+_QUOTED = re.compile(r"""(['"])((?:(?!\1)[^\\]|\\.)+)\1""")
+"""Texts as pytest shows them in the values of an assertion."""
+
+
 def _words(item: pytest.Item, failure: BaseException) -> str:
     """Return a failure in words that are the same on every machine and in every run."""
     text = _stable(str(failure).strip(), item)
     if not isinstance(failure, AssertionError | pytest.fail.Exception):
         text = f"{type(failure).__name__}: {text}"
+    said, shows, expression = text.partition("\nassert ")
+    values = [match[2] for match in _QUOTED.finditer(expression)]
+    if shows and values and all(value in said for value in values):
+        text = said  # Because each finding would stand there twice, and be paid for twice.
     if "<generator object" in text:
         # All that pytest can say of ``assert all(…)``; what was asserted stands in the test.
         for step in reversed(traceback.extract_tb(failure.__traceback__)):

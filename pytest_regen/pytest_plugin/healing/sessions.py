@@ -5,6 +5,7 @@ from the test's cassette or from a provider of the project. So the marker alone 
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
@@ -13,28 +14,33 @@ from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_of, is_feedback
 from pytest_regen.pytest_plugin.items import findings_json
 from pytest_regen.pytest_plugin.sessions import (
+    ReplayableItemSession,
     ReplayableScenarioSession,
     ReplayableSession,
     SessionMaker,
+    conversation_in,
 )
 from pytest_regen.pytest_plugin.stash import CASSETTE, SESSION_MAKERS
 from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_of
 from pytest_regen.pytest_plugin.transcripts import conversation_of
-from pytest_regen.sessions import ScenarioFeedback
+from pytest_regen.sessions import ItemFeedback, ScenarioFeedback
 from pytest_regen.testing.failures import FeedbackError
 from pytest_regen.text import plural
 from pytest_regen.turns.values import Cost, Usage
 
-_ABOUT_SCENARIOS = ("corrections", "discarded_scenarios", "probe_scenarios", "untested_tools")
-"""Fields of feedback that only a session with scenarios can take."""
+_ABOUT = ("corrections", "discarded_scenarios", "probe_scenarios", "untested_tools")
+_ABOUT_ITEMS = ("corrections", "discarded", "probes", "wanted")
+"""Fields of feedback that only a session of such scenarios, or items, can take."""
+
+AnyFeedback = ScenarioFeedback | ItemFeedback[Any]
 
 
 def parts_of(
-    feedback: ScenarioFeedback, sessions: Iterable[ReplayableSession]
-) -> list[tuple[ReplayableSession, ScenarioFeedback]]:
+    feedback: AnyFeedback, sessions: Iterable[ReplayableSession]
+) -> list[tuple[ReplayableSession, AnyFeedback]]:
     """Return each session that is to take another turn, with its part of the feedback.
 
-    What is about scenarios needs the one session that has some; notes and changed rules go to all.
+    What is about scenarios or items needs the one session that has some; words go to all.
     A session that has not answered yet has nothing to repair.
 
     Returns:
@@ -43,19 +49,24 @@ def parts_of(
     Raises:
         UsageError: there is something that no session can take, or nothing that asks for a turn.
     """
-    answered = [session for session in sessions if session.has_answered]
-    sets = [session for session in answered if isinstance(session, ReplayableScenarioSession)]
-    fields = [name for name in _ABOUT_SCENARIOS if getattr(feedback, name)]
+    answered = [session for session in sessions if session.turn_count]
     if not answered:
         return []
+    is_of_items = isinstance(feedback, ItemFeedback)
+    kind: type = ReplayableItemSession if is_of_items else ReplayableScenarioSession
+    names = _ABOUT_ITEMS if is_of_items else _ABOUT
+    fields = [name for name in names if getattr(feedback, name)]
+    changes: Sequence[str] = getattr(feedback, "rule_changes", ())
+    sets = [session for session in answered if isinstance(session, kind)]
     if fields and len(sets) != 1:
+        what = "items" if is_of_items else "scenarios"
         raise UsageError(
             f"no session of the test can take {fields[0]}",
-            why=f"they are about scenarios, which {plural(len(sets), 'session')} of the test has",
-            hint="make one scenario_session() in the test, or say it in words: "
+            why=f"they are about {what}, which {plural(len(sets), 'session')} of the test has",
+            hint=f"make one {what[:-1]}_session() in the test, or say it in words: "
             "pytest_regen.fail(corrections=['…'])",
         )
-    rules = (f"The rules were changed: {change}" for change in feedback.rule_changes)
+    rules = (f"The rules were changed: {change}" for change in changes)
     words = ScenarioFeedback(notes=(*feedback.notes, *rules))
     parts = [(session, feedback if session in sets else words) for session in answered]
     asking = [(session, part) for session, part in parts if part.asks_for_replacements]
@@ -106,8 +117,7 @@ def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | 
     findings = feedback_of(item, left) if left is not None else ()
     transcript = []
     if item.config.option.regen_report is not None:
-        sessions = [session for maker in makers for session in maker.sessions]
-        talks = [talk for session in sessions for talk in session.conversations]
+        talks = [conversation_in(session) for maker in makers for session in maker.sessions]
         transcript = conversation_of(talks, findings, item.config, passes=left is None)
     before = tokens_of(usage_before)
     heal = HealReport(
@@ -136,7 +146,7 @@ def _send_feedback(
         UsageError: there is something that no session can take.
     """
     if isinstance(failure, FeedbackError) and failure.scenarios is not None:
-        feedback = failure.scenarios
+        feedback: AnyFeedback = failure.scenarios
     else:
         notes = []
         for note in feedback_of(item, failure):

@@ -1,0 +1,488 @@
+"""A session that writes items of any type, and better ones once it is told what was wrong."""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar, Unpack
+
+from pydantic import ValidationError
+
+from pytest_regen.canonical import canonical_hash
+from pytest_regen.errors import (
+    BudgetError,
+    NoProgressError,
+    ProviderError,
+    ReplyFormatError,
+    UsageError,
+)
+from pytest_regen.sessions.conversation import (
+    SessionBase,
+    SessionOptions,
+    SessionSettings,
+    Turn,
+)
+from pytest_regen.sessions.items import MOST_PER_WISH, ItemKind, ItemReader, Memory, Task, read_item
+from pytest_regen.sessions.prompts import list_item, section
+from pytest_regen.sessions.session import listed_problems
+from pytest_regen.sessions.state import (
+    ItemState,
+    StoredMemory,
+    content_hash,
+    load_state,
+    not_ours,
+    problems_of,
+    sendable,
+)
+from pytest_regen.text import plural, quoted
+from pytest_regen.turns.exchange import extend
+from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive, tell
+from pytest_regen.turns.structured import Schema, adapter_of, describe_schema, stable_schema
+from pytest_regen.turns.values import Message, Provider
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)  # No slots, because ``ItemFault[Row](…)`` would not work.
+class ItemFault(Generic[T]):
+    """An item, and what is wrong with it."""
+
+    item: T
+    problem: str
+
+
+@dataclass(frozen=True)  # No slots, because ``ItemFeedback[Row](…)`` would not work.
+class ItemFeedback(Generic[T]):
+    """What was found about items, for the next turn of their session."""
+
+    corrections: Sequence[ItemFault[T]] = ()
+    """Items to be written again, each with the same key."""
+    discarded: Sequence[ItemFault[T]] = ()
+    """Items that cannot be; for each of them another one, with another key, is asked for."""
+    wanted: Sequence[str] = ()
+    """What there is no item for, in words: at least one is asked for about each."""
+    probes: Sequence[T] = ()
+    """Items that others found, as hints; never a reason for a turn."""
+    notes: Sequence[str] = ()
+    """Anything else that was wrong, in words."""
+
+    @property
+    def asks_for_replacements(self) -> bool:
+        """Whether there is something to write, so that a turn is worth its tokens."""
+        words = any(text.strip() for text in (*self.wanted, *self.notes))
+        return bool(self.corrections or self.discarded or words)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds nothing at all."""
+        return not (self.asks_for_replacements or self.probes)
+
+    def with_notes(self, notes: Iterable[str]) -> Self:
+        """Return this and further notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def lines(self) -> Iterator[str]:
+        """Yield it as a reader of a failure sees it."""
+        faults = (*self.corrections, *self.discarded)
+        yield from (f"{fault.item!r}: {fault.problem}" for fault in faults)
+        yield from (*self.wanted, *(f"not there: {probe!r}" for probe in self.probes), *self.notes)
+
+
+class ItemSession(SessionBase, Generic[T]):
+    """Writes a list of items in one conversation, turn by turn.
+
+    ``generate()`` is the first turn; each ``regenerate(feedback)`` sends what was found and returns
+    replacements. A turn is one committed call of either, however many requests it took.
+
+    Args:
+        system: the system prompt, the same bytes in every request: it says what to write.
+        item: the type of an item: a pydantic model, any type pydantic knows, a ``TypeAdapter``.
+        key: returns the identity of an item; two items of one key are the same item.
+        problems: returns what is wrong with an item that fits its type, in words. Only such an item
+            is asked for again.
+        lacks: returns in words what a set still lacks; the first turn asks for it, once.
+        name: what items are called in messages and replies, in the plural.
+        provider: who answers.
+        options: limits, model and cache, as of ``GeneratorSession``.
+
+    Raises:
+        UsageError: a limit allows nothing.
+    """
+
+    def __init__(
+        self,
+        system: str,
+        item: Schema[T],
+        *,
+        key: Callable[[T], object],
+        provider: Provider,
+        problems: Callable[[T], Iterable[str]] | None = None,
+        lacks: Callable[[Sequence[T]], Iterable[str]] | None = None,
+        name: str = "items",
+        **options: Unpack[SessionOptions],
+    ) -> None:
+        adapter = adapter_of(item)
+        schema = stable_schema(adapter)
+
+        def to_json(value: T) -> Any:
+            return adapter.dump_python(value, mode="json", by_alias=True)
+
+        kind = ItemKind(
+            adapter,
+            name,
+            key=lambda value: quoted(key(value)),
+            verdict=lambda value: canonical_hash(to_json(value)),
+            label=lambda value: f"{name.removesuffix('s')} {quoted(key(value))}",
+            problems=lambda value: (
+                listed_problems(problems(value), "problems=") if problems else ()
+            ),
+            to_json=to_json,
+            members=frozenset(schema.get("required", ())),
+        )
+        self._start(system, kind, provider, options)
+        shared = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+        self._hint = describe_schema(
+            {
+                "type": "object",
+                "properties": {name: {"type": "array", "items": schema}},
+                "required": [name],
+                **shared,
+            }
+        )
+        self._lacks = lacks
+
+    def _start(
+        self, system: str, kind: ItemKind[T], provider: Provider, options: SessionOptions
+    ) -> None:
+        self._progress = self._watcher = options.get("on_progress")
+        options["on_progress"] = self._tell
+        super().__init__(system, SessionSettings(provider, **options))
+        self._kind = kind
+        self._memory: Memory[T] = Memory()
+        self._reader: ItemReader[T] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what its items depend on: prompt, model, type, limits."""
+        settings = self._settings
+        return content_hash(
+            "items",
+            self.system,
+            settings.model,
+            self._hint,
+            settings.max_tokens,
+            settings.max_repairs,
+        )
+
+    @property
+    def items(self) -> list[T]:
+        """All items as they stand, corrections that were answered in place."""
+        return copy.deepcopy(list(self._memory.by_key.values()))
+
+    @property
+    def unfinished(self) -> tuple[T, ...]:
+        """Items of a turn that did not end, which nothing was wrong with."""
+        return tuple(copy.deepcopy(list(self._reader.items.values()))) if self._reader else ()
+
+    def key_of(self, item: T) -> str:
+        """Return the identity of an item as text."""
+        return self._kind.key(item)
+
+    def generate(self, on_progress: OnProgress | None = None) -> list[T]:
+        """Take the first turn and return its items.
+
+        Raises:
+            UsageError: the first turn was taken; ask for replacements with ``regenerate``.
+            ReplyFormatError: no item could be used, repairs included.
+            RefusedError: the model declined.
+            BudgetError: the turns or the tokens are spent.
+            ProviderError: there was no reply.
+        """
+        with self._watched_turn(on_progress) as turn:
+            return drive(self._first_steps(turn), self._account.exchange.wire)
+
+    async def agenerate(self, on_progress: OnProgress | None = None) -> list[T]:
+        """Take the first turn without blocking the event loop; as ``generate``."""
+        with self._watched_turn(on_progress) as turn:
+            return await adrive(self._first_steps(turn), self._account.exchange.wire)
+
+    def regenerate(
+        self, feedback: ItemFeedback[T], on_progress: OnProgress | None = None
+    ) -> list[T]:
+        """Send what was wrong and return the replacements, and only these.
+
+        What was sent and answered in an earlier turn is not sent again, unless something else was
+        sent about it since.
+
+        Raises:
+            UsageError: there was no first turn; the feedback asks for nothing (probes alone are no
+                reason for a turn), or for what cannot be.
+            NoProgressError: all of the feedback was sent before.
+            ReplyFormatError: no reply could be used, or what came is not what was asked for.
+            RefusedError: the model declined.
+            BudgetError: the turns or the tokens are spent.
+            ProviderError: there was no reply.
+        """
+        with self._watched_turn(on_progress) as turn:
+            return drive(self._next_steps(self._task(feedback), turn), self._account.exchange.wire)
+
+    async def aregenerate(
+        self, feedback: ItemFeedback[T], on_progress: OnProgress | None = None
+    ) -> list[T]:
+        """Send and return without blocking the event loop; as ``regenerate``."""
+        with self._watched_turn(on_progress) as turn:
+            steps = self._next_steps(self._task(feedback), turn)
+            return await adrive(steps, self._account.exchange.wire)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the session as plain JSON, for ``from_json``, without type and provider."""
+        return self._items_json(ItemState.KIND)
+
+    @classmethod
+    def from_json(
+        cls, data: Mapping[str, Any], item: Schema[T], *, provider: Provider, **settings: Any
+    ) -> Self:
+        """Return the session that ``to_json`` wrote; it continues where that one stopped.
+
+        Args:
+            data: what ``to_json`` returned.
+            item: the type of an item.
+            provider: who answers from now on.
+            **settings: the other arguments of the constructor.
+
+        Raises:
+            UsageError: ``data`` is no session of such items.
+        """
+        state = load_state(data, ItemState)
+        session = cls(state.system, item, provider=provider, **{"model": state.model, **settings})
+        session._restore(state)
+        session._restore_memory(state.memory)
+        return session
+
+    def _items_json(self, kind: str) -> dict[str, Any]:
+        memory, to_json = self._memory, self._kind.to_json
+        return {
+            **self._state_json(kind),
+            "memory": {
+                "items": [to_json(item) for item in memory.by_key.values()],
+                "wrong": {key: dict(verdicts) for key, verdicts in memory.wrong.items()},
+                "sent": sorted(memory.sent),
+            },
+        }
+
+    def _restore_memory(self, stored: StoredMemory) -> None:
+        by_key: dict[str, T] = {}
+        for number, data in enumerate(stored.items):
+            try:
+                item = read_item(self._kind.adapter, data)
+            except ValidationError as error:
+                raise not_ours(problems_of(error, f"memory.items.{number}")) from error
+            by_key[self._kind.key(item)] = item
+        self._memory = Memory(by_key, stored.wrong, frozenset(stored.sent))
+
+    @contextmanager
+    def _watched_turn(self, on_progress: OnProgress | None) -> Iterator[Turn]:
+        with self._turn() as turn:
+            self._progress = on_progress or self._watcher
+            yield turn
+
+    def _tell(self, message: str) -> None:
+        tell(self._progress, message)
+
+    def _first_steps(self, turn: Turn) -> Steps[list[T]]:
+        if self.turn_count:
+            raise UsageError(
+                f"the {self._kind.name} of this session were generated",
+                why=f"its history holds {plural(self.turn_count, 'turn')}",
+                hint="call regenerate(feedback) for replacements, or start a new session",
+            )
+        self._tell(f"Generating {self._kind.name}...")
+        return (yield from self._steps(self._first_task(), turn))
+
+    def _first_task(self) -> Task[T]:
+        lacks = self._lacks
+        return Task(
+            f"Write the {self._kind.name} following the instructions above.{self._hint}",
+            is_first=True,
+            lacks=lambda items: listed_problems(lacks(items), "lacks=") if lacks else (),
+        )
+
+    def _next_steps(self, task: Task[T], turn: Turn) -> Steps[list[T]]:
+        self._tell(f"Regenerating {self._kind.name} (turn {turn.number})...")
+        return (yield from self._steps(task, turn))
+
+    def _steps(self, task: Task[T], turn: Turn) -> Steps[list[T]]:
+        """Ask for what ``task`` says, keep whatever can be used of the answer, and commit it."""
+        reader = self._reader = ItemReader(self._kind, task, self._memory)
+        user = Message("user", sendable(task.message))
+        messages: tuple[Message, ...] = (user,)
+        text, count = "", -1
+        try:
+            while True:
+                parsed = yield from self._ask(messages, reader.read, turn, salvage=reader.salvage)
+                text = parsed.text
+                # A cut reply is gone on with as long as it gets longer, so that no limit of a
+                # reply is one of the set.
+                missing = (
+                    reader.ask_for_rest() if reader.is_cut and len(reader.items) > count else ""
+                )
+                call = turn.last_call
+                if not (missing and call and call.reply):
+                    break
+                count = len(reader.items)
+                self._tell(f"Asking for more than {plural(count, self._kind.noun)}...")
+                request = extend(call.request, call.reply.text, sendable(missing))
+                messages = request.messages[len(self._history) :]
+        except (ProviderError, BudgetError) as error:
+            is_enough = isinstance(error, ReplyFormatError) or reader.waits_for_more_alone
+            if not (is_enough and reader.give_up()):
+                raise
+            text = ""
+        reader.check_answered(text)
+        turn.notes += reader.notes
+        self._commit(turn, user, reader.text_to_commit(text))
+        self._memory = task.remember(self._memory, reader.items)
+        self._reader = None
+        return copy.deepcopy(list(reader.items.values()))
+
+    def _task(self, feedback: ItemFeedback[T]) -> Task[T]:
+        """Return what ``feedback`` asks for, if it can be asked.
+
+        Raises:
+            NoProgressError: all of it was sent before.
+            UsageError: there was no first turn, or it asks for nothing, or about unknown items.
+        """
+        memory, kind = self._memory, self._kind
+        notes = [note for note in feedback.notes if note.strip()]
+        wishes = [wish for wish in feedback.wanted if wish.strip()]
+        check_asks(self.turn_count, asks=feedback.asks_for_replacements)
+        for fault in (*feedback.corrections, *feedback.discarded):
+            if kind.key(fault.item) not in memory.by_key:
+                raise UsageError(
+                    f"this session knows no {kind.label(fault.item)}",
+                    why="a correction that names nothing would be lost",
+                    hint=f"pass one of session.items, as it was returned; key= is what tells "
+                    f"{kind.name} apart",
+                )
+        sent: dict[str, str] = {}
+        unsent = Unsent(memory.sent, sent)
+        corrections = [
+            fault
+            for fault in feedback.corrections
+            if unsent.is_new("correction", kind.verdict(fault.item), key=kind.key(fault.item))
+        ]
+        discarded = [
+            fault
+            for fault in feedback.discarded
+            if unsent.is_new("discard", kind.key(fault.item), kind.verdict(fault.item))
+        ]
+        wishes = [wish for wish in wishes if unsent.is_new("wish", wish)]
+        probes = [probe for probe in feedback.probes if unsent.is_new("probe", kind.to_json(probe))]
+        notes = [note for note in notes if unsent.is_new("note", note)]
+        check_news(is_new=bool(corrections or discarded or wishes or notes))
+        wrong = {key: dict(verdicts) for key, verdicts in memory.wrong.items()}
+        for fault in (*corrections, *discarded):
+            sentence = f"this {kind.noun} was wrong before: {quoted(fault.problem)}"
+            wrong.setdefault(kind.key(fault.item), {})[kind.verdict(fault.item)] = sentence
+
+        def listed(faults: Sequence[ItemFault[T]]) -> list[str]:
+            return [f"{quoted(kind.to_json(f.item))}: {quoted(f.problem)}" for f in faults]
+
+        sections = [
+            section("Wrong", f"These {kind.name} are wrong:", listed(corrections)),
+            section(
+                "Discarded",
+                f"These {kind.name} cannot be and were removed. Do not write them again:",
+                listed(discarded),
+            ),
+            section("Wanted", "There is nothing yet about these:", map(list_item, wishes)),
+            section(
+                "Hints",
+                "These were found by others and are there already; consider what is around them:",
+                [quoted(kind.to_json(probe)) for probe in probes],
+            ),
+            section("Other Findings", "Moreover:", map(list_item, notes)),
+        ]
+        counted = [
+            (len(corrections), "for the wrong ones, each about the same thing (the same key)"),
+            (len(discarded), "for the discarded ones, each another one"),
+            (len(wishes), "at least for what is wanted, one for each"),
+        ]
+        counts = [f"- {count} {what}" for count, what in counted if count]
+        closing = [f"Write new {kind.name}{':' if counts else ' for the findings above.'}", *counts]
+        closing.append("Answer in the same JSON form as before, with the new ones only.")
+        message = "\n\n".join([*filter(None, sections), "\n".join(closing)])
+        keys = {kind.key(fault.item): fault.item for fault in corrections}
+        other = len(discarded) + len(wishes)
+        most = len(discarded) + MOST_PER_WISH * len(wishes)
+        return Task(
+            message,
+            corrected=keys,
+            wrong=wrong,
+            discarded=frozenset(kind.key(fault.item) for fault in discarded),
+            other_items=other,
+            most_others=most + (max(len(memory.by_key), 1) if notes else 0),
+            sent=sent,
+        )
+
+
+class Unsent:
+    """Tells what of some feedback is new, so that nothing is sent twice.
+
+    Args:
+        before: hashes of what was sent in committed turns.
+        now: takes the hashes of what is new, each with the key of the correction that it is.
+    """
+
+    def __init__(self, before: frozenset[str], now: dict[str, str]) -> None:
+        self._before = before
+        self._now = now
+
+    def is_new(self, *facts: object, key: str = "", again: bool = False) -> bool:
+        """Return whether this was not sent before, and note it as sent.
+
+        Args:
+            facts: what makes two things the same to a reader: not their wording.
+            key: of the item, where it is a correction.
+            again: whether it is sent even if it was before.
+        """
+        hash_ = canonical_hash([*facts, key])
+        if hash_ in self._now or (hash_ in self._before and not again):
+            return False
+        self._now[hash_] = key
+        return True
+
+
+def check_asks(turns: int, *, asks: bool) -> None:
+    """Check that there is something to replace, and something said about it.
+
+    Raises:
+        UsageError: there was no first turn, or the feedback asks for nothing.
+    """
+    if not turns:
+        raise UsageError(
+            "there is nothing to replace yet",
+            why="no turn of this session was committed",
+            hint="call generate() first",
+        )
+    if not asks:
+        raise UsageError(
+            "the feedback has nothing to replace",
+            why="probes and changed rules are hints; without anything that is wrong or missing a "
+            "turn would be paid for nothing",
+            hint="pass corrections, discarded items, what is wanted, or notes",
+        )
+
+
+def check_news(*, is_new: bool) -> None:
+    """Check that there is something that was not sent before.
+
+    Raises:
+        NoProgressError: there is nothing.
+    """
+    if not is_new:
+        raise NoProgressError(
+            "everything in this feedback was sent in an earlier turn",
+            why="asking again in the same words would be answered as before",
+            hint="stop here, or say what else is wrong",
+        )
