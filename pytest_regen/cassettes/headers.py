@@ -83,10 +83,10 @@ class HeaderRules:
 
     def __post_init__(self) -> None:
         options: dict[str, object] = {"keep_headers": self.keep, "drop_headers": self.drop}
-        for option, given in options.items():
-            if isinstance(given, str) or not isinstance(given, Iterable):
-                raise _no_names(option, given)
-            for name in given:
+        for option, names in options.items():
+            if isinstance(names, str) or not isinstance(names, Iterable):
+                raise _no_names(option, names)
+            for name in names:
                 if not isinstance(name, str) or not _PATTERN.fullmatch(name):
                     raise _no_names(option, name)
         for name in self.keep:
@@ -113,9 +113,9 @@ def _is_listed(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern.lower()) for pattern in patterns)
 
 
-def _no_names(option: str, given: object) -> UsageError:
+def _no_names(option: str, value: object) -> UsageError:
     return UsageError(
-        f"{option}: {given!r} is no list of names of headers",
+        f"{option}: {value!r} is no list of names of headers",
         why="a name is made of letters, digits and '-'; '*' stands for any of them",
         hint=f'for example {option} = ["x-feature", "x-trace-*"]',
     )
@@ -127,21 +127,19 @@ def is_private_header(name: str) -> bool:
     ``set-cookie`` does not count: it is stored without its value.
     """
     name = name.lower()
-    if name in _PRIVATE or _ACCOUNT.fullmatch(name):
-        return True
     # An idempotency key is not secret.
-    return is_private_name(name) and "idempot" not in name
+    return _is_dropped(name) or (is_private_name(name) and "idempot" not in name)
 
 
 def keep_request_headers(
     headers: Mapping[str, Iterable[str]], rules: HeaderRules, literal: tuple[str, ...] = ()
 ) -> dict[str, tuple[str, ...]]:
     """Return the request headers that a cassette stores, by name."""
-    kept = {}
+    stored = {}
     for name, values in by_lower_name(headers).items():
         if (name in _REQUEST_HEADERS or rules.keeps(name)) and not rules.drops(name):
-            kept[name] = tuple(_clean(name, value, literal) for value in values)
-    return dict(sorted(kept.items()))
+            stored[name] = tuple(_clean(name, value, literal) for value in values)
+    return dict(sorted(stored.items()))
 
 
 def keep_response_headers(
@@ -166,32 +164,34 @@ def keep_response_headers(
     hop = {
         name.strip().lower() for value in lower.get("connection", ()) for name in value.split(",")
     }
-    origin, stable = _origins(uri, headers)
-    kept: dict[str, tuple[str, ...]] = {}
+    parts = urlsplit(uri)
+    origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    stable = "{}://{}".format(*stable_origin(uri, headers))
+    stored: dict[str, tuple[str, ...]] = {}
     for name, values in lower.items():
         if name == "content-length" and not has_body:
-            kept[name] = values
+            stored[name] = values
         elif not (name in _TRANSFER or name in hop or _is_dropped(name) or rules.drops(name)):
-            kept[name] = tuple(
+            stored[name] = tuple(
                 _clean(name, _replace_origin(_USER.sub("", value), origin, stable), literal)
                 for value in _cookies(name, values, lower)
             )
     if is_emulated(headers):
-        kept["server"] = (EMULATOR_NAME,)
-    return dict(sorted(kept.items()))
+        stored["server"] = (EMULATOR_NAME,)
+    return dict(sorted(stored.items()))
 
 
 def public_headers(
     headers: Mapping[str, Sequence[str]], literal: tuple[str, ...] = ()
 ) -> dict[str, tuple[str, ...]]:
     """Return headers as another recorder stores them (all, in their case), without credentials."""
-    kept = {}
-    for given, values in headers.items():
-        name = given.lower()
+    public = {}
+    for spelling, values in headers.items():
+        name = spelling.lower()
         if not _is_dropped(name):
             blanked = _cookies(name, values, headers)
-            kept[given] = tuple(_clean(name, value, literal) for value in blanked)
-    return kept
+            public[spelling] = tuple(_clean(name, value, literal) for value in blanked)
+    return public
 
 
 def holds_credential(name: str, values: Iterable[str]) -> bool:
@@ -209,7 +209,7 @@ def identifies_account(name: str) -> bool:
 
 def _is_dropped(name: str) -> bool:
     """Whether to drop a header; of those that hand out a token only the value is replaced."""
-    return name in _PRIVATE or _ACCOUNT.fullmatch(name) is not None
+    return name in _PRIVATE or identifies_account(name)
 
 
 def _clean(name: str, value: str, literal: tuple[str, ...]) -> str:
@@ -265,32 +265,24 @@ def _without_secret_path(address: str) -> str:
 # Addresses at the server that was asked
 
 
-def _origins(uri: str, headers: Mapping[str, Iterable[str]]) -> tuple[str, str]:
-    """Return the server as the request and as the recording names it; empty if they agree."""
-    parts = urlsplit(uri)
-    asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    kept = "{}://{}".format(*stable_origin(uri, headers))
-    return ("", "") if kept == asked else (asked, kept)
-
-
 def _replace_origin(value: str, origin: str, other: str) -> str:
     """Return a value that names another server where it named ``origin``."""
-    if not origin or "//" not in value:
+    if origin == other or "//" not in value:
         return value
     return re.sub(re.escape(origin) + r"(?![\w.:-])", lambda _: other, value)
 
 
-def at_origin(headers: Headers, kept: str, asked: str) -> Headers:
+def at_origin(headers: Headers, recorded: str, asks_now: str) -> Headers:
     """Return recorded headers for a client whose server now has another port.
 
     Args:
         headers: as recorded.
-        kept: the address that was recorded.
-        asked: the address that is asked for now.
+        recorded: the address that was recorded.
+        asks_now: the address that is asked for now.
     """
-    if not kept.partition("//")[2].partition("/")[0].endswith(".invalid"):
+    if not recorded.partition("//")[2].partition("/")[0].endswith(".invalid"):
         return headers
-    now, then = urlsplit(asked), urlsplit(kept)
+    now, then = urlsplit(asks_now), urlsplit(recorded)
     if not now.netloc:
         return headers
     origin = f"{then.scheme}://{then.netloc}"
@@ -306,13 +298,13 @@ def at_origin(headers: Headers, kept: str, asked: str) -> Headers:
 
 def cookie_credentials(headers: Mapping[str, Iterable[str]]) -> list[str]:
     """Return the values of an answer's cookies that look randomly drawn."""
-    found = (
+    contents = (
         value.partition(";")[0].partition("=")[2].strip('" ')
         for name, values in headers.items()
         if name.lower() == "set-cookie"
         for value in values
     )
-    return [value for value in found if looks_random(value)]
+    return [value for value in contents if looks_random(value)]
 
 
 def _cookies(
@@ -332,19 +324,19 @@ def _blank_cookie(cookie: str, recorded: datetime) -> str:
     pair, *attributes = cookie.split(";")
     name, sign, value = pair.partition("=")
     # A cookie may have no name.
-    kept = name if sign else ""
-    kept += sign + (_IN_USE if (value if sign else name).strip() else value)
+    blank = name if sign else ""
+    blank += sign + (_IN_USE if (value if sign else name).strip() else value)
     for attribute in attributes:
         expires = _ATTRIBUTE.fullmatch(attribute)
         end = _moment(expires[1]) if expires else None
         if end is None or end <= recorded:
-            kept += f";{attribute}"
-    return kept
+            blank += f";{attribute}"
+    return blank
 
 
 def _moment(text: str) -> datetime | None:
     try:
-        found = parsedate_to_datetime(text.replace("-", " "))
+        moment = parsedate_to_datetime(text.replace("-", " "))
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -65,8 +65,8 @@ def form_fields(body: bytes) -> dict[str, Any] | None:
     boundary = text.partition("\r\n")[0]
     if boundary.startswith("--") and text.rstrip().endswith(f"{boundary}--"):
         parts = (part.partition("\r\n\r\n") for part in text.split(boundary)[1:-1])
-        named = ((_FIELD.search(head), value) for head, _, value in parts)
-        return by_name((name[1], value.removesuffix("\r\n")) for name, value in named if name)
+        fields = ((_FIELD.search(head), value) for head, _, value in parts)
+        return by_name((name[1], value.removesuffix("\r\n")) for name, value in fields if name)
     if any(map(str.isspace, text)):
         return None
     try:
@@ -77,10 +77,10 @@ def form_fields(body: bytes) -> dict[str, Any] | None:
 
 def by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Return pairs as a mapping; a name that repeats has the list of its values."""
-    found = defaultdict[str, list[str]](list)
+    collected = defaultdict[str, list[str]](list)
     for name, value in pairs:
-        found[name].append(value)
-    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
+        collected[name].append(value)
+    return {name: values if len(values) > 1 else values[0] for name, values in collected.items()}
 
 
 _FIELD = re.compile(r'\bname="([^"]*)"')
@@ -142,15 +142,15 @@ def by_lower_name(
         headers: names with a value or a list of them, as text or bytes; pairs, or a mapping, in
             which vcrpy lists all values behind each spelling.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    collected: dict[str, tuple[str, ...]] = {}
     is_mapping = isinstance(headers, Mapping)
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    for given, values in pairs:
-        name = text_of_header(given).lower()
+    for spelling, values in pairs:
+        name = text_of_header(spelling).lower()
         listed: Iterable[object] = values if isinstance(values, list | tuple) else (values,)
-        texts, before = tuple(map(text_of_header, listed)), found.get(name, ())
-        found[name] = before if is_mapping and before == texts else (*before, *texts)
-    return found
+        texts, before = tuple(map(text_of_header, listed)), collected.get(name, ())
+        collected[name] = before if is_mapping and before == texts else (*before, *texts)
+    return collected
 
 
 def text_of_header(value: object) -> str:
@@ -164,13 +164,11 @@ def text_of_header(value: object) -> str:
         except UnicodeDecodeError:
             return value.decode("latin-1")
     text = str(value)
-    return text if text.isascii() else _HALVES.sub(_of_half, text)
-
-
-def _of_half(found: re.Match[str]) -> str:
-    """Return the character for a byte that is not UTF-8, which aiohttp passes on as a surrogate."""
-    byte = ord(found[0]) - _ESCAPED
-    return chr(byte) if byte in _NO_ASCII else "\ufffd"
+    if text.isascii():
+        return text
+    # aiohttp passes on a byte that is not UTF-8 as a surrogate.
+    bytes_of = {_ESCAPED + byte: chr(byte) for byte in _NO_ASCII}
+    return _HALVES.sub(lambda half: bytes_of.get(ord(half[0]), "\ufffd"), text)
 
 
 def has_body(method: str, status: int) -> bool:
@@ -210,13 +208,13 @@ class Interaction:
         return self.content_type == "text/event-stream"
 
 
-def message_of(found: Interaction) -> Mapping[str, Any]:
+def message_of(interaction: Interaction) -> Mapping[str, Any]:
     """Return an answer's JSON object, or the message that a stream adds up to; empty for others."""
-    if not found.is_stream:
-        body = json_or_none(found.response_body)
+    if not interaction.is_stream:
+        body = json_or_none(interaction.response_body)
         return body if isinstance(body, Mapping) else {}
     message = StreamedMessage()
-    for event in sse_events(found.response_body.decode("utf-8", "replace")):
+    for event in sse_events(interaction.response_body.decode("utf-8", "replace")):
         message.feed(event)
     return message.as_json()
 
@@ -224,13 +222,13 @@ def message_of(found: Interaction) -> Mapping[str, Any]:
 def tokens_of(message: Mapping[str, Any]) -> dict[str, int]:
     """Return the tokens an answer names: ``input``, ``output``, ``cache_read``, ``cache_write``."""
     usage = usage_of(message.get("usage"))
-    known = {
+    counts = {
         "input": usage.input_tokens,
         "output": usage.output_tokens,
         "cache_read": usage.cache_read_tokens,
         "cache_write": usage.cache_write_tokens,
     }
-    return {name: count for name, count in known.items() if count is not None}
+    return {name: count for name, count in counts.items() if count is not None}
 
 
 def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,6 @@ signed over ``1.10``, ``1e400`` and the order of its keys.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pytest_regen.errors import CassetteError, UsageError
@@ -54,38 +53,34 @@ def spread_json(text: str) -> SpreadJson | None:
     breaks, or is spaced in a way that no ``Layout`` describes.
     """
     body = text.rstrip("\n")
-    if body[:1] not in {"{", "["} or "\n" in body or len(text) > _LARGEST or not _is_json(body):
+    if body[:1] not in {"{", "["} or "\n" in body or len(text) > _LARGEST:
+        return None
+    try:
+        json.loads(body)
+    except (ValueError, RecursionError):
         return None
     spread = _spread(body)
     if spread is None:
         return None
-    shown = spread + text[len(body) :]
+    laid_out = spread + text[len(body) :]
     for layout in get_args(Layout):
-        if restore_wire(shown, layout) == text:
-            return SpreadJson(shown, layout)
+        if restore_wire(laid_out, layout) == text:
+            return SpreadJson(laid_out, layout)
     return None
 
 
 def restore_wire(text: str, layout: str) -> str:
     """Return the text as the wire had it, from its lines in a file."""
-    shown = text.rstrip("\n")
+    laid_out = text.rstrip("\n")
     # JSON strings hold no raw line ends, so every line break here is one of the layout.
     is_spaced = layout == "spaced"
-    joined = _BREAK_BEHIND_COMMA.sub(", ", shown) if is_spaced else _NAME.sub(r"\1", shown)
-    return _BREAK.sub("", joined) + text[len(shown) :]
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+    joined = _BREAK_BEHIND_COMMA.sub(", ", laid_out) if is_spaced else _NAME.sub(r"\1", laid_out)
+    return _BREAK.sub("", joined) + text[len(laid_out) :]
 
 
 def _spread(text: str) -> str | None:
     """Return JSON with one line per member, or ``None`` if that would be far larger."""
-    found: list[str] = []
+    pieces: list[str] = []
     breaks = ["\n" + "  " * depth for depth in range(_DEEPEST)]
     depth, size, before = 0, 0, ""
     for scalar, sign in _TOKEN.findall(text):
@@ -102,57 +97,57 @@ def _spread(text: str) -> str | None:
         elif sign:
             depth -= 1
             if not scalar and before in {"{", "["}:
-                found[-1] = before
+                pieces[-1] = before
             else:
                 behind = breaks[depth] + sign
-        found += (scalar, behind) if scalar else (behind,)
+        pieces += (scalar, behind) if scalar else (behind,)
         size += len(scalar) + len(behind)
         if size > _TIMES * len(text) + _LARGEST // 100:
             return None
         before = sign
-    return "".join(found)
+    return "".join(pieces)
 
 
 # Single texts changed
 
 
-def rewrite_texts(body: bytes, value: Any, wanted: Any) -> bytes:
+def rewrite_texts(body: bytes, value: Any, target: Any) -> bytes:
     """Return JSON that says ``wanted`` where it said ``value``; the rest keeps its bytes.
 
     Args:
         body: the JSON as it came.
         value: its value.
-        wanted: the same with other texts and names.
+        target: the same with other texts and names.
     """
-    if wanted == value:
+    if target == value:
         return body
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        return json_bytes(wanted)
-    pairs = list(_texts(value, wanted))
+        return json_bytes(target)
+    pairs = list(_texts(value, target))
     strings = list(_STRINGS.finditer(text))
     if len(pairs) != len(strings):
-        return json_bytes(wanted)
+        return json_bytes(target)
     pieces, at = [], 0
     for (old, new), string in zip(pairs, strings, strict=True):
         if old != new:
             pieces += [text[at : string.start()], _rewrite_string(string[0], old, new)]
             at = string.end()
-    found = "".join([*pieces, text[at:]]).encode("utf-8", "surrogatepass")
-    return found if json_or_none(found) == wanted else json_bytes(wanted)
+    rewritten = "".join([*pieces, text[at:]]).encode("utf-8", "surrogatepass")
+    return rewritten if json_or_none(rewritten) == target else json_bytes(target)
 
 
-def _texts(value: Any, wanted: Any) -> Iterator[tuple[str, str]]:
+def _texts(value: Any, target: Any) -> Iterator[tuple[str, str]]:
     """Yield the texts and names of both, in the order they are written in."""
-    if isinstance(value, str) and isinstance(wanted, str):
-        yield value, wanted
-    elif isinstance(value, Mapping) and isinstance(wanted, Mapping):
-        for (name, item), (new_name, new_item) in zip(value.items(), wanted.items(), strict=False):
+    if isinstance(value, str) and isinstance(target, str):
+        yield value, target
+    elif isinstance(value, Mapping) and isinstance(target, Mapping):
+        for (name, item), (new_name, new_item) in zip(value.items(), target.items(), strict=False):
             yield name, new_name
             yield from _texts(item, new_item)
-    elif isinstance(value, list) and isinstance(wanted, list):
-        for item, new_item in zip(value, wanted, strict=False):
+    elif isinstance(value, list) and isinstance(target, list):
+        for item, new_item in zip(value, target, strict=False):
             yield from _texts(item, new_item)
 
 
@@ -184,11 +179,10 @@ _INDEX = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')
 """A quoted name, which may hold anything, or the number of a list item."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     kind: Literal["name", "index", "any", "deep"]
     name: str = ""
-    index: int = 0
+    number: int = 0
 
 
 JsonPath = tuple[_Step, ...]
@@ -206,11 +200,11 @@ def parse_path(text: str) -> JsonPath:
     steps: list[_Step] = []
     at = 1
     while text.startswith("$") and at < len(text):
-        found = _STEP.match(text, at)
-        if found is None:
+        match = _STEP.match(text, at)
+        if match is None:
             break
-        steps.append(_step(found))
-        at = found.end()
+        steps.append(_step(match))
+        at = match.end()
     if not steps or at < len(text):
         raise UsageError(
             f"{text!r} is no path into JSON",
@@ -220,16 +214,16 @@ def parse_path(text: str) -> JsonPath:
     return tuple(steps)
 
 
-def _step(found: re.Match[str]) -> _Step:
-    if found["deep"]:
-        return _Step("deep", found["deep"])
-    if found["any"]:
+def _step(match: re.Match[str]) -> _Step:
+    if match["deep"]:
+        return _Step("deep", match["deep"])
+    if match["any"]:
         return _Step("any")
-    if found["index"]:
-        return _Step("index", index=int(found["index"]))
-    if found["quoted"]:
-        return _Step("name", json.loads(found["quoted"]))
-    return _Step("name", found["name"] or found["single"][1:-1])
+    if match["index"]:
+        return _Step("index", number=int(match["index"]))
+    if match["quoted"]:
+        return _Step("name", json.loads(match["quoted"]))
+    return _Step("name", match["name"] or match["single"][1:-1])
 
 
 def replace_at(value: Any, path: Sequence[_Step], replacement: object) -> Any:
@@ -239,10 +233,10 @@ def replace_at(value: Any, path: Sequence[_Step], replacement: object) -> Any:
     """
     if not path:
         return replacement
-    step, rest = path[0], path[1:]
+    step, inner = path[0], path[1:]
 
     def below(child: Any) -> Any:
-        return replace_at(child, rest, replacement)
+        return replace_at(child, inner, replacement)
 
     changed = _at(value, step, below)
     if step.kind != "deep":
@@ -259,7 +253,7 @@ def _at(value: Any, step: _Step, change: Callable[[Any], Any]) -> Any:
             return value
         return {k: change(v) if k == step.name else v for k, v in value.items()}
     if isinstance(value, list) and step.kind == "index":
-        return [change(v) if n == step.index else v for n, v in enumerate(value)]
+        return [change(v) if n == step.number else v for n, v in enumerate(value)]
     return value
 
 
@@ -288,7 +282,7 @@ def member_path(path: str, name: str | int) -> str:
 
 def at_any_index(path: str) -> str:
     """Return a path without the numbers of list items: ``$.messages[*].content``."""
-    return _INDEX.sub(lambda found: found[1] or "[*]", path)
+    return _INDEX.sub(lambda match: match[1] or "[*]", path)
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

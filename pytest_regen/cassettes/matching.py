@@ -133,20 +133,20 @@ def _call_normalize(normalize: Normalize, value: Any) -> Any:
     # The function may change what it is given.
     copy = json.loads(json.dumps(value))
     try:
-        found = normalize(copy)
+        normalized = normalize(copy)
     except Exception as error:
         raise _function_error("normalize", normalize, error) from error
-    if found is None:
+    if normalized is None:
         # All requests would be equal.
         raise _wrong_result(
             "normalize", normalize, None, "end the function with return and the JSON"
         )
     try:
-        json.dumps(found)
+        json.dumps(normalized)
     except (TypeError, ValueError) as error:
         hint = "return JSON: dict, list, str, int, float, bool"
-        raise _wrong_result("normalize", normalize, found, hint) from error
-    return found
+        raise _wrong_result("normalize", normalize, normalized, hint) from error
+    return normalized
 
 
 def _function_error(role: str, function: Callable[..., object], error: Exception) -> CassetteError:
@@ -210,7 +210,9 @@ class RecordingIndex:
         if index is None:
             index = self._next(self._index_by_scrubbed_key(), key)
         if index is None and self._rekey is not None:
-            index = self._next(self._index_by_rule(self._rekey), key)
+            if self._rekeyed is None:
+                self._rekeyed = _index(enumerate(self._rekey(s.interaction) for s in self._all))
+            index = self._next(self._rekeyed, key)
         return None if index is None else self._all[index]
 
     def take_in_order(
@@ -261,15 +263,10 @@ class RecordingIndex:
             )
         return self._scrubbed
 
-    def _index_by_rule(self, rekey: Callable[[Interaction], str]) -> _Index:
-        if self._rekeyed is None:
-            self._rekeyed = _index(enumerate(rekey(stored.interaction) for stored in self._all))
-        return self._rekeyed
-
     def knows(self, key: str) -> bool:
         """Whether ``key`` was recorded at all, played or not."""
-        known = (self._waiting, self._index_by_scrubbed_key(), self._rekeyed or {})
-        return any(key in index for index in known)
+        indexes = (self._waiting, self._index_by_scrubbed_key(), self._rekeyed or {})
+        return any(key in index for index in indexes)
 
     @property
     def played(self) -> int:

@@ -124,10 +124,10 @@ def _excerpts(recorded: object, sent: object) -> tuple[str, str]:
 
 
 def _cut(text: str, start: int) -> str:
-    shown = text[start : start + _SHOWN]
+    excerpt = text[start : start + _SHOWN]
     before = "..." if start else ""
     after = "..." if start + _SHOWN < len(text) else ""
-    return f"{before}{_json_text(shown)}{after}"
+    return f"{before}{_json_text(excerpt)}{after}"
 
 
 def _json_text(value: object, indent: int | None = None) -> str:
@@ -238,8 +238,8 @@ def _service_of(uri: str) -> tuple[str, str]:
     return next((names for end, names in _SERVICES.items() if path.endswith(end)), ("", ""))
 
 
-def _record_command(mode: str, asked: "MissedRequest") -> str:
-    _, key = _service_of(asked.uri)
+def _record_command(mode: str, request: "MissedRequest") -> str:
+    _, key = _service_of(request.uri)
     command = f'record it with mode="{mode}", or in pytest with --regen-record {mode}'
     return f"{command}, and with {key} set" if key else command
 
@@ -279,15 +279,19 @@ class MissedRequest:
             "path": scrub_path(self.path),
             "query": by_name(sorted(query)),
         }
-        found: dict[str, Any] = {name: line[name] for name in line if name in compared}
+        compared_members: dict[str, Any] = {name: line[name] for name in line if name in compared}
         if not self.body or "body" not in compared:
-            return found
+            return compared_members
         value = self.json
         if value is not None or not isinstance(self.body, bytes):
-            return {**found, "$": value}
+            return {**compared_members, "$": value}
         text = scrub_lines(self.body.decode("utf-8", "replace"))
         fields = form_fields(text.encode())
-        return {**found, "$": text} if fields is None else {**found, "form": fields}
+        return (
+            {**compared_members, "$": text}
+            if fields is None
+            else {**compared_members, "form": fields}
+        )
 
     @property
     def json(self) -> Any:
@@ -381,29 +385,29 @@ class Drift:
 
 
 def drift_between(
-    path: Path, asked: MissedRequest, number: int, recorded: bytes, files: DiffFiles
+    path: Path, request: MissedRequest, number: int, recorded: bytes, files: DiffFiles
 ) -> Drift | None:
     """Return how the body of a request differs from a recorded one; ``None`` if it does not."""
-    if asked.body == recorded:  # nearly always, and cheaper to see than to parse both
+    if request.body == recorded:  # nearly always, and cheaper to see than to parse both
         return None
-    other, compared = replace(asked, body=recorded), frozenset({"body"})
-    old, new = other.members(compared), asked.members(compared)
+    other, compared = replace(request, body=recorded), frozenset({"body"})
+    old, new = other.members(compared), request.members(compared)
     if all(isinstance(body.get("$", ""), str) and "form" not in body for body in (old, new)):
         return None  # text, which may be anything
-    drift = drift_of(path, asked, other, at=(number, 0), files=files, compared=compared)
+    drift = drift_of(path, request, other, at=(number, 0), files=files, compared=compared)
     return drift if drift.differences else None
 
 
 def as_asked(stored: StoredInteraction, matching: Matching) -> MissedRequest:
     """Return a recorded request as it would be looked up."""
-    found = stored.interaction
-    body = matching.normalize_body(found.request_body)
-    return MissedRequest(found.method, matching.normalize_uri(found.uri), body)
+    recorded = stored.interaction
+    body = matching.normalize_body(recorded.request_body)
+    return MissedRequest(recorded.method, matching.normalize_uri(recorded.uri), body)
 
 
 def drift_of(
     path: Path,
-    asked: MissedRequest,
+    request: MissedRequest,
     other: MissedRequest,
     *,
     at: tuple[int, int],
@@ -411,7 +415,7 @@ def drift_of(
     compared: Collection[str] = COMPARED,
 ) -> Drift:
     """Return how a request differs from the recorded one with the number and line ``at``."""
-    recorded, sent = other.members(compared), asked.members(compared)
+    recorded, sent = other.members(compared), request.members(compared)
     try:
         # Scrub before cutting: half a credential cannot be recognized.
         recorded, sent = scrub_value(recorded), scrub_value(sent)
@@ -425,13 +429,13 @@ def drift_of(
     drawn = [found for found in every if found.is_drawn and found.path.startswith("$")]
     ignorable = tuple(islice(dict.fromkeys(found.place for found in drawn), _DIFFERENCES))
     is_drawn = bool(drawn) and len(drawn) == len(every)
-    return Drift(str(asked), *at, first, more, file, causes, ignorable, is_drawn)
+    return Drift(str(request), *at, first, more, file, causes, ignorable, is_drawn)
 
 
 def miss(
     path: Path,
     index: RecordingIndex,
-    asked: MissedRequest,
+    request: MissedRequest,
     *,
     key: str,
     exists: bool,
@@ -446,7 +450,7 @@ def miss(
     Args:
         path: the cassette.
         index: its recordings.
-        asked: the request.
+        request: the request.
         key: its key.
         exists: whether there is a cassette at all.
         is_left: whether a failed run left a partial file.
@@ -461,35 +465,37 @@ def miss(
             left = display_path(partial_path(path))
             why += f"; {left} was left by a run in which the test did not pass, or was skipped"
         return CassetteMissError(
-            f"no cassette at {display_path(path)}: {asked} is not recorded yet",
+            f"no cassette at {display_path(path)}: {request} is not recorded yet",
             why=why,
-            hint=command or _record_command("once", asked),
-            host=asked.host,
+            hint=command or _record_command("once", request),
+            host=request.host,
             causes=("no cassette",),
         )
     place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
-    hint = command or _record_command("new_episodes", asked)
+    hint = command or _record_command("new_episodes", request)
     compared = {*match_on} | (_ADDRESS if "uri" in match_on else set())
     compared |= {"body"} if compared - _NO_BODY else set()
     if index.knows(key) and all(stored.key != key for _, stored in index.unplayed):
         why = f"the same request was recorded and is played already, each answers once ({place})"
         causes: tuple[str, ...] = ("a request is made more often than it was recorded",)
-    elif (found := _nearest(index, asked, matching, compared)) is None:
+    elif (nearest_pair := _nearest(index, request, matching, compared)) is None:
         every = (as_asked(stored, matching).place for _, stored in index.numbered)
         places = list(dict.fromkeys(every))
         listed = ", ".join(places[:_DIFFERENCES]) + (", ..." if places[_DIFFERENCES:] else "")
-        why = f"nothing is recorded for {asked.place}; the cassette has {listed} ({place})"
-        causes = (f"nothing is recorded for {asked.method.upper()} {asked.host or asked.path}",)
+        why = f"nothing is recorded for {request.place}; the cassette has {listed} ({place})"
+        causes = (
+            f"nothing is recorded for {request.method.upper()} {request.host or request.path}",
+        )
     else:
-        number, stored = found
+        number, stored = nearest_pair
         at, other = (number, stored.line), as_asked(stored, matching)
-        nearest = drift_of(path, asked, other, at=at, files=files, compared=compared)
+        nearest = drift_of(path, request, other, at=at, files=files, compared=compared)
         hint = nearest.next(
             hint, IGNORING if command else "ignore=[{}], if that differs in each run"
         )
         unseen = ", ".join(sorted(compared - COMPARED - _NO_BODY | compared & {"headers"}))
         hidden = f"match_on compares {unseen}" if unseen else "a credential or binary data differs"
-        query = parse_qsl(urlsplit(asked.uri).query) if "query" in compared else []
+        query = parse_qsl(urlsplit(request.uri).query) if "query" in compared else []
         private = [name for name, value in query if is_private_parameter(name, value)]
         if private and not nearest.lines and not unseen:
             hidden = f"query.{private[0]}: a credential, and another one than was recorded"
@@ -499,30 +505,30 @@ def miss(
         why = "\n".join([f"nearest is interaction {number}{line} ({place})", *lines])
         causes = nearest.causes or (hidden,)
     error = CassetteMissError(
-        f"{path.name} has no answer to {asked}",
+        f"{path.name} has no answer to {request}",
         why=scrub_text(why),
         hint=hint,
-        host=asked.host,
+        host=request.host,
         causes=tuple(causes),
     )
-    error.recorded_with = _other_provider(index, asked, matching.normalize_body)
+    error.recorded_with = _other_provider(index, request, matching.normalize_body)
     return error
 
 
 def _nearest(
-    index: RecordingIndex, asked: MissedRequest, matching: Matching, compared: Collection[str]
+    index: RecordingIndex, request: MissedRequest, matching: Matching, compared: Collection[str]
 ) -> tuple[int, StoredInteraction] | None:
     """Return the recording nearest to the request; the first of several equally near."""
-    sent = asked.members(compared)
+    sent = request.members(compared)
 
     def apart(pair: tuple[int, StoredInteraction]) -> tuple[int, float]:
-        likeness = -asked.likeness(pair[1].interaction)
+        likeness = -request.likeness(pair[1].interaction)
         with suppress(RecursionError):
             return likeness, distance(as_asked(pair[1], matching).members(compared), sent)
         return likeness, 1.0
 
     for pairs in (index.unplayed, index.numbered):
-        like = (pair for pair in pairs if asked.likeness(pair[1].interaction) > 1)
+        like = (pair for pair in pairs if request.likeness(pair[1].interaction) > 1)
         nearest = min(islice(like, _CANDIDATES), key=apart, default=None)
         if nearest is not None:
             return nearest
@@ -530,16 +536,16 @@ def _nearest(
 
 
 def _other_provider(
-    index: RecordingIndex, asked: MissedRequest, normalized: Callable[[bytes], bytes]
+    index: RecordingIndex, request: MissedRequest, normalized: Callable[[bytes], bytes]
 ) -> str:
     """Return which other provider was asked the same; empty where none was."""
-    sent = asked.json
+    sent = request.json
     for _, stored in islice(index.unplayed, _CANDIDATES):
         recorded = json_or_none(normalized(stored.interaction.request_body))
         service, _ = _service_of(stored.interaction.uri)
         if service and _last_words(recorded) and _last_words(recorded) == _last_words(sent):
             model = recorded.get("model")
-            if (service, model) != (_service_of(asked.uri)[0], sent.get("model")):
+            if (service, model) != (_service_of(request.uri)[0], sent.get("model")):
                 return scrub_text(f"{service}:{model}")
     return ""
 
@@ -576,8 +582,8 @@ def _subject(sent: object) -> str:
     turn = sum(isinstance(m, Mapping) and m.get("role") == "user" for m in messages)
     # Scrub before cutting: half a credential cannot be recognized.
     words = scrub_text(" ".join(_words(messages[-1]).split())) if messages else ""
-    shown = words if len(words) <= _EXCERPT else words[:_EXCERPT] + "..."
-    return f" (model {scrub_text(str(sent.get('model')))}, turn {turn}: {shown!r})"
+    excerpt = words if len(words) <= _EXCERPT else words[:_EXCERPT] + "..."
+    return f" (model {scrub_text(str(sent.get('model')))}, turn {turn}: {excerpt!r})"
 
 
 def _words(message: object) -> str:

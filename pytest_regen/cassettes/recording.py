@@ -3,6 +3,7 @@
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -70,9 +71,11 @@ class WireExchange:
     """Whether the client gives its caller the answer decompressed."""
 
     @classmethod
-    def of(cls, found: Interaction) -> "WireExchange":
+    def of(cls, interaction: Interaction) -> "WireExchange":
         """Return the exchange that a recording was made from, as far as it is stored."""
-        return cls(**{field.name: getattr(found, field.name) for field in fields(found)})
+        return cls(
+            **{field.name: getattr(interaction, field.name) for field in fields(interaction)}
+        )
 
     @property
     def decoded_body(self) -> bytes:
@@ -163,27 +166,27 @@ def _clean_exchange(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     return replace(interaction, chunks=exchange.chunks)
 
 
-def clean_interaction(found: Interaction) -> Interaction:
+def clean_interaction(recorded: Interaction) -> Interaction:
     """Return another recorder's recording without credentials and otherwise unchanged.
 
     Raises:
         CassetteError: a credential is in its compressed request or split across events of its
             stream.
     """
-    exchange = WireExchange.of(found)
+    exchange = WireExchange.of(recorded)
     try:
         literal = _credentials(exchange)
         _refuse_packed(exchange, literal)
-        if found.is_stream:
-            _refuse_hidden(found.response_body, literal)
+        if recorded.is_stream:
+            _refuse_hidden(recorded.response_body, literal)
         return replace(
-            found,
-            uri=public_address(found.uri, literal),
-            request_headers=public_headers(found.request_headers, literal),
-            request_body=clean_body(found.request_body, literal),
-            reason=scrub_literal(found.reason, literal),
-            response_headers=public_headers(found.response_headers, literal),
-            response_body=clean_body(found.response_body, literal),
+            recorded,
+            uri=public_address(recorded.uri, literal),
+            request_headers=public_headers(recorded.request_headers, literal),
+            request_body=clean_body(recorded.request_body, literal),
+            reason=scrub_literal(recorded.reason, literal),
+            response_headers=public_headers(recorded.response_headers, literal),
+            response_body=clean_body(recorded.response_body, literal),
         )
     except RecursionError:
         raise too_deep() from None
@@ -222,45 +225,47 @@ class ChangedValue:
         return self.member.startswith("response")
 
 
-def changed_values(live: WireExchange, kept: WireExchange) -> tuple[ChangedValue, ...]:
+def changed_values(live: WireExchange, stored: WireExchange) -> tuple[ChangedValue, ...]:
     """Return the values that ``kept`` holds otherwise.
 
     Not those of headers that are never kept, nor of cookies: that they are gone is no news.
     """
-    asked, recorded = urlsplit(live.uri), urlsplit(kept.uri)
-    queries = (parse_qsl(parts.query, keep_blank_values=True) for parts in (asked, recorded))
+    sent_to, recorded = urlsplit(live.uri), urlsplit(stored.uri)
+    queries = (parse_qsl(parts.query, keep_blank_values=True) for parts in (sent_to, recorded))
     sent = with_stable_boundary_header(by_lower_name(live.request_headers))
     texts: list[tuple[str, object, object]] = [
-        ("request path", unquote(asked.path) or "/", unquote(recorded.path) or "/"),
+        ("request path", unquote(sent_to.path) or "/", unquote(recorded.path) or "/"),
         *((f"request query {new[0]}", old[1], new[1]) for old, new in zip(*queries, strict=False)),
-        *_header_pairs("request", sent, kept.request_headers),
-        *_body_pairs("request", live.request_body, kept.request_body),
-        ("response status", f"{live.status} {live.reason}", f"{kept.status} {kept.reason}"),
-        *_header_pairs("response", live.response_headers, kept.response_headers),
-        *_body_pairs("response", live.decoded_body, kept.decoded_body),
+        *_header_pairs("request", sent, stored.request_headers),
+        *_body_pairs("request", live.request_body, stored.request_body),
+        ("response status", f"{live.status} {live.reason}", f"{stored.status} {stored.reason}"),
+        *_header_pairs("response", live.response_headers, stored.response_headers),
+        *_body_pairs("response", live.decoded_body, stored.decoded_body),
     ]
     changed = [
         ChangedValue(" ".join(member.split())[:_LONGEST], _length(old), _length(new))
         for member, old, new in texts
         if old != new
     ]
-    came, played = live.response_body, kept.response_body
+    came, played = live.response_body, stored.response_body
     if not live.is_decoded and came != live.decoded_body:
         changed.append(ChangedValue(DECOMPRESSED, len(came), len(played), is_replaced=False))
     return tuple(changed)
 
 
-def _header_pairs(part: str, live: Headers, kept: Headers) -> Iterator[tuple[str, object, object]]:
-    before, after = by_lower_name(live), by_lower_name(kept)
+def _header_pairs(
+    part: str, live: Headers, stored: Headers
+) -> Iterator[tuple[str, object, object]]:
+    before, after = by_lower_name(live), by_lower_name(stored)
     for name in sorted(after.keys() & before.keys() - {"content-length", "set-cookie"}):
         yield f"{part} header {name}", ", ".join(before[name]), ", ".join(after[name])
 
 
-def _body_pairs(part: str, live: bytes, kept: bytes) -> list[tuple[str, object, object]]:
+def _body_pairs(part: str, live: bytes, stored: bytes) -> list[tuple[str, object, object]]:
     """Return what differs between two bodies: members of JSON or a form, lines, else all."""
-    if live == kept:
+    if live == stored:
         return []
-    before, after = list(_members(live)), list(_members(kept))
+    before, after = list(_members(live)), list(_members(stored))
     # A name that was replaced, too, may not be told.
     has_names = [name for name, _ in before] == [name for name, _ in after]
     pairs = [
@@ -268,7 +273,7 @@ def _body_pairs(part: str, live: bytes, kept: bytes) -> list[tuple[str, object, 
         for (name, old), (_, new) in zip(before, after, strict=False)
         if has_names and old != new
     ]
-    return pairs or [(f"{part} body", live, kept)]
+    return pairs or [(f"{part} body", live, stored)]
 
 
 def _members(body: bytes) -> Iterator[tuple[str, object]]:
@@ -280,8 +285,8 @@ def _members(body: bytes) -> Iterator[tuple[str, object]]:
     else:
         for number, line in enumerate(body.split(b"\n"), 1):
             event = json_or_none(line.removeprefix(b"data:").strip())
-            found = leaves(event) if isinstance(event, dict | list) else [("", line)]
-            yield from ((f"line {number} {path}".rstrip(), leaf) for path, leaf in found)
+            parts = leaves(event) if isinstance(event, dict | list) else [("", line)]
+            yield from ((f"line {number} {path}".rstrip(), leaf) for path, leaf in parts)
 
 
 def _length(value: object) -> int:
@@ -327,31 +332,29 @@ def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
 
 def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     """Return the credentials that a request uses and its answer hands out, whatever their shape."""
-    found: list[str] = []
+    credentials: list[str] = []
     for name, values in exchange.request_headers.items():
         if name.lower() in _CREDENTIAL_HEADERS:
-            found += [value.rpartition(" ")[2] for value in values]
+            credentials += [value.rpartition(" ")[2] for value in values]
         elif "idempot" not in name.lower() and (is_private_name(name) or name.lower() == "cookie"):
             # Keys that partition, route or count are not secret.
             words = [word for value in values for word in re.split(r"[\s;,=\"]+", value)]
-            found += filter(looks_random, words)
+            credentials += filter(looks_random, words)
     # Also the password inside "Basic ...", and the user part of an address.
-    pairs = [_from_base64(value) for value in found]
+    pairs = []
+    for value in credentials:
+        with suppress(ValueError):
+            pairs.append(b64decode(value, validate=True).decode())
     parts = urlsplit(exchange.uri)
     pairs.append(unquote(parts.netloc.rpartition("@")[0]))
-    found += [pair.partition(":")[2] for pair in pairs]
-    found += [value for name, value in parse_qsl(parts.query) if is_private_parameter(name, value)]
-    found += cookie_credentials(exchange.response_headers)
-    long = {value for value in found if len(value) >= _SHORTEST_CREDENTIAL}
+    credentials += [pair.partition(":")[2] for pair in pairs]
+    credentials += [
+        value for name, value in parse_qsl(parts.query) if is_private_parameter(name, value)
+    ]
+    credentials += cookie_credentials(exchange.response_headers)
+    long = {value for value in credentials if len(value) >= _SHORTEST_CREDENTIAL}
     # Longest first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))
-
-
-def _from_base64(value: str) -> str:
-    try:
-        return b64decode(value, validate=True).decode()
-    except ValueError:
-        return ""
 
 
 def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
@@ -368,8 +371,8 @@ def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
         text = body.decode()
     except UnicodeDecodeError:
         if len(body) > _LARGE:
-            said = letters_in(body)
-            if scrub_literal(said, literal) == said:
+            letters = letters_in(body)
+            if scrub_literal(letters, literal) == letters:
                 return body
         # Latin-1 maps every byte to itself, so that shapes are found between binary data.
         return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")

@@ -84,17 +84,20 @@ class Player:
         policy = self.matching.drift
         if policy != "ignore":
             taken_by_key = map(self.index.take, keys_of(method, uri, body))
-            stored = next((found for found in taken_by_key if found is not None), None)
+            stored = next(
+                (recording for recording in taken_by_key if recording is not None),
+                None,
+            )
             if stored is not None or policy == "fail" or not in_place:
                 return stored
-        asked = MissedRequest(method, uri, body)
-        taken = self.index.take_in_order(asked.same_place)
+        lookup = MissedRequest(method, uri, body)
+        taken = self.index.take_in_order(lookup.same_place)
         if taken is None:
             return None
         number, stored = taken
         if policy == "warn":
             other, at = as_asked(stored, self.matching), (number, stored.line)
-            self._drifts.append(drift_of(self.path, asked, other, at=at, files=self.files))
+            self._drifts.append(drift_of(self.path, lookup, other, at=at, files=self.files))
         return stored
 
     def miss(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:
@@ -197,16 +200,18 @@ def replay_turn(
     while True:
         stored = take()
         if stored is None:
-            raise _end_of_recordings(missed(), refused)
+            error = missed()
+            # A turn whose last recording is a refusal by a rate limit ended with that.
+            raise refused if refused and isinstance(error, CassetteMissError) else error
         refused = None
-        found = stored.interaction
-        is_answer = found.status < _FIRST_ERROR
-        if is_answer and found.end == "complete" and not found.is_stream:
-            reply = reply_from_body(_json_or_text(found.response_body))
+        recorded = stored.interaction
+        is_answer = recorded.status < _FIRST_ERROR
+        if is_answer and recorded.end == "complete" and not recorded.is_stream:
+            reply = reply_from_body(_json_or_text(recorded.response_body))
             return replace(reply, usage=spent + reply.usage)
-        if is_answer and found.is_stream:
+        if is_answer and recorded.is_stream:
             try:
-                reply = _read_stream(found, model, address)
+                reply = _read_stream(recorded, model, address)
             except ProviderError as error:
                 spent += error.usage or Usage()
                 error.usage = spent
@@ -215,7 +220,7 @@ def replay_turn(
                 attempt += 1
                 continue
             return replace(reply, usage=spent + reply.usage)
-        failed, follows = _read_failure(found, model, address)
+        failed, follows = _read_failure(recorded, model, address)
         if failed.usage is not None or spent.total_tokens:
             failed.usage = spent
         if follows == "again":
@@ -226,34 +231,26 @@ def replay_turn(
             raise failed
 
 
-def _end_of_recordings(miss: BaseException, refused: ProviderError | None) -> BaseException:
-    """Return the failure of a turn after its last recording.
-
-    Where that is a refusal by a rate limit, the turn ended with it.
-    """
-    return refused if refused is not None and isinstance(miss, CassetteMissError) else miss
-
-
 def _read_failure(
-    found: Interaction, model: str, address: str
+    recorded: Interaction, model: str, address: str
 ) -> tuple[ProviderError, Literal["again", "retry", "end"]]:
     """Return the failure of a recorded answer that is no reply, and what followed it.
 
     After a refusal by a rate limit the turn was sent again, however often.
     """
-    if found.end != "complete" and not found.is_stream:
+    if recorded.end != "complete" and not recorded.is_stream:
         # The client left before it was whole; the SDK would ask again.
         reason = f"RemoteProtocolError: {BROKEN_OFF}"
         return connection_failure(reason, model=model, address=address), "retry"
-    said = _json_or_text(found.response_body)
-    headers = {name: values[0] for name, values in found.response_headers.items() if values}
-    failed = status_failure(found.status, said, model=model, address=address)
-    if limit_pause(found.status, headers, said) is not None:
+    answer = _json_or_text(recorded.response_body)
+    headers = {name: values[0] for name, values in recorded.response_headers.items() if values}
+    failed = status_failure(recorded.status, answer, model=model, address=address)
+    if limit_pause(recorded.status, headers, answer) is not None:
         return failed, "again"
-    return failed, "retry" if is_retried(found.status, headers, said) else "end"
+    return failed, "retry" if is_retried(recorded.status, headers, answer) else "end"
 
 
-def _read_stream(found: Interaction, model: str, address: str) -> Reply:
+def _read_stream(recorded: Interaction, model: str, address: str) -> Reply:
     """Return the reply of a recorded stream.
 
     Raises:
@@ -261,11 +258,11 @@ def _read_stream(found: Interaction, model: str, address: str) -> Reply:
     """
     message = StreamedMessage()
     try:
-        for event in sse_events(found.response_body.decode("utf-8", "replace")):
+        for event in sse_events(recorded.response_body.decode("utf-8", "replace")):
             if event.get("type") == "error":
-                raise status_failure(found.status, event, model=model, address=address)
+                raise status_failure(recorded.status, event, model=model, address=address)
             message.feed(event)
-        if found.end != "complete":
+        if recorded.end != "complete":
             # In the words of the client that would have read the stream.
             raise cut_stream(f"RemoteProtocolError: {BROKEN_OFF}")
         return message.reply()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.files.reader import StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.storage import name_parts, note_folder
 from pytest_regen.cassettes.files.writer import CassetteWriter, keep_answers
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
@@ -72,7 +72,8 @@ class CassetteRun:
     ) -> None:
         self.path = path
         self.mode = mode
-        file = self._file(path, mode)
+        # A cassette that "rewrite" replaces need not be readable.
+        file = None if mode == "rewrite" else read_cassette(path)
         self._writer = CassetteWriter(path, mode, file)
         records = mode == "new_episodes" or (mode == "once" and file is None)
         left = self._writer.take_left() if resumes and records else ()
@@ -106,25 +107,9 @@ class CassetteRun:
         """Whether this is a copy, in a process forked from the one that opened the cassette."""
         return os.getpid() != self._process
 
-    @property
-    def _fork_refusal(self) -> CassetteError | None:
-        """Why nothing can be recorded in a copy of a forked process."""
-        if not self._is_inherited:
-            return None
-        return CassetteError(
-            f"{self.path.name} was opened by another process, and this one records nothing into it",
-            why="what a forked process records is lost to the one it was forked from",
-            hint="record in one process, or open a cassette in the one that asks",
-        )
-
     def __repr__(self) -> str:
         played = f"{self.played} of {len(self.index)} played"
         return f"<cassette {self.path.name}, mode {self.mode}: {played}>"
-
-    @staticmethod
-    def _file(path: Path, mode: RecordMode) -> CassetteFile | None:
-        # A cassette that "rewrite" replaces need not be readable.
-        return None if mode == "rewrite" else read_cassette(path)
 
     @property
     def played(self) -> int:
@@ -185,7 +170,14 @@ class CassetteRun:
                     return _at_server(stored.interaction, uri)
                 if self.is_replay_only:
                     raise self._player.miss(method, uri, sent)
-            refusal = self._refused or self._fork_refusal
+            refusal = self._refused
+            if refusal is None and self._is_inherited:
+                refusal = CassetteError(
+                    f"{self.path.name} was opened by another process, and this one records "
+                    "nothing into it",
+                    why="what a forked process records is lost to the one it was forked from",
+                    hint="record in one process, or open a cassette in the one that asks",
+                )
             if refusal is not None:
                 raise refusal
         except CassetteError as error:
@@ -218,16 +210,16 @@ class CassetteRun:
         """Store an exchange; return ``False`` if the run had ended by then."""
         matching = self._player.matching
         sent = replace(exchange, request_body=matching.normalize_body(exchange.request_body))
-        kept = clean_exchange(sent, self._headers)
+        clean = clean_exchange(sent, self._headers)
         # By now the answer is decoded.
-        answer = matching.scrub_body(kept.response_body)
-        kept = replace(kept, uri=matching.normalize_uri(kept.uri), response_body=answer)
-        changed = changed_values(sent, WireExchange.of(_at_server(kept, sent.uri)))
+        answer = matching.scrub_body(clean.response_body)
+        clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
+        changed = changed_values(sent, WireExchange.of(_at_server(clean, sent.uri)))
         with self._writing:
             if self._is_finished:
                 return False
-            self._writer.append(kept, exchange.source, exchange.model)
-            self._recorded.append(kept)
+            self._writer.append(clean, exchange.source, exchange.model)
+            self._recorded.append(clean)
             self.changed += changed
         return True
 
@@ -272,20 +264,23 @@ class CassetteRun:
         if self.sends_everything or not self._answers_turns or self.passes(f"//{address}"):
             return None
         sent = self._player.matching.normalize_json(body)
+
+        def missed() -> Exception:
+            # Decided after looking, because another thread may take the recording in between.
+            if self.is_replay_only:
+                return self._player.miss("POST", path, sent)
+            return _NotRecordedError()
+
         try:
             return replay_turn(
                 lambda: self._find("POST", path, sent),
                 model=str(body.get("model")),
                 max_retries=max_retries,
                 address=address,
-                missed=lambda: self._turn_miss(path, sent),
+                missed=missed,
             )
         except _NotRecordedError:
             return None
-
-    def _turn_miss(self, path: str, body: Mapping[str, Any]) -> Exception:
-        # Decided here and not beforehand: another thread could take the recording in between.
-        return self._player.miss("POST", path, body) if self.is_replay_only else _NotRecordedError()
 
     def delivered(self, miss: CassetteMiss) -> None:
         """Note that ``miss`` has reached the caller."""
@@ -339,10 +334,10 @@ class CassetteRun:
             unplayed = self.index.unplayed if drops else ()
             file = self._writer.promote(drop=[stored.key for _, stored in unplayed])
             written = file.interactions[-self.recorded :] if file else ()
-            for kept, stored in zip(self._recorded, written, strict=False):
+            for clean, stored in zip(self._recorded, written, strict=False):
                 # From the file, as replay reads it.
-                played = WireExchange.of(_at_server(stored.interaction, kept.uri))
-                changed = changed_values(WireExchange.of(kept), played)
+                played = WireExchange.of(_at_server(stored.interaction, clean.uri))
+                changed = changed_values(WireExchange.of(clean), played)
                 self.changed += [replace(v, is_replaced=False) for v in changed if v.is_answer]
         else:
             self._writer.leave()
@@ -354,9 +349,9 @@ class CassetteRun:
 
     def take_pending_miss(self) -> CassetteError | None:
         """Return the first miss that reached no caller, and count all of them as reported."""
-        found = self._pending[:]
-        del self._pending[: len(found)]
-        return found[0].error if found else None
+        pending = self._pending[:]
+        del self._pending[: len(pending)]
+        return pending[0].error if pending else None
 
     def signal(self, error: CassetteError) -> CassetteMiss | CassetteError:
         """Return what carries ``error`` past clients that retry; it is also reported at the end."""
@@ -474,11 +469,11 @@ def journal(path: Path | str) -> Iterator[CassetteRun]:
         yield run
 
 
-def _at_server(found: Interaction, uri: str) -> Interaction:
+def _at_server(recorded: Interaction, uri: str) -> Interaction:
     """Return a recorded answer whose addresses point to the server that is asked now."""
-    headers = at_origin(found.response_headers, found.uri, uri)
-    same = headers is found.response_headers
-    return found if same else replace(found, response_headers=headers)
+    headers = at_origin(recorded.response_headers, recorded.uri, uri)
+    same = headers is recorded.response_headers
+    return recorded if same else replace(recorded, response_headers=headers)
 
 
 def _check_mode(path: Path, mode: RecordMode) -> RecordMode:

@@ -145,56 +145,37 @@ def test_any_bytes(folder: Path, content: bytes) -> None:
         examine(path)
 
 
-def pieces(text: str) -> Any:
-    """Return what recordings parsed one by one add up to; ``None`` where they cannot be."""
-    try:
-        found = parser._parse_one_by_one(text, Path("c.yaml"), None)
-    except CassetteUnreadableError:
-        return None
-    return found and found[:2]
-
-
 HOSTILE = (
     'interactions:\n- a: 1\n- b: "x\n- c: 2"\n',  # an item that is part of a text
     'interactions:\n- a: 1\nx: "\n- b: 2\n"\n',
     'x: "\ninteractions:\n- a: 1\ny: "\ninteractions:\n',
-    "interactions:\n- &a [1]\n- *a\n",
-    "h: &a 1\ninteractions:\n- *a\n",
-    "interactions:\n- &a 1\n- &b 2\nx: *b\n",
-    "interactions:\n- {a: 1, a: 2}\n",
-    "interactions:\n- a: 1\ninteractions: []\n",
     "interactions:\n- a: 1\n---\n- b: 1\n",
-    "interactions:\n- a: 1\n...\n- b: 1\n",
-    "---\ninteractions:\n- a: 1\n",
-    "interactions:\n  - a: 1\n    b: |\n      - c\n  - d: 2\nversion: 1\n",
-    "interactions:\n-\n  a: 1\n- b: |-\n   - c\n\n   d\n# e\n- f\n",
     "interactions:\n- - a\n  - b\n- |\n  - c\nversion: 1\nother:\n- d\n",
     "interactions:\n- a: [1,\n- 2]\n",
-    "interactions:\n- ? a\n- ? b\n",
+    "interactions: [{a: 1}]\n",
+    "interactions:\n- key: x\n",
+    "interactions:\n- a: 1",
 )
 
 
 @settings(max_examples=scaled(80))
 @given(st.lists(TOKENS, max_size=14).map(b"".join))
-def test_recordings_parsed_one_by_one_are_those_of_the_whole(content: bytes) -> None:
-    """With the same lines; what stands otherwise is left to the parser of the whole."""
+def test_there_is_room_behind_the_last_recording_or_nowhere(content: bytes) -> None:
+    """A recording put there is one more, and the others stay what they are."""
     drawn = "version: 1\ninteractions:\n- x: 1\n" + content.decode("utf-8", "replace")
-    for text in (drawn, *HOSTILE):
-        found = pieces(text)
-        if found is not None:
-            assert found == parser.parse_yaml(text, Path("c.yaml")), text
-
-
-def test_recordings_that_stand_under_each_other_are_parsed_one_by_one() -> None:
-    """As vcrpy writes them, or indented, whatever stands before and after."""
     one = yaml.safe_dump(foreign()["interactions"])
-    for head, indent, tail in (("", "", "version: 1\n"), ("version: 1\n", "  ", "")):
-        text = f"{head}interactions:\n{textwrap.indent(one * 3, indent)}{tail}"
-
-        data, lines = pieces(text)
-
-        assert data == yaml.safe_load(text)
-        assert lines == [n for n, line in enumerate(text.split("\n"), 1) if "- request" in line]
+    for text in (drawn, *HOSTILE, *(f"interactions:\n{one}{end}" for end in ("", "version: 1\n"))):
+        try:
+            room = parser.room_behind(text, Path("c.yaml"))
+        except CassetteUnreadableError:
+            continue
+        if room is None:
+            continue
+        at, indent = room
+        longer = text[:at] + textwrap.indent("- {new: 1}\n", indent) + text[at:]
+        before, _ = parser.parse_yaml(text, Path("c.yaml"))
+        after, _ = parser.parse_yaml(longer, Path("c.yaml"))
+        assert after == {**before, "interactions": [*before["interactions"], {"new": 1}]}, text
 
 
 # Damage

@@ -1,6 +1,7 @@
 """Clients that vcrpy patches: what it hands on as a body is compared and kept as what was sent."""
 
 import io
+import ssl
 import subprocess
 import sys
 import textwrap
@@ -43,11 +44,14 @@ def fetched(client: str, url: str) -> bytes:
         with urllib.request.urlopen(url) as response:
             return bytes(response.read())
     module = pytest.importorskip(client)
+    if client == "botocore.httpsession":
+        request = pytest.importorskip("botocore.awsrequest").AWSRequest("GET", url)
+        return bytes(module.URLLib3Session().send(request.prepare()).content)
     found = module.request("GET", url)
     return bytes(found.data if client == "urllib3" else found.content)
 
 
-@pytest.mark.parametrize("client", ["urllib", "urllib3", "requests"])
+@pytest.mark.parametrize("client", ["urllib", "urllib3", "requests", "botocore.httpsession"])
 def test_threads_are_all_recorded(tmp_path: Path, client: str) -> None:
     """The patches of vcrpy serve all threads, also while one makes a connection or sends."""
     path, count = tmp_path / "c.yaml", 24
@@ -61,6 +65,33 @@ def test_threads_are_all_recorded(tmp_path: Path, client: str) -> None:
                 found = list(pool.map(ask, range(count)))
             assert found == [f"/{number}".encode() for number in range(count)]
             assert (run.recorded, run.played) == ((count, 0) if mode == "once" else (0, count))
+
+
+def without_certificate(protocol: int) -> ssl.SSLContext:
+    """Return a context that needs none."""
+    context = ssl.SSLContext(protocol)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.set_ciphers("AECDH-AES256-SHA:@SECLEVEL=0")
+    except ssl.SSLError:
+        pytest.skip("this OpenSSL insists on certificates")
+    return context
+
+
+def test_threads_over_https_are_all_recorded(tmp_path: Path) -> None:
+    """Its connection of ``http.client`` looks up the names that are patched."""
+    client, count = without_certificate(ssl.PROTOCOL_TLS_CLIENT), 24
+
+    def ask(number: int) -> bytes:
+        with urllib.request.urlopen(f"{address}/{number}", context=client) as response:
+            return bytes(response.read())
+
+    server = without_certificate(ssl.PROTOCOL_TLS_SERVER)
+    with serving({"/*": lambda asked: Answer(asked.target.encode())}, tls=server) as address:
+        with use_cassette(tmp_path / "c.yaml", mode="once") as run, ThreadPoolExecutor(8) as pool:
+            list(pool.map(ask, range(count)))
+        assert run.recorded == count
 
 
 def test_threads_are_all_recorded_by_a_test_marked_vcr(tmp_path: Path) -> None:

@@ -425,3 +425,20 @@ def test_line_ends_of_windows_are_not_mixed(path: Path) -> None:
 
     assert b"\r" not in path.read_bytes()
     assert len(getattr(read_cassette(path), "interactions", ())) == 2
+
+
+def test_json_that_is_no_yaml_is_added_to(tmp_path: Path) -> None:
+    """A file called ``.yaml`` may hold it; with another recording it is written anew."""
+    path = tmp_path / "c.yaml"
+    request = {"method": "POST", "uri": "http://x/v1/messages", "body": "1", "headers": {}}
+    status = {"code": 200, "message": "OK"}
+    response = {"status": status, "headers": {}, "body": {"string": "ivy \U0001f33f"}}
+    whole = {"version": 1, "interactions": [{"request": request, "response": response}]}
+    path.write_text(json.dumps(whole), "utf-8")
+
+    record(path, [turn("two")], mode="new_episodes")
+
+    file = read_cassette(path)
+    assert file is not None
+    assert len(file.interactions) == 2
+    assert file.interactions[0].interaction.response_body.decode() == "ivy \U0001f33f"

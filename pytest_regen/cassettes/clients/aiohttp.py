@@ -199,7 +199,9 @@ def _wire_pieces(taken: Interaction, method: str) -> Iterator[bytes]:
         headers["transfer-encoding"] = ("chunked",)
     lines = [f"HTTP/1.1 {taken.status} {taken.reason}"]
     lines += [f"{name}: {value}" for name, values in headers.items() for value in values]
-    yield b"".join(_line(line) for line in [*lines, ""])
+    # A cassette's content cannot end a line of the head early.
+    plain = ("".join(" " if sign in "\r\n\0" else sign for sign in line) for line in lines)
+    yield "\r\n".join([*plain, "", ""]).encode("utf-8", "surrogateescape")
     if method == "HEAD":
         return
     if not is_chunked:
@@ -209,12 +211,6 @@ def _wire_pieces(taken: Interaction, method: str) -> Iterator[bytes]:
         yield f"{len(piece):x}\r\n".encode("ascii") + piece + b"\r\n"
     if taken.end == "complete":
         yield b"0\r\n\r\n"
-
-
-def _line(text: str) -> bytes:
-    """Return a line of the head; a cassette's content cannot end it early."""
-    plain = "".join(" " if sign in "\r\n\0" else sign for sign in text)
-    return plain.encode("utf-8", "surrogateescape") + b"\r\n"
 
 
 # Recording
@@ -245,11 +241,14 @@ async def _record_response(
     if live.at_eof():
         await answer.aend("complete")
         return
-    response.content = copy = _detached_reader(live)
+    # Like the answer's reader, but without a connection to slow down.
+    loop, limit = asyncio.get_running_loop(), max(_LIMIT, live._low_water)
+    make_reader = import_module("aiohttp").StreamReader
+    response.content = copy = make_reader(_NoConnection(), limit, timer=live._timer, loop=loop)
     if "text/event-stream" not in response.headers.get("content-type", ""):
         await _pass_on(live, copy, answer)
         return
-    task = asyncio.get_running_loop().create_task(_pass_on(live, copy, answer))
+    task = loop.create_task(_pass_on(live, copy, answer))
     _tasks.append(task)
     task.add_done_callback(_tasks.remove)
     connection.add_callback(lambda: live.is_eof() or task.cancel())
@@ -274,13 +273,6 @@ async def _pass_on(live: Any, copy: Any, answer: LiveAnswer) -> None:
     except (Exception, CassetteMiss) as error:  # noqa: BLE001 - the client raises it when it reads
         await answer.aend("cut")
         copy.set_exception(error)
-
-
-def _detached_reader(live: Any) -> Any:
-    """Return a reader like that of an answer, but without a connection to slow down."""
-    loop, limit = asyncio.get_running_loop(), max(_LIMIT, live._low_water)
-    make = import_module("aiohttp").StreamReader
-    return make(_NoConnection(), limit, timer=live._timer, loop=loop)
 
 
 class _NoConnection:

@@ -4,7 +4,7 @@ vcrpy reads an answer to its end before it hands it on; here the caller gets eac
 arrives, and the pieces, their times and the way the stream ended are recorded.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
@@ -35,72 +35,72 @@ def patch_transports(patches: ExitStack) -> None:
     Not those that call an application or a function of the process (``ASGITransport``,
     ``WSGITransport``, ``MockTransport``): replayed, the code under test would not run.
     """
-    for module in _modules():
+    for module in _installed_modules():
         sync, asynchronous = module.HTTPTransport, module.AsyncHTTPTransport
-        _replace(patches, sync, "handle_request", _sync_handler(module))
-        _replace(patches, asynchronous, "handle_async_request", _async_handler(module))
+        patches.callback(setattr, sync, "handle_request", sync.handle_request)
+        patches.callback(
+            setattr, asynchronous, "handle_async_request", asynchronous.handle_async_request
+        )
+        _patch_sync(module, sync, sync.handle_request)
+        _patch_async(module, asynchronous, asynchronous.handle_async_request)
 
 
 @cache
-def _modules() -> tuple[Any, ...]:
+def _installed_modules() -> tuple[Any, ...]:
     return tuple(import_module(name) for name in _MODULES if find_spec(name) is not None)
 
 
-def _replace(patches: ExitStack, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    original = getattr(owner, name)
-    setattr(owner, name, make(original))
-    patches.callback(setattr, owner, name, original)
+def _patch_sync(module: Any, transport: Any, original: Any) -> None:
+    def handle_request(self: Any, request: Any) -> Any:
+        run = _run_for(request)
+        if run is None:
+            return original(self, request)
+        body = b"".join(request.stream)
+        played = _played_response(module, run, request, body)
+        if played is not None:
+            return played
+        answer, response = _record_response(module, run, request, body, original(self, request))
+        if answer is not None:
+            answer.end("complete")
+        return response
+
+    transport.handle_request = handle_request
 
 
-def _sync_handler(module: Any) -> Callable[[Any], Any]:
-    def make(original: Any) -> Any:
-        def handle_request(self: Any, request: Any) -> Any:
-            run = innermost(str(request.url))
-            if run is None:
-                return original(self, request)
-            refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
-            body = b"".join(request.stream)
-            request.stream = module.ByteStream(body)
-            taken = run.take(request.method, str(request.url), body)
-            if taken is not None:
-                return _replay_response(module, taken)
-            answer, response = _record_response(module, run, request, body, original(self, request))
-            if answer is not None:
-                answer.end("complete")
-            return response
+def _patch_async(module: Any, transport: Any, original: Any) -> None:
+    async def handle_async_request(self: Any, request: Any) -> Any:
+        run = _run_for(request)
+        if run is None:
+            return await original(self, request)
+        body = b"".join([part async for part in request.stream])
+        played = _played_response(module, run, request, body)
+        if played is not None:
+            return played
+        live = await original(self, request)
+        answer, response = _record_response(module, run, request, body, live)
+        if answer is not None:
+            await answer.aend("complete")
+        return response
 
-        return handle_request
-
-    return make
+    transport.handle_async_request = handle_async_request
 
 
-def _async_handler(module: Any) -> Callable[[Any], Any]:
-    def make(original: Any) -> Any:
-        async def handle_async_request(self: Any, request: Any) -> Any:
-            run = innermost(str(request.url))
-            if run is None:
-                return await original(self, request)
-            refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
-            body = b"".join([part async for part in request.stream])
-            request.stream = module.ByteStream(body)
-            taken = run.take(request.method, str(request.url), body)
-            if taken is not None:
-                return _replay_response(module, taken)
-            live = await original(self, request)
-            answer, response = _record_response(module, run, request, body, live)
-            if answer is not None:
-                await answer.aend("complete")
-            return response
-
-        return handle_async_request
-
-    return make
+def _run_for(request: Any) -> ActiveCassette | None:
+    run = innermost(str(request.url))
+    if run is not None:
+        refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
+    return run
 
 
 # Replay
 
 
-def _replay_response(module: Any, taken: Interaction) -> Any:
+def _played_response(module: Any, run: ActiveCassette, request: Any, body: bytes) -> Any:
+    """Return the recorded response, or ``None`` where the request is to be sent."""
+    request.stream = module.ByteStream(body)
+    taken = run.take(request.method, str(request.url), body)
+    if taken is None:
+        return None
     # As bytes: the client accepts only ASCII text, and decodes what a server sent as UTF-8 first.
     headers = [
         (name.encode(), value.encode("utf-8", "surrogatepass"))

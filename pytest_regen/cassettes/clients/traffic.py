@@ -226,13 +226,13 @@ def patch_sockets(patches: ExitStack) -> None:
         (vars(selector_events)["_SelectorSocketTransport"], "write"),
         (sslproto._SSLProtocolTransport, "write"),
     ):
-        own = vars(owner).get(name)
+        defined = vars(owner).get(name)
         setattr(owner, name, _wrap_send(getattr(owner, name)))
         # An inherited method must not stay behind as the class's own.
-        if own is None:
+        if defined is None:
             patches.callback(delattr, owner, name)
         else:
-            patches.callback(setattr, owner, name, own)
+            patches.callback(setattr, owner, name, defined)
 
 
 def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:

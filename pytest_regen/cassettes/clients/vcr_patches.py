@@ -30,7 +30,6 @@ from pytest_regen.cassettes.clients.traffic import (
     patch_sockets,
 )
 from pytest_regen.cassettes.interactions import (
-    Interaction,
     by_lower_name,
     has_body,
     playable_headers,
@@ -136,7 +135,14 @@ def patch_clients(run: ActiveCassette) -> Iterator[None]:
     with _patch_state.lock:
         if not _patch_state.blocks:
             with ExitStack() as patches:
-                _patch(patches)
+                patches.enter_context(keep_patches_while_sending())
+                patches.enter_context(without_pauses_of_urllib3())
+                for patcher in _builder().build():
+                    patches.enter_context(patcher)
+                patch_transports(patches)
+                patch_sockets(patches)
+                if find_spec("aiohttp") is not None:
+                    patch_connections(patches)
                 _patch_state.patches = patches.pop_all()
         _patch_state.blocks += 1
     try:
@@ -159,44 +165,47 @@ class _PatchState:
 _patch_state = _PatchState()
 
 
-def _patch(patches: ExitStack) -> None:
-    patches.enter_context(keep_patches_while_sending())
-    patches.enter_context(without_pauses_of_urllib3())
-    for patcher in _builder().build():
-        patches.enter_context(patcher)
-    patch_transports(patches)
-    patch_sockets(patches)
-    if find_spec("aiohttp") is not None:
-        patch_connections(patches)
-
-
 @contextmanager
 def keep_patches_while_sending() -> Iterator[None]:
     """Keep vcrpy from taking its patches back while it makes a connection and sends a request.
 
-    vcrpy takes them back for all threads, so what another thread sends in the meantime would not be
-    recorded. Few kinds of connection look up patched names while they are made: the https one of
-    ``http.client``, which is given its own names here, and those of httplib2 and of urllib3 before
-    version 2 (which pyobis pins), for which nothing changes.
+    It takes them back for all threads, so what another thread sends meanwhile vanishes from the
+    recording (``test_threads_are_all_recorded``). Only few classes look up patched names while they
+    are made: https of ``http.client``, which is given its own names here, and those of httplib2 and
+    of urllib3 before version 2 (which pyobis pins), for which nothing changes.
     """
     before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass
-    is_old = find_spec("urllib3") and import_module("urllib3").__version__.startswith("1.")
-    looking_up = ("httplib2", "urllib3") if is_old else ("httplib2",)
-    if base.__module__ == __name__:
+    if before.__module__ == __name__:
         # A cassette inside another one.
         yield
         return
+    is_old = find_spec("urllib3") and import_module("urllib3").__version__.startswith("1.")
+    looking_up = ("httplib2", "urllib3") if is_old else ("httplib2",)
 
     def reset() -> AbstractContextManager[None]:
-        connection = sys._getframe(1).f_locals.get("self")
-        kind = getattr(connection, "_baseclass", base).__module__
-        return before() if kind.startswith(looking_up) else nullcontext()
+        # Because vcrpy does not say for which connection it resets.
+        kind = getattr(sys._getframe(1).f_locals.get("self"), "_baseclass", base)
+        return before() if kind.__module__.startswith(looking_up) else nullcontext()
 
     vcr.patch.force_reset, VCRHTTPSConnection._baseclass = reset, _bind_to_itself(base)
     try:
         yield
     finally:
         vcr.patch.force_reset, VCRHTTPSConnection._baseclass = before, base
+
+
+@cache
+def _bind_to_itself(base: Any) -> Any:
+    """Return a copy of a class of ``http.client`` that finds itself under its own name.
+
+    Because it calls ``super(HTTPSConnection, self)``, and a patch has replaced that global name;
+    reset for it, 4 of 24 requests of urllib in threads over https were recorded.
+    """
+    init = base.__init__
+    names = {**init.__globals__, base.__name__: base}
+    bound = FunctionType(init.__code__, names, init.__name__, init.__defaults__, init.__closure__)
+    bound.__kwdefaults__ = init.__kwdefaults__
+    return type(base.__name__, (base,), {"__init__": bound, "__module__": __name__})
 
 
 @contextmanager
@@ -220,44 +229,26 @@ def without_pauses_of_urllib3() -> Iterator[None]:
 
 
 @cache
-def _bind_to_itself(base: Any) -> Any:
-    """Return a copy of a class of ``http.client`` that finds itself under its own name.
-
-    It calls ``super(HTTPSConnection, self)``, and a patch has replaced that global name.
-    """
-    made = base.__init__
-    names = {**made.__globals__, base.__name__: base}
-    init = FunctionType(made.__code__, names, made.__name__, made.__defaults__, made.__closure__)
-    init.__kwdefaults__ = made.__kwdefaults__
-    return type(base.__name__, (base,), {"__init__": init, "__module__": __name__})
-
-
-@cache
 def _builder() -> Any:
-    # Cached: building makes a class for every kind of connection, which is slower than patching.
-    cassette = _PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL)
-    return _builder_class()(cassette)
-
-
-@cache
-def _builder_class() -> Any:
     """Return vcrpy's builder of patches without those for the skipped clients.
 
     vcrpy has the option ``skip_patchers`` only since 9.4, and the methods' names differ between
-    versions.
+    versions. Cached, because building makes a class for every kind of connection, which is slower
+    than patching.
     """
-    methods = dict.fromkeys(_skipped_methods(), _no_patches)
-    made = {"_build_cassette_subclass": _cassette_subclass, **methods}
-    return type("_Builder", (CassettePatcherBuilder,), made)
+    methods = dict.fromkeys(_skipped_methods(), lambda _builder: ())
+    members = {"_build_cassette_subclass": _cassette_subclass, **methods}
+    make = type("_Builder", (CassettePatcherBuilder,), members)
+    return make(_PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL))
 
 
 def _cassette_subclass(builder: Any, connection: Any) -> Any:
-    made = CassettePatcherBuilder._build_cassette_subclass(builder, connection)
+    subclass = CassettePatcherBuilder._build_cassette_subclass(builder, connection)
     if connection in {VCRHTTPConnection, VCRHTTPSConnection}:
         # Those of the standard library, which hand on what came.
-        made.cassette = _PatchTarget("http.client", record_mode=VcrRecordMode.ALL)
-        made.cassette.decodes = False
-    return made
+        subclass.cassette = _PatchTarget("http.client", record_mode=VcrRecordMode.ALL)
+        subclass.cassette.decodes = False
+    return subclass
 
 
 def _skipped_methods() -> tuple[str, ...]:
@@ -271,12 +262,8 @@ def missing_clients() -> tuple[str, ...]:
 
     Cached: vcrpy looked for them when it was imported and could not patch one installed since.
     """
-    named = {"aiohttp": "aiohttp", "httpx": "httpx", "httpx2": "httpx2", **_IMPORTED_AS}
-    return tuple(name for name, module in named.items() if find_spec(module) is None)
-
-
-def _no_patches(_builder: object) -> tuple[()]:
-    return ()
+    modules = {"aiohttp": "aiohttp", "httpx": "httpx", "httpx2": "httpx2", **_IMPORTED_AS}
+    return tuple(name for name, module in modules.items() if find_spec(module) is None)
 
 
 class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
@@ -304,7 +291,14 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         """Return the answer that was taken."""
         taken = getattr(request, _TAKEN)
         setattr(request, _TAKEN, None)
-        return _response(taken)
+        headers = {name: list(values) for name, values in playable_headers(taken).items()}
+        if has_body(taken.method, taken.status):
+            headers["content-length"] = [str(len(taken.response_body))]
+        return {
+            "status": {"code": taken.status, "message": taken.reason},
+            "headers": headers,
+            "body": {"string": taken.response_body},
+        }
 
     def append(self, request: Any, response: Mapping[str, Any]) -> None:
         """Record an answer that came over the network.
@@ -317,7 +311,14 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         if run is None:
             return
         if not hasattr(request, _RUN):
-            raise run.signal(_unasked_error(request))
+            unasked = CassetteError(
+                f"an answer to {request.method} {scrub_text(request.uri)} was not recorded: the "
+                "cassette was not asked for it before it was sent",
+                why="the client sent it on its own, for example to follow a redirect",
+                hint="let the client not follow redirects, or make this request outside the "
+                "cassette",
+            )
+            raise run.signal(unasked)
         exchange = exchange_of(request, response, _request_body(request, run))
         run.record(replace(exchange, is_decoded=self.decodes))
 
@@ -339,29 +340,9 @@ def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> WireE
     )
 
 
-def _unasked_error(request: Any) -> CassetteError:
-    return CassetteError(
-        f"an answer to {request.method} {scrub_text(request.uri)} was not recorded: the cassette "
-        "was not asked for it before it was sent",
-        why="the client sent it on its own, for example to follow a redirect",
-        hint="let the client not follow redirects, or make this request outside the cassette",
-    )
-
-
 def _request_body(request: Any, run: ActiveCassette) -> bytes:
     """Return the body of a request; one that cannot be read raises a signal."""
     try:
         return body_bytes(request.body)
     except CassetteError as error:
         raise run.signal(error) from None
-
-
-def _response(taken: Interaction) -> dict[str, Any]:
-    headers = {name: list(values) for name, values in playable_headers(taken).items()}
-    if has_body(taken.method, taken.status):
-        headers["content-length"] = [str(len(taken.response_body))]
-    return {
-        "status": {"code": taken.status, "message": taken.reason},
-        "headers": headers,
-        "body": {"string": taken.response_body},
-    }

@@ -112,23 +112,23 @@ class VcrRun:
         """How many recordings no request asked for, if nothing may be sent."""
         return self.total - len(self.cassette.play_counts) if self.replays else 0
 
-    def note_drift(self, asked: MissedRequest, number: int, recorded: bytes) -> None:
+    def note_drift(self, lookup: MissedRequest, number: int, recorded: bytes) -> None:
         """Note where a request differs from recording ``number`` (from 1), which answered it."""
-        drift = drift_between(self.path, asked, number, recorded, self.files)
+        drift = drift_between(self.path, lookup, number, recorded, self.files)
         if drift is not None:
             self.drifts.append(drift)
 
-    def refuse(self, asked: MissedRequest) -> None:
+    def refuse(self, lookup: MissedRequest) -> None:
         """Note a miss; vcrpy raises its own exception next.
 
         Clients handle that as they do with vcrpy: one with a fallback, or one that only looks for
         updates, continues without an answer. Retries do not pause.
         """
-        if asked not in self.missed:
-            self.missed[asked] = self._miss(asked)
+        if lookup not in self.missed:
+            self.missed[lookup] = self._miss(lookup)
             self._skip_pauses()
         if not self.signals_misses:
-            raise self.missed[asked]
+            raise self.missed[lookup]
 
     def _skip_pauses(self) -> None:
         """Let clients retry without pauses until the cassette is no longer in use.
@@ -165,7 +165,9 @@ class VcrRun:
         request = getattr(cause, "failed_request", None)
         sent = (getattr(request, "method", None), getattr(request, "uri", None))
         missed, self.missed = self.missed, {}
-        of_request = (error for asked, error in missed.items() if (asked.method, asked.uri) == sent)
+        of_request = (
+            error for lookup, error in missed.items() if (lookup.method, lookup.uri) == sent
+        )
         return next(of_request, next(iter(missed.values())))
 
     def take_swallowed_misses(self) -> list[CassetteMissError]:
@@ -173,46 +175,46 @@ class VcrRun:
         missed, self.missed = self.missed, {}
         return list(missed.values())
 
-    def _miss(self, asked: MissedRequest) -> CassetteMissError:
-        index = RecordingIndex(self._stored_interactions())
+    def _miss(self, lookup: MissedRequest) -> CassetteMissError:
+        stored = []
+        for request in self.cassette.requests:
+            body = comparable_bytes(request.body)
+            recorded = Interaction(request.method, request.uri, body, 200, "", b"")
+            # The cheap key: searching each request for credentials takes longer than all the rest.
+            key = next(keys_of(recorded.method, recorded.uri, body))
+            stored.append(StoredInteraction.with_interaction(self.path, 0, recorded, key))
+        index = RecordingIndex(stored)
         for number, count in self.cassette.play_counts.items():
             if count:
                 index.mark(number + 1)
-        keys = list(keys_of(asked.method, asked.uri, asked.body))
+        keys = list(keys_of(lookup.method, lookup.uri, lookup.body))
         return miss(
             self.path,
             index,
-            asked,
+            lookup,
             key=next(filter(index.knows, keys), keys[-1]),
             exists=self.exists or self.total > 0,
             is_left=False,
             matching=_AS_SENT,
             files=self.files,
             command=self.command,
-            match_on={getattr(one, "__name__", "match_on") for one in self.cassette._match_on},
+            match_on={
+                getattr(matcher, "__name__", "match_on") for matcher in self.cassette._match_on
+            },
         )
-
-    def _stored_interactions(self) -> Iterator[StoredInteraction]:
-        for request in self.cassette.requests:
-            found = Interaction(
-                request.method, request.uri, comparable_bytes(request.body), 200, "", b""
-            )
-            # The cheap key: searching each request for credentials takes longer than all the rest.
-            key = next(keys_of(found.method, found.uri, found.request_body))
-            yield StoredInteraction.with_interaction(self.path, 0, found, key)
 
 
 def _causes(failure: BaseException | None) -> Iterator[BaseException]:
     """Yield an exception, its causes and contexts, and the members of groups."""
     waiting, seen = [failure], set[int]()
     while waiting:
-        one = waiting.pop()
-        if one is None or id(one) in seen:
+        error = waiting.pop()
+        if error is None or id(error) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        waiting += [one.__cause__, one.__context__]
-        waiting += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        seen.add(id(error))
+        yield error
+        waiting += [error.__cause__, error.__context__]
+        waiting += error.exceptions if isinstance(error, BaseExceptionGroup) else ()
 
 
 @contextmanager
@@ -229,18 +231,23 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     note_folder()
     config = dict(options.config)
     config.setdefault("path_transformer", VCR.ensure_suffix(f".{config.get('serializer', 'yaml')}"))
-    rewrites = options.mode == "rewrite"
+    transform, rewrites = config["path_transformer"], options.mode == "rewrite"
     mode = "new_episodes" if rewrites else options.mode
     engine = VCR(record_mode=VcrRecordMode(mode), cassette_library_dir=str(options.folder))
-    persister = Persister(_extra_paths(options, config["path_transformer"]), rewrites=rewrites)
+    # Further cassettes, under the names they have.
+    extra = [
+        path if (path := options.folder / name).exists() else options.folder / transform(name)
+        for name in options.extra
+    ]
+    persister = Persister(extra, rewrites=rewrites)
     engine.register_persister(persister)
     options.configure(engine)
     merged = engine.get_merged_config(path=options.path, **config)
     path = Path(merged["path_transformer"](options.path))
     # By now the path is complete.
     merged.update(path=str(path), path_transformer=None)
-    known = getattr(vcr.patch, "PATCHER_NAMES", ())  # since vcrpy 9.4
-    skipped = [name for name in missing_clients() if name in known]
+    patcher_names = getattr(vcr.patch, "PATCHER_NAMES", ())  # since vcrpy 9.4
+    skipped = [name for name in missing_clients() if name in patcher_names]
     if skipped:
         merged["skip_patchers"] = (*merged["skip_patchers"], *skipped)
     if rewrites and merged["persister"] is not persister:
@@ -280,13 +287,17 @@ def _filter(
         return theirs
 
     def filtered(request: Any) -> Any:
-        kept: Any = None if is_named(host_of(request.uri), passing) else theirs(request)
-        body = comparable_bytes(kept.body) if kept and not matching.is_plain else b""
+        filtered_request: Any = None if is_named(host_of(request.uri), passing) else theirs(request)
+        body = (
+            comparable_bytes(filtered_request.body)
+            if filtered_request and not matching.is_plain
+            else b""
+        )
         normalized = matching.normalize_body(body)
         if normalized != body:
-            kept = copy(kept)
-            kept.body = normalized
-        return kept
+            filtered_request = copy(filtered_request)
+            filtered_request.body = normalized
+        return filtered_request
 
     return filtered
 
@@ -324,13 +335,6 @@ def _refusals(run: VcrRun) -> Iterator[tuple[Any, str, Any]]:
 
     yield httpx2.HTTPTransport, "handle_request", refuse
     yield httpx2.AsyncHTTPTransport, "handle_async_request", refuse
-
-
-def _extra_paths(options: VcrOptions, transformed: Callable[[str], str]) -> Iterator[Path]:
-    """Yield the further cassettes, under the names they have."""
-    for name in options.extra:
-        path = options.folder / name
-        yield path if path.exists() else options.folder / transformed(name)
 
 
 class _VcrCassette(Cassette):  # type: ignore[misc]  # vcrpy ships no types
@@ -379,24 +383,20 @@ class _VcrCassette(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             self._run.note_drift(
                 _missed_request(sent), self._index + 1, comparable_bytes(stored.body)
             )
-            return _hurry_retry(response)
+            headers = response.get("headers") or {}
+            if not is_retried_status(int(response["status"]["code"])):
+                return response
+            # The recorded ``retry-after`` stays for suites that look at it; clients prefer this
+            # header, and pause no longer.
+            public = {n: value for n, value in headers.items() if n.lower() != "retry-after-ms"}
+            return {**response, "headers": {**public, "retry-after-ms": ["1"]}}
 
     def filter_request(self, request: Any) -> Any:
         """Return the filtered request; vcrpy calls this if it has no answer and may not send."""
-        found = super().filter_request(request)
-        if found and self.write_protected:
-            self._run.refuse(_missed_request(found))
-        return found
-
-
-def _hurry_retry(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an answer that makes no client pause before a retry."""
-    headers = response.get("headers") or {}
-    if not is_retried_status(int(response["status"]["code"])):
-        return response
-    # The recorded ``retry-after`` stays for suites that look at it; clients prefer this header.
-    kept = {name: value for name, value in headers.items() if name.lower() != "retry-after-ms"}
-    return {**response, "headers": {**kept, "retry-after-ms": ["1"]}}
+        filtered = super().filter_request(request)
+        if filtered and self.write_protected:
+            self._run.refuse(_missed_request(filtered))
+        return filtered
 
 
 def _missed_request(request: Any) -> MissedRequest:

@@ -6,7 +6,7 @@ is replaced by a stable one, or no two requests would be equal and no recording 
 
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -49,11 +49,13 @@ def decode_body(
         UndecodableBodyError: the encoding is unknown and the body not text, the decoder is not
             installed, or the body is broken or far too large.
     """
-    kept = {n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}}
+    true_headers = {
+        n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}
+    }
     names = [n.strip().lower() for n in ",".join(headers.get("content-encoding", ())).split(",")]
     for name in reversed([n for n in names if n not in _UNCHANGED]):
         body = _decode(name, body, is_whole=is_whole)
-    return body, kept
+    return body, true_headers
 
 
 def unpack(body: bytes) -> bytes:
@@ -114,23 +116,11 @@ def _deflate(body: bytes) -> tuple[bytes, bool]:
     # RFC 1950: the method deflate, and two bytes that are a multiple of 31.
     is_zlib = body[0] & 15 == _DEFLATE and int.from_bytes(body[:2]) % 31 == 0
     has_header = len(body) == 1 or is_zlib
+    decoder = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
     try:
-        return _inflate(body, zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
-    except UndecodableBodyError:
-        if _is_binary(body):
-            raise
-        return body, True
-
-
-def _inflate(body: bytes, bits: int) -> tuple[bytes, bool]:
-    decoder = zlib.decompressobj(bits)
-    try:
-        plain = decoder.decompress(body, _LARGEST + 1)
+        return _join_bounded([decoder.decompress(body, _LARGEST + 1)]), decoder.eof
     except zlib.error as error:
-        raise UndecodableBodyError(f"the compressed body is broken: {error}") from error
-    if len(plain) > _LARGEST:
-        raise _too_large()
-    return plain, decoder.eof
+        return _plain_text(body, error), True
 
 
 def _brotli(body: bytes) -> tuple[bytes, bool]:
@@ -148,15 +138,15 @@ def _zstd(body: bytes) -> tuple[bytes, bool]:
     if not _ZSTD_MAGIC.startswith(body[:4]):
         return _plain_text(body, "it does not begin as zstd does"), True
     module = _import_decoder("zstd")
+
+    def make() -> Any:
+        decoder = module.ZstdDecompressor()
+        return decoder.decompressobj() if hasattr(decoder, "decompressobj") else decoder
+
     try:
-        return _frames(body, lambda: _zstd_decoder(module))
+        return _frames(body, make)
     except module.ZstdError as error:
         return _plain_text(body, error), True
-
-
-def _zstd_decoder(module: Any) -> Any:
-    decoder = module.ZstdDecompressor()
-    return decoder.decompressobj() if hasattr(decoder, "decompressobj") else decoder
 
 
 def _frames(body: bytes, make: Callable[[], Any], mark: bytes = b"") -> tuple[bytes, bool]:
@@ -172,14 +162,14 @@ def _frames(body: bytes, make: Callable[[], Any], mark: bytes = b"") -> tuple[by
     def steps() -> Iterator[bytes]:
         nonlocal decoder
         for piece in _pieces(body):
-            rest = piece
-            while rest:
+            left = piece
+            while left:
                 if decoder.eof:
-                    if not mark.startswith(rest[: len(mark)]):
+                    if not mark.startswith(left[: len(mark)]):
                         return
                     decoder = make()
-                yield decoder.decompress(rest)
-                rest = decoder.unused_data if decoder.eof else b""
+                yield decoder.decompress(left)
+                left = decoder.unused_data if decoder.eof else b""
 
     return _join_bounded(steps()), decoder.eof
 
@@ -200,14 +190,14 @@ def _pieces(body: bytes) -> Iterator[bytes]:
     return (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
 
 
-def _join_bounded(pieces: Iterator[bytes]) -> bytes:
-    found, size = [], 0
+def _join_bounded(pieces: Iterable[bytes]) -> bytes:
+    joined, size = [], 0
     for piece in pieces:
-        found.append(piece)
+        joined.append(piece)
         size += len(piece)
         if size > _LARGEST:
             raise _too_large()
-    return b"".join(found)
+    return b"".join(joined)
 
 
 def _too_large() -> UndecodableBodyError:
@@ -250,10 +240,10 @@ def with_stable_boundary(body: bytes) -> bytes:
 
     Form: https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1.
     """
-    found = _FIRST_LINE.match(body)
-    if found is None or not body.rstrip().endswith(b"--" + found[1] + b"--"):
+    first_line = _FIRST_LINE.match(body)
+    if first_line is None or not body.rstrip().endswith(b"--" + first_line[1] + b"--"):
         return body
-    return body.replace(b"--" + found[1], b"--" + _STABLE.encode())
+    return body.replace(b"--" + first_line[1], b"--" + _STABLE.encode())
 
 
 def with_stable_boundary_header(

@@ -54,9 +54,9 @@ def header_text(metadata: Mapping[str, Any]) -> str:
     Not all of it below ``metadata``: where there is such a key, vcrpy (since 9.4) gives its
     persister three values, and that of pytest-recording 0.14 takes two.
     """
-    own = {name: value for name, value in metadata.items() if name in _OWN}
+    recording = {name: value for name, value in metadata.items() if name in _OWN}
     noted = {name: value for name, value in metadata.items() if name not in _OWN}
-    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_mapping_lines(own, "  ")]
+    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_mapping_lines(recording, "  ")]
     if noted:
         lines += ["metadata:\n", *_mapping_lines(noted, "  ")]
     return "".join(lines) + INTERACTIONS
@@ -136,9 +136,9 @@ def _tokens(interaction: Interaction) -> str:
     """Return the usage that the answer reports, if any; for people only."""
     # Parsed only for this, and most large answers report no usage.
     tells = b"usage" in interaction.response_body
-    found = tokens_of(message_of(interaction)) if tells else {}
-    listed = ", ".join(f"{name}: {count}" for name, count in found.items())
-    return f"  tokens: {{{listed}}}\n" if found else ""
+    tokens = tokens_of(message_of(interaction)) if tells else {}
+    listed = ", ".join(f"{name}: {count}" for name, count in tokens.items())
+    return f"  tokens: {{{listed}}}\n" if tokens else ""
 
 
 def _stream_line(interaction: Interaction) -> str:
@@ -157,10 +157,10 @@ def _body_lines(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, 
     text = _text_or_bytes(body)
     if as_it_came or isinstance(text, bytes):
         return text, ""
-    found = spread_json(text)
-    if found is None or not _fits_literal(found.text):
+    spread = spread_json(text)
+    if spread is None or not _fits_literal(spread.text):
         return text, ""
-    return found.text, f"  layout: {found.layout}\n"
+    return spread.text, f"  layout: {spread.layout}\n"
 
 
 def _text_or_bytes(body: bytes) -> str | bytes:
@@ -225,7 +225,7 @@ def _quote(text: str) -> str:
     quoted = json.dumps(text, ensure_ascii=False)
     if quoted.isascii() and "\x7f" not in quoted:
         return quoted  # for a large body this search takes a sixth of the time
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
 _OURS: Final = frozenset(
@@ -248,8 +248,8 @@ def build_interaction(data: object, path: Path, line: int) -> Interaction:
         CassetteUnreadableError: something is missing or has the wrong type.
     """
     try:
-        found = _build(data)
-        urlsplit(found.uri)
+        interaction = _build(data)
+        urlsplit(interaction.uri)
     except KeyError as error:
         why = f"this interaction is incomplete: {error.args[0]!r} is missing"
         raise unreadable(path, why, line=line) from None
@@ -260,7 +260,7 @@ def build_interaction(data: object, path: Path, line: int) -> Interaction:
     except RecursionError:
         why = "this interaction is broken: a body is nested too deeply"
         raise unreadable(path, why, line=line) from None
-    return found
+    return interaction
 
 
 def _build(value: object) -> Interaction:
@@ -276,7 +276,7 @@ def _build(value: object) -> Interaction:
     return Interaction(
         method=_text(request["method"], "method"),
         uri=_text(request["uri"], "uri"),
-        request_body=_body(_with_text(request)),
+        request_body=_body(request, is_request=True),
         status=_status(status["code"]),
         # Required even if empty: it is the last line of an interaction.
         reason=str(status["message"] or ""),
@@ -329,21 +329,24 @@ def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return how a stream arrived, if that was recorded."""
     if data.get("stream") is None:
         return {}
-    kept = _mapping(data["stream"], "stream")
-    if kept["end"] not in get_args(StreamEnd):
-        raise ValueError(f"a stream cannot end {kept['end']!r}")
-    chunks = tuple((int(ms), int(size)) for ms, size in kept["chunks"])
+    stream = _mapping(data["stream"], "stream")
+    if stream["end"] not in get_args(StreamEnd):
+        raise ValueError(f"a stream cannot end {stream['end']!r}")
+    chunks = tuple((int(ms), int(size)) for ms, size in stream["chunks"])
     if any(number < 0 for chunk in chunks for number in chunk):
         raise ValueError("a piece of a stream has a negative time or size")
-    return {"end": kept["end"], "chunks": chunks}
+    return {"end": stream["end"], "chunks": chunks}
 
 
-def _body(part: Mapping[str, Any]) -> bytes:
-    """Return a body as vcrpy stores it, or as the JSON some projects' serializers put there."""
+def _body(part: Mapping[str, Any], *, is_request: bool = False) -> bytes:
+    """Return a body as vcrpy stores it, or as the JSON some projects' serializers put there.
+
+    In requests of aiohttp that is what it was given to send: a mapping.
+    """
     if "parsed_body" in part:
         return json_bytes(part["parsed_body"], str)
     body = part["body"]
-    if isinstance(body, Mapping) and body:
+    if isinstance(body, Mapping) and body and not (is_request and "string" not in body):
         body = body["string"]
     if not body and not isinstance(body, bool | int | float):
         return b""
@@ -371,14 +374,6 @@ def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
         raise ValueError(f"the layout is {_show_value(layout)}, none of {', '.join(LAYOUTS)}")
     text = restore_wire(body.decode("utf-8", "surrogatepass"), layout)
     return text.encode("utf-8", "surrogatepass")
-
-
-def _with_text(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a request whose body is text, also if vcrpy stored what aiohttp was given to send."""
-    body = request.get("body")
-    if not isinstance(body, Mapping) or "string" in body:
-        return request
-    return {**request, "body": json_bytes(body, str)}
 
 
 def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:

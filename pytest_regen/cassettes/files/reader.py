@@ -6,9 +6,9 @@ A file that is truncated, empty or binary, or asks for Python objects, is refuse
 import errno
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,18 +28,18 @@ from pytest_regen.cassettes.files.format import (
 from pytest_regen.cassettes.files.parser import (
     check_content,
     interactions_with_lines,
-    parse_cassette,
-    parse_json,
+    parse_text,
     parse_yaml,
     refuse_cut,
     text_of,
     unreadable,
 )
-from pytest_regen.cassettes.files.storage import PARTIAL, Stamp, is_packed, name_parts, read_whole
+from pytest_regen.cassettes.files.storage import PARTIAL, Stamp, is_packed, read_whole
 from pytest_regen.cassettes.interactions import Interaction, keys_of
 from pytest_regen.errors import CassetteUnreadableError
 
 _START = b"- key: "
+_STARTS = re.compile(rb"^- key: ", re.MULTILINE)
 _KEY = re.compile(rb"- key: (sha256:[0-9a-f]{64})\n")
 _CHUNK_END = re.compile(rb"\n    status:\n      code: \d+\n      message: [^\n]*\n\Z")
 _END_WITHIN = 400
@@ -90,8 +90,10 @@ class StoredInteraction:
 
         It needs no search for credentials, which takes longer in a foreign file than reading it.
         """
-        found = self.interaction if not self._key else None
-        return next(keys_of(found.method, found.uri, found.request_body)) if found else self._key
+        parsed = self.interaction if not self._key else None
+        return (
+            next(keys_of(parsed.method, parsed.uri, parsed.request_body)) if parsed else self._key
+        )
 
     @property
     def text(self) -> str:
@@ -112,9 +114,11 @@ class StoredInteraction:
             # An edit could remove the line that says how a stream ended.
             why = "a comment stands before the request"
             raise unreadable(self.path, why, line=self.line, hint="delete the comment")
-        [data] = _parse_list(text, self.path, self.line)
-        found = build_interaction(data, self.path, self.line)
-        if self.key not in keys_of(found.method, found.uri, found.request_body):
+        data, _ = parse_yaml(text, self.path, self.line)
+        if not isinstance(data, list) or len(data) != 1:
+            raise unreadable(self.path, "this is not one interaction", line=self.line)
+        parsed = build_interaction(data[0], self.path, self.line)
+        if self.key not in keys_of(parsed.method, parsed.uri, parsed.request_body):
             raise unreadable(
                 self.path,
                 "the recorded request was edited: it no longer matches its key",
@@ -123,7 +127,7 @@ class StoredInteraction:
                 "the file is read afresh; or record it again with --regen-record rewrite",
                 is_edited=True,
             )
-        return found
+        return parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,21 +154,29 @@ def read_cassette(path: Path) -> CassetteFile | None:
         return None
     size = len(data)
     if path.suffix == PARTIAL:
-        data = _drop_unfinished(data)
+        # Without the recording that a killed run left unfinished, if any.
+        data = data[: data.rfind(b"\n") + 1]
+        last = data.rfind(b"\n" + _START) + 1
+        if last and not _CHUNK_END.search(data, max(last, len(data) - _END_WITHIN)):
+            data = data[:last]
     if data.startswith(FIRST_LINE.encode()) and b"python/" not in data:
         indexed = _index_text(path, data)
         if indexed is not None:
             # Nothing can be appended after a truncated recording.
             return replace(indexed, stamp=stamp, is_laid_out=len(data) == size)
-    return replace(_read_whole_file(path, text_of(path, data)), stamp=stamp)
-
-
-def _drop_unfinished(data: bytes) -> bytes:
-    """Return a partial file without the recording that a killed run left unfinished, if any."""
-    data = data[: data.rfind(b"\n") + 1]
-    last = data.rfind(b"\n" + _START) + 1
-    ended = _CHUNK_END.search(data, max(last, len(data) - _END_WITHIN))
-    return data if ended or not last else data[:last]
+    text = text_of(path, data)
+    del data  # because the parser needs several times as much
+    parsed, lines = parse_text(path, text)
+    items = interactions_with_lines(parsed, lines, path)
+    refuse_cut(parsed, text, path)
+    del text
+    interactions = []
+    for line, item in items:
+        whole = build_interaction(item, path, line)
+        # With the boundary that requests are compared with.
+        whole = replace(whole, request_body=with_stable_boundary(whole.request_body))
+        interactions.append(StoredInteraction.with_interaction(path, line, whole))
+    return CassetteFile(path, _metadata(parsed), tuple(interactions), stamp)
 
 
 def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
@@ -211,97 +223,45 @@ def _index_text(path: Path, data: bytes) -> CassetteFile | None:
     first = data.find(marker) + len(marker)
     if first < len(marker):
         return None
-    starts = list(_starts(data, first))
+    # Everything else in our layout is indented.
+    starts = [first + match.start() for match in _STARTS.finditer(memoryview(data)[first:])]
     if first == len(data):
         line = data.count(b"\n")
         raise unreadable(path, "the file is cut: it holds no recording", line=line)
     if not starts or starts[0] != first:
         return None
-    view, found = memoryview(data), []
+    view, recordings = memoryview(data), []
     line = data.count(b"\n", 0, first) + 1
     for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
         key = _KEY.match(data, start, end)
         if not key or not _CHUNK_END.search(data, max(start, end - _END_WITHIN), end):
             return None
         text_of(path, view[start:end], line)  # refuse binary content before anything is played
-        found.append(StoredInteraction(path, line, key[1].decode("ascii"), view[start:end]))
+        recordings.append(StoredInteraction(path, line, key[1].decode("ascii"), view[start:end]))
         line += data.count(b"\n", start, end)
-    metadata = _head_metadata(text_of(path, view[:first]), path)
-    return CassetteFile(path, metadata, tuple(found), is_laid_out=True)
+    head = text_of(path, view[:first])
+    try:
+        metadata = _head_metadata(head)
+    except CassetteUnreadableError as error:
+        raise unreadable(path, error.why, line=error.line, hint=error.hint) from None
+    return CassetteFile(path, metadata, tuple(recordings), is_laid_out=True)
 
 
-def _starts(data: bytes, first: int) -> Iterator[int]:
-    """Yield where interactions start: everything else in our layout is indented."""
-    at = data.find(b"\n" + _START, first - 1)
-    while at >= 0:
-        yield at + 1
-        at = data.find(b"\n" + _START, at + 1)
-
-
-def _head_metadata(head: str, path: Path) -> Mapping[str, Any]:
-    """Return the metadata in a file's head; cached, as a suite has few different heads."""
-    if head not in _heads:
-        if len(_heads) >= _MOST_HEADS:
-            _heads.clear()
-        _heads[head] = MappingProxyType(dict(_metadata(parse_yaml(head, path)[0])))
-    return _heads[head]
-
-
-_heads: dict[str, Mapping[str, Any]] = {}
-_MOST_HEADS = 64
-
-
-def parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
-    """Return the value of a file in YAML or JSON, and the lines that its interactions start at.
-
-    Raises:
-        CassetteUnreadableError: it is broken, or asks for more than plain values.
-    """
-    if text.lstrip().startswith(("{", "[")):
-        try:
-            return parse_json(text, path)
-        except CassetteUnreadableError:
-            # YAML may begin like this, too.
-            if name_parts(path)[1] == ".json":
-                raise
-    return parse_cassette(text, path)
-
-
-def _read_whole_file(path: Path, text: str) -> CassetteFile:
-    parsed, lines = parse_text(path, text)
-    items = interactions_with_lines(parsed, lines, path)
-    refuse_cut(parsed, text, path)
-    found = tuple(
-        StoredInteraction.with_interaction(
-            path, line, _with_stable_boundary(build_interaction(item, path, line))
-        )
-        for line, item in items
-    )
-    return CassetteFile(path, _metadata(parsed), found)
-
-
-def _with_stable_boundary(found: Interaction) -> Interaction:
-    """Return a foreign recording with the boundary that requests are compared with."""
-    body = with_stable_boundary(found.request_body)
-    return found if body is found.request_body else replace(found, request_body=body)
+@lru_cache(maxsize=64)
+def _head_metadata(head: str) -> Mapping[str, Any]:
+    """Return the metadata in a file's head; cached, because a suite has few different heads."""
+    return MappingProxyType(dict(_metadata(parse_yaml(head, Path())[0])))
 
 
 def _metadata(data: object) -> Mapping[str, Any]:
     """Return the metadata as JSON values, whatever the file holds there."""
     whole = data if isinstance(data, Mapping) else {}
-    found: dict[Any, Any] = {}
+    merged: dict[Any, Any] = {}
     for part in (whole.get("metadata"), whole.get(RECORDING)):
-        found.update(part if isinstance(part, Mapping) else {})
-    if not found:
+        merged.update(part if isinstance(part, Mapping) else {})
+    if not merged:
         return {}
-    text = json.dumps(found, ensure_ascii=False, skipkeys=True, default=str)
+    text = json.dumps(merged, ensure_ascii=False, skipkeys=True, default=str)
     # JSON may hold lone surrogates; the YAML this is written to may not.
     plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"), parse_constant=str)
     return plain
-
-
-def _parse_list(text: str, path: Path, line: int) -> list[Any]:
-    data, _ = parse_yaml(text, path, line)
-    if not isinstance(data, list) or len(data) != 1:
-        raise unreadable(path, "this is not one interaction", line=line)
-    return data

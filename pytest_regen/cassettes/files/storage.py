@@ -80,10 +80,10 @@ _TRIES = 100
 def stamp_of(path: Path) -> Stamp | None:
     """Return the stamp of a file; ``None`` if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def append_or_nothing(path: Path, data: bytes) -> None:
@@ -119,7 +119,10 @@ def insert_whole(path: Path, at: int, data: bytes) -> None:
         file.seek(at)
         tail = file.read()
         try:
-            _write(journal, f"{path.stat().st_ino} {at} {tail.hex()}.".encode("ascii"))
+            with journal.open("wb") as note:
+                note.write(f"{path.stat().st_ino} {at} {tail.hex()}.".encode("ascii"))
+                note.flush()
+                os.fsync(note.fileno())
             _put(file, at, data + tail)
             os.fsync(file.fileno())
         except BaseException:
@@ -138,13 +141,6 @@ def _put(file: FileIO, at: int, data: bytes) -> None:
     while left:
         left = left[file.write(left) :]
     file.truncate(at + len(data))
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def recover(path: Path) -> None:
@@ -265,12 +261,12 @@ def unused_reason(path: Path) -> str:
     if folder is None or not any(fnmatch(folder.name, pattern) for pattern in _MODULES):
         return ""
     module = folder.parent.parent / f"{folder.name}.py"
-    shown = os.path.relpath(module) if not path.is_absolute() else str(module)
+    display = os.path.relpath(module) if not path.is_absolute() else str(module)
     if not module.is_file():
         # Tests from anywhere may use the folder, as those of python-lokalise-api.
         conftest = module.with_name("conftest.py")
         is_shared = conftest.is_file() and b"vcr_cassette_dir" in conftest.read_bytes()
-        return "" if is_shared else f"its test module {shown} is gone"
+        return "" if is_shared else f"its test module {display} is gone"
     try:
         source = module.read_text("utf-8")
     except (OSError, ValueError):
@@ -288,7 +284,7 @@ def unused_reason(path: Path) -> str:
         or _inherits(plain.partition(".")[0], source)
     ):
         return ""
-    return f"{shown} has no test {plain}"
+    return f"{display} has no test {plain}"
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_regen.cassettes.files.format import (
     FIRST_LINE,
@@ -85,7 +85,15 @@ class CassetteWriter:
         The cassette is a folder, its folder cannot be written, or its name holds a credential.
         """
         try:
-            _refuse_secret_name(self._path)
+            place = "/".join(self._path.parts[-_NAMED_PARTS:])
+            kinds = find_secrets(place)
+            if kinds:
+                return CassetteError(
+                    f"{scrub_text(place)}: the name of the cassette holds a credential "
+                    f"({', '.join(kinds)})",
+                    why="names of files are seen by everyone who sees the folder",
+                    hint="give the cassette another name",
+                )
             refuse_obstacle(self._path)
         except CassetteError as error:
             return error
@@ -108,20 +116,20 @@ class CassetteWriter:
         if lock is None:
             return ()  # Its run is alive.
         file = _read_partial(partial)
-        found = file.interactions if file else ()
-        kept = [stored for stored in found if _is_answered(stored.interaction)]
-        if file is None or not kept:
+        recordings = file.interactions if file else ()
+        answered = [stored for stored in recordings if _is_answered(stored.interaction)]
+        if file is None or not answered:
             _release(lock)
             return ()
-        self._lock, self._partial, self._recorded = lock, partial, kept
+        self._lock, self._partial, self._recorded = lock, partial, answered
         self.metadata = dict(file.metadata)
         # Also without what a kill left unfinished: more is appended.
-        texts = "".join(stored.text for stored in kept)
+        texts = "".join(stored.text for stored in answered)
         try:
             replace_file(partial, header_text(self.metadata) + texts)
         except OSError as error:
             raise unwritable(self._path, error) from None
-        return tuple(kept)
+        return tuple(answered)
 
     def append(self, interaction: Interaction, source: str, model: str = "") -> None:
         """Append a recording to the partial file.
@@ -134,9 +142,13 @@ class CassetteWriter:
         Raises:
             CassetteError: the folder cannot be written, or a credential would be.
         """
-        text = _text_of(interaction)
-        rest = _without_large(interaction)
-        check_text(self._path, text if rest is interaction else _text_of(rest))
+        # Scrubbing has searched every value; the second look is for bodies of ordinary size.
+        bodies = (interaction.request_body, interaction.response_body)
+        sent, answered = (body if len(body) <= LARGE_BODY else b"" for body in bodies)
+        text = searched = _text_of(interaction)
+        if (sent, answered) != bodies:
+            searched = _text_of(replace(interaction, request_body=sent, response_body=answered))
+        check_text(self._path, searched)
         try:
             if self._partial is None:
                 self.metadata = _metadata(source, model)
@@ -192,38 +204,51 @@ class CassetteWriter:
 
     def _promote(self, partial: Path, drop: Counter[str]) -> None:
         old = self._current()
-        kept = _without_last(self._interactions_to_keep(old), drop)
-        metadata = _merge_metadata(old.metadata if kept and old else {}, self.metadata)
-        appends = old is not None and kept == old.interactions and self._can_append(old, metadata)
+        staying = old.interactions if old else ()
+        if self._mode == "all":
+            again = {stored.key for stored in self._recorded}
+            staying = tuple(stored for stored in staying if stored.key not in again)
+        staying = _without_last(staying, drop)
+        metadata = _merge_metadata(old.metadata if staying and old else {}, self.metadata)
+        # With the line ends of a checkout on Windows the whole file has to be rewritten.
+        appends = (
+            old is not None
+            and staying == old.interactions
+            and all(metadata[name] == old.metadata.get(name) for name in ("source", "models"))
+            and old.is_laid_out
+            and _starts_with(self._path, FIRST_LINE.encode())
+        )
         day = str(metadata["recorded_at"])
-        if old is not None and (appends or kept):
+        if old is not None and (appends or staying):
             # The head names the day of the first recordings; newer ones name their own.
             metadata["recorded_at"] = str(old.metadata.get("recorded_at") or day)
-        dated = day if day != metadata["recorded_at"] else ""
-        texts = [_with_date(stored.text, dated) for stored in self._recorded]
-        room = None if appends or old is None or kept != old.interactions else self._room()
+        texts = [stored.text for stored in self._recorded]
+        if day != metadata["recorded_at"]:
+            texts = [text.replace("\n", f"\n  recorded_at: {day}\n", 1) for text in texts]
+        room = None if appends or old is None or staying != old.interactions else self._room()
         if appends:
             append_whole(self._path, "".join(texts).encode())
         elif room is not None:
             text = "".join(foreign_text(stored.interaction) for stored in self._recorded)
-            text = textwrap.indent(check_text(self._path, text), room.indent)
-            insert_whole(self._path, room.at, text.replace("\n", room.line_end).encode())
-        elif not kept and self._can_move(partial, metadata):
+            at, indent, line_end = room
+            text = textwrap.indent(check_text(self._path, text), indent)
+            insert_whole(self._path, at, text.replace("\n", line_end).encode())
+        elif (
+            not staying
+            and not is_packed(self._path)
+            and _starts_with(partial, header_text(metadata).encode())
+        ):
             # The new recordings are everything, and already complete in a file.
             move_file(partial, self._path)
         else:
-            before = [stored.text for stored in kept]
+            before = [stored.text for stored in staying]
             replace_cassette(self._path, header_text(metadata) + "".join([*before, *texts]))
-
-    def _can_move(self, partial: Path, metadata: Mapping[str, Any]) -> bool:
-        head = header_text(metadata).encode()
-        return not is_packed(self._path) and _starts_with(partial, head)
 
     def _drop(self, leaving: Counter[str]) -> None:
         old = self._current()
-        kept = _without_last(old.interactions, leaving) if old else ()
-        if old and kept and kept != old.interactions:
-            texts = "".join(stored.text for stored in kept)
+        staying = _without_last(old.interactions, leaving) if old else ()
+        if old and staying and staying != old.interactions:
+            texts = "".join(stored.text for stored in staying)
             replace_cassette(self._path, header_text(old.metadata) + texts)
 
     def _current(self) -> CassetteFile | None:
@@ -235,14 +260,8 @@ class CassetteWriter:
         # Another process has promoted its own recordings meanwhile.
         return read_cassette(self._path)
 
-    def _can_append(self, old: CassetteFile, metadata: Mapping[str, Any]) -> bool:
-        """Whether new recordings can be appended without changing the head."""
-        same = all(metadata[name] == old.metadata.get(name) for name in ("source", "models"))
-        # With the line ends of a checkout on Windows the whole file has to be rewritten.
-        return same and old.is_laid_out and _starts_with(self._path, FIRST_LINE.encode())
-
-    def _room(self) -> "_Room | None":
-        """Return where a file of vcrpy has room for more."""
+    def _room(self) -> tuple[int, str, str] | None:
+        """Return behind how many bytes a file of vcrpy has room; its indentation and line end."""
         if is_packed(self._path):
             return None
         data = self._path.read_bytes()
@@ -252,16 +271,10 @@ class CassetteWriter:
         if room is None or len(text) - room[0] > _TAIL:
             return None
         end, indent = room
-        at = _start_of_last(data, text.count("\n", end))
-        return _Room(at, indent, "\r\n" if data[:at].endswith(b"\r\n") else "\n")
-
-    def _interactions_to_keep(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
-        if old is None:
-            return ()
-        if self._mode != "all":
-            return old.interactions
-        again = {stored.key for stored in self._recorded}
-        return tuple(stored for stored in old.interactions if stored.key not in again)
+        at = len(data)
+        for _ in range(text.count("\n", end) + 1):
+            at = data.rindex(b"\n", 0, at)
+        return at + 1, indent, "\r\n" if data[:at].endswith(b"\r") else "\n"
 
     def _claim_partial(self) -> Path:
         """Return a partial file that no living run writes; one left by a dead run is taken over."""
@@ -273,23 +286,6 @@ class CassetteWriter:
                 self._lock = lock
                 return candidate
         raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
-
-
-class _Room(NamedTuple):
-    """Where a file of vcrpy has room for another recording, and how it is indented."""
-
-    at: int
-    """How many bytes come before it."""
-    indent: str
-    line_end: str
-
-
-def _start_of_last(data: bytes, ends: int) -> int:
-    """Return where the last lines of a file start that hold so many line ends."""
-    at = len(data)
-    for _ in range(ends + 1):
-        at = data.rindex(b"\n", 0, at)
-    return at + 1
 
 
 def keep_answers(path: Path) -> None:
@@ -321,14 +317,14 @@ def keep_answers(path: Path) -> None:
 
 def _keep_answers(path: Path, left: Path | None) -> None:
     files = [file for file in (read_cassette(path), _read_partial(left)) if file is not None]
-    found = [stored for file in files for stored in file.interactions]
-    kept = [stored for stored in found if _is_answered(stored.interaction)]
-    if kept and (len(kept) < len(found) or len(files) > 1 or not path.exists()):
+    recordings = [stored for file in files for stored in file.interactions]
+    answered = [stored for stored in recordings if _is_answered(stored.interaction)]
+    if answered and (len(answered) < len(recordings) or len(files) > 1 or not path.exists()):
         metadata = dict(files[0].metadata)
         for file in files[1:]:
             metadata = _merge_metadata(file.metadata, {"models": [], "source": "", **metadata})
-        replace_cassette(path, header_text(metadata) + "".join(stored.text for stored in kept))
-    elif not kept:
+        replace_cassette(path, header_text(metadata) + "".join(stored.text for stored in answered))
+    elif not answered:
         path.unlink(missing_ok=True)
     if left is not None:
         left.unlink(missing_ok=True)
@@ -345,34 +341,11 @@ def _is_answered(interaction: Interaction) -> bool:
     return interaction.status < HTTPStatus.BAD_REQUEST and interaction.end == "complete"
 
 
-def _without_large(interaction: Interaction) -> Interaction:
-    """Return a recording as it is searched once more before it is written.
-
-    Scrubbing has searched every value of each body. As a second look the text for the file is
-    searched again, but only for bodies of ordinary size.
-    """
-    request, answer = (
-        body if len(body) <= LARGE_BODY else b""
-        for body in (interaction.request_body, interaction.response_body)
-    )
-    if (request, answer) == (interaction.request_body, interaction.response_body):
-        return interaction
-    return replace(interaction, request_body=request, response_body=answer)
-
-
 def _text_of(interaction: Interaction) -> str:
     try:
         return interaction_text(interaction)
     except RecursionError:
         raise too_deep() from None
-
-
-def _with_date(text: str, day: str) -> str:
-    """Return a recording with its day, if the head of the file names another one."""
-    if not day:
-        return text
-    head, _, rest = text.partition("\n")
-    return f"{head}\n  recorded_at: {day}\n{rest}"
 
 
 def _starts_with(path: Path, start: bytes) -> bool:
@@ -384,27 +357,15 @@ def _starts_with(path: Path, start: bytes) -> bool:
 
 
 def _without_last(
-    kept: tuple[StoredInteraction, ...], drop: Counter[str]
+    recordings: tuple[StoredInteraction, ...], drop: Counter[str]
 ) -> tuple[StoredInteraction, ...]:
     left = []
-    for stored in reversed(kept):
+    for stored in reversed(recordings):
         if drop[stored.key]:
             drop[stored.key] -= 1
         else:
             left.append(stored)
     return tuple(reversed(left))
-
-
-def _refuse_secret_name(path: Path) -> None:
-    place = "/".join(path.parts[-_NAMED_PARTS:])
-    kinds = find_secrets(place)
-    if kinds:
-        raise CassetteError(
-            f"{scrub_text(place)}: the name of the cassette holds a credential "
-            f"({', '.join(kinds)})",
-            why="names of files are seen by everyone who sees the folder",
-            hint="give the cassette another name",
-        )
 
 
 def check_text(path: Path, text: str) -> str:
@@ -453,8 +414,8 @@ def _installed_version(name: str) -> str:
 def _merge_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of a file that holds both, naming both sources."""
     sources = {*str(old.get("source") or "").split(", "), str(new["source"])} - {""}
-    known = old.get("models")
-    models = {*new["models"], *map(str, known if isinstance(known, list) else ())}
+    old_models = old.get("models")
+    models = {*new["models"], *map(str, old_models if isinstance(old_models, list) else ())}
     return {**old, **new, "source": ", ".join(sorted(sources)), "models": sorted(models)}
 
 

@@ -16,11 +16,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
 from pytest_regen.cassettes.files.format import RECORDING
-from pytest_regen.cassettes.files.parser import text_of
+from pytest_regen.cassettes.files.parser import parse_text, text_of
 from pytest_regen.cassettes.files.reader import (
     CassetteFile,
     content_of,
-    parse_text,
     read_cassette,
 )
 from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, unused_reason
