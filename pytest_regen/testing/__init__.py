@@ -6,7 +6,6 @@ from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.testing.agents import (
-        KNOWN_BAD,
         AgentFactory,
         ContextLossError,
         Replies,
@@ -15,7 +14,9 @@ if TYPE_CHECKING:
     from pytest_regen.testing.caching import assert_cache_prefix_stable
     from pytest_regen.testing.conformance import KindConformance
     from pytest_regen.testing.failures import FeedbackError, fail
+    from pytest_regen.testing.known_bad import KNOWN_BAD
     from pytest_regen.testing.languages import LanguageConformance
+    from pytest_regen.testing.remote import HttpAgent, base_url, http
     from pytest_regen.testing.stateless import (
         CHECKS,
         assert_answers_in_place,
@@ -48,6 +49,7 @@ __all__ = [
     "ContextLossError",
     "Feedback",
     "FeedbackError",
+    "HttpAgent",
     "KindConformance",
     "LanguageConformance",
     "Replies",
@@ -62,9 +64,11 @@ __all__ = [
     "assert_skip_is_graceful",
     "assert_stateless",
     "assert_structure_holds",
+    "base_url",
     "check_stateless_agent",
     "completion",
     "fail",
     "failing_checks",
+    "http",
     "verify_transcript",
 ]

@@ -4,19 +4,20 @@ import asyncio
 import dataclasses
 import inspect
 import json
+import re
+import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from html import unescape
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from pytest_regen.canonical import canonical_json, text_hash
-from pytest_regen.context.agent import prompt_of
-from pytest_regen.context.requests import ClarificationRequest
-from pytest_regen.context.values import Ask, ConversationContext
-from pytest_regen.testing.canaries import RequestWith, new_mark
+from pytest_regen.context.values import Ask
+from pytest_regen.errors import UsageError
 from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest
 
 # A failure shows the code of the test that called, none of the lines in between.
@@ -27,11 +28,13 @@ AgentFactory = Callable[[Provider], Any]
 """Makes an agent that speaks through the provider it is given. The agent has ``turn(request)``, or
 is itself a function of the request, a ``ClarificationRequest``; either may be asynchronous."""
 
-ScriptFunction = Callable[[int, TurnRequest], str]
+Script = Callable[[int, TurnRequest], str]
 """From the number of a call, counted from 1, and its request to the reply's text."""
 
 _DIGEST: Final = "{digest}"
 _MOST_CALLS: Final = 25
+_SECONDS: Final = 0.5
+"""How long one of two turns at once waits for the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,81 +73,119 @@ class Observed:
     result: Any
     """``None`` where it raised."""
     error: Exception | None
-    ran_away: bool
-    """Whether it was stopped, because it would have gone on sending."""
 
     @property
-    def wire(self) -> list[dict[str, Any]]:
-        """The requests as JSON."""
-        return [plain_request(request) for request in self.requests]
+    def ran_away(self) -> bool:
+        """Whether it was stopped, because it would have gone on sending."""
+        return len(self.requests) > _MOST_CALLS
 
     @property
-    def text(self) -> str:
+    def prompt(self) -> str:
         """All that the first request says; empty where none was sent."""
         return text_of(self.requests[0]) if self.requests else ""
 
 
-class _Enough(BaseException):
+class ScriptEndError(BaseException):
     """Ends an agent that catches every exception and sends again."""
 
 
-class _Listener:
-    def __init__(self, script: ScriptFunction) -> None:
-        self.requests: list[TurnRequest] = []
-        self._script = script
-
-    def send(self, request: TurnRequest) -> Reply:
-        self.requests.append(request)
-        if len(self.requests) > _MOST_CALLS:
-            raise _Enough
-        return Reply(self._script(len(self.requests), request), model="scripted")
-
-    async def asend(self, request: TurnRequest) -> Reply:
-        return self.send(request)
-
-
-class _Switch:
-    """A provider whose listener changes from turn to turn, while the agent stays."""
+class _Model:
+    """The provider of an agent under test: answers as the script of the turn says."""
 
     def __init__(self) -> None:
-        self.listener: _Listener | None = None
+        self.requests: list[TurnRequest] = []
+        self.script: Script | None = None
+        self.meeting: threading.Barrier | None = None
 
     def send(self, request: TurnRequest) -> Reply:
-        if self.listener is None:
+        if self.script is None:
             raise AssertionError("the agent sends outside of a turn")
-        return self.listener.send(request)
+        self.requests.append(request)
+        number = len(self.requests)
+        if number > _MOST_CALLS:
+            raise ScriptEndError
+        if self.meeting is not None:
+            try:
+                self.meeting.wait(_SECONDS)
+            except threading.BrokenBarrierError:
+                self.meeting = None  # One turn after the other, or as many calls as do not pair.
+        return Reply(self.script(number, request), model="scripted")
 
     async def asend(self, request: TurnRequest) -> Reply:
+        # As over a network: whatever else waits for its turn gets it.
+        await asyncio.sleep(0)
         return self.send(request)
 
 
-def observe(make: AgentFactory) -> Callable[[ClarificationRequest, ScriptFunction], Observed]:
-    """Make an agent; return a function that lets it take a turn and tells what it did.
+class Agent:
+    """One agent, and the scripted model that it speaks to."""
 
-    Deprecation warnings of the agent are not heeded.
-    """
-    switch = _Switch()
-    agent = make(switch)
-    turn = agent.turn if hasattr(agent, "turn") else agent
+    def __init__(self, make: AgentFactory) -> None:
+        self._model = _Model()
+        agent = make(self._model)
+        self._turn = agent.turn if hasattr(agent, "turn") else agent
 
-    def take(request: ClarificationRequest, script: ScriptFunction) -> Observed:
-        listener = switch.listener = _Listener(script)
-        result, error, ran_away = None, None, False
+    def take(self, request: Any, script: Script) -> Observed:
+        """Let the agent take a turn; its deprecation warnings are not heeded."""
+        self._begin(script)
+        result, error = self._outcome(request)
+        return Observed(tuple(self._model.requests), result, error)
+
+    def take_at_once(self, requests: Sequence[Any], script: Script) -> Any:
+        """Let the agent take two turns at once; return requests, in order, and both outcomes."""
+        self._begin(script)
+
+        async def gather() -> Any:
+            turns = (self._turn(request) for request in requests)
+            return await asyncio.gather(*turns, return_exceptions=True)
+
+        outcomes: list[tuple[Any, Exception | None]]
+        if inspect.iscoroutinefunction(self._turn):
+            outcomes = [
+                (None, found) if isinstance(found, Exception) else (found, None)
+                for found in resolve(gather())
+            ]
+        else:
+            # Each waits in its calls until the other is there, because threads alone meet by luck.
+            self._model.meeting = threading.Barrier(len(requests))
+            with ThreadPoolExecutor(len(requests)) as threads:
+                outcomes = list(threads.map(self._outcome, requests))
+            self._model.meeting = None
+        plain = (plain_turn(Observed((), *outcome))[1] for outcome in outcomes)
+        return sorted(map(canonical_json, map(plain_request, self._model.requests))), [*plain]
+
+    def _begin(self, script: Script) -> None:
+        self._model.requests, self._model.script = [], script
+
+    def _outcome(self, request: Any) -> tuple[Any, Exception | None]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)
-                result = resolve(turn(request))
+                return resolve(self._turn(request)), None
+        except AgentFormError:
+            raise
         except Exception as raised:  # noqa: BLE001 - whatever the agent raises is what it did
-            error = raised
-        except _Enough:
-            ran_away = True
-        return Observed(tuple(listener.requests), result, error, ran_away)
+            return None, raised
+        except ScriptEndError:
+            return None, None
 
-    return take
+
+class AgentFormError(UsageError):
+    """An agent has a form that the checks cannot use."""
 
 
 def resolve(result: Any) -> Any:
-    """Return what an agent returned, awaited where it is asynchronous."""
+    """Return what an agent returned, awaited where it is asynchronous.
+
+    Raises:
+        AgentFormError: it yields its result in parts.
+    """
+    if inspect.isasyncgen(result) or inspect.isgenerator(result):
+        raise AgentFormError(
+            f"the agent's turn returns {type(result).__name__.replace('_', ' ')}, not a result",
+            why="a turn that streams runs only as far as it is read",
+            hint="wrap it: async def turn(request): return [part async for part in ask(request)]",
+        )
     if not inspect.isawaitable(result):
         return result
 
@@ -164,21 +205,38 @@ def completion(provider: Provider) -> Callable[[Sequence[Mapping[str, str]]], st
     """
 
     def complete(messages: Sequence[Mapping[str, str]]) -> str:
-        system = [m["content"] for m in messages if m["role"] == "system"]
-        spoken = tuple(
-            Message("assistant" if m["role"] == "assistant" else "user", m["content"])
-            for m in messages
-            if m["role"] != "system"
-        )
-        request = TurnRequest("\n\n".join(system), spoken, model="", max_tokens=4_096)
-        return provider.send(request).text
+        return provider.send(request_of(messages)).text
 
     return complete
+
+
+def request_of(messages: Sequence[Mapping[str, Any]], system: str = "") -> TurnRequest:
+    """Return messages with ``role`` and ``content`` as a request."""
+    is_system = [message["role"] in ("system", "developer") for message in messages]
+    pairs = [*zip(messages, is_system, strict=True)]
+    systems = [system, *(message["content"] for message, is_one in pairs if is_one)]
+    spoken = tuple(
+        Message("assistant" if message["role"] == "assistant" else "user", message["content"])
+        for message, is_one in pairs
+        if not is_one
+    )
+    return TurnRequest("\n\n".join(filter(None, systems)), spoken, model="", max_tokens=4_096)
 
 
 def text_of(request: TurnRequest) -> str:
     """Return all that a request says, system prompt first."""
     return "\n".join((request.system, *(message.content for message in request.messages)))
+
+
+def readable(prompt: str) -> str:
+    """Return a prompt with the usual escapes undone, so that tokens stand in it as they are."""
+    # JSON, also as a string of JSON; Markdown; XML.
+    text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), prompt)
+    return unescape(_BACKSLASH.sub(r"\1", text))
+
+
+_ESCAPE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_BACKSLASH: Final = re.compile(r"\\([{},])")
 
 
 def plain_request(request: TurnRequest) -> dict[str, Any]:
@@ -202,8 +260,10 @@ def plain_result(result: object) -> Any:
     return type(result).__qualname__
 
 
-ANY_MARK: Final = "00000000"
-"""Stands in tokens that are compared with those of another mark."""
+def plain_turn(seen: Observed) -> tuple[Any, Any]:
+    """Return requests and result as JSON, for comparison."""
+    result = repr(seen.error) if seen.error else plain_result(seen.result)
+    return [plain_request(request) for request in seen.requests], result
 
 
 class ContextLossError(AssertionError):
@@ -224,88 +284,9 @@ class ContextLossError(AssertionError):
         return ContextLossError, (self.check, self.summary, self.findings)
 
 
-def writing(replies: Replies) -> ScriptFunction:
+def writing(replies: Replies) -> Script:
     """Return the script of a model that writes at once."""
     return lambda _, request: replies.render(request)
-
-
-def bad_at_first(bad: str, replies: Replies) -> ScriptFunction:
-    """Return the script of a model that writes only when it is asked again."""
-    return lambda number, request: bad if number == 1 else replies.render(request)
-
-
-def first_text(check: str, seen: Observed) -> str:
-    """Return what the first request of a turn says.
-
-    Raises:
-        ContextLossError: the turn failed, or sent nothing.
-    """
-    if seen.error is not None:
-        error = f"{type(seen.error).__name__}: {seen.error}"
-        raise ContextLossError(check, "the second turn raises", [error[:300]]) from seen.error
-    if not seen.requests:
-        raise ContextLossError(check, "the second turn asks no model")
-    return seen.text
-
-
-def plain_turn(seen: Observed) -> tuple[Any, Any]:
-    """Return requests and result as JSON, for comparison."""
-    return seen.wire, repr(seen.error) if seen.error else plain_result(seen.result)
-
-
-class Turns:
-    """Turns of one agent, each taken by a new instance and with tokens never seen before.
-
-    Whatever an agent remembers, by description, answers or process, it remembers of other tokens:
-    what these turns show is what the agent makes of a request. Prompts are compared with the tokens
-    of one mark put in the place of those of the other.
-    """
-
-    def __init__(self, make: AgentFactory, replies: Replies) -> None:
-        self._make = make
-        self._replies = replies
-
-    def observe(self, request_with: RequestWith, mark: str = "") -> Observed:
-        """Return what a new instance does with a request made with a new mark."""
-        return observe(self._make)(request_with(mark or new_mark()), writing(self._replies))
-
-    def text(self, request_with: RequestWith) -> str:
-        """Return what a new instance sends at first, with ``ANY_MARK`` in every token."""
-        mark = new_mark()
-        return self.observe(request_with, mark).text.replace(mark, ANY_MARK)
-
-    def plain(self, request_with: RequestWith, mark: str = "") -> Any:
-        """Return requests and result of such a turn as JSON, with ``ANY_MARK`` in every token."""
-        mark = mark or new_mark()
-        return self.without_mark(observe(self._make)(request_with(mark), self.script(mark)), mark)
-
-    def script(self, mark: str) -> ScriptFunction:
-        """Return the script of a model whose reply does not depend on the mark of its request."""
-        return lambda _, request: self._replies.render(request, mark=mark, instead=ANY_MARK)
-
-    @staticmethod
-    def without_mark(seen: Observed, mark: str) -> Any:
-        """Return requests and result of a turn as JSON, with ``ANY_MARK`` in every token."""
-        return json.loads(json.dumps(plain_turn(seen)).replace(mark, ANY_MARK))
-
-    def same(self, one: RequestWith, other: RequestWith) -> bool:
-        """Return whether an agent makes the same of two requests."""
-        mark = new_mark()
-        # An agent may put a digest of its texts into the prompt: no two marks agree then.
-        pairs = ((self.plain(one, with_), self.plain(other, with_)) for with_ in ("", mark))
-        return any(first == second for first, second in pairs)
-
-    def differ(self, one: RequestWith, other: RequestWith) -> bool:
-        """Return whether an agent takes two requests for different, because they are.
-
-        The first is taken again after the second. If that differs, too, then by memory or by the
-        clock, and the requests are not compared: another check does that.
-        """
-        for mark in ("", new_mark()):
-            before, between, after = (self.plain(request, mark) for request in (one, other, one))
-            if before == after:
-                return bool(before != between)
-        return False
 
 
 def is_questions(result: object) -> bool:
@@ -313,159 +294,3 @@ def is_questions(result: object) -> bool:
     if isinstance(result, Mapping):
         return bool(result.get("needs_clarification"))
     return isinstance(result, Ask) or bool(getattr(result, "needs_clarification", False))
-
-
-class _Agent:
-    """An agent without a fault, and the places where one may be put in."""
-
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-
-    def turn(self, request: ClarificationRequest) -> dict[str, Any]:
-        """Take one turn, asking the model at most twice."""
-        prompt = self.prompt(request)
-        found = self._ask(prompt)
-        if not self.is_fine(found, request):
-            found = self._ask(self.prompt_again(prompt, request))
-        if not self.is_fine(found, request):
-            raise ValueError("the model gives no text")
-        return found
-
-    def prompt(self, request: ClarificationRequest) -> str:
-        """Return the prompt of the second turn."""
-        return prompt_of(request)
-
-    def prompt_again(self, prompt: str, request: ClarificationRequest) -> str:
-        """Return the prompt of a retry."""
-        del request
-        return f"{prompt}\n\nYou have to write now."
-
-    def is_fine(self, found: Mapping[str, Any], request: ClarificationRequest) -> bool:
-        """Return whether a reply may be returned."""
-        asks = bool(found.get("clarification_questions")) and not request.is_second_turn
-        return asks or bool(found.get("subject_line"))
-
-    def _ask(self, prompt: str) -> dict[str, Any]:
-        message = Message("user", prompt)
-        reply = self._provider.send(TurnRequest("You write subject lines.", (message,), "", 1_000))
-        try:
-            found = json.loads(reply.text)
-        except ValueError:
-            return {}
-        return found if isinstance(found, dict) else {}
-
-
-class AnswersOnly(_Agent):
-    """Sends the answers without what was asked: the fault that the requirement is about."""
-
-    def prompt(self, request: ClarificationRequest) -> str:
-        """Return the answers."""
-        if request.conversation_context is None:
-            return prompt_of(request)
-        answers = request.conversation_context.model_dump(mode="json")["answers"]
-        return f"The user answered: {json.dumps(answers)}. Write the subject line."
-
-
-class SwappedAnswers(_Agent):
-    """Gives one question's answer to the other."""
-
-    def prompt(self, request: ClarificationRequest) -> str:
-        """Return the prompt with the answers of two questions of one type exchanged."""
-        context = request.conversation_context
-        if context is not None and len({answer.kind for answer in context.answers.values()}) == 1:
-            answers = context.model_dump(mode="json")["answers"]
-            swapped = dict(zip(answers, reversed(answers.values()), strict=True))
-            request = request.with_context(context.with_answers(swapped))
-        return prompt_of(request)
-
-
-class ForgetfulRetry(_Agent):
-    """Drops the context exactly where a reply has to be recovered."""
-
-    def prompt_again(self, prompt: str, request: ClarificationRequest) -> str:
-        """Return the description."""
-        del prompt
-        return f"Write a subject line now, for {json.dumps(request.message)}."
-
-
-class GlobalMemory(_Agent):
-    """Remembers, for the whole process, what others wrote."""
-
-    seen: Final[dict[str, None]] = {}
-
-    def prompt(self, request: ClarificationRequest) -> str:
-        """Return the prompt and what other conversations were about."""
-        others = [text for text in self.seen if text != request.message]
-        self.seen[request.message] = None
-        return f"{prompt_of(request)}\n\nOthers wrote: {json.dumps(others)}"
-
-
-class UnescapedRenderer(_Agent):
-    """Pastes texts into the prompt as they are."""
-
-    def prompt(self, request: ClarificationRequest) -> str:
-        """Return every leaf, as it came."""
-        context = request.conversation_context
-        return prompt_of(request) if context is None else "\n".join(_paste_answers(context))
-
-
-def _paste_answers(context: ConversationContext) -> Iterator[str]:
-    wire = context.model_dump(mode="json")
-    yield f"## Original Issue\n{wire['original_description']}\n\n## Questions I Asked"
-    for question in wire["questions_asked"]:
-        yield f"- {_flat(question)}"
-    yield "\n## User's Clarifications"
-    for key, answer in wire["answers"].items():
-        yield f"- {key}: {_flat(answer)}"
-    yield f"\n## My Previous Analysis\n- {_flat(wire['inferred_context'])}"
-
-
-def _flat(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {_flat(item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_flat, value))
-    return str(value)
-
-
-class LegacyFirst(_Agent):
-    """Looks at the legacy fields before the context."""
-
-    def prompt(self, request: ClarificationRequest) -> str:
-        """Return the legacy prompt, where there are legacy answers."""
-        if request.clarification_answers is not None:
-            return prompt_of(request.model_copy(update={"conversation_context": None}))
-        return prompt_of(request)
-
-
-class AsksForEver(_Agent):
-    """Hands on whatever the model asks, on every turn."""
-
-    def is_fine(self, found: Mapping[str, Any], request: ClarificationRequest) -> bool:
-        """Return whether there is anything in it."""
-        del request
-        return bool(found.get("clarification_questions") or found.get("subject_line"))
-
-
-class HelplessWithoutAnswers(_Agent):
-    """Cannot go on when a person skips."""
-
-    def prompt(self, request: ClarificationRequest) -> str:
-        """Return the prompt, if there are answers."""
-        context = request.conversation_context
-        if context is not None and not context.answers:
-            raise KeyError("answers")
-        return prompt_of(request)
-
-
-KNOWN_BAD: Final[Mapping[str, AgentFactory]] = {
-    "carries_full_context": AnswersOnly,
-    "answers_in_place": SwappedAnswers,
-    "stateless": GlobalMemory,
-    "legacy_ignored": LegacyFirst,
-    "retry_keeps_context": ForgetfulRetry,
-    "reasking_bounded": AsksForEver,
-    "skip_works": HelplessWithoutAnswers,
-    "structure_holds": UnescapedRenderer,
-}
-"""By the name of the one check that the agent fails; it passes all the others."""

@@ -1,4 +1,4 @@
-"""A turn taken in a process of its own: ``python -m pytest_regen.testing.fresh``.
+"""Turns taken in a process of its own: ``python -m pytest_regen.testing.fresh``.
 
 Reads the turn as JSON from standard input and writes what was sent and answered to standard output.
 """
@@ -16,71 +16,67 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_regen.context.requests import ClarificationRequest, parse_request
 from pytest_regen.errors import UsageError
-from pytest_regen.testing.agents import AgentFactory, Replies, observe, plain_result
+from pytest_regen.testing.agents import Agent, AgentFactory, Replies, plain_turn, writing
 
 FRESH: Final = "a fresh process"
-_SECONDS: Final = 60
-_ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
+ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
 """What a prompt must not depend on: the order of sets, and language."""
+_SECONDS: Final = 120
 _ANOTHER_ZONE: Final = "Pacific/Kiritimati"
 _LATER: Final = timedelta(days=401, hours=7, minutes=13, seconds=17)
 """So far apart, two moments have nothing in common that a prompt could show: not the year, the
 month, the day of the month or of the week, the hour, the minute or the second."""
 
 
-def take_turn_elsewhere(
-    make: AgentFactory, request: ClarificationRequest, replies: Replies
-) -> dict[str, tuple[Any, Any]]:
+def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> dict[str, Any]:
     """Return requests and result, as JSON, of one turn taken twice in a fresh process.
 
-    The context goes there as JSON. The first is the turn as it is there, by the name ``FRESH``; the
-    second is taken after the clock and the time zone have changed.
+    The first is the turn as it is there, by the name ``FRESH``; the second is taken after the clock
+    and the time zone have changed.
 
     Raises:
         UsageError: the agent's factory cannot be imported there, or the process fails.
     """
+    model = type(request)
     work = {
         "factory": _reference(make),
+        "model": _reference(model),
         "path": [entry for entry in sys.path if entry],
-        "request": request.model_dump(mode="json", by_alias=True),
+        "request": request.model_dump(mode="json"),
         "replies": [replies.generate, replies.ask, list(replies.unusable)],
     }
+    path = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     done = subprocess.run(
         [sys.executable, "-c", "from pytest_regen.testing.fresh import main; main()"],
         input=json.dumps(work),
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, **_ELSEWHERE, "PYTHONUTF8": "1"} | _importable(),
+        env={**os.environ, **ELSEWHERE, "PYTHONUTF8": "1"} | path,
         timeout=_SECONDS,
         check=False,
     )
     if done.returncode:
         raise UsageError(
-            "the agent could not take its turn in a process of its own",
-            why=done.stderr.strip()[-600:],
-            hint="give a factory that works in any process: python -c 'import …' must find it",
+            f"the agent could not take its turn in a process of its own (exit {done.returncode})",
+            why=done.stderr.strip()[-600:] or "it said nothing",
+            hint="make it importable and free of side effects, or leave the check 'stateless' out: "
+            "check_stateless_agent(make, checks=[name for name in CHECKS if name != 'stateless'])",
         )
     plain, later = json.loads(done.stdout.rpartition("\n")[2])
     return {FRESH: tuple(plain), "another day in another time zone": tuple(later)}
 
 
-def _importable() -> dict[str, str]:
-    return {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-
-
-def _reference(make: AgentFactory) -> list[str]:
-    name = getattr(make, "__qualname__", "")
-    module = getattr(make, "__module__", "")
+def _reference(thing: Any) -> list[str]:
+    name, module = getattr(thing, "__qualname__", ""), getattr(thing, "__module__", "")
     if not name or "<" in name or not module:
         raise UsageError(
-            f"{make!r} cannot be found by another process",
+            f"{thing!r} cannot be found by another process",
             why="a fresh process imports the factory by its name",
             hint="define it at the top of a module: def make_agent(provider): …",
         )
     try:
-        file = inspect.getsourcefile(make)
+        file = inspect.getsourcefile(thing)
     except TypeError:
         file = None
     return [module, name, file or ""]
@@ -92,40 +88,38 @@ def main() -> None:
     sys.path[:] = work["path"]
     generate, ask, unusable = work["replies"]
     replies = Replies(generate, ask, tuple(unusable))
-    # Before the agent is imported: it may take names out of these modules.
-    shift = _shiftable_clock()
-    make, request = _import(*work["factory"]), parse_request(work["request"])
+    make, model = _import(*work["factory"]), _import(*work["model"])
+    request = model.model_validate_json(json.dumps(work["request"]))
 
-    def turn() -> list[Any]:
-        seen = observe(make)(request, lambda _, request: replies.render(request))
-        return [seen.wire, repr(seen.error) if seen.error else plain_result(seen.result)]
+    def turn() -> Any:
+        return plain_turn(Agent(make).take(request, writing(replies)))
 
     plain = turn()
-    shift(_LATER)
+    # Only now: all that the agent imports has found the classes that it may subclass or pickle.
+    _set_forward(_LATER)
     os.environ["TZ"] = _ANOTHER_ZONE
     if hasattr(time, "tzset"):  # not on Windows, where the zone stays
         time.tzset()
     sys.stdout.write("\n" + json.dumps([plain, turn()]))
 
 
-def _shiftable_clock() -> Callable[[timedelta], None]:
-    """Put a clock in the place of this process's, and return what sets it forward.
+def _set_forward(by: timedelta) -> None:
+    """Set the clock forward: in ``time`` and ``datetime``, and where the agent imported from them.
 
-    Reached is what Python code asks the modules ``time`` and ``datetime`` for: more is not needed
-    to tell whether a prompt shows the time, and a process of its own ends right after it.
+    Reached is what Python code asks these two modules for. Libraries that took a name out of them
+    keep the real one, because some compare types by identity; so does whatever asks C for the time.
     """
-    forward = [timedelta()]
-    real_time, real_ns = time.time, time.time_ns
-    localtime, gmtime, strftime = time.localtime, time.gmtime, time.strftime
+    real, localtime, gmtime = time.time, time.localtime, time.gmtime
+    strftime, time_ns = time.strftime, time.time_ns
 
     class Datetime(datetime, metaclass=_Standing):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Any:
-            return datetime.now(tz) + forward[0]
+            return datetime.now(tz) + by
 
         @classmethod
         def utcnow(cls) -> Any:
-            return datetime.now(UTC).replace(tzinfo=None) + forward[0]
+            return datetime.now(UTC).replace(tzinfo=None) + by
 
         @classmethod
         def today(cls) -> Any:
@@ -136,29 +130,36 @@ def _shiftable_clock() -> Callable[[timedelta], None]:
         def today(cls) -> Any:
             return Datetime.now().date()
 
-    def seconds() -> float:
-        return real_time() + forward[0].total_seconds()
-
-    def at(moment: float | None) -> float:
-        return seconds() if moment is None else moment
+    def at(moment: float | None = None) -> float:
+        return real() + by.total_seconds() if moment is None else moment
 
     fakes: dict[str, Any] = {
-        "time": seconds,
-        "time_ns": lambda: real_ns() + round(forward[0].total_seconds()) * 10**9,
+        "time": at,
+        "time_ns": lambda: time_ns() + round(by.total_seconds()) * 10**9,
         "localtime": lambda moment=None: localtime(at(moment)),
         "gmtime": lambda moment=None: gmtime(at(moment)),
         "ctime": lambda moment=None: time.asctime(localtime(at(moment))),
-        "strftime": lambda form, when=None: strftime(form, when or localtime(seconds())),
+        "strftime": lambda form, when=None: strftime(form, when or localtime(at())),
     }
-    for name, fake in fakes.items():
-        setattr(time, name, fake)
-    module: Any = sys.modules["datetime"]
-    module.datetime, module.date = Datetime, Date
+    faked = {id(getattr(time, name)): fake for name, fake in fakes.items()}
+    faked |= {id(datetime): Datetime, id(date): Date}
+    for module in [time, sys.modules["datetime"], *filter(_is_of_the_project, _modules())]:
+        for name, value in list(vars(module).items()):
+            if id(value) in faked:
+                setattr(module, name, faked[id(value)])
 
-    def shift(by: timedelta) -> None:
-        forward[0] = by
 
-    return shift
+def _modules() -> list[Any]:
+    return list(sys.modules.values())
+
+
+def _is_of_the_project(module: Any) -> bool:
+    """Return whether a module is neither of Python, nor installed, nor ours."""
+    file = getattr(module, "__file__", None) or ""
+    name = getattr(module, "__name__", "")
+    parts = Path(file).parts
+    is_installed = "site-packages" in parts or file.startswith(str(Path(os.__file__).parent))
+    return bool(file) and not is_installed and not name.startswith("pytest_regen.")
 
 
 class _Standing(type):

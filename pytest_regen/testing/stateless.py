@@ -5,40 +5,41 @@ agent take turns while a scripted model answers, and looks at what was sent. No 
 no failure is a matter of luck: asking again cannot make one pass.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from pytest_regen.context.questions import LocationLevel
-from pytest_regen.context.requests import ClarificationRequest
+from pydantic import BaseModel
+
+from pytest_regen.context.questions import LocationLevel, is_blank
 from pytest_regen.context.values import Ask
+from pytest_regen.errors import UsageError
+from pytest_regen.testing import fresh, places
 from pytest_regen.testing.agents import (
-    ANY_MARK,
+    Agent,
     AgentFactory,
     ContextLossError,
+    Observed,
     Replies,
-    Turns,
-    bad_at_first,
-    first_text,
     is_questions,
-    observe,
     plain_turn,
+    readable,
     text_of,
     writing,
 )
 from pytest_regen.testing.canaries import (
-    CanaryFlow,
-    RequestWith,
-    canary_flows,
-    exchanges,
-    find_misplaced,
-    flow_of_pairs,
-    flow_with,
+    ANY_MARK,
+    Sample,
+    Shape,
+    leaves,
     new_mark,
-    posing,
-    variants,
+    with_value,
 )
-from pytest_regen.testing.fresh import FRESH, take_turn_elsewhere
+from pytest_regen.testing.lab import Lab
+from pytest_regen.testing.remote import HttpAgent
 from pytest_regen.testing.structure import assert_structure_holds
 
 # A failure shows the code of the test that called, none of the lines in between.
@@ -46,6 +47,8 @@ __tracebackhide__ = True
 
 _REPLIES: Final = Replies()
 _MAX_CALLS: Final = 3
+_TOKEN: Final = 17
+"""Characters of a token."""
 
 
 def assert_carries_full_context(
@@ -54,7 +57,7 @@ def assert_carries_full_context(
     """Check that every leaf of the context reaches the model on the second turn.
 
     Texts are tokens that must stand in the request; of others, another value must make
-    another request.
+    another request. Ids need not arrive.
 
     Args:
         make: makes the agent.
@@ -64,40 +67,51 @@ def assert_carries_full_context(
     Raises:
         ContextLossError: leaves are lost; names them.
     """
-    turns = Turns(make, replies)
-    patterns = tuple(ignore)
+    lab, check = Lab.of(make, replies), "carries_full_context"
     lost: dict[str, str] = {}
-    for number in range(2):
-        for where, flow in _shapes(number):
-            seen = observe(make)(flow.request, writing(replies))
-            sent = first_text("carries_full_context", seen)
-            for path, token in flow.tokens.items():
-                if flow.ends[path] not in sent:
-                    lost.setdefault(path, where if token not in sent else ": its end is cut off")
-        for path, one, other in variants(number):
-            if turns.same(one, other):
+    for shape, where in lab.shapes():
+        seen = lab.observe(shape)
+        lab.require_request(check, seen)
+        prompt, ends = readable(seen.prompt), shape.sent_tokens(ANY_MARK, "y")
+        for path, token in shape.sent_tokens(ANY_MARK).items():
+            # Which questions are told where some are skipped is for another check.
+            is_due = not shape.is_partial or shape.sample.role(path)[0] == "answer"
+            if ends[path] not in prompt and is_due:
+                lost.setdefault(path, where if token not in prompt else ": its end is cut off")
+    tried: set[str] = set()
+    for sample in lab.samples:
+        variants = [*sample.variants()]
+        for path, other in variants:
+            if _pattern(path) not in tried and lab.same(Shape(sample, sample.wire), other):
                 lost.setdefault(path, "")
+        # The same member of another conversation, which is sent by the same line.
+        tried |= {_pattern(path) for path, _ in variants}
+        for path, negative, without in _negatives(sample):
+            if lab.same(negative, without):
+                lost.setdefault(path, ", where the answer is 'no'")
     found = [
         f"{path}{where}"
         for path, where in lost.items()
-        if not any(fnmatchcase(path, pattern) for pattern in patterns)
+        if not any(fnmatchcase(path, pattern) for pattern in ignore)
     ]
     if found:
-        raise ContextLossError(
-            "carries_full_context",
-            f"{len(found)} leaves of the context do not reach the model",
-            found,
-        )
+        summary = f"{len(found)} leaves of the context do not reach the model"
+        raise ContextLossError(check, summary, found)
 
 
-def _shapes(number: int) -> Iterator[tuple[str, CanaryFlow]]:
-    """Yield flows in which different things get lost, and what to say of them."""
-    yield "", canary_flows()[number]
-    # Where inferences are sure, some let them win over answers; where not, some drop them.
-    for confidence in (0.98, 0.02):
-        where = f", where inferences have confidence {confidence}"
-        yield where, canary_flows(confidence=confidence)[number]
-    yield ", where texts are as long as they may be", canary_flows(long=True)[number]
+def _pattern(path: str) -> str:
+    return re.sub(r"\d+", "*", path)
+
+
+def _negatives(sample: Sample) -> Iterator[tuple[str, Shape, Shape]]:
+    """Yield the path of an answer in words, the turn in which it is no, and the one without it."""
+    for path in sample.texts:
+        kind, number = sample.role(path)
+        alone = Shape(sample, sample.wire).answering(*range(int(number or 0)))
+        if kind == "answer" and number == str(len(sample.ids) - 1):
+            some = Shape(sample, sample.wire).with_leaf(path, "no")
+            if sample.accepts(some.wire) and path.endswith("text"):
+                yield path, some, alone
 
 
 def assert_answers_in_place(make: AgentFactory, *, replies: Replies = _REPLIES) -> None:
@@ -109,40 +123,65 @@ def assert_answers_in_place(make: AgentFactory, *, replies: Replies = _REPLIES) 
     Raises:
         ContextLossError: they do not; names the leaves.
     """
-    turns = Turns(make, replies)
-    wrong = [
-        f"{path} stands with another question"
-        for path in find_misplaced(flow_of_pairs(ANY_MARK).tokens, turns.text(_pairs))
-    ]
-    first, second = turns.text(_only_first), turns.text(_only_second)
-    tokens = flow_of_pairs(ANY_MARK).tokens
-    named = all(tokens[f"questions_asked.{n}.question"] in first for n in (0, 1))
-    answered = tokens["answers.0.text"] in first and tokens["answers.0.text"] in second
-    if named and answered and turns.same(_only_first, _only_second):
-        wrong.append("which of the questions was answered does not reach the model")
-    for number in range(2):
-        texts = [turns.text(_Skipping(number, how)) for how in ("request", "skipped")]
-        wrong += [
-            f"{answer} and {inferred} have changed places"
-            for inferred, answer in exchanges(canary_flows(ANY_MARK)[number].tokens, *texts)
-        ]
+    lab = Lab.of(make, replies)
+    wrong: list[str] = []
+    for sample in lab.samples:
+        shape = Shape(sample, sample.wire)
+        answered, skipped = lab.prompt(shape), lab.prompt(shape.answering())
+        if _are_pairs(sample):
+            misplaced = places.find_misplaced(shape, answered)
+            wrong += [f"{path} stands with another question" for path in misplaced]
+            wrong += _unnamed(lab, shape)
+        for inferred, answer in places.posing(shape, answered, skipped, moved=True):
+            wrong.append(f"{answer} and {inferred} have changed places")
+        for inferred, key in places.called_answers(shape, answered):
+            wrong.append(f"{inferred} stands below {key!r}, and no answer does")
     if wrong:
-        raise ContextLossError("answers_in_place", "answers are not where they belong", wrong)
+        summary = "answers are not where they belong"
+        raise ContextLossError("answers_in_place", summary, dict.fromkeys(wrong))
 
 
-def _pairs(mark: str) -> ClarificationRequest:
-    return flow_of_pairs(mark).request
+def _are_pairs(sample: Sample) -> bool:
+    """Return whether there are several answers, in words of their own alone."""
+    answers = [value for keys, value in leaves(sample.wire) if keys[:-2] == sample.answers_at]
+    return (
+        len(sample.ids) > 1
+        and len(answers) > 1
+        and all(
+            any(sample.role(path) == ("answer", str(n)) for path in sample.texts)
+            and not any(
+                isinstance(keys[-1], int) and keys[: len(sample.answers_at)] == sample.answers_at
+                for keys, _ in leaves(sample.wire)
+            )
+            for n in range(len(sample.ids))
+        )
+    )
 
 
-def _only_first(mark: str) -> ClarificationRequest:
-    return flow_of_pairs(mark).answering(0)
-
-
-def _only_second(mark: str) -> ClarificationRequest:
-    """Return the request in which the same words answer the other question."""
-    flow = flow_of_pairs(mark)
-    answers = [None, flow.wire["answers"][0]]
-    return CanaryFlow({**flow.wire, "answers": answers}, flow.tokens, flow.ends).request
+def _unnamed(lab: Lab, shape: Shape) -> Iterator[str]:
+    """Yield that the same words make the same request as an answer to either question."""
+    sample = shape.sample
+    first, second = shape.answering(0), shape.answering(1)
+    answer = first.wire
+    for key in sample.answers_at:
+        answer = answer[key]
+    moved = {sample.ids[1]: answer[sample.ids[0]]}
+    other = replace(first, wire=with_value(first.wire, sample.answers_at, moved))
+    tokens = first.sent_tokens(ANY_MARK)
+    questions = [token for path, token in tokens.items() if sample.role(path)[0] == "question"]
+    said = [path for path, token in tokens.items() if sample.role(path)[0] == "answer"]
+    sent, sent_second = readable(lab.prompt(first)), readable(lab.prompt(second))
+    is_sent = all(token in sent for token in questions) and all(
+        tokens[path] in sent for path in said
+    )
+    second_tokens = second.sent_tokens(ANY_MARK)
+    is_sent &= all(
+        token in sent_second
+        for path, token in second_tokens.items()
+        if sample.role(path)[0] == "answer"
+    )
+    if is_sent and sample.accepts(other.wire) and lab.same(first, other):
+        yield "which of the questions was answered does not reach the model"
 
 
 def assert_stateless(make: AgentFactory, *, replies: Replies = _REPLIES) -> None:
@@ -150,161 +189,182 @@ def assert_stateless(make: AgentFactory, *, replies: Replies = _REPLIES) -> None
 
     One instance takes turns of several conversations: one turn twice, one with the same description
     as another, one with the same answers, two under one ``interaction_id``, a second turn after its
-    first. Each must be what it is without the others. So must it be in a fresh process (from JSON,
-    with another hash seed and locale), and there on another day in another time zone.
+    first, two at once, one whose model gives nothing usable after one that went well. Each must be
+    what it is without the others. So must it be in a fresh process (from JSON, with another hash
+    seed and locale), and there on another day in another time zone.
 
     Raises:
         ContextLossError: it is not; names the cases.
         UsageError: the factory cannot be imported in a fresh process.
     """
-    turns, mark = Turns(make, replies), new_mark()
-    flow, other = canary_flows(mark)
-    take, script = observe(make), turns.script(mark)
-    first = take(flow.request, script)
-    first_text("stateless", first)
+    lab, mark, check = Lab.of(make, replies), new_mark(), "stateless"
+    shapes = [Shape(sample, sample.wire) for sample in lab.samples]
+    first, other = shapes[0], shapes[1 % len(shapes)]
+    agent, script = Agent(lab.make), lab.script(mark)
+    seen = agent.take(first.request(mark), script)
+    lab.require_request(check, seen)
     # Where tokens with another mark make another prompt, expectations have to have the same mark.
-    is_steady = turns.plain(_first_flow) == turns.without_mark(first, mark)
+    is_steady = lab.plain(first) == lab.without_mark(seen, mark)
     wrong = []
-    for name, before, request_with in _CASES:
+    for name, before, shape, its_script in _cases(lab, first, other):
         for earlier in before:
-            take(earlier(mark), script)
-        seen = take(request_with(mark), script)
-        alone = plain_turn(observe(make)(request_with(mark), script))
+            agent.take(earlier.request(mark), script)
+        scripted = lab.script(mark, its_script)
+        after = agent.take(shape.request(mark), scripted)
+        alone = Agent(lab.make).take(shape.request(mark), scripted)
         # What the whole process remembers is found by tokens that it cannot know.
-        is_known = is_steady and turns.plain(request_with) == turns.without_mark(seen, mark)
-        if plain_turn(seen) != alone or (is_steady and not is_known):
+        is_known = is_steady and lab.plain(shape, script=its_script) == lab.without_mark(
+            after, mark
+        )
+        if plain_turn(after) != plain_turn(alone) or (is_steady and not is_known):
             wrong.append(f"{name}: sends or answers something else")
-    interleaved = take(flow.request, script)
-    if plain_turn(interleaved) != plain_turn(first):
+    interleaved = agent.take(first.request(mark), script)
+    if plain_turn(interleaved) != plain_turn(seen):
         wrong.append("interleaved with other conversations: sends or answers something else")
-    elsewhere = take_turn_elsewhere(make, flow.request, replies)
-    expected = plain_turn(observe(make)(flow.request, writing(replies)))
-    wrong += [
-        f"{name}: sends or answers something else"
-        for name, seen in elsewhere.items()
-        if seen != expected
-    ]
-    prompts = "\n".join(map(text_of, interleaved.requests))
+    wrong += _at_once(lab, first, other)
+    wrong += _elsewhere(lab, first)
+    prompts = readable("\n".join(map(text_of, interleaved.requests)))
+    tokens = {} if other is first else other.sent_tokens(mark)
+    own = first.sent_tokens(mark).values()
     wrong += [
         f"{path} of another conversation is sent"
-        for path, token in other.tokens.items()
-        if token in prompts
+        for path, token in tokens.items()
+        if token in prompts and token not in own
     ]
     if wrong:
-        raise ContextLossError("stateless", "a second turn depends on more than its request", wrong)
+        raise ContextLossError(check, "a second turn depends on more than its request", wrong)
 
 
-def _first_flow(mark: str) -> ClarificationRequest:
-    return canary_flows(mark)[0].request
+def _cases(
+    lab: Lab, first: Shape, other: Shape
+) -> Iterator[tuple[str, Sequence[Shape], Shape, str]]:
+    """Yield what is called so, the turns before, the turn that must not show it, its script."""
+    after = [other]
+    if lab.is_default:
+        after = [replace(other, is_first=True), other]
+    yield "the same instance", (), first, "write"
+    yield "after another conversation", after, first, "write"
+    texts = list(first.sample.texts)
+    answers = [path for path in texts if first.sample.role(path)[0] == "answer"]
+    reason = next((path for path in reversed(texts) if not first.sample.role(path)[0]), "")
+    for what, changed in (
+        ("description", [answers[0], reason]),
+        ("answers", [texts[0], reason]),
+    ):
+        shape = first
+        for path in filter(None, changed):
+            # As long as a token, because a prompt may be cut in the middle of one.
+            shape = shape.with_leaf(path, f"Ä {what}".ljust(_TOKEN, "."))
+        name = f"after another conversation with the same {what}"
+        if first.sample.accepts(shape.wire):
+            yield name, (first,), shape, "write"
+    yield "after unusable replies", (other,), first, "unusable"
+    if lab.is_default:
+        one_id = {"interaction_id": "i{mark}"}
+        under = replace(first, legacy=one_id)
+        where = "under the same interaction_id"
+        yield f"after another context {where}", (replace(other, legacy=one_id),), under, "write"
+        yield f"after the first turn {where}", (replace(under, is_first=True),), under, "write"
 
 
-def _other_flow(mark: str) -> ClarificationRequest:
-    return canary_flows(mark)[1].request
+def _at_once(lab: Lab, *shapes: Shape) -> Iterator[str]:
+    """Yield what differs where one instance takes two turns at once."""
+    first, other = shapes
+    names = ["write", *(f"bad {number}" for number in range(len(lab.replies.unusable)))]
+    if first is other:
+        # Calls are counted by the tokens of a sample, so that one alone has no bad replies.
+        shapes, names = (first, first.answering()), ["write"]
+    for name in names:
+        mark = new_mark()
+        requests = [shape.request(mark) for shape in shapes]
+        plain = [plain_turn(Agent(lab.make).take(one, lab.script(mark, name))) for one in requests]
+        sent = sorted(json.dumps(one, sort_keys=True) for seen in plain for one in seen[0])
+        both = Agent(lab.make).take_at_once(requests, lab.script(mark, name, at_once=True))
+        told = sorted(json.dumps(json.loads(one), sort_keys=True) for one in both[0])
+        if told != sent or both[1] != [seen[1] for seen in plain]:
+            yield "two turns at once: sends or answers something else"
+            return
 
 
-def _same_description(mark: str) -> ClarificationRequest:
-    texts = {"answers.0.label": f"elsewhere {mark}", "inferred_context.reasoning": f"else {mark}"}
-    return flow_with(canary_flows(mark)[0], texts)
-
-
-def _same_answers(mark: str) -> ClarificationRequest:
-    texts = {
-        "original_description": f"something else {mark}",
-        "inferred_context.reasoning": f"for another reason {mark}",
-    }
-    return flow_with(canary_flows(mark)[0], texts)
-
-
-def _under_one_id(request_with: RequestWith) -> RequestWith:
-    """Return the same request with an ``interaction_id`` that its mark decides."""
-
-    def request(mark: str) -> ClarificationRequest:
-        return request_with(mark).model_copy(update={"interaction_id": f"i{mark}"})
-
-    return request
-
-
-_CASES: Final[Sequence[tuple[str, Sequence[RequestWith], RequestWith]]] = (
-    ("the same instance", (), _first_flow),
-    (
-        "after another conversation",
-        (lambda mark: canary_flows(mark)[1].first, _other_flow),
-        _first_flow,
-    ),
-    ("after another conversation with the same description", (), _same_description),
-    ("after another conversation with the same answers", (), _same_answers),
-    (
-        "after another context under the same interaction_id",
-        (_under_one_id(_other_flow),),
-        _under_one_id(_first_flow),
-    ),
-    (
-        "after the first turn under the same interaction_id",
-        (_under_one_id(lambda mark: canary_flows(mark)[1].first),),
-        _under_one_id(_other_flow),
-    ),
-)
-"""What it is called, the turns taken before, and the turn that they must not change."""
+def _elsewhere(lab: Lab, shape: Shape) -> Iterator[str]:
+    request, script = shape.request(new_mark()), writing(lab.replies)
+    expected = plain_turn(Agent(lab.make).take(request, script))
+    if isinstance(lab.make, HttpAgent):
+        again = lab.make.elsewhere({**fresh.ELSEWHERE, "TZ": "Pacific/Kiritimati"})
+        if again is None:
+            return
+        lab.make.stop()
+        try:
+            turns = {fresh.FRESH: plain_turn(Agent(again).take(request, script))}
+        finally:
+            again.stop()
+    else:
+        turns = fresh.take_turn_elsewhere(lab.make, request, lab.replies)
+    for name, seen in turns.items():
+        if seen != expected:
+            yield f"{name}: sends or answers something else"
 
 
 def assert_legacy_ignored(make: AgentFactory, *, replies: Replies = _REPLIES) -> None:
-    """Check that the legacy fields change nothing where there is a context.
+    """Check that deprecated members change nothing beside a context.
 
     Raises:
-        ContextLossError: they do; names them.
+        ContextLossError: one does; names it.
     """
-    turns = Turns(make, replies)
+    lab = Lab.of(make, replies)
+    if not lab.is_default:
+        return
+    shape = Shape(lab.samples[0], lab.samples[0].wire)
+    lab.require_request("legacy_ignored", lab.observe(shape))
+    one_id, answers = {"interaction_id": "i{mark}"}, {"0": "a legacy answer", "1": "another"}
+    legacy: Mapping[str, Mapping[str, Any]] = {
+        "interaction_id": one_id,
+        "clarification_answers": {"clarification_answers": answers},
+        "both": {**one_id, "clarification_answers": answers},
+        "empty clarification_answers": {"clarification_answers": {}},
+    }
     wrong = [
-        f"{name}: the request is another with it"
-        for name, with_legacy in _LEGACY.items()
-        if turns.differ(_first_flow, with_legacy)
+        f"{name} beside the context: sends or answers something else"
+        for name, members in legacy.items()
+        if lab.differ(shape, replace(shape, legacy=members))
     ]
     if wrong:
         raise ContextLossError("legacy_ignored", "legacy fields win over the context", wrong)
 
 
-def _legacy_answers(mark: str) -> ClarificationRequest:
-    flow = canary_flows(mark)[0]
-    answers = {question["id"]: "a legacy answer" for question in flow.wire["questions_asked"]}
-    return flow.request.model_copy(update={"clarification_answers": answers})
-
-
-def _legacy_skip(mark: str) -> ClarificationRequest:
-    return _first_flow(mark).model_copy(update={"clarification_answers": {}})
-
-
-_LEGACY: Final[Mapping[str, RequestWith]] = {
-    "interaction_id": _under_one_id(_first_flow),
-    "clarification_answers": _legacy_answers,
-    "both": _under_one_id(_legacy_answers),
-    "empty clarification_answers": _under_one_id(_legacy_skip),
-}
-
-
 def assert_retry_keeps_context(make: AgentFactory, *, replies: Replies = _REPLIES) -> None:
-    """Check that what is sent after an unusable reply still holds all that was sent before it.
+    """Check that what is sent after unusable replies still holds all that was sent before.
 
-    An agent that does not ask again keeps everything.
+    So it must after one, after two, and on a first turn. An agent that does not ask again keeps
+    everything.
 
     Raises:
         ContextLossError: leaves are lost; names them.
     """
-    lost: list[str] = []
-    for number in range(2):
-        for bad in (*replies.unusable, replies.ask):
-            flow = canary_flows()[number]
-            seen = observe(make)(flow.request, bad_at_first(bad, replies))
-            lost += [
-                path
-                for path, token in flow.tokens.items()
-                for again in seen.requests[1:]
-                if token in seen.text and token not in text_of(again)
-            ]
+    lab = Lab.of(make, replies)
+    lost: dict[str, None] = {}
+    for sample in lab.samples:
+        shape = Shape(sample, sample.wire)
+        bad = [
+            f"{often} {n}" for n in range(len(replies.unusable) + 1) for often in ("bad", "worse")
+        ]
+        turns = [(shape, name) for name in bad]
+        if lab.is_default:
+            usable = f" {len(replies.unusable)}"  # On a first turn the agent may ask.
+            first = replace(shape, is_first=True)
+            turns += [(first, name) for name in bad if not name.endswith(usable)]
+        for turn, name in turns:
+            seen = lab.observe(turn, name)
+            prompt = readable(seen.prompt)
+            again = [readable(text_of(request)) for request in seen.requests[1:]]
+            for path, token in turn.sent_tokens(ANY_MARK).items():
+                if token in prompt and not all(token in text for text in again):
+                    lost[path] = None
     if lost:
         raise ContextLossError(
             "retry_keeps_context",
             "leaves that the first request held are missing when the model is asked again",
-            dict.fromkeys(lost),
+            lost,
         )
 
 
@@ -325,19 +385,45 @@ def assert_reasking_is_bounded(
             ``needs_clarification`` is true, by default.
 
     Raises:
-        ContextLossError: a second turn returns questions, or the model is called too often.
+        ContextLossError: a second turn returns questions or nothing, or the model is called too
+            often.
     """
-    asks = is_ask or is_questions
-    wrong = []
-    for name, kind in (("answered", "request"), ("skipped", "skipped")):
-        for flow in canary_flows():
-            seen = observe(make)(getattr(flow, kind), lambda _, __: replies.ask)
-            if seen.ran_away or len(seen.requests) > max_calls:
+    lab, asks, wrong = Lab.of(make, replies), is_ask or is_questions, []
+    for sample in lab.samples[:2]:
+        shape = Shape(sample, sample.wire)
+        for name, turn in (("answered", shape), ("skipped", shape.answering())):
+            seen, good = lab.observe(turn, "ask"), lab.observe(turn)
+            if len(seen.requests) > max_calls:
                 wrong.append(f"{name}: {len(seen.requests)} calls or more, {max_calls} at most")
             elif seen.error is None and asks(seen.result):
                 wrong.append(f"{name}: the second turn returns questions")
+            if any(_is_empty(lab.observe(turn, bad), good) for bad in ("ask", "unusable")):
+                wrong.append(f"{name}: the second turn returns an empty result as a success")
     if wrong:
         raise ContextLossError("reasking_bounded", "asking again has no end", dict.fromkeys(wrong))
+
+
+def _is_empty(seen: Observed, good: Observed) -> bool:
+    """Return whether a turn returns the form of a result without the texts of one."""
+    if (
+        seen.error is not None
+        or seen.result is None
+        or not seen.requests
+        or is_questions(seen.result)
+    ):
+        return False
+
+    def texts(result: Any) -> dict[Any, str]:
+        plain = plain_turn(Observed((), result, None))[1]
+        return {keys: leaf for keys, leaf in leaves(plain) if isinstance(leaf, str)}
+
+    found = texts(seen.result)
+    written = [keys for keys, text in texts(good.result).items() if not is_blank(text)]
+    return (
+        bool(written)
+        and type(seen.result) is type(good.result)
+        and any(keys in found and is_blank(found[keys]) for keys in written)
+    )
 
 
 def assert_skip_is_graceful(
@@ -351,50 +437,33 @@ def assert_skip_is_graceful(
     Raises:
         ContextLossError: they may not.
     """
-    turns, asks = Turns(make, replies), is_ask or is_questions
+    lab, asks = Lab.of(make, replies), is_ask or is_questions
     wrong: list[str] = []
-    for number in range(2):
-        answered, skipped, blank = (_Skipping(number, how) for how in _HOW)
-        seen = turns.observe(skipped)
+    for sample in lab.samples:
+        shape = Shape(sample, sample.wire)
+        skipped = shape.answering()
+        seen, answered = lab.observe(skipped), lab.prompt(shape)
         if seen.error is not None:
             wrong.append(f"raises {type(seen.error).__name__}: {seen.error}"[:300])
             continue
         if asks(seen.result):
             wrong.append("asks again")
-        if not seen.requests and take_turn_elsewhere(make, skipped(new_mark()), replies)[FRESH][0]:
-            # Somebody else's result, remembered by answers: another check looks at that.
-            continue
-        if turns.differ(skipped, blank):
+        if not seen.requests:
+            continue  # Somebody else's result, remembered by answers: another check looks at that.
+        blanks = dict.fromkeys(sample.ids, " \t\u200b")
+        blank = replace(skipped, wire=with_value(shape.wire, sample.answers_at, blanks))
+        if lab.is_default and lab.differ(skipped, blank):
             wrong.append("blank answers are not taken for none")
-        wrong += _losses_by_skipping(number, turns.text(answered), turns.text(skipped))
+        before, after = readable(answered), readable(seen.prompt)
+        tokens = skipped.sent_tokens(ANY_MARK).items()
+        wrong += [f"{path} is lost" for path, one in tokens if one in before and one not in after]
+        # All are skipped, or all but one.
+        some = [shape.answering(n) for n in range(len(sample.ids))] if len(sample.ids) > 1 else []
+        for fewer in (skipped, *some):
+            for path, posed in places.posing(shape, answered, lab.prompt(fewer)):
+                wrong.append(f"{path} stands where the answer {posed} would stand")
     if wrong:
         raise ContextLossError("skip_works", "skipping is not graceful", dict.fromkeys(wrong))
-
-
-_HOW: Final = ("request", "skipped", "blank")
-
-
-class _Skipping:
-    """The request of a flow, answered or not, with any mark."""
-
-    def __init__(self, number: int, how: str) -> None:
-        self._number, self._how = number, how
-
-    def __call__(self, mark: str) -> ClarificationRequest:
-        request: ClarificationRequest = getattr(canary_flows(mark)[self._number], self._how)
-        return request
-
-
-def _losses_by_skipping(number: int, answered: str, skipped: str) -> Iterator[str]:
-    """Yield what is wrong with a prompt without answers beside the same with answers."""
-    tokens = canary_flows(ANY_MARK)[number].tokens
-    for path, token in tokens.items():
-        # Ids may have been sent as names of answers.
-        is_answer = path.startswith("answers") or path.endswith(".id")
-        if token in answered and token not in skipped and not is_answer:
-            yield f"{path} is lost"
-    for path, posed in posing(tokens, answered, skipped):
-        yield f"{path} stands where the answer {posed} would stand"
 
 
 def assert_level(ask: Ask, question: str, level: LocationLevel) -> None:
@@ -423,32 +492,58 @@ CHECKS: Final[Mapping[str, Callable[..., None]]] = {
 
 
 def failing_checks(
-    make: AgentFactory, *, replies: Replies = _REPLIES, checks: Iterable[str] = tuple(CHECKS)
+    make: AgentFactory,
+    *,
+    replies: Replies = _REPLIES,
+    checks: Iterable[str] = tuple(CHECKS),
+    conversation: BaseModel | Sequence[BaseModel] = (),
 ) -> dict[str, ContextLossError]:
-    """Return the failures of an agent by the name of the check; empty for a good one."""
-    failures = {}
+    """Return the failures of an agent by the name of the check; empty for a good one.
+
+    Raises:
+        UsageError: a check could not be made, and no other fails.
+    """
+    samples = (conversation,) if isinstance(conversation, BaseModel) else tuple(conversation)
+    lab: Any = Lab(make, replies, samples)
+    failures: dict[str, ContextLossError] = {}
+    unmade: dict[str, UsageError] = {}
     for name in checks:
         try:
-            CHECKS[name](make, replies=replies)
+            CHECKS[name](lab, replies=replies)
         except ContextLossError as error:
             failures[name] = error
+        except UsageError as error:
+            unmade[name] = error
+    if unmade and not failures:
+        raise next(iter(unmade.values()))
+    for name, cause in unmade.items():
+        failures[name] = ContextLossError(name, "the check could not be made", [str(cause)])
     return failures
 
 
 def check_stateless_agent(
-    make: AgentFactory, *, replies: Replies = _REPLIES, checks: Iterable[str] = tuple(CHECKS)
+    make: AgentFactory,
+    *,
+    replies: Replies = _REPLIES,
+    checks: Iterable[str] = tuple(CHECKS),
+    conversation: BaseModel | Sequence[BaseModel] = (),
 ) -> None:
     """Check an agent in every way.
 
     Args:
-        make: makes the agent; a function or class at the top of a module.
+        make: makes the agent; a function or class at the top of a module, or ``http(…)``.
         replies: what the scripted model says, where the agent reads another form than ours.
         checks: names of the checks to make.
+        conversation: what the agent's turn takes, if it is no ``ClarificationRequest``: one second
+            turn or several, of any pydantic model with a member ``answers`` by question id, every
+            question answered and every text different.
 
     Raises:
         ContextLossError: it fails; one failure is raised as it is, several in one.
+        UsageError: a check could not be made, and no other fails.
     """
-    failures = tuple(failing_checks(make, replies=replies, checks=checks).values())
+    found = failing_checks(make, replies=replies, checks=checks, conversation=conversation)
+    failures = tuple(found.values())
     if len(failures) == 1:
         raise failures[0]
     if failures:

@@ -6,15 +6,15 @@ from typing import Any, Final
 
 from pytest_regen.context.questions import BLANK_CHARACTERS
 from pytest_regen.testing.agents import (
+    Agent,
     AgentFactory,
     ContextLossError,
     Observed,
     Replies,
-    first_text,
-    observe,
     writing,
 )
-from pytest_regen.testing.canaries import canary_flows, flow_with, text_leaves
+from pytest_regen.testing.canaries import Sample, Shape, new_mark
+from pytest_regen.testing.lab import Lab
 
 _LINES: Final = (
     # Headings of the prompt, and of others
@@ -133,7 +133,10 @@ own; every character that some reader takes for the end of a line; and tricks wi
 
 _REPLIES: Final = Replies()
 _BLANK: Final = "".join(sorted(BLANK_CHARACTERS - {"\t"}))
+_SHORT: Final = 200
 _LONGEST_ID: Final = 60
+_SHOWN: Final = 60
+_MOST: Final = 10
 
 
 def assert_structure_holds(
@@ -143,7 +146,7 @@ def assert_structure_holds(
     hostile: Iterable[str] = HOSTILE_TEXTS,
     skeleton: Callable[[str], object] | None = None,
 ) -> None:
-    """Check that no text of the context becomes structure of the prompt.
+    """Check that no text of the context becomes structure of the prompt, or makes the turn fail.
 
     Args:
         make: makes the agent.
@@ -156,41 +159,44 @@ def assert_structure_holds(
     Raises:
         ContextLossError: a text does; names the leaf and shows the text.
     """
+    lab = Lab.of(make, replies)
     wrong: list[str] = []
-    for number in range(2):
-        at = _Prompts(make, replies, number, skeleton)
-        own = () if skeleton else at.own_texts
+    for sample in lab.samples[:2]:
+        prompts = _Prompts(lab, sample, skeleton)
+        own = () if skeleton else prompts.own_texts
         for text in (*hostile, *own):
-            if at.is_changed_by(dict.fromkeys(at.leaves, text)):
-                leaves = (path for path in at.leaves if at.is_changed_by({path: text}))
-                wrong.append(f"{next(leaves, 'several leaves')}: {text[:60]!r}")
+            fault = prompts.fault_of(dict.fromkeys(sample.texts, text))
+            if fault is not None:
+                faults = ((path, prompts.fault_of({path: text})) for path in sample.texts)
+                alone = (path for path, one in faults if one is not None)
+                wrong.append(f"{next(alone, 'several leaves')}: {text[:_SHOWN]!r}{fault}")
+            if len(wrong) >= _MOST:
+                break
         if skeleton is None:
-            wrong += at.left_quotes()
+            wrong += prompts.left_quotes()
     if wrong:
-        summary = "texts become structure of the prompt"
-        raise ContextLossError("structure_holds", summary, wrong[:10])
+        summary = "texts become structure of the prompt, or make the turn fail"
+        raise ContextLossError("structure_holds", summary, wrong[:_MOST])
 
 
 class _Prompts:
-    """The prompts of one flow with other texts in its leaves, compared with the plain one."""
+    """The prompts of one sample with other texts in its leaves, compared with the plain one."""
 
-    def __init__(
-        self,
-        make: AgentFactory,
-        replies: Replies,
-        number: int,
-        skeleton: Callable[[str], object] | None,
-    ) -> None:
-        self._make, self._script, self._skeleton = make, writing(replies), skeleton
-        self._flow = canary_flows()[number]
-        self.leaves = text_leaves(self._flow)
-        self._take = observe(make)
-        self._plain = first_text("structure_holds", self._take(self._flow.request, self._script))
+    def __init__(self, lab: Lab, sample: Sample, skeleton: Callable[[str], object] | None) -> None:
+        self._lab, self._sample, self._skeleton = lab, sample, skeleton
+        self._shape, self._mark = Shape(sample, sample.wire), new_mark()
+        self._agent, self._script = Agent(lab.make), writing(lab.replies)
+        # Of letters that nothing escapes, so that what stands around them is found.
+        numbers = enumerate(sample.texts)
+        self._tokens = {path: f"K{self._mark}a{number:02d}z" for number, path in numbers}
+        seen = self._take(self._agent, {})
+        lab.require_request("structure_holds", seen)
+        self._plain = seen.prompt
         # Tags are structure where the agent puts what it was given into them.
         self._tags = frozenset(
             element[1]
             for element in _ELEMENT.finditer(self._plain)
-            if any(token in element[2] for token in self._flow.tokens.values())
+            if any(token in element[2] for token in self._tokens.values())
         )
 
     @property
@@ -200,67 +206,94 @@ class _Prompts:
             yield f"a</{name}><{name}>b"
             yield f"a<{name}>b</{name}>"
 
-    def is_changed_by(self, texts: Mapping[str, str]) -> bool:
-        """Return whether texts in some leaves give the prompt another structure."""
-        plain = self._shape(self._plain)
-        if self._adds_nothing(self._shape(self._text(self._take, texts)), plain):
-            return False
+    def fault_of(self, texts: Mapping[str, str]) -> str | None:
+        """Return what texts in some leaves do that they must not: ``""`` is another structure."""
+        if not self._is_faulty(self._take(self._agent, texts)):
+            return None
         # Was it the text, or what is remembered, or that a prompt of this length is cut?
-        found = self._shape(self._text(observe(self._make), texts))
+        seen = self._take(Agent(self._lab.make), texts)
+        if not self._is_faulty(seen):
+            return None
         others = [{path: control(text) for path, text in texts.items()} for control in _CONTROLS]
-        controls = [self._shape(self._text(observe(self._make), other)) for other in others]
-        is_added = not self._adds_nothing(found, plain) and found not in controls
-        return is_added and controls[0] == plain
+        controls = [self._take(Agent(self._lab.make), other) for other in others]
+        if seen.error is not None:
+            kind = type(seen.error).__name__
+            return None if controls[0].error else f" raises {kind}: {seen.error}"[:_SHORT]
+        shape, *plain = (self._structure(one.prompt) for one in (seen, *controls))
+        return "" if shape not in plain and plain[0] == self._structure(self._plain) else None
 
     def left_quotes(self) -> Iterator[str]:
         """Yield the leaves that stand in quotes and do not stay there, and a text that leaves."""
-        for path in self.leaves:
-            token = self._flow.tokens[path]
+        for path, token in self._tokens.items():
             start = self._plain.find(token)
             before, after = self._plain[:start], self._plain[start + len(token) :]
-            if not before or before[-1:] != after[:1] or before[-1] not in _QUOTES:
+            if start < 0 or not before or before[-1] != after[:1] or before[-1] not in _QUOTES:
                 continue
-            rest = after[1:].partition(token[:-3])[0][:_NEAR]
+            rest = after[1:].partition(f"K{self._mark}")[0][:_NEAR]
             for text in _LEAVING:
-                found = self._text(self._take, {path: text})
-                if not self._leaves(before[:-1], found, rest):
+                if not self._leaves(before[:-1], self._take(self._agent, {path: text}), rest):
                     continue
                 # Was it the text, or what is remembered, or that a prompt of this length is cut?
-                found, *controls = (
-                    self._text(observe(self._make), {path: other})
-                    for other in (text, *(control(text) for control in _CONTROLS))
-                )
-                leaving = [self._leaves(before[:-1], change, rest) for change in (found, *controls)]
-                if leaving == [True, False, False]:
+                texts = (text, *(control(text) for control in _CONTROLS))
+                seen = [self._take(Agent(self._lab.make), {path: other}) for other in texts]
+                if [self._leaves(before[:-1], one, rest) for one in seen] == [True, False, False]:
                     yield f"{path}: {text!r} leaves its quotes"
                     break
 
     @staticmethod
-    def _leaves(before: str, prompt: str, rest: str) -> bool:
+    def _leaves(before: str, seen: Observed, rest: str) -> bool:
         """Return whether no reading of the string that begins after ``before`` ends at ``rest``."""
-        if not prompt.startswith(before):
+        if not seen.prompt.startswith(before):
             return False  # The prompt begins in another way, so that nothing can be compared.
-        string = prompt[len(before) :]
+        string = seen.prompt[len(before) :]
         ends = (reading.match(string) for reading in _STRINGS)
         return not any(end and string.startswith(rest, end.end()) for end in ends)
 
-    def _shape(self, prompt: str) -> Any:
+    def _structure(self, prompt: str) -> Any:
         if self._skeleton is not None:
             return self._skeleton(prompt)
-        return line_kinds(prompt), tuple(tag for tag in _tags(prompt) if tag[1] in self._tags)
+        return line_kinds(prompt), tuple(
+            tag for tag in _TAG.findall(prompt) if tag[1] in self._tags
+        )
 
-    def _adds_nothing(self, found: Any, plain: Any) -> bool:
-        """Return whether a structure is the plain one, or what a cut prompt has of it."""
-        if self._skeleton is not None:
-            return bool(found == plain)
-        return all(part == whole[: len(part)] for part, whole in zip(found, plain, strict=True))
+    def _is_faulty(self, seen: Observed) -> bool:
+        """Return whether a turn failed, or its structure is not what a cut prompt has of it."""
+        found, plain = self._structure(seen.prompt), self._structure(self._plain)
+        if seen.error is not None or self._skeleton is not None:
+            return seen.error is not None or bool(found != plain)
+        if all(part == whole[: len(part)] for part, whole in zip(found, plain, strict=True)):
+            return False
+        return not self._stays_between(seen.prompt)
 
-    def _text(self, take: Callable[..., Observed], texts: Mapping[str, str]) -> str:
-        mark = next(iter(self._flow.tokens.values()))[:-3]
-        fitted = {
-            path: _fit(path, text, mark, self.leaves.index(path)) for path, text in texts.items()
-        }
-        return take(flow_with(self._flow, fitted), self._script).text
+    def _stays_between(self, prompt: str) -> bool:
+        """Return whether all that is around the texts is still there, and they add no structure.
+
+        What is new before it is the agent's own: pydantic-ai explains in an element of its own
+        that a user's ``<system>`` has no authority.
+        """
+        parts = re.split(rf"K{self._mark}a\d\dz", self._plain)
+        at, line = 0, parts[0].rpartition("\n")[2]
+        parts[0] = line or parts[0]
+        for number, part in enumerate(parts):
+            start = prompt.find(part, at)
+            texts = self._structure(line + prompt[at:start]) if number else self._structure("")
+            if start < 0 or texts != self._structure(line):
+                return False
+            at, line = start + len(part), part.rpartition("\n")[2]
+        return True
+
+    def _take(self, agent: Agent, texts: Mapping[str, str]) -> Observed:
+        """Return a turn with texts that may stand in their leaves, and were in no prompt before.
+
+        The end is what may be cut: a forged line comes early.
+        """
+        fitted = dict(self._tokens)
+        for number, (path, text) in enumerate(texts.items()):
+            longest = self._sample.longest(path)
+            is_short = longest <= _SHORT and path.endswith(("id", "label"))
+            whole = f"{text[:_LONGEST_ID]}{number}" if is_short else f"K{self._mark}{text}"
+            fitted[path] = whole[:longest]
+        return agent.take(self._shape.request(self._mark, fitted), self._script)
 
 
 _CONTROLS: Final[tuple[Callable[[str], str], ...]] = (
@@ -289,16 +322,6 @@ _STRINGS: Final = tuple(
 )
 
 
-def _fit(path: str, text: str, mark: str, number: int) -> str:
-    """Return ``text`` so that it may stand in a leaf, and was in no prompt before.
-
-    Ids and labels are unique in a conversation, and short. The end is what may be cut: a forged
-    line comes early.
-    """
-    is_short = path.endswith(("id", "label"))
-    return f"{text[:_LONGEST_ID]}{number}" if is_short else f"{mark}{text}"
-
-
 _TAG: Final = re.compile(r"<(/?)([A-Za-z][\w.:-]*)(?=[\s/>])")
 _ELEMENT: Final = re.compile(r"<([A-Za-z][\w.:-]*)(?=[\s/>])([^<]*)")
 _LINE_END: Final = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e]")
@@ -315,8 +338,3 @@ def line_kinds(prompt: str) -> tuple[str | None, ...]:
     """Return the kinds of the lines that start like structure, in order."""
     starts = (_STRUCTURE.match(line.strip(_BLANK)) for line in _LINE_END.split(prompt))
     return tuple(start.lastgroup for start in starts if start)
-
-
-def _tags(prompt: str) -> list[tuple[str, str]]:
-    """Return the tags of a prompt wherever they stand: a slash or nothing, and the name."""
-    return _TAG.findall(prompt)

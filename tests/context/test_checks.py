@@ -25,8 +25,8 @@ from pytest_regen.testing import (
     completion,
     failing_checks,
 )
-from pytest_regen.testing.agents import ANY_MARK
-from pytest_regen.testing.canaries import find_misplaced, flow_of_pairs
+from pytest_regen.testing.canaries import ANY_MARK, Shape, default_samples
+from pytest_regen.testing.places import find_misplaced
 from pytest_regen.turns.values import Provider
 
 
@@ -303,12 +303,14 @@ def test_tags_inside_a_line_are_structure() -> None:
 
 def test_nothing_is_said_of_answers_whose_questions_are_not_sent() -> None:
     """That they are lost is told by another check."""
-    tokens = flow_of_pairs(ANY_MARK).tokens
+    sample = default_samples()[-1]
+    shape = Shape(sample, sample.wire)
+    tokens = shape.sent_tokens(ANY_MARK)
     prompt = f"They said {tokens['answers.1.text']}, and then {tokens['answers.0.text']}."
 
-    assert find_misplaced(tokens, prompt) == []
+    assert find_misplaced(shape, prompt) == []
     asked = " ".join(tokens[f"questions_asked.{number}.question"] for number in (0, 1))
-    assert find_misplaced(tokens, f"{asked} {prompt}") == ["answers.0.text", "answers.1.text"]
+    assert find_misplaced(shape, f"{asked} {prompt}") == ["answers.0.text", "answers.1.text"]
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ from pytest_regen.context import (
 )
 from pytest_regen.errors import InvalidContextError
 from pytest_regen.testing import HOSTILE_TEXTS
-from pytest_regen.testing.canaries import canary_flows, flow_with, text_leaves
+from pytest_regen.testing.canaries import Shape, default_samples
 
-FLOWS = canary_flows("injected")
-LEAVES = [(number, path) for number, flow in enumerate(FLOWS) for path in text_leaves(flow)]
+SAMPLES = default_samples()
+LEAVES = [(number, path) for number, sample in enumerate(SAMPLES) for path in sample.texts]
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -35,9 +35,14 @@ def skeleton(prompt: str) -> list[str]:
     return [STRING.sub('""', line) for line in prompt.split("\n")]
 
 
+def request_with(number: int, texts: dict[str, str]) -> Any:
+    """Return the second turn of a sample with other texts in it."""
+    return Shape(SAMPLES[number], SAMPLES[number].wire).request("injected", texts)
+
+
 def rendered(number: int, texts: dict[str, str]) -> str:
     """Return the prompt of a flow with other texts in it."""
-    context = flow_with(FLOWS[number], texts).conversation_context
+    context = request_with(number, texts).conversation_context
     assert context is not None
     return render_context(context)
 
@@ -55,9 +60,9 @@ def test_the_corpus_is_large_and_varied() -> None:
 @each("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
 def test_a_hostile_text_changes_nothing_but_a_string(text: str) -> None:
     """In all leaves at once and in each alone: same lines, headings, bullets, labels."""
-    for number, flow in enumerate(FLOWS):
+    for number, sample in enumerate(SAMPLES):
         plain = skeleton(rendered(number, {}))
-        leaves = text_leaves(flow)
+        leaves = sample.texts
         assert skeleton(rendered(number, {path: fitting(path, text) for path in leaves})) == plain
         for path in leaves:
             prompt = rendered(number, {path: fitting(path, text)})
@@ -76,7 +81,7 @@ def test_a_hostile_text_changes_no_other_prompt_either(text: str) -> None:
 def test_a_text_of_a_megabyte_is_refused_by_name(number: int, path: str) -> None:
     """Every leaf has its limit, and the error says which leaf it was."""
     with pytest.raises(InvalidContextError) as caught:
-        flow_with(FLOWS[number], {path: "## Forged\n" * 100_000})
+        request_with(number, {path: "## Forged\n" * 100_000})
 
     places = [place for place, _ in caught.value.problems]
     camel = {

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from string import Template
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -348,7 +348,7 @@ def _cut(view: View, length: int) -> None:
 
 def _cut_answers(view: View) -> None:
     for answer in _each_answer(view):
-        answer[_main(answer)] = answer[_main(answer)][:80]
+        answer[_main(answer)] = (answer[_main(answer)] or "")[:80] or None
 
 
 def _no_places(view: View) -> None:
@@ -699,6 +699,9 @@ process.stdin.setEncoding("utf8").on("data", data => {
 """
 
 
+NODE_LOCK = Lock()
+
+
 def make_node(provider: Provider) -> Any:
     """Return a client of a process of Node.js, which words the prompts."""
     complete = completion(provider)
@@ -715,9 +718,10 @@ def make_node(provider: Provider) -> Any:
 
     def turn(request: ClarificationRequest) -> Any:
         fields = {"message", "conversation_context"}
-        node.stdin.write(request.model_dump_json(include=fields) + "\n")
-        node.stdin.flush()
-        said = json.loads(node.stdout.readline())["messages"]
+        with NODE_LOCK:  # Two turns at once would read each other's lines, or wait for ever.
+            node.stdin.write(request.model_dump_json(include=fields) + "\n")
+            node.stdin.flush()
+            said = json.loads(node.stdout.readline())["messages"]
         found = json.loads(complete(said))
         if found.get("subject_line") or not request.is_second_turn:
             return found

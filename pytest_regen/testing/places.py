@@ -1,0 +1,130 @@
+"""Where tokens stand in a prompt: beside which question, under which label."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import groupby, pairwise
+from typing import Any, Final
+
+from pytest_regen.testing.agents import readable
+from pytest_regen.testing.canaries import ANY_MARK, TOKEN, Shape, leaves
+
+_LABEL: Final = 24
+"""Characters before a token that can be its label."""
+_LETTERS: Final = 2
+"""A label has more of them than a bullet or a quote."""
+
+
+def find_misplaced(shape: Shape, prompt: str) -> list[str]:
+    """Return the paths of the answers that stand with a question that is not theirs.
+
+    Questions and answers are paired by their number. None is returned if any reading of the prompt
+    pairs them rightly: question before answer, answer before question, or two lists of one order.
+    """
+    tokens = shape.sent_tokens(ANY_MARK)
+    roles = {token: shape.sample.role(path) for path, token in tokens.items()}
+    marks = [roles.get(match[0], ("", "")) for match in TOKEN.finditer(readable(prompt))]
+    order = [mark for mark, _ in groupby(mark for mark in marks if mark[0])]
+    asked = list(dict.fromkeys(number for kind, number in order if kind == "question"))
+    answers = list(dict.fromkeys(number for kind, number in order if kind == "answer"))
+    if not answers or not set(answers) <= set(asked):
+        return []
+    readings = [
+        _wrong_neighbours([("", ""), *order]),
+        _wrong_neighbours([("", ""), *reversed(order)]),
+    ]
+    if readings == [None, None]:
+        due = [number for number in asked if number in answers]
+        readings.append({one for one, other in zip(answers, due, strict=True) if one != other})
+    if any(reading == set() for reading in readings):
+        return []
+    wrong = {("answer", n) for n in next((each for each in readings if each), answers)}
+    return [path for path, token in tokens.items() if roles[token] in wrong]
+
+
+def _wrong_neighbours(order: list[tuple[str, str]]) -> set[str] | None:
+    """Return the answers that follow another question; ``None`` if one follows none."""
+    pairs = [(one, two) for one, two in pairwise(order) if two[0] == "answer"]
+    if any(one[0] != "question" for one, _ in pairs):
+        return None
+    return {two[1] for one, two in pairs if one[1] != two[1]}
+
+
+def posing(
+    shape: Shape, answered: str, skipped: str, *, moved: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield texts that stand where an answer would stand, once there is none, and that answer.
+
+    Args:
+        shape: the turn with all its answers.
+        answered: the prompt with answers.
+        skipped: the same with fewer.
+        moved: yield texts that have a label of their own with answers only: they change places.
+    """
+    tokens = shape.sent_tokens(ANY_MARK)
+    is_answer = {path: shape.sample.role(path)[0] == "answer" for path in tokens}
+    with_answers, without = labels(answered), labels(skipped)
+    for path, token in tokens.items():
+        mine, before = with_answers.get(token, set()), without.get(token, set())
+        if not mine or (is_answer[path] and token in with_answers and token in without):
+            continue
+        for answer, other in tokens.items():
+            is_gone = is_answer[answer] and other not in without
+            if is_gone and not is_answer[path] and (before & with_answers.get(other, set())) - mine:
+                if moved == (not mine <= before):
+                    yield path, answer
+                break
+
+
+def labels(prompt: str) -> dict[str, set[str]]:
+    """Return by token what it stands under: the words before it, and keys of JSON."""
+    found: dict[str, set[str]] = {}
+    text = readable(prompt)
+    for match in TOKEN.finditer(text):
+        before = TOKEN.sub("\n", text[max(0, match.start() - 3 * _LABEL) : match.start()])
+        label = before.rpartition("\n")[2][-_LABEL:]
+        if sum(map(str.isalpha, label)) > _LETTERS:
+            found.setdefault(match[0], set()).add(label)
+    for value in json_values(prompt):
+        for keys, leaf in leaves(value):
+            names = ["*" if type(key) is int else TOKEN.sub("*", str(key)) for key in keys]
+            for match in TOKEN.finditer(str(leaf)):
+                # Each key on the way: what stands below it may have another form without answers.
+                ways = {"/".join(names[:end]) + "/" for end in range(1, len(names) + 1)}
+                found.setdefault(match[0], set()).update(ways)
+    return found
+
+
+def json_values(prompt: str) -> Iterator[Any]:
+    """Yield the objects and lists of JSON in a prompt."""
+    decoder, at = json.JSONDecoder(), 0
+    while match := _OPENING.search(prompt, at):
+        try:
+            value, at = decoder.raw_decode(prompt, match.start())
+        except ValueError:
+            at = match.end()
+        else:
+            yield value
+
+
+_OPENING: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
+_ANSWERS: Final = re.compile(r"(?:user_?)?(?:answers?|replies|reply)", re.IGNORECASE)
+
+
+def called_answers(shape: Shape, prompt: str) -> Iterator[tuple[str, str]]:
+    """Yield texts that stand below a key of JSON that says answers, where no answer does."""
+    tokens: Mapping[str, str] = shape.sent_tokens(ANY_MARK)
+    roles = {path: shape.sample.role(path)[0] for path in tokens}
+    text = readable(prompt)
+    if not all(token in text for path, token in tokens.items() if roles[path] == "answer"):
+        return  # Another check names what is lost.
+    below: dict[str, set[str]] = {}
+    for value in json_values(prompt):
+        for keys, leaf in leaves(value):
+            for key in (str(key) for key in keys):
+                if _ANSWERS.fullmatch(key):
+                    below.setdefault(key, set()).update(TOKEN.findall(str(leaf)))
+    for key, found in below.items():
+        paths = [path for path, token in tokens.items() if token in found]
+        if not any(roles[path] == "answer" for path in paths):
+            yield from ((path, key) for path in paths if not roles[path])

@@ -1,0 +1,293 @@
+"""Agents that reach their model over HTTP, and agents that are themselves reached over HTTP."""
+
+import atexit
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pydantic.alias_generators import to_camel
+
+from pytest_regen.testing.agents import AgentFormError, ScriptEndError, request_of
+from pytest_regen.turns.values import Provider
+
+_SECONDS: Final = 60
+_OK: Final = 200
+
+
+class _Server(ThreadingHTTPServer):
+    """The scripted model on loopback: Messages API and chat completions."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, port: int = 0) -> None:
+        self.providers: list[Provider] = []
+        super().__init__(("127.0.0.1", port), _Handler)
+        Thread(target=self.serve_forever, daemon=True).start()
+
+    def address(self, provider: Provider) -> str:
+        self.providers.append(provider)
+        return f"http://127.0.0.1:{self.server_port}/{len(self.providers) - 1}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
+        number = self.path.split("/")[1]
+        providers = self.server.providers
+        # Without a number: whoever has a port for itself has one agent at a time.
+        provider = providers[int(number) if number.isdigit() else -1]
+        try:
+            request = request_of(
+                [{**one, "content": _text(one.get("content"))} for one in body["messages"]],
+                _text(body.get("system")),
+            )
+            text = provider.send(request).text
+        except (ScriptEndError, Exception) as error:  # noqa: BLE001 - the agent is told
+            answer = {
+                "type": "error",
+                "error": {"type": "invalid_request_error", "message": repr(error)},
+            }
+            self._answer(400, "application/json", json.dumps(answer).encode())
+            return
+        tool = _forced_tool(body)
+        is_chat = self.path.endswith("/chat/completions")
+        reply = (_chat if is_chat else _message)(body, text, tool)
+        if body.get("stream"):
+            events = _chat_events(reply) if is_chat else _message_events(reply)
+            self._answer(_OK, "text/event-stream", "".join(events).encode())
+        else:
+            self._answer(_OK, "application/json", json.dumps(reply).encode())
+
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _text(content: Any) -> str:
+    """Return what a message says; blocks that are no text as JSON."""
+    if isinstance(content, list):
+        return "\n".join(
+            block["text"] if "text" in block else json.dumps(block) for block in content
+        )
+    return content or ""
+
+
+def _forced_tool(body: Mapping[str, Any]) -> str:
+    """Return the name of the tool that the reply has to call; structured output is made so."""
+    choice, tools = body.get("tool_choice"), body.get("tools") or [{}]
+    kind = choice if isinstance(choice, str) else (choice or {}).get("type")
+    if kind not in ("any", "tool", "required", "function"):
+        return ""
+    return str(tools[0].get("name") or tools[0]["function"]["name"])
+
+
+def _message(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "text", "text": text}
+    if tool:
+        block = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": _arguments(text)}
+    return {
+        "id": "msg_scripted",
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model", ""),
+        "content": [block],
+        "stop_reason": "tool_use" if tool else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
+
+
+def _chat(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if tool:
+        function = {"name": tool, "arguments": json.dumps(_arguments(text))}
+        call = {"index": 0, "id": "call_1", "type": "function", "function": function}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    finish = "tool_calls" if tool else "stop"
+    return {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body.get("model", ""),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
+
+
+def _chat_events(reply: dict[str, Any]) -> Iterator[str]:
+    (choice,) = reply["choices"]
+    delta = {"index": 0, "delta": choice["message"], "finish_reason": choice["finish_reason"]}
+    chunk = {**reply, "object": "chat.completion.chunk", "choices": [delta]}
+    yield f"data: {json.dumps(chunk)}\n\n"
+    yield "data: [DONE]\n\n"
+
+
+def _message_events(reply: dict[str, Any]) -> Iterator[str]:
+    (block,) = reply["content"]
+    empty = {**block, "text": ""} if "text" in block else {**block, "input": {}}
+    delta = {"type": "text_delta", "text": block.get("text")}
+    if "input" in block:
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    stop = {"stop_reason": reply["stop_reason"], "stop_sequence": None}
+    for event in (
+        {"type": "message_start", "message": {**reply, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": empty},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ):
+        yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+
+
+@cache
+def _server(port: int = 0) -> _Server:
+    return _Server(port)
+
+
+def base_url(provider: Provider) -> str:
+    """Return an address of loopback at which ``provider`` answers, for agents with clients.
+
+    It speaks the Messages API, and chat completions below ``/v1``; plain, streamed, and with forced
+    tools. Any key will do.
+    """
+    return _server().address(provider)
+
+
+class HttpAgent:
+    """An agent that is reached over HTTP; called with a provider, a function of the request."""
+
+    def __init__(
+        self, url: str, command: Sequence[str], port: int, env: Mapping[str, str] | None = None
+    ) -> None:
+        self._url, self._command, self._port, self._env = url, command, port, dict(env or {})
+        self._server = _server(port)
+        self._number = len(self._server.providers)
+        self._server.providers.append(self)
+        self._provider: Provider | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def send(self, request: Any) -> Any:
+        """Answer the agent as the provider of the turn does."""
+        if self._provider is None:
+            raise AssertionError("the agent sends outside of a turn")
+        return self._provider.send(request)
+
+    def elsewhere(self, env: Mapping[str, str]) -> "HttpAgent | None":
+        """Return the agent in another process; ``None`` where somebody else starts it."""
+        again = HttpAgent(self._url, self._command, 0, {**self._env, **env})
+        return again if self._command else None
+
+    def __call__(self, provider: Provider) -> Any:
+        """Return a function of the request that lets the agent speak to this provider."""
+
+        def turn(request: Any) -> Any:
+            self._provider = provider
+            members = request.model_dump(mode="json", by_alias=True, exclude_none=True)
+            return self._post({to_camel(name): value for name, value in members.items()})
+
+        return turn
+
+    def stop(self) -> None:
+        """Stop the agent's process, if it was started here."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _post(self, members: Mapping[str, Any]) -> Any:
+        if self._command and self._process is None:
+            self._start()
+        parts = urlsplit(self._url)
+        connection = HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
+        path = parts.path or "/"
+        headers = {"content-type": "application/json", "connection": "close"}
+        try:
+            connection.request("POST", path, json.dumps(members), headers)
+            response = connection.getresponse()
+            status, text = response.status, response.read().decode("utf-8", "replace")
+        except ConnectionRefusedError:
+            raise AgentFormError(
+                f"no agent answers at {self._url}",
+                why="nothing listens there",
+                hint="start it first, or give the command that starts it: "
+                'http(url, command=["node", "agent.js"])',
+            ) from None
+        finally:
+            connection.close()
+        if status != _OK:
+            raise HTTPException(f"{status} {text[:200]}")
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    def _start(self) -> None:
+        address = f"http://127.0.0.1:{self._server.server_port}/{self._number}"
+        model = {"ANTHROPIC_BASE_URL": address, "OPENAI_BASE_URL": f"{address}/v1"}
+        keys = {"ANTHROPIC_API_KEY": "none-needed", "OPENAI_API_KEY": "none-needed"}
+        port = {"PORT": str(urlsplit(self._url).port)}
+        env = {**os.environ, **model, **keys, **port, **self._env}
+        self._process = subprocess.Popen(self._command, env=env, stdout=subprocess.DEVNULL)
+        atexit.register(self.stop)
+        end = time.monotonic() + _SECONDS
+        parts = urlsplit(self._url)
+        while time.monotonic() < end and self._process.poll() is None:
+            connection = HTTPConnection(parts.hostname or "", parts.port, timeout=1)
+            try:
+                connection.connect()
+            except OSError:
+                time.sleep(0.05)
+            else:
+                return
+            finally:
+                connection.close()
+        code = self._process.poll()
+        raise AgentFormError(
+            f"{' '.join(self._command)} does not answer at {self._url}",
+            why="it took too long" if code is None else f"it ended with {code}",
+            hint="let it listen on the port that the environment variable PORT names",
+        )
+
+
+def http(url: str, *, command: Sequence[str] = (), model_port: int = 0) -> HttpAgent:
+    """Return an agent that is reached over HTTP, in whatever language it is written.
+
+    Each turn is a POST of the request as JSON, with the names of requirement 3; what comes back
+    with status 200 is the result, any other status an error. The agent speaks to the scripted model
+    on loopback: Messages API or chat completions.
+
+    Args:
+        url: where the agent takes its turns.
+        command: starts the agent, with the addresses of the model in ``ANTHROPIC_BASE_URL`` and
+            ``OPENAI_BASE_URL``, and the port of ``url`` in ``PORT``. It is stopped in the end.
+        model_port: of the scripted model, where you start the agent yourself: with
+            ``ANTHROPIC_BASE_URL=http://127.0.0.1:PORT``, or ``OPENAI_BASE_URL`` with ``/v1``.
+    """
+    return HttpAgent(url, command, model_port)

@@ -1,0 +1,409 @@
+"""What foreign agents do wrong is found, in any framework, over HTTP, in any conversation."""
+
+import asyncio
+import json
+import shutil
+import socket
+from collections.abc import Callable, Mapping
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from pytest_regen.context import ClarificationRequest
+from pytest_regen.errors import UsageError
+from pytest_regen.testing import base_url, check_stateless_agent, completion, failing_checks, http
+from pytest_regen.turns.values import Message, Provider, TurnRequest
+
+Wire = dict[str, Any]
+
+
+class Foreign:
+    """A correct agent, which sends the context as JSON; what is wrong is put in by subclasses."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self.complete = completion(provider)
+
+    def turn(self, request: ClarificationRequest) -> Any:
+        """Take one turn, in three calls at most."""
+        prompt = self.prompt(request)
+        for number in range(3):
+            text = prompt if number == 0 else self.again(prompt, request, number)
+            found = self.read(self.complete([{"role": "user", "content": text}]), request)
+            if found is not None:
+                return found
+        raise ValueError("no subject line")
+
+    def prompt(self, request: ClarificationRequest) -> str:
+        """Return what is sent at first."""
+        context = request.conversation_context
+        wire = {"issue": request.message} if context is None else context.model_dump(mode="json")
+        if context is not None:
+            self.change(wire)
+        return json.dumps(wire)
+
+    def change(self, wire: Wire) -> None:
+        """Change what is sent of the context."""
+
+    def again(self, prompt: str, request: ClarificationRequest, number: int) -> str:
+        """Return what is sent after an unusable reply."""
+        del request, number
+        return f"{prompt}\nWrite now."
+
+    def read(self, text: str, request: ClarificationRequest) -> Any:
+        """Return the result in a reply, or none."""
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return None
+        asks = found.get("needs_clarification") and not request.is_second_turn
+        return found if asks or found.get("subject_line") else None
+
+
+def changing(change: Callable[[Wire], object]) -> Callable[[Provider], Any]:
+    """Return what makes an agent that changes the context before it sends it."""
+
+    class Changing(Foreign):
+        def change(self, wire: Wire) -> None:
+            change(wire)
+
+    return Changing
+
+
+def swap_roles(wire: Wire) -> None:
+    """Send inferences as answers."""
+    wire["answers"], wire["inferred_context"] = wire["inferred_context"], wire["answers"]
+
+
+def default_blank(wire: Wire) -> None:
+    """Let the inference answer what was skipped."""
+    place = wire["inferred_context"]["detected_location"]
+    wire["answers"] = wire["answers"] or {one["id"]: place for one in wire["questions_asked"]}
+
+
+def all_or_nothing(wire: Wire) -> None:
+    """Drop the answers unless there are all."""
+    if len(wire["answers"]) < len(wire["questions_asked"]):
+        wire["answers"] = {}
+
+
+def fill_the_other(wire: Wire) -> None:
+    """Let the inference answer the second question."""
+    text = {"kind": "text", "text": wire["inferred_context"]["detected_location"]}
+    for question in wire["questions_asked"] if wire["answers"] else ():
+        wire["answers"].setdefault(question["id"], text)
+
+
+def first_selected(wire: Wire) -> None:
+    """Send the first of the options chosen."""
+    for answer in wire["answers"].values():
+        answer["selected"] = answer.get("selected", [])[:1]
+
+
+def no_is_none(wire: Wire) -> None:
+    """Take no for skipped."""
+    answers = wire["answers"].items()
+    wire["answers"] = {key: one for key, one in answers if one.get("text") != "no"}
+
+
+def cut_bytes(wire: Wire) -> None:
+    """Cut the description by its bytes."""
+    cut = wire["original_description"].encode()[:4_000]
+    wire["original_description"] = cut.decode(errors="ignore")
+
+
+def in_text(change: Callable[[str], str]) -> Callable[[Wire], None]:
+    """Return what changes the description."""
+    return lambda wire: wire.update(original_description=change(wire["original_description"]))
+
+
+CHANGES: Mapping[str, tuple[str, Callable[[Wire], None]]] = {
+    "swaps roles": ("answers_in_place", swap_roles),
+    "defaults where skipped": ("skip_works", default_blank),
+    "all or nothing": ("carries_full_context", all_or_nothing),
+    "fills the other": ("skip_works", fill_the_other),
+    "first selected only": ("carries_full_context", first_selected),
+    "no is none": ("carries_full_context", no_is_none),
+    "4,000 bytes": ("carries_full_context", cut_bytes),
+    "lower case": ("carries_full_context", in_text(str.lower)),
+    "drops what is not ASCII": (
+        "carries_full_context",
+        in_text(lambda text: text.encode("ascii", "ignore").decode()),
+    ),
+    "strips punctuation": ("carries_full_context", in_text(lambda text: text.replace(",", ""))),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_changed_on_the_way_is_found(name: str) -> None:
+    """By the check whose promise it breaks."""
+    check, change = CHANGES[name]
+    failures = failing_checks(changing(change), checks=[check])
+
+    assert list(failures) == [check]
+
+
+class Percent(Foreign):
+    """Formats a prompt that texts are in already."""
+
+    def prompt(self, request: ClarificationRequest) -> str:
+        """Return what is sent at first."""
+        return ("Issue: " + json.dumps(request.message) + " %s") % super().prompt(request)
+
+
+class ThirdCallForgets(Foreign):
+    """Sends the whole context twice."""
+
+    def again(self, prompt: str, request: ClarificationRequest, number: int) -> str:
+        """Return what is sent after an unusable reply."""
+        return prompt if number == 1 else f"Write for {request.message}"
+
+
+class FirstRetryForgets(Foreign):
+    """Drops the message where the first turn is retried."""
+
+    def again(self, prompt: str, request: ClarificationRequest, number: int) -> str:
+        """Return what is sent after an unusable reply."""
+        return prompt if request.is_second_turn else "JSON, please."
+
+
+class LastGood(Foreign):
+    """Returns the result of the person before."""
+
+    last: Any = None
+
+    def turn(self, request: ClarificationRequest) -> Any:
+        """Take one turn."""
+        try:
+            self.last = super().turn(request)
+        except ValueError:
+            if self.last is None:
+                raise
+        return self.last
+
+
+class EmptySubject(Foreign):
+    """Returns an empty subject as a success."""
+
+    def read(self, text: str, request: ClarificationRequest) -> Any:
+        """Return the result in a reply."""
+        found = super().read(text, request)
+        return found or ({"subject_line": ""} if request.is_second_turn else None)
+
+
+class Race(Foreign):
+    """Keeps the request of the turn in the instance."""
+
+    def turn(self, request: ClarificationRequest) -> Any:
+        """Take one turn."""
+        self.request = request
+        for _ in range(2):
+            text = self.complete([{"role": "user", "content": self.prompt(self.request)}])
+            if found := self.read(text, request):
+                return found
+        raise ValueError("no subject line")
+
+
+class Together(Foreign):
+    """Does so in an asynchronous turn."""
+
+    is_apart = False
+
+    async def turn(self, request: ClarificationRequest) -> Any:
+        """Take one turn."""
+        self.request = request
+        await asyncio.sleep(0)
+        prompt = self.prompt(request if self.is_apart else self.request)
+        asked = TurnRequest("", (Message("user", prompt),), "", 100)
+        for _ in range(2):
+            if found := self.read((await self.provider.asend(asked)).text, request):  # type: ignore[attr-defined]  # the scripted model has it
+                return found
+        raise ValueError("no subject line")
+
+
+class Apart(Together):
+    """Does not."""
+
+    is_apart = True
+
+
+@pytest.mark.parametrize(
+    ("check", "agent"),
+    [
+        ("structure_holds", Percent),
+        ("retry_keeps_context", ThirdCallForgets),
+        ("retry_keeps_context", FirstRetryForgets),
+        ("reasking_bounded", EmptySubject),
+        ("stateless", LastGood),
+        ("stateless", Race),
+        ("stateless", Together),
+    ],
+)
+def test_a_broken_agent_fails_its_check(check: str, agent: type[Foreign]) -> None:
+    """And the others pass."""
+    assert list(failing_checks(agent)) == [check]
+
+
+@pytest.mark.parametrize("agent", [Foreign, Apart])
+def test_a_correct_one_passes(agent: type[Foreign]) -> None:
+    """Whatever the broken ones have in common with it."""
+    assert not failing_checks(agent)
+
+
+def make_streaming(provider: Provider) -> Any:
+    """Return a turn that yields its result in parts."""
+
+    async def turn(request: ClarificationRequest) -> Any:
+        yield completion(provider)([{"role": "user", "content": request.message}])
+
+    return turn
+
+
+def test_a_turn_that_streams_is_told_to_be_wrapped() -> None:
+    """Not taken for one that asks no model."""
+    with pytest.raises(UsageError, match="async generator, not a result") as caught:
+        check_stateless_agent(make_streaming)
+    assert "wrap it" in str(caught.value)
+
+
+def test_a_check_that_cannot_be_made_loses_no_other() -> None:
+    """A factory that no process can import is told beside what fails."""
+    failures = failing_checks(partial(Percent))
+
+    assert list(failures) == ["structure_holds", "stateless"]
+    assert "another process" in str(failures["stateless"])
+
+
+NODE = """
+const ask = async prompt => {
+  const reply = await fetch(process.env.ANTHROPIC_BASE_URL + "/v1/messages", {
+    method: "POST",
+    body: JSON.stringify({model: "m", messages: [{role: "user", content: prompt}]}),
+  });
+  return JSON.parse((await reply.json()).content[0].text);
+};
+require("http").createServer(async (request, response) => {
+  let body = "";
+  for await (const part of request) body += part;
+  const {message, conversationContext: context} = JSON.parse(body);
+  const prompt = JSON.stringify(FAULT ? {message, answers: context?.answers} : {message, context});
+  for (let calls = 0; calls < 2; calls++) {
+    try {
+      const found = await ask(prompt);
+      if (found.subject_line || !context) return response.end(JSON.stringify(found));
+    } catch {}
+  }
+  response.writeHead(502).end();
+}).listen(process.env.PORT, "127.0.0.1");
+"""
+
+
+@pytest.mark.parametrize("fault", ["false", "true"])
+def test_an_agent_over_http(fault: str, tmp_path: Path) -> None:
+    """In Node.js: a correct one passes, and what another loses is found."""
+    if shutil.which("node") is None:
+        pytest.skip("there is no Node.js on this machine")
+    script = tmp_path / "agent.js"
+    script.write_text(NODE.replace("FAULT", fault), "utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    agent = http(f"http://127.0.0.1:{port}/turn", command=["node", str(script)])
+    try:
+        failures = failing_checks(agent)
+    finally:
+        agent.stop()
+
+    assert list(failures) == (["carries_full_context"] if fault == "true" else [])
+
+
+def test_nobody_at_the_address() -> None:
+    """It is said so, with what starts an agent."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        agent = http(f"http://127.0.0.1:{free.getsockname()[1]}/turn")
+        with pytest.raises(UsageError, match="no agent answers"):
+            check_stateless_agent(agent)
+
+
+class Booking(BaseModel):
+    """Another conversation: its second turn asks for a day."""
+
+    class Question(BaseModel):
+        """One question."""
+
+        id: str
+        text: str
+
+    wish: str
+    guests: int
+    questions: list[Question]
+    answers: dict[str, date | str]
+
+
+BOOKING = Booking(
+    wish="a table",
+    guests=4,
+    questions=[
+        Booking.Question(id="day", text="Which day?"),
+        Booking.Question(id="x", text="Who?"),
+    ],
+    answers={"day": date(2026, 1, 2), "x": "Ann"},
+)
+
+
+def make_booking(provider: Provider, without: tuple[str, ...] = ()) -> Any:
+    """Return an agent whose turn takes a booking."""
+
+    def turn(booking: Booking) -> str:
+        wire = booking.model_dump(mode="json", exclude=set(without))
+        for _ in range(2):
+            text = completion(provider)([{"role": "user", "content": json.dumps(wire)}])
+            if "subject_line" in text:
+                return text
+        raise ValueError("no text")
+
+    return turn
+
+
+def make_forgetful_booking(provider: Provider) -> Any:
+    """Return one that forgets how many come."""
+    return make_booking(provider, ("guests",))
+
+
+def test_any_conversation() -> None:
+    """Its texts, numbers and dates are looked for as those of the built-in one."""
+    assert not failing_checks(make_booking, conversation=BOOKING)
+    failures = failing_checks(make_forgetful_booking, conversation=BOOKING)
+    assert failures["carries_full_context"].findings == ("guests",)
+
+
+def make_with_client(provider: Provider) -> Any:
+    """Return an agent that speaks through a vendor's client, streamed."""
+    client = pytest.importorskip("anthropic").Anthropic(
+        api_key="none", base_url=base_url(provider), max_retries=0
+    )
+
+    class Client(Foreign):
+        def turn(self, request: ClarificationRequest) -> Any:
+            for _ in range(2):
+                messages = [{"role": "user", "content": self.prompt(request)}]
+                with client.messages.stream(model="m", max_tokens=9, messages=messages) as stream:
+                    found = self.read(stream.get_final_text() or "", request)
+                if found is not None:
+                    return found
+            raise ValueError("no subject line")
+
+    return Client(provider)
+
+
+def test_an_agent_with_a_client_of_its_own() -> None:
+    """It gets the address of the scripted model."""
+    pytest.importorskip("anthropic")
+    checks = ["carries_full_context", "retry_keeps_context", "reasking_bounded"]
+
+    check_stateless_agent(make_with_client, checks=checks)
