@@ -48,7 +48,7 @@ def test_the_checks_pass(page: ModuleType, name: str) -> None:
 
 def test_both_turns_are_taken(page: ModuleType) -> None:
     """The function of the page asks, and writes with the answer, from the example's replies."""
-    script = Path(__file__).parents[2] / "examples" / "subject_line" / "replies.yaml"
+    script = Path(__file__).parents[2] / "examples" / "clarifying_agent" / "replies.yaml"
     with Emulator(script=script) as emulator:
         provider = AnthropicProvider(api_key="any", base_url=emulator.base_url)
 

@@ -40,7 +40,7 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
         (*PYTEST, "--regen"),
     ),
     "policy_scenarios": (PYTEST,),
-    "subject_line": (PYTEST, ("flow.py",)),
+    "clarifying_agent": (PYTEST, ("flow.py",)),
     "test_data": (PYTEST, ("library.py",)),
     "translations": (
         ("-c", "import os; os.remove('locales/de.json'); os.remove('locales/fr.json')"),
@@ -87,7 +87,7 @@ def recordings(folder: Path) -> set[str]:
     # The others are slow, and their own tests run nearly the same.
     [
         name
-        if name in {"csharp_dto", "subject_line"}
+        if name in {"csharp_dto", "clarifying_agent"}
         else pytest.param(name, marks=pytest.mark.sweep)
         for name in NAMES
     ],
@@ -192,13 +192,13 @@ CHANGES = [
         "turn 2: 'These scenarios fail ", "$.messages[2].content[0].text: recorded ", "record.py",
     ),
     Change(
-        "subject_line", "flow.py", "in my city", "in my town",
+        "clarifying_agent", "flow.py", "in my city", "in my town",
         ("flow.py",),
         "turn 1: ", "$.messages[0].content: recorded ", "flow.py --record",
     ),
     # The transcript of a flow is looked at first; it knows parts of a prompt by their headings.
     Change(
-        "subject_line", "test_subject_line.py", "in my city", "in my town",
+        "clarifying_agent", "test_subject_line.py", "in my city", "in my town",
         PYTEST,
         "turn 1 tells the model something else", "in 'Original Issue'",
         "next: pytest test_subject_line.py::test_questions_are_answered --regen-record rewrite",

@@ -58,7 +58,6 @@ LEVELS = {
     "units": 4,
     "kinds": 5,
     "testing": 5,
-    "server": 5,
     "cli": 6,
     "pytest_plugin": 6,
     "__main__": 7,
@@ -111,8 +110,8 @@ DOORS = {
         "strategies.dialects",
         "strategies.violations",
     ),
-    "starlette": ("server",),
-    "uvicorn": ("server.__main__", "server.listening"),
+    "starlette": (),
+    "uvicorn": (),
 }
 
 

@@ -1,7 +1,7 @@
 """The whole flow from the command line: describe, answer or skip, read the subject line.
 
-    python examples/subject_line/flow.py                     from the recordings, nothing is sent
-    ANTHROPIC_API_KEY=... python examples/subject_line/flow.py --live "rent is out of control"
+    python flow.py                     from the recordings, nothing is sent
+    ANTHROPIC_API_KEY=... python flow.py --live "rent is out of control"
 
 Nothing is kept between the two turns but what this program holds in ``context``: the second turn
 would work in another process, on another machine, after a deployment.

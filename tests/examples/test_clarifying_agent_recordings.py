@@ -1,30 +1,25 @@
-"""The example about subject lines works as it is committed: offline, and recorded again alike."""
+"""The recordings of the clarifying agent: offline as committed, and recorded again alike."""
 
 import shutil
 from pathlib import Path
 
-import httpx2
 import pytest
 from example_runs import run
 from pages import blocks
-from serving_http import served
 
 from pytest_regen.cassettes import read_cassette
-from pytest_regen.context import ClarifyingAgent, Sealer
-from pytest_regen.emulator import Emulator
-from pytest_regen.server import create_app
+from pytest_regen.context import ClarifyingAgent
 from pytest_regen.testing import KNOWN_BAD, verify_transcript
 from pytest_regen.testing.transcripts import TranscriptError, read_transcript
-from pytest_regen.turns import AnthropicProvider
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "subject_line"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "clarifying_agent"
 TRANSCRIPTS = sorted((EXAMPLE / "transcripts").rglob("*.yaml"))
 
 
 def copied(place: Path) -> Path:
     """Copy the example into a folder."""
     ignored = shutil.ignore_patterns("__pycache__", ".*")
-    return shutil.copytree(EXAMPLE, place / "subject_line", ignore=ignored)
+    return shutil.copytree(EXAMPLE, place / "clarifying_agent", ignore=ignored)
 
 
 @pytest.fixture
@@ -45,7 +40,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.sweep  # test_strict_mode.py runs it in every run
 def test_every_flow_passes_offline(copy: Path) -> None:
     """Without a key, a network, or a folder of the repository."""
-    done = run(copy.parent, "-m", "pytest", "-q", "subject_line")
+    done = run(copy.parent, "-m", "pytest", "-q", "clarifying_agent")
 
     assert done.returncode == 0, done.stdout
     assert "8 passed" in done.stdout
@@ -91,35 +86,9 @@ def test_a_transcript_is_verified_without_a_model(path: Path) -> None:
 
 def test_the_readme_shows_what_the_program_prints(told: str) -> None:
     """The lines of the session, in that order."""
-    (session,) = blocks("examples/subject_line/README.md", "console")
+    (session,) = blocks("examples/clarifying_agent/README.md", "console")
     shown = session.splitlines()[1:]
 
     printed = iter(told.splitlines())
 
     assert all(line in printed for line in shown)
-
-
-def test_the_server_can_be_tried_without_a_key(copy: Path) -> None:
-    """As docs/server.md says: the emulator answers with ``replies.yaml``, on both turns."""
-    with Emulator(script=copy / "replies.yaml") as emulator:
-        provider = AnthropicProvider(api_key="none-needed", base_url=emulator.base_url)
-        app = create_app(
-            ClarifyingAgent(provider), seal=Sealer({"1": "of the example in front of a server"})
-        )
-        with served(app) as address:
-            url = f"{address}/api/agents/generate-subject"
-            asked = httpx2.post(url, json={"message": "too loud"}).json()
-            context = {
-                "originalDescription": "too loud",
-                "questionsAsked": asked["clarification_questions"],
-                "inferredContext": asked["inferred_context"],
-                "answers": {"location": "Reno, NV"},
-            }
-            said = {key: asked[key] for key in ("interactionId", "seal")}
-            body = {"message": "too loud", "conversationContext": context, **said}
-            written = httpx2.post(url, json=body).json()
-
-    assert asked["needs_clarification"]
-    assert written["subject_line"].startswith("Rent Is Out of Control")
-    command = "pytest-regen emulator --port 8099 --replies examples/subject_line/replies.yaml"
-    assert command in (EXAMPLE.parents[1] / "docs" / "server.md").read_text("utf-8")
