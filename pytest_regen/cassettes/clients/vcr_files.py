@@ -55,8 +55,10 @@ class Persister:
             CassetteNotFoundError: there is no cassette, which vcrpy handles.
             CassetteUnreadableError: there is a file, but it is not a cassette.
         """
-        paths = [] if self._rewrites else [Path(cassette_path)]
-        files = [_read(path, serializer) for path in dict.fromkeys([*paths, *self._extra])]
+        first = Path(cassette_path)
+        files = [] if self._rewrites else [_read(first, serializer)]
+        others = (path for path in dict.fromkeys(self._extra) if self._rewrites or path != first)
+        files += [_read(path, serializer) for path in others]
         existing = [loaded for loaded in files if loaded is not None]
         if not existing:
             raise CassetteNotFoundError
