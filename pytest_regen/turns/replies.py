@@ -251,7 +251,8 @@ class ReplyJournal:
         content = {name: line.get(name) for name in ("key", "at", "reply")}
         if line.get("digest") != self._digest_of(content) or line["reply"].keys() != _PARTS:
             return False
-        return -86_400 < time.time() - line["at"] < _LIFE
+        age: float = time.time() - line["at"]
+        return -86_400 < age < _LIFE
 
 
 def _plain(value: Message | Mapping[str, Any]) -> dict[str, Any]:

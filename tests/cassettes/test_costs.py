@@ -22,6 +22,7 @@ from vcr.serializers import yamlserializer
 from pytest_regen.cassettes import matching, read_cassette, scrubbing, use_cassette
 from pytest_regen.cassettes.clients.vcr_files import Persister
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+from pytest_regen.cassettes.files import format as format_
 from pytest_regen.cassettes.files import reader
 from pytest_regen.cassettes.files.parser import parse_yaml
 from pytest_regen.cassettes.recording import WireExchange
@@ -54,7 +55,7 @@ def test_a_request_is_compared_once(
             asked.append(key)
             return super().get(key, default)
 
-    index, build = matching._index, reader.build_interaction
+    index, build = matching._index, format_.build_interaction
     monkeypatch.setattr(matching, "_index", lambda keys: Counting(index(keys)))
 
     def counted(data: object, file: Path, line: int) -> Any:

@@ -173,7 +173,7 @@ def test_there_is_room_behind_the_last_recording_or_nowhere(content: bytes) -> N
             continue
         at, indent = room
         longer = text[:at] + textwrap.indent("- {new: 1}\n", indent) + text[at:]
-        before, _ = parser.parse_yaml(text, Path("c.yaml"))
+        before: Any = parser.parse_yaml(text, Path("c.yaml"))[0]
         after, _ = parser.parse_yaml(longer, Path("c.yaml"))
         assert after == {**before, "interactions": [*before["interactions"], {"new": 1}]}, text
 

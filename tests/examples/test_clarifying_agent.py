@@ -66,7 +66,7 @@ def test_the_second_turn_has_the_complete_context(service: Service) -> None:
 
     assert answer["needs_clarification"] is False
     assert answer["subject_line"] == WRITTEN["subject_line"]
-    for text in (MESSAGE, PLACE["question"], "San Francisco, CA", 'Reasoning: "A city."'):
+    for text in (MESSAGE, str(PLACE["question"]), "San Francisco, CA", 'Reasoning: "A city."'):
         assert text in service.model.prompts[-1]
 
 

@@ -38,13 +38,14 @@ class Page:
 
     def sees(self, selector: str) -> WebElement:
         """Return an element once it is shown."""
-        return self._wait(
+        shown: WebElement = self._wait(
             lambda: next(
                 element
                 for element in [*self.driver.find_elements(By.CSS_SELECTOR, selector), None]
                 if element is None or element.is_displayed()
             )
         )
+        return shown
 
     def reads(self, selector: str, text: str) -> None:
         """Wait until an element says this."""
