@@ -62,7 +62,10 @@ def test_a_first_turn_may_write() -> None:
 
 
 def test_a_second_turn_sends_the_whole_context() -> None:
-    """The prompt is the rendered context, after the one system prompt."""
+    """The prompt is the rendered context, after the one system prompt.
+
+    Requirement 3, criterion 1: the agent gets the complete context.
+    """
     provider = ScriptedProvider([WRITES])
 
     ClarifyingAgent(provider, model="m").turn(SECOND)
@@ -221,7 +224,10 @@ LEGACY: dict[str, Callable[[], dict[str, object]]] = {
 @pytest.mark.filterwarnings("ignore:clarification_answers:DeprecationWarning")
 @pytest.mark.parametrize("present", range(8))
 def test_the_first_that_is_there_decides(present: int) -> None:
-    """Context, then legacy answers, then the description; the id decides nothing."""
+    """Context, then legacy answers, then the description; the id decides nothing.
+
+    Requirement 3, migration: conversationContext takes precedence.
+    """
     names = [name for bit, name in enumerate(LEGACY) if present & 1 << bit]
     data: dict[str, object] = {"message": RENT}
     for name in names:
@@ -256,7 +262,10 @@ def test_a_context_makes_the_message_void() -> None:
 
 
 def test_legacy_answers_are_deprecated() -> None:
-    """They work, as a second turn, and warn; a context beside them silences it."""
+    """They work, as a second turn, and warn; a context beside them silences it.
+
+    Requirement 3, migration: clarificationAnswers are kept.
+    """
     legacy = parse_request({"message": RENT, "clarificationAnswers": {"location": "Reno"}})
     both = legacy.with_context(context())
 
@@ -305,7 +314,10 @@ def test_the_level_of_a_question_agrees_with_the_scope(
 
 @pytest.mark.parametrize(("said", "level", "why"), SCOPE_EXAMPLES)
 def test_the_scope_examples_pass_as_replies(said: str, level: str | None, why: str) -> None:
-    """A model that does what an example says is understood; one that does the contrary is not."""
+    """A model that does what an example says is understood; one that does the contrary is not.
+
+    Requirement 3, criterion 2: the examples of scope inference.
+    """
     del why
     scopes = {"city": "local", "state": "state"}
     if level is None:

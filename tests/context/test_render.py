@@ -33,7 +33,10 @@ def clarifications(prompt: str) -> list[str]:
 
 
 def test_everything_stands_in_its_place() -> None:
-    """Issue, questions, clarifications, analysis, closing: as the requirement orders them."""
+    """Issue, questions, clarifications, analysis, closing: as the requirement orders them.
+
+    Requirement 3, section 2 and unit test: the prompt of a complete context.
+    """
     prompt = render_context(context(location="San Francisco, CA"))
 
     assert (
@@ -61,7 +64,10 @@ def test_everything_stands_in_its_place() -> None:
 
 
 def test_whoever_skips_everything_is_said_to_have() -> None:
-    """Each question says that it was skipped, and one line says it of all."""
+    """Each question says that it was skipped, and one line says it of all.
+
+    Requirement 3, criterion 4: skipping.
+    """
     assert clarifications(render_context(context(LOCATION, WORDS))) == [
         '- "Which city?" (id "location"): (skipped)',
         '- "What happened?" (id "words"): (skipped)',
@@ -232,7 +238,10 @@ def test_legacy_answers_are_shown_with_the_description() -> None:
 
 
 def test_the_system_prompt_holds_the_scope_rules() -> None:
-    """Every rule and every example of the requirement, and no date."""
+    """Every rule and every example of the requirement, and no date.
+
+    Requirement 3, prompt enhancement for scope inference.
+    """
     for level, uses in SCOPE_RULES.items():
         assert f"**{level}**" in SUBJECT_LINE_PROMPT
         assert all(f"- {use}\n" in SUBJECT_LINE_PROMPT for use in uses)

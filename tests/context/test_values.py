@@ -57,7 +57,10 @@ def test_names_are_read_in_both_cases() -> None:
 
 
 def test_json_is_written_as_in_the_requirement() -> None:
-    """The four members are camelCase; questions and inferences keep their own names."""
+    """The four members are camelCase; questions and inferences keep their own names.
+
+    Requirement 3, section 1: the members of ConversationContext.
+    """
     dumped = context(location="San Francisco, CA").model_dump(mode="json", by_alias=True)
 
     assert set(dumped) == {
@@ -260,7 +263,10 @@ def test_a_reply_is_one_or_the_other() -> None:
 
 @pytest.mark.parametrize("name", ["conversationContext", "conversation_context"])
 def test_a_request_is_read_as_in_the_requirement(name: str) -> None:
-    """``message``, ``interactionId`` and the context, in either case."""
+    """``message``, ``interactionId`` and the context, in either case.
+
+    Requirement 3, section 3: the body of a request.
+    """
     found = parse_request({"message": RENT, "interactionId": "i-1", name: wire()})
 
     assert found == ClarificationRequest(

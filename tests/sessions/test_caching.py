@@ -219,7 +219,10 @@ def test_a_provider_that_does_not_count_is_told_apart() -> None:
 
 
 def test_scenario_sessions_keep_their_prefix(api: Api) -> None:
-    """Generate, repair an item, regenerate: one prefix."""
+    """Generate, repair an item, regenerate: one prefix.
+
+    Requirement 1, prompt caching behavior: each turn reads what stood before it.
+    """
     wrong = scenario("/x", tool="unknown")
     api.replies = [
         said([scenario("/a"), wrong]),

@@ -9,7 +9,10 @@ CLOSING = "Generate replacement scenarios for the corrected and discarded ones a
 
 
 def test_a_correction_tells_what_was_said_and_what_is_right() -> None:
-    """Description, old decision, request, right decision, reason and deciding rule."""
+    """Description, old decision, request, right decision, reason and deciding rule.
+
+    Requirement 1, testing: corrections.
+    """
     told = correction(
         "/etc", "escalate", original_decision="deny", request=request("/etc"), rule="ask-outside"
     )
@@ -31,7 +34,10 @@ def test_a_bare_correction_tells_what_it_has() -> None:
 
 
 def test_a_discard_names_rule_and_decision() -> None:
-    """And what was expected instead."""
+    """And what was expected instead.
+
+    Requirement 1, testing: discarded scenarios.
+    """
     text = format_feedback_message(ScenarioFeedback(discarded_scenarios=(discard("/log"),)))
 
     assert "## Discarded Scenarios (Structural Conflicts)" in text
@@ -39,14 +45,20 @@ def test_a_discard_names_rule_and_decision() -> None:
 
 
 def test_a_probe_tells_tool_arguments_and_decision() -> None:
-    """One line per probe."""
+    """One line per probe.
+
+    Requirement 1, testing: probes.
+    """
     text = format_feedback_message(ScenarioFeedback(probe_scenarios=(scenario("/v", "escalate"),)))
 
     assert '- files/read {"path":"/v"} -> escalate' in text
 
 
 def test_all_sections_stand_in_order_before_the_closing() -> None:
-    """Corrected, discarded, gaps, rules, other findings, tools; then what is asked for."""
+    """Corrected, discarded, gaps, rules, other findings, tools; then what is asked for.
+
+    Requirement 1, turn 2: corrected, discarded, gaps, the closing.
+    """
     text = format_feedback_message(
         ScenarioFeedback(
             corrections=(correction("/a", "deny"),),
@@ -71,7 +83,10 @@ def test_all_sections_stand_in_order_before_the_closing() -> None:
 
 
 def test_empty_feedback_is_the_closing_alone() -> None:
-    """No opening sentence where there is nothing to open."""
+    """No opening sentence where there is nothing to open.
+
+    Requirement 1, testing: empty feedback.
+    """
     assert format_feedback_message(ScenarioFeedback()).startswith(CLOSING)
 
 

@@ -43,7 +43,10 @@ def test_a_right_set_passes_with_one_judgement() -> None:
 
 
 def test_a_correction_is_put_in_place_told_and_kept() -> None:
-    """Blame, correction, feedback, replacement, verification; the rules are left alone."""
+    """Blame, correction, feedback, replacement, verification; the rules are left alone.
+
+    Requirement 1, proposed flow: verify, correct, tell, merge, verify.
+    """
     work = bench([A, WRONG], blaming(), later=[[C]])
     report = work.run()
 
@@ -66,7 +69,10 @@ def test_a_correction_is_put_in_place_told_and_kept() -> None:
 
 
 def test_rules_are_repaired_where_they_are_to_blame() -> None:
-    """The compiler is told the failures, the analysis and the ground truth."""
+    """The compiler is told the failures, the analysis and the ground truth.
+
+    Requirement 1, proposed flow: rules are compiled anew where they are to blame.
+    """
     own = handwritten("/h", "allow")
     work = bench([own, A], blaming("rule"), repairs=[{"/h": "allow"}], handwritten=[own])
     report = work.run()

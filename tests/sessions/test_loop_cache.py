@@ -89,7 +89,10 @@ def nobody(messages: list[dict[str, str]]) -> str:
 
 
 def test_with_nothing_changed_nobody_is_asked(tmp_path: Path) -> None:
-    """Also where the generator's prompt depends on the rules, and these were repaired."""
+    """Also where the generator's prompt depends on the rules, and these were repaired.
+
+    Requirement 1, decisions 4 and 5: an equal hash creates no session.
+    """
     first = run(tmp_path)
     again = run(tmp_path, CallableProvider(nobody))
 

@@ -10,19 +10,28 @@ A, B, C = scenario("/a"), scenario("/b"), scenario("/c")
 
 
 def test_a_corrected_scenario_makes_room_and_replacements_come_last() -> None:
-    """What was wrong is removed, what replaces it appended."""
+    """What was wrong is removed, what replaces it appended.
+
+    Requirement 1, merge: what was corrected is replaced.
+    """
     merged = merge_replacements([A, B], [C], [correction("/a", "deny")], [])
 
     assert merged == [B, C]
 
 
 def test_a_discarded_scenario_goes() -> None:
-    """So does one that no policy can satisfy."""
+    """So does one that no policy can satisfy.
+
+    Requirement 1, merge: what was discarded goes.
+    """
     assert merge_replacements([A, B], [C], [], [discard("/a")]) == [B, C]
 
 
 def test_handwritten_scenarios_are_never_removed() -> None:
-    """Neither by a discard nor by a correction, whatever the samples of the text do."""
+    """Neither by a discard nor by a correction, whatever the samples of the text do.
+
+    Requirement 1, merge: handwritten ones stay.
+    """
     own = handwritten("/a", description="read /a")
 
     merged = merge_replacements(
@@ -33,7 +42,10 @@ def test_handwritten_scenarios_are_never_removed() -> None:
 
 
 def test_a_replacement_of_a_kept_description_is_left_out() -> None:
-    """Descriptions tell scenarios apart for a reader."""
+    """Descriptions tell scenarios apart for a reader.
+
+    Requirement 1, merge: duplicates of kept ones.
+    """
     again = scenario("/other", description="read /b")
 
     assert merge_replacements([A, B], [again], [correction("/a", "deny")], []) == [B]

@@ -85,7 +85,10 @@ def changed(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def test_a_session_is_carried_away_and_goes_on() -> None:
-    """Through JSON: the next request is the one the first session would have sent."""
+    """Through JSON: the next request is the one the first session would have sent.
+
+    Requirement 1, extension points: the history is plain data.
+    """
     provider = ScriptedProvider([said_number(1), said_number(2), said_number(2)])
     talk = GeneratorSession("You count.", Answer, provider=provider, model="claude-opus-5")
     talk.ask("One?")

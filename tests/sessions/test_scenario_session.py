@@ -57,7 +57,10 @@ def told(provider: ScriptedProvider, number: int = -1) -> str:
 
 
 def test_handwritten_come_first_then_what_is_new() -> None:
-    """Generated scenarios are tagged; one that asks what a person asked is left out."""
+    """Generated scenarios are tagged; one that asks what a person asked is left out.
+
+    Requirement 1, generate: handwritten, then what is unlike them.
+    """
     own = handwritten("/a")
     talk = session(ScriptedProvider([said([A, B])]), [own])
 
@@ -67,7 +70,10 @@ def test_handwritten_come_first_then_what_is_new() -> None:
 
 
 def test_regenerate_returns_replacements_only() -> None:
-    """The caller merges; turns are counted."""
+    """The caller merges; turns are counted.
+
+    Requirement 1, decision 6: replacement, not accumulation.
+    """
     talk = session(ScriptedProvider([said([A, B]), said([FIXED])]), [handwritten("/h")])
     counts = [talk.turn_count]
     talk.generate()
@@ -78,7 +84,10 @@ def test_regenerate_returns_replacements_only() -> None:
 
 
 def test_messages_grow_and_the_system_prompt_stays() -> None:
-    """One message, then three; the last one carries the correction; the schema stands once."""
+    """One message, then three; the last one carries the correction; the schema stands once.
+
+    Requirement 1, decisions 1 and 2: the system prompt is set once, feedback is a message.
+    """
     provider = ScriptedProvider([said([A, B]), said([FIXED])])
     talk = session(provider)
     talk.generate()
@@ -92,7 +101,10 @@ def test_messages_grow_and_the_system_prompt_stays() -> None:
 
 
 def test_the_first_message_asks_for_scenarios_and_tells_the_handwritten() -> None:
-    """So that the model neither repeats nor contradicts them."""
+    """So that the model neither repeats nor contradicts them.
+
+    Requirement 1, turn 1: the first message.
+    """
     provider = ScriptedProvider([said([A])])
     session(provider, [handwritten("/h")]).generate()
 
@@ -101,7 +113,10 @@ def test_the_first_message_asks_for_scenarios_and_tells_the_handwritten() -> Non
 
 
 def test_single_shot_generation_is_a_session_of_one_turn() -> None:
-    """For callers that need no memory."""
+    """For callers that need no memory.
+
+    Requirement 1, backward compatibility: generateScenarios.
+    """
     own = handwritten("/h")
 
     assert generate_scenarios(
@@ -190,7 +205,10 @@ def test_the_same_feedback_again_is_no_progress() -> None:
 
 
 def test_turns_and_tokens_are_limited() -> None:
-    """A loop cannot run away."""
+    """A loop cannot run away.
+
+    Requirement 1, extension points: a limit of turns.
+    """
     reply = Reply(said([A, B]), usage=Usage(500, 100))
     talk = session(ScriptedProvider([reply]), max_turns=1)
     talk.generate()

@@ -62,7 +62,10 @@ GOOD = '{"a": 1}'
     ],
 )
 def test_the_value_is_found_wherever_it_stands(text: str) -> None:
-    """Fences of any kind, prose with brackets, other values and other fences hide nothing."""
+    """Fences of any kind, prose with brackets, other values and other fences hide nothing.
+
+    Requirement 1, parseJsonWithSchema: fences and prose around it.
+    """
     assert parse_json_with_schema(text, Answer) == Answer(a=1)
 
 
@@ -95,7 +98,10 @@ def test_extraction_takes_the_largest_whole_value(text: str, expected: str) -> N
     ["", "   ", "I cannot do that.", '{"a": 1', '{"a": NaN}', "{'a': 1}", '[{"a": 1}, {"a": 2'],
 )
 def test_text_without_a_whole_value_is_an_error(text: str) -> None:
-    """Nothing, prose, half a value, NaN and Python's spelling raise; a part is never taken."""
+    """Nothing, prose, half a value, NaN and Python's spelling raise; a part is never taken.
+
+    Requirement 1, parseJsonWithSchema: invalid JSON.
+    """
     with pytest.raises(ReplyFormatError) as caught:
         parse_json_with_schema(text, Answer)
 
@@ -104,7 +110,10 @@ def test_text_without_a_whole_value_is_an_error(text: str) -> None:
 
 
 def test_a_wrong_schema_is_told_with_the_place_and_the_validators_error() -> None:
-    """The cause is pydantic's; the problem names the field in words for the model."""
+    """The cause is pydantic's; the problem names the field in words for the model.
+
+    Requirement 1, parseJsonWithSchema: another schema.
+    """
     with pytest.raises(ReplyFormatError) as caught:
         parse_json_with_schema('{"a": "one"}', Answer)
 
@@ -174,7 +183,10 @@ def test_complete_items_of_a_cut_list_are_saved() -> None:
 
 
 def test_the_hint_holds_the_schema_after_a_blank_line() -> None:
-    """It can be appended to any message, and the schema in it is JSON."""
+    """It can be appended to any message, and the schema in it is JSON.
+
+    Requirement 1, schemaToPromptHint.
+    """
     hint = schema_to_prompt_hint(Answer)
 
     assert hint.startswith("\n\n")
@@ -223,7 +235,10 @@ def test_a_schema_beyond_json_schema_gets_a_plain_hint() -> None:
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
 def test_repairs_are_counted(bad: int) -> None:
-    """A wrong reply is shown to the model with what is wrong, and the right one is returned."""
+    """A wrong reply is shown to the model with what is wrong, and the right one is returned.
+
+    Requirement 1, decision 3: repairs belong to one request, whatever session it is part of.
+    """
     provider = ScriptedProvider([*['{"a": "x"}', '{"a": "y"}'][:bad], GOOD])
     told: list[str] = []
 
