@@ -1,4 +1,4 @@
-"""Each row of what the systems for scenarios and contexts were asked for has a test that names it."""
+"""Each row of the systems for scenarios and for contexts has a test that names it."""
 
 from pathlib import Path
 
