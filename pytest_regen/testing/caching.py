@@ -60,8 +60,8 @@ def assert_cache_prefix_stable(
     __tracebackhide__ = True
     firsts: dict[str, tuple[_Request, ...]] = {}
     latest: dict[str, _Request] = {}
-    for number, turn in enumerate(transcript, start=1):
-        request = _request(turn, number)
+    for number, call in enumerate(transcript, start=1):
+        request = _request(call, number)
         _check_breakpoints(request)
         before = latest.get(request.branch)
         if request.purpose == "ask":
@@ -71,23 +71,18 @@ def assert_cache_prefix_stable(
         if before is not None:
             _check_prefix(before, request)
         latest[request.branch] = request
-        if request.purpose == "ask" and _was_answered(turn):
+        is_answered = not isinstance(call, Exchange) or call.reply is not None
+        if request.purpose == "ask" and is_answered:
             firsts[request.branch] = (before, request) if before else (request,)
 
 
-def _was_answered(one: Exchange | TurnRequest | Mapping[str, Any]) -> bool:
-    return not isinstance(one, Exchange) or one.reply is not None
-
-
-def _request(one: Exchange | TurnRequest | Mapping[str, Any], number: int) -> _Request:
-    if isinstance(one, Exchange):
-        name = f"request {number} (turn {one.turn}, {one.purpose})"
-        return _of_body(request_body(one.request), name, one.branch, one.purpose, one.turn)
-    body = request_body(one) if isinstance(one, TurnRequest) else one
-    return _of_body(body, f"request {number}", "", "ask", number)
-
-
-def _of_body(body: Mapping[str, Any], name: str, branch: str, purpose: str, turn: int) -> _Request:
+def _request(call: Exchange | TurnRequest | Mapping[str, Any], number: int) -> _Request:
+    name, branch, purpose, turn = f"request {number}", "", "ask", number
+    if isinstance(call, Exchange):
+        branch, purpose, turn = call.branch, call.purpose, call.turn
+        name += f" (turn {turn}, {purpose})"
+        call = call.request
+    body = request_body(call) if isinstance(call, TurnRequest) else call
     settings = {key: body.get(key) for key in ("model", "tools", "output_config", "thinking")}
     return _Request(name, branch, purpose, turn, canonical_json(settings), tuple(_blocks(body)))
 

@@ -6,26 +6,25 @@ Subclass it, name the kind, and pytest collects a test per law::
         kind = "regen_kinds:Patterns"
 
 Each test works on a copy of the project, in which the units of ``Kind.examples`` are as a model
-wrote them. Run as a program, the module does one piece of work and is killed at each of its writes.
+wrote them.
 """
 
 import importlib.util
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, Final
 
 import pytest
 
 from pytest_regen.emulator import Emulator
-from pytest_regen.files import observe_effects
 from pytest_regen.modes import HAND
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.flow import Job, Work, work_steps
@@ -38,7 +37,7 @@ from pytest_regen.sources.boundaries import extract_type_block, replace_type_blo
 from pytest_regen.store_folders import is_store
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 from pytest_regen.units.kind import Example, Kind, issues_from
-from pytest_regen.units.ledger import as_bytes, entry_name
+from pytest_regen.units.ledger import Entry, as_bytes, entry_name
 from pytest_regen.units.loading import ProjectKinds, load_kinds
 from pytest_regen.units.naming import unit_id
 from pytest_regen.units.texts import put_text, same_text
@@ -83,7 +82,7 @@ class ProjectReplies:
 
 
 @dataclass(frozen=True)
-class _Project:
+class Lab:
     """A project in which one place holds the units of the examples."""
 
     root: Path
@@ -94,6 +93,11 @@ class _Project:
     def name(self) -> str:
         """The unit that laws about one unit take."""
         return self.examples[0][0]
+
+    @property
+    def names(self) -> list[str]:
+        """All of them."""
+        return [example[0] for example in self.examples]
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -160,6 +164,11 @@ class _Project:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_bytes(str(made).encode("utf-8"))
 
+    def let_be_wrong(self, name: str = "", text: str = "") -> None:
+        """Let a unit be wrong as it was written: the file and the ledger have the bad text."""
+        self.put(text or self.texts[1], name)
+        verbs.adopt(self.file(), [name or self.name])
+
     def take_out(self, name: str) -> None:
         """Let a unit be missing: taken out of the file where that leaves its name, else a stub.
 
@@ -182,96 +191,77 @@ class _Project:
         if isinstance(stub, str):
             self.path.write_bytes(stub.encode("utf-8"))
 
+    def asks(self, model: ProjectReplies) -> list[Ask]:
+        """Return what is asked for each unit."""
+        place, settings = self.file(), TurnSettings(model)
+        view = place.open()
+        return [ask for name in self.names for ask in place.asks(view, name, {1: ()}, settings)]
+
     def learn(self, which: int) -> ProjectReplies:
         """Return a model that answers with the good texts (1) or the bad ones (2)."""
-        place, model = self.file(), ProjectReplies(self.root)
-        view, replies = place.open(), {}
-        for example in self.examples:
-            (ask,) = place.asks(view, example[0], {1: ()}, TurnSettings(model))
-            prompt = str(ask.request.messages[-1].content)
-            replies[prompt] = self._reply_for(ask, example[which])
+        model, replies = ProjectReplies(self.root), {}
+        for example, ask in zip(self.examples, self.asks(model), strict=True):
+            text = example[which]
+            # As it is, in a fence, or as JSON, because a kind reads replies in a way of its own.
+            for reply in (text, f"````\n{text}\n````", json.dumps(text)):
+                if self.same(ask.extract([reply]), text):
+                    replies[str(ask.request.messages[-1].content)] = reply
+                    break
+            else:
+                read = ask.extract([text])
+                raise AssertionError(f"no reply gives the text {text!r}: extract gives {read!r}")
         model.say(replies)
         return model
 
-    def _reply_for(self, ask: Ask, text: str) -> str:
-        """Return a reply that gives this text: as it is, in a fence, or as a string of JSON."""
-        for reply in (text, f"````\n{text}\n````", json.dumps(text)):
-            if self.same(ask.extract([reply]), text):
-                return reply
-        raise AssertionError(
-            f"no reply gives the text {text!r}: extract({text!r}) is {ask.extract([text])!r}"
-        )
-
-    def asked(self) -> list[object]:
-        """Return what is asked for each unit, and what it was made from."""
-        place, model = self.file(), ProjectReplies(self.root)
-        view = place.open()
-        names = [name for name, *_ in self.examples]
-        asks = [place.asks(view, name, {1: ()}, TurnSettings(model)) for name in names]
-        inputs = [] if place.has_pages else [view.inputs(name) for name in names]
-        return [[ask.request for (ask,) in asks], inputs]
-
-    def ask(
-        self, policy: Policy, model: ProjectReplies, *, name: str = "", rounds: int = 1
-    ) -> Work[Any]:
-        """Let the engine work on one unit."""
-        names = [name or self.name]
+    def ask(self, policy: Policy, model: ProjectReplies, *, rounds: int = 1) -> Work[Any]:
+        """Let the engine work on the unit."""
         settings = TurnSettings(model)
-        steps = work_steps(self.file(), Job(policy, names, rounds), settings)
+        steps = work_steps(self.file(), Job(policy, [self.name], rounds), settings)
         return drive_flow(steps, settings)
 
-    def generate(self, model: ProjectReplies, name: str = "") -> None:
-        """Ask for a unit that is missing; for one that cannot be missing, all the same."""
-        name = name or self.name
-        is_missing = self.file().open().missing(name)
-        self.ask(Policy(is_draft=True) if is_missing else Policy({name: {1: ()}}), model, name=name)
+    def generate(self, model: ProjectReplies) -> None:
+        """Ask for the unit where it is missing; for one that cannot be missing, all the same."""
+        is_missing = self.file().open().missing(self.name)
+        self.ask(Policy(is_draft=True) if is_missing else Policy({self.name: {1: ()}}), model)
 
     def files(self) -> dict[str, bytes]:
         """Return the project's files without what its places remember, the way they are."""
         memory = (".regen/", ".pytest_cache/", "cassettes/", f"{self.place}/")
-        read = self.path
+        paths = {
+            path.relative_to(self.root).as_posix(): path
+            for path in self.root.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
         return {
             name: path.read_bytes()
-            for path in sorted(self.root.rglob("*"))
-            if path.is_file() and "__pycache__" not in path.parts
-            if not (name := path.relative_to(self.root).as_posix()).startswith(memory)
-            or path == read
+            for name, path in paths.items()
+            if path == self.path or not name.startswith(memory)
         }
 
-    def copy(self, root: Path) -> "_Project":
+    def copy(self, root: Path) -> "Lab":
         """Return a copy."""
         shutil.copytree(self.root, root)
         return replace(self, root=root)
 
-    def run(self, *command: str, url: str = "") -> subprocess.CompletedProcess[str]:
-        """Run Python in the project: outside CI, without a key, with no plugin but ours."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("PYTEST_", "ANTHROPIC_")) and name != "CI"
-        }
+    def pytest(self, *options: str, url: str) -> subprocess.CompletedProcess[str]:
+        """Run pytest on the units: outside CI, without a key, with no plugin but ours."""
+        ours = ("PYTEST_", "ANTHROPIC_")
+        env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        env.pop("CI", None)
+        env |= {"ANTHROPIC_API_KEY": "none-needed", "ANTHROPIC_BASE_URL": url}
+        env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "NO_COLOR": "1", "COLUMNS": "200"}
+        plugin = ("-p", "pytest_regen.pytest_plugin.plugin", "-p", "no:cacheprovider")
+        ids = [unit_id(self.place, name) for name in self.names]
+        command = [sys.executable, "-m", "pytest", *plugin, "-q", *options, *ids]
         return subprocess.run(
-            [sys.executable, *command],
+            command,
             cwd=self.root,
-            env={
-                **kept,
-                "ANTHROPIC_API_KEY": "none-needed",
-                "ANTHROPIC_BASE_URL": url,
-                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-                "NO_COLOR": "1",
-                "COLUMNS": "200",
-            },
+            env=env,
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
-
-    def pytest(self, *options: str, url: str = "") -> subprocess.CompletedProcess[str]:
-        """Run pytest on the units of the examples."""
-        ids = [unit_id(self.place, example[0]) for example in self.examples]
-        plugin = ("-p", "pytest_regen.pytest_plugin.plugin", "-p", "no:cacheprovider")
-        return self.run("-m", "pytest", *plugin, "-q", *options, *ids, url=url)
 
 
 class KindConformance:
@@ -290,10 +280,7 @@ class KindConformance:
     settings: ClassVar[str] = ""
     """``[tool.pytest-regen]`` for the copy, as TOML; by default it names the kind."""
 
-    kill_every: ClassVar[int] = 1
-    """Kill at each write; a higher number takes a sample."""
-
-    _template: ClassVar[_Project]
+    _template: ClassVar[Lab]
 
     @pytest.fixture
     def lab(
@@ -301,15 +288,16 @@ class KindConformance:
         request: pytest.FixtureRequest,
         tmp_path: Path,
         tmp_path_factory: pytest.TempPathFactory,
-    ) -> Iterator[_Project]:
+    ) -> Iterator[Lab]:
         """A copy of the project for one test; it is made once for all of them."""
-        cls = type(self)
-        with _fresh_import(self._kind_name().partition(":")[0]):
+        cls, kind = type(self), self.kind
+        name = kind if isinstance(kind, str) else f"{kind.__module__}:{kind.__qualname__}"
+        with _fresh_import(name.partition(":")[0]):
             if "_template" not in vars(cls):
                 root = tmp_path_factory.mktemp("kind") / "project"
                 root.mkdir()
                 self.make_project(root, Path(request.config.rootpath, self.project or ""))
-                settings = self.settings or f'[tool.pytest-regen]\nkinds = ["{cls._kind_name()}"]\n'
+                settings = self.settings or f'[tool.pytest-regen]\nkinds = ["{name}"]\n'
                 (root / "pyproject.toml").write_text(settings, "utf-8")
                 cls._template = _make_template(root, self.examples)
             yield cls._template.copy(tmp_path / "project")
@@ -319,14 +307,9 @@ class KindConformance:
         ignore = shutil.ignore_patterns(".*", *_LEFT_OUT)
         shutil.copytree(project, root, ignore=ignore, symlinks=True, dirs_exist_ok=True)
 
-    @classmethod
-    def _kind_name(cls) -> str:
-        kind = cls.kind
-        return kind if isinstance(kind, str) else f"{kind.__module__}:{kind.__qualname__}"
-
     # What the kind itself owes
 
-    def test_good_texts_pass_and_bad_ones_fail(self, lab: _Project) -> None:
+    def test_good_texts_pass_and_bad_ones_fail(self, lab: Lab) -> None:
         """``check`` accepts what is right, refuses what is wrong, and says the same each time."""
         for name, good, bad in lab.examples:
             lab.put(good, name)
@@ -337,7 +320,7 @@ class KindConformance:
             units = file.open()
             assert units.issues(name) == file.open().issues(name), f"{name}: check is not stable"
 
-    def test_a_text_comes_back_as_it_was_put_in(self, lab: _Project) -> None:
+    def test_a_text_comes_back_as_it_was_put_in(self, lab: Lab) -> None:
         """The region finds what it wrote, and leaves every other byte alone."""
         before = lab.path.read_bytes()
         for name, good, bad in lab.examples:
@@ -346,7 +329,7 @@ class KindConformance:
                 assert lab.same(lab.text(name), text)
         assert lab.path.read_bytes() == before
 
-    def test_a_text_never_weakens_itself(self, lab: _Project) -> None:
+    def test_a_text_never_weakens_itself(self, lab: Lab) -> None:
         """``weakens`` has nothing against a text beside itself, nor a good one beside a bad one."""
         kind = _kind_of(lab.file())
         for name, good, bad in lab.examples:
@@ -358,56 +341,57 @@ class KindConformance:
                 found = issues_from(kind.weakens(old, new), new, code=WEAKENED)
                 assert not found, f"{name}: {found[0].message}"
 
-    def test_an_answer_is_no_input(self, lab: _Project) -> None:
+    def test_an_answer_is_no_input(self, lab: Lab) -> None:
         """What is asked and what it was made from do not depend on the answer."""
-        before = lab.asked()
+
+        def asked() -> list[object]:
+            requests = [ask.request for ask in lab.asks(ProjectReplies(lab.root))]
+            view = lab.file().open()
+            return [requests, *([] if lab.file().has_pages else map(view.inputs, lab.names))]
+
+        before = asked()
         for name, _, bad in lab.examples:
             lab.put(bad, name)
-        assert lab.asked() == before
+        assert asked() == before
 
     # What the engine owes the kind
 
-    def test_what_a_model_wrote_is_clean(self, lab: _Project) -> None:
+    def test_what_a_model_wrote_is_clean(self, lab: Lab) -> None:
         """Generated texts stand in the file and are remembered, with nothing wrong."""
         for name, good, _ in lab.examples:
             assert lab.codes(name) == []
             assert lab.file().open().author(name).model == _MODEL
             assert lab.same(lab.text(name), good)
 
-    def test_an_edit_is_drift_and_is_not_healed(self, lab: _Project) -> None:
-        """It is reported first, blocks healing, and is kept by ``adopt``."""
-        _, bad = lab.texts
+    def test_an_edit_is_drift_and_is_not_healed(self, lab: Lab) -> None:
+        """It is reported first, and blocks healing; ``rebuild`` drops it, ``adopt`` keeps it."""
+        before, (_, bad) = lab.files(), lab.texts
         lab.put(bad)
 
-        done = lab.ask(Policy(), lab.learn(1))
+        work = lab.ask(Policy(), lab.learn(1))
 
         assert lab.codes()[0] == "DRIFT"
-        assert done.results[0].calls == 0
+        assert work.results[0].calls == 0
         assert lab.same(lab.text(), bad)
+        verbs.rebuild(lab.file())
+        assert lab.files() == before
+        assert lab.codes() == []
+        lab.put(bad)
         verbs.adopt(lab.file(), [lab.name])
         assert lab.file().open().author(lab.name).model == HAND
         assert "DRIFT" not in lab.codes()
 
-    def test_rebuild_drops_an_edit(self, lab: _Project) -> None:
-        """The file is as the ledger has it, byte for byte, without a model."""
-        before = lab.files()
-        lab.put(lab.texts[1])
-
-        verbs.rebuild(lab.file())
-
-        assert lab.files() == before
-        assert lab.codes() == []
-
-    def test_a_changed_input_makes_it_stale(self, lab: _Project) -> None:
+    def test_a_changed_input_makes_it_stale(self, lab: Lab) -> None:
         """It is a warning until it is generated again."""
-        _change_entry(lab, inputs_sha256="sha256:" + "0" * 64, inputs={})
+        entry = _entry_of(lab)
+        _write_entry(lab, replace(entry, inputs_sha256="sha256:" + "0" * 64, inputs={}))
         assert lab.codes() == ["STALE"]
 
         lab.ask(Policy({lab.name: {1: ()}}), lab.learn(1))
 
         assert lab.codes() == []
 
-    def test_what_is_missing_is_generated(self, lab: _Project) -> None:
+    def test_what_is_missing_is_generated(self, lab: Lab) -> None:
         """A unit taken out is missed, asked for, and stands there again."""
         _kind_of(lab.file())
         shutil.rmtree(lab.root / ".regen" / "units")
@@ -421,7 +405,7 @@ class KindConformance:
         assert lab.codes() == []
         assert lab.same(lab.text(), lab.texts[0])
 
-    def test_text_from_before_the_ledger_is_unrecorded(self, lab: _Project) -> None:
+    def test_text_from_before_the_ledger_is_unrecorded(self, lab: Lab) -> None:
         """It is checked, and ``adopt`` records it as written by hand.
 
         A warning says so unless the kind knows from elsewhere which units there are.
@@ -433,18 +417,12 @@ class KindConformance:
 
         verbs.adopt(lab.file())
 
-        entry = lab.file().open().entry(lab.name)
-        assert entry is not None
-        assert entry.is_by_hand
+        assert _entry_of(lab).is_by_hand
         assert lab.codes() == []
 
-    def test_what_nothing_names_is_an_orphan(self, lab: _Project) -> None:
+    def test_what_nothing_names_is_an_orphan(self, lab: Lab) -> None:
         """An entry of a unit that is gone is reported, and dropped by ``forget``."""
-        _kind_of(lab.file())
-        entry = lab.file().open().entry(lab.name)
-        assert entry is not None
-        path = lab.root / entry_name(lab.place, "renamed since")
-        path.write_bytes(as_bytes(replace(entry, name="renamed since").to_json()))
+        _write_entry(lab, replace(_entry_of(lab), name="renamed since"))
         assert [issue.code for issue in lab.file().open().orphans] == ["ORPHAN"]
 
         verbs.forget(lab.file())
@@ -452,7 +430,7 @@ class KindConformance:
         assert not lab.file().open().orphans
         assert lab.codes() == []
 
-    def test_the_better_text_is_kept(self, lab: _Project) -> None:
+    def test_the_better_text_is_kept(self, lab: Lab) -> None:
         """A worse reply changes no byte of the file, and is to be found in the history."""
         before = lab.files()
 
@@ -464,59 +442,25 @@ class KindConformance:
         assert past.reason == "rejected"
         assert lab.same(past.entry.to_json()["output"], lab.texts[1])
 
-    def test_a_model_that_repeats_itself_is_asked_no_more(self, lab: _Project) -> None:
-        """The same mistake again is no progress; the calls end."""
-        _let_be_wrong(lab)
+    def test_a_model_that_repeats_itself_is_asked_no_more(self, lab: Lab) -> None:
+        """The same mistake again is no progress; what heals it can be taken back."""
+        lab.let_be_wrong()
         model = lab.learn(2)
 
-        done = lab.ask(Policy(), model, rounds=9)
+        work = lab.ask(Policy(), model, rounds=9)
 
-        assert done.results[0].stop_reason == "no_progress"
-        assert len(model.requests) < 4  # of nine
-
-    def test_a_text_of_the_history_is_restored(self, lab: _Project) -> None:
-        """What was replaced can be put back."""
-        _let_be_wrong(lab)
+        assert work.results[0].stop_reason == "no_progress"
+        assert len(model.requests) < 4  # Of nine.
         lab.ask(Policy(), lab.learn(1))
         assert lab.codes() == []
-
         verbs.restore(lab.file(), lab.name)
-
         assert lab.same(lab.text(), lab.texts[1])
         assert "DRIFT" not in lab.codes()
 
-    def test_a_kill_at_any_write_leaves_the_old_or_the_new(
-        self, lab: _Project, tmp_path: Path
-    ) -> None:
-        """Whatever was left loads, and the work can be done again."""
-        if not hasattr(os, "fork"):
-            pytest.skip("the system cannot fork")
-        before = {}
-        for effort in _EFFORTS:
-            before[effort] = _prepare(lab.copy(tmp_path / effort), effort)
-
-        step = str(self.kill_every)
-
-        done = lab.run("-m", __name__, str(tmp_path), lab.place, lab.name, step)
-
-        assert done.returncode == 0, done.stdout + done.stderr
-        for effort, killed in json.loads(done.stdout).items():
-            after = lab.texts[1] if effort == "adopt" else lab.texts[0]
-            assert len(killed) > 1, f"{effort}: nothing was written"
-            for folder, effect in killed:
-                left = replace(lab, root=Path(folder))
-                codes = set(left.codes())
-                is_new = lab.same(left.text(), after) and "DRIFT" not in codes
-                assert is_new or codes == before[effort], f"{effort}, killed {effect}: {codes}"
-                others = left.files().keys() ^ lab.files().keys()
-                assert others <= {lab.place}, f"{effort}, killed {effect}: {others}"
-                _EFFORTS[effort](left)
-                assert lab.same(left.text(), after), f"{effort}, killed {effect}"
-
-    def test_pytest_heals_and_replays_offline_with_workers(self, lab: _Project) -> None:
+    def test_pytest_heals_and_replays_offline_with_workers(self, lab: Lab) -> None:
         """``--regen`` heals what fails, and does so again from its recording, without a model."""
         for name, _, bad in lab.examples:
-            _let_be_wrong(lab, name, bad)
+            lab.let_be_wrong(name, bad)
         broken = lab.copy(lab.root.with_name("broken"))
         count = len(lab.examples)
 
@@ -539,58 +483,53 @@ class KindConformance:
 def _fresh_import(module: str) -> Iterator[None]:
     """Let a kind be imported from the copy, also where it was imported from elsewhere before."""
     top = module.partition(".")[0]
-    is_ours = top == __name__.partition(".")[0]
-    names = [] if is_ours else [module for module in sys.modules if module.partition(".")[0] == top]
-    kept = {name: sys.modules.pop(name) for name in names}
+
+    def take() -> dict[str, ModuleType]:
+        names = [name for name in sys.modules if name.partition(".")[0] == top]
+        return {name: sys.modules.pop(name) for name in names if top != "pytest_regen"}
+
+    before = take()
     try:
         yield
     finally:
-        for name in [name for name in sys.modules if name.partition(".")[0] == top and not is_ours]:
-            del sys.modules[name]
-        sys.modules.update(kept)
+        take()
+        sys.modules.update(before)
 
 
 _EXAMPLES: Final = 'set examples = [("name of a unit", "good text", "bad text")]'
 """What to do where there is none that can be used."""
 
 
-def _checked_examples(examples: Sequence[Example]) -> Sequence[Example]:
-    """Return the examples; the tests fail, in one line, where one is no triple of texts."""
-    for each in examples:
-        given: object = each
-        is_triple = isinstance(given, tuple | list) and len(given) == 3
-        if not is_triple or not all(isinstance(part, str) for part in each):
-            pytest.fail(f"{given!r:.80} is no example; {_EXAMPLES}", pytrace=False)
-    return examples
-
-
-def _make_template(root: Path, examples: Sequence[Example] | None) -> _Project:
+def _make_template(root: Path, examples: Sequence[Example] | None) -> Lab:
     """Return the project with the units of the examples taken out, and generated by a model."""
     seen: list[str] = []
-    for place in places_in(_Project(root, "", ())):
+    for place in places_in(Lab(root, "", ())):
         names = list(place.open().names)
         default = () if place.has_pages else _kind_of(place).examples
-        wanted = _checked_examples(examples or tuple(default))
-        found = tuple(each for each in wanted if each[0] in names)
-        if found:
+        triples = tuple(examples or default)
+        for triple in triples:
+            parts: object = triple  # Unchecked so far, because the examples are somebody's code.
+            is_triple = isinstance(parts, tuple | list) and len(parts) == 3
+            if not is_triple or not all(isinstance(part, str) for part in triple):
+                pytest.fail(f"{triple!r:.80} is no example; {_EXAMPLES}", pytrace=False)
+        if triples := tuple(triple for triple in triples if triple[0] in names):
             path = os.path.relpath(place.path, root)
-            project = _Project(root, Path(path).as_posix(), found)
+            project = Lab(root, Path(path).as_posix(), triples)
             break
         seen += names
     else:
-        there = f"the kind's units are {', '.join(seen[:8])}" if seen else "the kind names no unit"
-        pytest.fail(f"no file has a unit of the examples: {there}; {_EXAMPLES}", pytrace=False)
+        units = f"the kind's units are {', '.join(seen[:8])}" if seen else "the kind names no unit"
+        pytest.fail(f"no file has a unit of the examples: {units}; {_EXAMPLES}", pytrace=False)
     for name, good, _ in project.examples:
         project.put(good, name)
-    names = [name for name, *_ in project.examples]
     if not project.file().has_pages:
         verbs.adopt(project.file())
-        verbs.forget(project.file(), names)
-    for name in names:
+        verbs.forget(project.file(), project.names)
+    for name in project.names:
         project.take_out(name)
     model = project.learn(1)
-    for name, *_ in project.examples:
-        project.generate(model, name)
+    for example in project.examples:
+        replace(project, examples=(example,)).generate(model)
     return project
 
 
@@ -602,87 +541,13 @@ def _kind_of(place: Any) -> Kind:
     return kind
 
 
-def _change_entry(project: _Project, **changes: Any) -> None:
+def _entry_of(project: Lab) -> Entry:
     _kind_of(project.file())
-    entry = project.file().open().entry(project.name)
+    entry: Entry | None = project.file().open().entry(project.name)
     assert entry is not None
-    path = project.root / entry_name(project.place, project.name)
-    path.write_bytes(as_bytes(replace(entry, **changes).to_json()))
+    return entry
 
 
-def _let_be_wrong(project: _Project, name: str = "", text: str = "") -> None:
-    """Let a unit be wrong as it was written: the file and the ledger have the bad text."""
-    project.put(text or project.texts[1], name)
-    verbs.adopt(project.file(), [name or project.name])
-
-
-def _prepare(project: _Project, effort: str) -> set[str]:
-    """Leave work to do; return the codes of the unit before it is done."""
-    if effort == "heal":
-        _let_be_wrong(project)
-    elif effort == "generate":
-        project.take_out(project.name)
-        (project.root / entry_name(project.place, project.name)).unlink(missing_ok=True)
-    else:
-        project.put(project.texts[1])
-    project.learn(1)
-    return set(project.codes())
-
-
-_EFFORTS: Final[Mapping[str, Callable[[_Project], object]]] = {
-    "heal": lambda project: project.ask(Policy(), ProjectReplies(project.root)),
-    "generate": lambda project: project.generate(ProjectReplies(project.root)),
-    "adopt": lambda project: verbs.adopt(project.file(), [project.name]),
-}
-"""What is killed; each may be done again."""
-
-
-def _kill_at_writes(project: _Project, effort: str, step: int) -> list[tuple[str, str]]:
-    """Return copies in which the work was killed, each ``step`` writes later than the last.
-
-    The last copy is one whose work was left alone.
-    """
-    seen: list[tuple[str, str]] = []
-    while True:
-        copy = project.copy(project.root.with_name(f"{effort}{len(seen)}"))
-        note = copy.root.with_suffix(".effect")
-        pid = os.fork()
-        if not pid:
-            _work_and_die(copy, effort, note, step * len(seen))
-        _, status = os.waitpid(pid, 0)
-        if status not in {0, signal.SIGKILL}:
-            raise AssertionError(f"the work ended with {status}")
-        seen.append((str(copy.root), note.read_text("utf-8") if note.exists() else ""))
-        if not note.exists():
-            return seen
-
-
-def _work_and_die(project: _Project, effort: str, note: Path, left: int) -> None:
-    """Do the work in this process, and kill it before one of its writes; it never returns."""
-    writes = iter(range(left, -1, -1))
-
-    def observe(effect: str, path: Path) -> None:
-        if effect.startswith("before") and next(writes) == 0:
-            note.write_text(f"{effect} {path.name}", "utf-8")
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    try:
-        with observe_effects(observe):
-            _EFFORTS[effort](project)
-    except BaseException as error:  # noqa: BLE001 - the parent counts it
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        os._exit(1)
-    os._exit(0)
-
-
-def _main(space: str, place: str, name: str, step: str) -> None:
-    killed = {}
-    for effort in _EFFORTS:
-        project = _Project(Path(space, effort), place, ((name, "", ""),))
-        project.file().open()  # Imports once here, instead of in each child.
-        killed[effort] = _kill_at_writes(project, effort, int(step))
-    sys.stdout.write(json.dumps(killed))
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])
+def _write_entry(project: Lab, entry: Entry) -> None:
+    path = project.root / entry_name(project.place, entry.name)
+    path.write_bytes(as_bytes(entry.to_json()))

@@ -9,7 +9,7 @@ Right code is what the language writes itself, see ``Language.write_page``; say 
 code that looks otherwise.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 import pytest
@@ -34,18 +34,8 @@ from pytest_regen.validation import PageText, validate_by_type, validate_generat
 from pytest_regen.validation.issues import Issue
 
 _NAMES: Final = (
-    "first-name",
-    "first_name",
-    "class",
-    "type",
-    "$id",
-    "2nd",
-    "naïve",
-    'in "quotes"',
-    "back\\slash",
-    "{braces}",
-    "# no comment",
-    "// nor this",
+    *("first-name", "first_name", "class", "type", "$id", "2nd", "naïve"),
+    *('in "quotes"', "back\\slash", "{braces}", "# no comment", "// nor this"),
 )
 """Names of fields that no language takes as they are."""
 _PROSE: Final = "I am sorry, but I cannot help with that request."
@@ -85,15 +75,14 @@ class LanguageConformance:
         """A root with every kind of field, another object, and an enum of each kind."""
         return _sample(self.target)
 
-    def source(self, *changed: TypeIR) -> str:
-        """Return a source of all types, some of them written otherwise."""
-        other = {type_.name: type_ for type_ in changed}
-        written = [(each.name, self.write(other.get(each.name, each))) for each in self.ir.types]
-        return assemble(written, self.target, profile=self.profile)
+    def source(self, **codes: str) -> str:
+        """Return a source of all types, some of them in other code."""
+        written = {type_.name: self.write(type_) for type_ in self.ir.types} | codes
+        return assemble(list(written.items()), self.target, profile=self.profile)
 
     def issues(self, *changed: TypeIR) -> list[Issue]:
         """Return what is wrong with a source in which some types are written otherwise."""
-        source = self.source(*changed)
+        source = self.source(**{type_.name: self.write(type_) for type_ in changed})
         return list(validate_generated_code(source, self.ir, profile=self.profile).issues)
 
     # --- names ------------------------------------------------------------------------------------
@@ -123,99 +112,37 @@ class LanguageConformance:
     # --- reading ----------------------------------------------------------------------------------
 
     def test_right_code_has_no_issue(self) -> None:
-        """What a model should write is clean, as one source and page by page."""
+        """What a model should write is clean."""
         assert not self.issues()
-        pages = {name: self.pages_of(name) for name in (type_.name for type_ in self.ir.types)}
-
-        results = validate_by_type(self.source(), self.ir, pages=pages, profile=self.profile)
-
-        assert not [issue for result in results.values() for issue in result.issues]
 
     def test_what_is_declared_is_read(self) -> None:
-        """Each type is declared once, as what it is, in its own words."""
+        """Each type is declared once, as what it is, in its own words, and never weakens itself."""
         for type_ in self.ir.types:
             code = self.write(type_)
             facts = self.target.read(code)
-            declared = [entry for entry in facts.declarations if entry.outer is None]
-
-            assert [entry.name for entry in declared] == [type_.name]
-            assert not facts.faults
-            (entry,) = declared
             kinds = {"enum"} if type_.kind == "enum" else self.target.object_kinds
+
+            assert not facts.faults
+            (entry,) = (entry for entry in facts.declarations if entry.outer is None)
+            assert entry.name == type_.name
             assert entry.kind in kinds
+            assert not find_weaknesses(self.target, type_, code, code)
 
-    def test_a_missing_field_is_found(self) -> None:
-        """Each field that is left out has an issue, and no other has one."""
-        for type_, field in self._fields():
-            rest = tuple(each for each in type_.fields if each is not field)
-            found = self.issues(type_.model_copy(update={"fields": rest, "primary_key": None}))
-
-            assert _marks(found) == [("MISSING_FIELD", type_.name, field.json_name)]
-
-    def test_an_invented_field_is_found(self) -> None:
-        """A field that the document does not have is an issue."""
-        for type_ in self._objects():
-            more = FieldIR(json_name="invented", type=Scalar(kind="string"))
-            found = self.issues(type_.model_copy(update={"fields": (*type_.fields, more)}))
-
-            assert _marks(found) == [("PHANTOM_FIELD", type_.name, "invented")]
-
-    def test_a_wrong_type_is_found(self) -> None:
-        """A type that cannot hold the values of the field is an issue."""
-        for type_, field in self._fields():
-            other = _other_type(field.type)
-            if other is not None:
-                wrong = _with_field(type_, field.model_copy(update={"type": other}))
-
-                assert _marks(self.issues(wrong)) == [
-                    ("WRONG_TYPE", type_.name, field.json_name)
-                ], field.type
-
-    def test_wrong_absence_is_found(self) -> None:
-        """An optional field that is written as required is an issue, and the other way round."""
-        for type_, field in self._fields():
-            if isinstance(field.type, Scalar) and field.type.kind == "any":
-                continue  # Null may be among its values whatever the spelling.
-            is_plain = field.required and not field.nullable
-            changed = {"required": not is_plain, "nullable": False}
-            found = self.issues(_with_field(type_, field.model_copy(update=changed)))
-
-            assert _marks(found) == [("NULLABILITY", type_.name, field.json_name)], field
-
-    def test_wrong_enum_values_are_found(self) -> None:
-        """A value that is left out or spelled otherwise is an issue."""
-        for type_ in self.ir.types:
-            for value in type_.enum_values:
-                rest = tuple(each for each in type_.enum_values if each != value)
-                found = self.issues(type_.model_copy(update={"enum_values": rest}))
-
-                assert _marks(found) == [("ENUM_MEMBER", type_.name, str(value))]
+    @pytest.mark.parametrize("number", range(4))
+    def test_a_mistake_is_found(self, number: int) -> None:
+        """Each mistake in a type of the sample is one issue, and nothing else becomes one."""
+        for code, wrong, member in _mistakes(self.target, self.ir.types[number]):
+            issues = [(issue.code, issue.type_name, issue.field) for issue in self.issues(wrong)]
+            assert issues == [(code, wrong.name, member)], wrong
 
     def test_a_type_that_is_not_declared_is_found(self) -> None:
         """An object in the place of an enum is an issue, and so is an enum for an object."""
         (root, *_, enum) = self.ir.types
         for type_, other in ((root, enum), (enum, root)):
-            wrong = other.model_copy(update={"name": type_.name})
-
-            assert ("MISSING_CLASS", type_.name) in {
-                (issue.code, issue.type_name) for issue in self.issues(wrong)
-            }
-
-    def test_an_undeclared_type_is_found(self) -> None:
-        """A type that exists nowhere is an issue of the field that uses it."""
-        type_, field = next(each for each in self._fields() if isinstance(each[1].type, Ref))
-        name = self.target.type_name("ghost", is_root=False)
-        wrong = _with_field(type_, field.model_copy(update={"type": Ref(name=name)}))
-
-        assert _marks(self.issues(wrong)) == [("UNDECLARED_TYPE", type_.name, field.json_name)]
+            issues = self.issues(other.model_copy(update={"name": type_.name}))
+            assert ("MISSING_CLASS", type_.name) in {(each.code, each.type_name) for each in issues}
 
     # --- text -------------------------------------------------------------------------------------
-
-    def test_code_never_weakens_itself(self) -> None:
-        """``weakens`` has nothing against the code of a type beside that very code."""
-        for type_ in self.ir.types:
-            code = self.write(type_)
-            assert not find_weaknesses(self.target, type_, code, code)
 
     def test_prose_is_no_code(self) -> None:
         """A refusal, an empty reply and half a reply are further from legal than code."""
@@ -263,49 +190,37 @@ class LanguageConformance:
         units = _halves(type_.units)
         outputs = self.target.split(self.write(type_), name=name, units=units)
         return tuple(
-            PageText(number, len(units), asked, output)
-            for number, (asked, output) in enumerate(zip(units, outputs, strict=True), 1)
+            PageText(page, len(units), part, output)
+            for page, (part, output) in enumerate(zip(units, outputs, strict=True), 1)
         )
 
-    def test_pages_are_joined_and_taken_apart(self) -> None:
-        """Both ways give the same code; each line tells the page it came from."""
+    def test_pages_are_right_and_join_to_the_whole(self) -> None:
+        """Code that is taken apart, and pages as they are written: each line tells its page."""
         for type_ in self.ir.types:
-            is_enum = type_.kind == "enum"
-            pages = [page.output for page in self.pages_of(type_.name)]
-            joined = self.target.stitch(pages, name=type_.name, is_enum=is_enum)
-
-            assert not joined.faults
-            assert self.target.leaves(joined.text) == self.target.leaves(self.write(type_))
-            assert len(joined.line_pages) == joined.text.count("\n") + 1
-            assert len(joined.page_lines) == len(joined.line_pages)
-            assert set(joined.line_pages) == set(range(1, len(pages) + 1))
-
-    def test_pages_that_it_writes_are_right(self) -> None:
-        """A type that the language writes itself is clean, whole and on two pages."""
-        for type_ in self.ir.types:
-            parts = _halves(type_.units)
-            outputs = [
-                self.write_page(type_, units, page=page) for page, units in enumerate(parts, 1)
-            ]
-            whole = self.write_page(type_, type_.units, page=1)
-            pages = tuple(
-                PageText(page, len(parts), units, output)
-                for page, (units, output) in enumerate(zip(parts, outputs, strict=True), 1)
+            written = tuple(
+                PageText(page, 2, units, self.write_page(type_, units, page=page))
+                for page, units in enumerate(_halves(type_.units), 1)
             )
-            is_enum = type_.kind == "enum"
-            joined = self.target.stitch(outputs, name=type_.name, is_enum=is_enum)
-            written = [
-                (each.name, joined.text if each is type_ else self.write(each))
-                for each in self.ir.types
-            ]
-            source = assemble(written, self.target, profile=self.profile)
-            results = validate_by_type(
-                source, self.ir, pages={type_.name: pages}, profile=self.profile
-            )
+            for whole, pages in (
+                (self.write(type_), self.pages_of(type_.name)),
+                (self.write_page(type_, type_.units, page=1), written),
+            ):
+                joined = self.target.stitch(
+                    [page.output for page in pages], name=type_.name, is_enum=type_.kind == "enum"
+                )
+                results = validate_by_type(
+                    self.source(**{type_.name: joined.text}),
+                    self.ir,
+                    pages={type_.name: pages},
+                    profile=self.profile,
+                )
 
-            assert not joined.faults
-            assert self.target.leaves(joined.text) == self.target.leaves(whole)
-            assert not [issue for result in results.values() for issue in result.issues]
+                assert not joined.faults
+                assert self.target.leaves(joined.text) == self.target.leaves(whole)
+                assert len(joined.line_pages) == joined.text.count("\n") + 1
+                assert len(joined.page_lines) == len(joined.line_pages)
+                assert set(joined.line_pages) == {1, 2}
+                assert not [issue for result in results.values() for issue in result.issues]
 
     def test_replies_hold_pages(self) -> None:
         """A page comes out of a fenced reply, its delimiters and the talk around it left out."""
@@ -344,31 +259,20 @@ class LanguageConformance:
 
             assert self.target.illegality(example) == 0, mode
             if mode in {"fields_only", "enum_values_only"}:
-                lines = example.split("\n")
-                assert (lines[0], lines[-1]) == (words.begin_delimiter, words.end_delimiter)
+                assert example.startswith(f"{words.begin_delimiter}\n")
+                assert example.endswith(f"\n{words.end_delimiter}")
                 assert not facts.declarations
             else:
-                assert [entry.kind == "enum" for entry in facts.declarations] == [
-                    mode == "enum_only"
-                ]
+                (entry,) = facts.declarations
+                assert (entry.kind == "enum") == (mode == "enum_only"), mode
         assert words.fence.lower() in self.target.fence_tags
 
     def test_an_unknown_profile_is_refused(self) -> None:
         """Whoever asks for one learns which there are."""
-        for ask in (
-            lambda: self.target.wording("no such profile"),
-            lambda: self.target.header(namespace="", profile="no such profile"),
-        ):
-            with pytest.raises(UsageError, match="no such profile"):
-                ask()
-
-    # --- parts of the sample ----------------------------------------------------------------------
-
-    def _objects(self) -> Iterator[TypeIR]:
-        return (type_ for type_ in self.ir.types if type_.kind == "object")
-
-    def _fields(self) -> Iterator[tuple[TypeIR, FieldIR]]:
-        return ((type_, field) for type_ in self._objects() for field in type_.fields)
+        with pytest.raises(UsageError, match="no such profile"):
+            self.target.wording("no such profile")
+        with pytest.raises(UsageError, match="no such profile"):
+            self.target.header(namespace="", profile="no such profile")
 
 
 def _sample(language: Language) -> IR:
@@ -390,13 +294,9 @@ def _sample(language: Language) -> IR:
         FieldIR(json_name=f"kind{number}", type=type_, required=number % 2 == 0)
         for number, type_ in enumerate(expressions)
     )
+    text = Scalar(kind="string")
     named = tuple(
-        FieldIR(
-            json_name=name,
-            type=Scalar(kind="string"),
-            required=number % 2 == 0,
-            nullable=number % 3 == 0,
-        )
+        FieldIR(json_name=name, type=text, required=not number % 2, nullable=not number % 3)
         for number, name in enumerate(_NAMES)
     )
     values = ("sky-blue", "moss green", "Red", "red", "1st", *_NAMES)
@@ -413,20 +313,37 @@ def _sample(language: Language) -> IR:
     )
 
 
-def _marks(issues: Sequence[Issue]) -> list[tuple[str, str | None, str | None]]:
-    return [(issue.code, issue.type_name, issue.field) for issue in issues]
+def _mistakes(language: Language, type_: TypeIR) -> Iterator[tuple[str, TypeIR, str]]:
+    """Yield the code of a mistake, the type written with it, and the member it is about."""
+    for value in type_.enum_values:
+        values = tuple(other for other in type_.enum_values if other != value)
+        yield "ENUM_MEMBER", type_.model_copy(update={"enum_values": values}), str(value)
+    if type_.kind == "object":
+        fields = (*type_.fields, FieldIR(json_name="invented", type=Scalar(kind="string")))
+        yield "PHANTOM_FIELD", type_.model_copy(update={"fields": fields}), "invented"
+    for field in type_.fields:
+        fields = tuple(other for other in type_.fields if other is not field)
+        wrong = type_.model_copy(update={"fields": fields, "primary_key": None})
+        yield "MISSING_FIELD", wrong, field.json_name
+        for code, changes in _wrong_fields(language, field):
+            changed = field.model_copy(update=changes)
+            fields = tuple(changed if other is field else other for other in type_.fields)
+            yield code, type_.model_copy(update={"fields": fields}), field.json_name
 
 
-def _with_field(type_: TypeIR, field: FieldIR) -> TypeIR:
-    fields = [field if each.json_name == field.json_name else each for each in type_.fields]
-    return type_.model_copy(update={"fields": tuple(fields)})
+def _wrong_fields(language: Language, field: FieldIR) -> Iterator[tuple[str, Mapping[str, object]]]:
+    if field.type != Scalar(kind="any"):  # Any holds every value, and null whatever the spelling.
+        is_plain = field.required and not field.nullable
+        yield "NULLABILITY", {"required": not is_plain, "nullable": False}
+        yield "WRONG_TYPE", {"type": _other_type(field.type)}
+    if isinstance(field.type, Ref):
+        name = language.type_name("ghost", is_root=False)
+        yield "UNDECLARED_TYPE", {"type": Ref(name=name)}
 
 
-def _other_type(expression: TypeExpr) -> TypeExpr | None:
-    """Return a type that holds none of the values; ``None`` where every type holds some."""
+def _other_type(expression: TypeExpr) -> TypeExpr:
+    """Return a type that holds none of the values."""
     match expression:
-        case Scalar(kind="any"):
-            return None
         case Scalar(kind="boolean"):
             return Scalar(kind="integer")
         case ArrayOf(items=inner):

@@ -106,16 +106,11 @@ def read_transcript(
     try:
         return Transcript.model_validate(yaml.safe_load(path.read_text("utf-8")))
     except FileNotFoundError:
-        raise TranscriptError(
-            f"{path}: there is no such transcript",
-            hint=record_command,
-        ) from None
+        what = f"{path}: there is no such transcript"
+        raise TranscriptError(what, hint=record_command) from None
     except (OSError, ValueError, yaml.YAMLError, ValidationError) as error:
-        raise TranscriptError(
-            f"{path}: this is no transcript of a flow",
-            why=str(error),
-            hint=record_command,
-        ) from error
+        what = f"{path}: this is no transcript of a flow"
+        raise TranscriptError(what, why=str(error), hint=record_command) from error
 
 
 class ClarificationFlow:
@@ -235,7 +230,8 @@ class ClarificationFlow:
             result=scrub_value(plain_result(result)),
         )
         if expected is not None and taken.result != expected.result:
-            raise self._drift(f"turn {number + 1} returns something else", _lines(expected), taken)
+            what = f"turn {number + 1} returns something else"
+            raise self._drift(what, _lines(expected), _lines(taken))
         self._turns.append(taken)
         return result
 
@@ -268,11 +264,8 @@ class ClarificationFlow:
         if recorded.system_sha256 != call.system_sha256:
             raise self._drift(f"{turn} has another system prompt", [], [])
 
-    def _drift(
-        self, what: str, before: list[str], now: "list[str] | TranscriptTurn"
-    ) -> TranscriptError:
-        after = _lines(now) if isinstance(now, TranscriptTurn) else now
-        diff = difflib.unified_diff(before, after, "recorded", "now", lineterm="", n=1)
+    def _drift(self, what: str, before: list[str], now: list[str]) -> TranscriptError:
+        diff = difflib.unified_diff(before, now, "recorded", "now", lineterm="", n=1)
         return TranscriptError(what, why="\n".join(diff), hint=self._command)
 
 
@@ -289,17 +282,12 @@ def _section(before: list[str], now: list[str]) -> str:
     return f", in {found.lstrip('# ')!r}" if found else ""
 
 
-def _prompt(request: TurnRequest) -> str:
-    if len(request.messages) == 1:
-        return request.messages[0].content
-    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in request.messages)
-
-
 def _call(request: TurnRequest, reply: str = "") -> TranscriptCall:
+    prompt = request.messages[0].content
+    if len(request.messages) > 1:
+        prompt = "\n\n".join(f"[{part.role}]\n{part.content}" for part in request.messages)
     return TranscriptCall(
-        system_sha256=text_hash(request.system),
-        prompt=scrub_text(_prompt(request)),
-        reply=scrub_text(reply),
+        system_sha256=text_hash(request.system), prompt=scrub_text(prompt), reply=scrub_text(reply)
     )
 
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from articles import blocks_of
+from killed_kinds import KilledKindConformance
 from pages import ROOT, blocks
 from store_factory import GOOD, make_store
-
-from pytest_regen.testing import KindConformance
 
 PATTERNS, QUERIES, BOOKINGS, GUIDE = (
     next(block.text for block in blocks_of(ROOT / "docs" / page) if "(Kind)" in block.text)
@@ -29,7 +28,7 @@ def write(root: Path, files: dict[str, str]) -> None:
         (root / name).write_text(text, "utf-8")
 
 
-class TestPatterns(KindConformance):
+class TestPatterns(KilledKindConformance):
     """The first kind of the page: regular expressions with texts to try them on."""
 
     kill_every = 2
@@ -43,7 +42,7 @@ class TestPatterns(KindConformance):
         write(root, {"regen_kinds.py": PATTERNS, "patterns.toml": wanted})
 
 
-class TestQueries(KindConformance):
+class TestQueries(KilledKindConformance):
     """Marked blocks behind ``--``, explained by a database."""
 
     kill_every = 3
@@ -64,7 +63,7 @@ class TestQueries(KindConformance):
         write(root, files)
 
 
-class TestBookings(KindConformance):
+class TestBookings(KilledKindConformance):
     """JSON values, checked by a schema."""
 
     kill_every = 4
@@ -86,7 +85,7 @@ class TestBookings(KindConformance):
         write(root, {"regen_kinds.py": BOOKINGS, "booking.schema.json": json.dumps(schema)})
 
 
-class TestGuide(KindConformance):
+class TestGuide(KilledKindConformance):
     """A region of one's own, and a check that runs the text."""
 
     kill_every = 5
@@ -103,7 +102,7 @@ class TestGuide(KindConformance):
         write(root, {"regen_kinds.py": GUIDE, "guide.md": page})
 
 
-class TestTranslations(KindConformance):
+class TestTranslations(KilledKindConformance):
     """The kind that ships: a catalogue in another language.
 
     Killed at a sample of its writes, in the sweep at each.
@@ -133,7 +132,7 @@ class TestTranslations(KindConformance):
         write(root, {"locales/en.json": json.dumps(english), "locales/de.json": german})
 
 
-class TestGettext(KindConformance):
+class TestGettext(KilledKindConformance):
     """The kind that ships: a catalogue of gettext."""
 
     kill_every = 5
@@ -167,7 +166,7 @@ class TestTranslationsAtEveryWrite(TestTranslations):
     kill_every = 1
 
 
-class TestFunctions(KindConformance):
+class TestFunctions(KilledKindConformance):
     """The kind that ships: bodies of functions, tried by the examples of their docstrings."""
 
     kill_every = 5
@@ -192,7 +191,7 @@ class TestFunctions(KindConformance):
         write(root, {"src/acme/boats.py": module, "src/acme/__init__.py": ""})
 
 
-class TestTypes(KindConformance):
+class TestTypes(KilledKindConformance):
     """Types of an API: a store is held against the same laws as a file."""
 
     kill_every = 8

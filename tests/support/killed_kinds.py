@@ -1,0 +1,132 @@
+"""The law about kills, for the kinds of the tests; a program that is killed at each of its writes.
+
+No kind can break it, because the engine writes for all of them; so it is no law for others' kinds.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Final
+
+import pytest
+
+from pytest_regen.files import observe_effects
+from pytest_regen.regeneration import verbs
+from pytest_regen.regeneration.policies import Policy
+from pytest_regen.testing import KindConformance
+from pytest_regen.testing.conformance import Lab, ProjectReplies
+from pytest_regen.units.ledger import entry_name
+
+EFFORTS: Final[Mapping[str, Callable[[Lab], object]]] = {
+    "heal": lambda lab: lab.ask(Policy(), ProjectReplies(lab.root)),
+    "generate": lambda lab: lab.generate(ProjectReplies(lab.root)),
+    "adopt": lambda lab: verbs.adopt(lab.file(), [lab.name]),
+}
+"""What is killed; each may be done again."""
+
+
+class KilledKindConformance(KindConformance):
+    """The laws of kinds, and the one about kills."""
+
+    kill_every: ClassVar[int] = 1
+    """Kill at each write; a higher number takes a sample."""
+
+    def test_a_kill_at_any_write_leaves_the_old_or_the_new(self, lab: Lab, tmp_path: Path) -> None:
+        """Whatever was left loads, and the work can be done again."""
+        if not hasattr(os, "fork"):
+            pytest.skip("the system cannot fork")
+        before = {effort: prepare(lab.copy(tmp_path / effort), effort) for effort in EFFORTS}
+
+        command = [sys.executable, __file__, str(tmp_path), lab.place, lab.name]
+        run = subprocess.run(
+            [*command, str(self.kill_every)],
+            cwd=lab.root,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+        assert run.returncode == 0, run.stdout + run.stderr
+        for effort, killed in json.loads(run.stdout).items():
+            after = lab.texts[1] if effort == "adopt" else lab.texts[0]
+            assert len(killed) > 1, f"{effort}: nothing was written"
+            for folder, effect in killed:
+                copy, case = replace(lab, root=Path(folder)), f"{effort}, killed {effect}"
+                codes = set(copy.codes())
+                is_new = lab.same(copy.text(), after) and "DRIFT" not in codes
+                assert is_new or codes == before[effort], f"{case}: {codes}"
+                files = copy.files().keys() ^ lab.files().keys()
+                assert files <= {lab.place}, f"{case}: {files}"
+                EFFORTS[effort](copy)
+                assert lab.same(copy.text(), after), case
+
+
+def prepare(lab: Lab, effort: str) -> set[str]:
+    """Leave work to do; return the codes of the unit before it is done."""
+    if effort == "heal":
+        lab.let_be_wrong()
+    elif effort == "generate":
+        lab.take_out(lab.name)
+        (lab.root / entry_name(lab.place, lab.name)).unlink(missing_ok=True)
+    else:
+        lab.put(lab.texts[1])
+    lab.learn(1)
+    return set(lab.codes())
+
+
+def kill_at_writes(lab: Lab, effort: str, step: int) -> list[tuple[str, str]]:
+    """Return copies in which the work was killed, each ``step`` writes later than the last.
+
+    The last copy is one whose work was left alone.
+    """
+    seen: list[tuple[str, str]] = []
+    while True:
+        copy = lab.copy(lab.root.with_name(f"{effort}{len(seen)}"))
+        note = copy.root.with_suffix(".effect")
+        pid = os.fork()
+        if not pid:
+            work_and_die(copy, effort, note, step * len(seen))
+        _, status = os.waitpid(pid, 0)
+        if status not in {0, signal.SIGKILL}:
+            raise AssertionError(f"the work ended with {status}")
+        seen.append((str(copy.root), note.read_text("utf-8") if note.exists() else ""))
+        if not note.exists():
+            return seen
+
+
+def work_and_die(lab: Lab, effort: str, note: Path, count: int) -> None:
+    """Do the work in this process, and kill it after ``count`` writes; it never returns."""
+    writes = iter(range(count, -1, -1))
+
+    def observe(effect: str, path: Path) -> None:
+        if effect.startswith("before") and next(writes) == 0:
+            note.write_text(f"{effect} {path.name}", "utf-8")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        with observe_effects(observe):
+            EFFORTS[effort](lab)
+    except BaseException as error:  # noqa: BLE001 - the parent counts it
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        os._exit(1)
+    os._exit(0)
+
+
+def main(space: str, place: str, name: str, step: str) -> None:
+    """Write which copies there are, as JSON."""
+    killed = {}
+    for effort in EFFORTS:
+        lab = Lab(Path(space, effort), place, ((name, "", ""),))
+        lab.file().open()  # Imports once here, instead of in each child.
+        killed[effort] = kill_at_writes(lab, effort, int(step))
+    sys.stdout.write(json.dumps(killed))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
