@@ -8,8 +8,9 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from html import unescape
 from typing import Any, Final
 
@@ -35,6 +36,8 @@ _DIGEST: Final = "{digest}"
 _MOST_CALLS: Final = 25
 _SECONDS: Final = 0.5
 """How long one of two turns at once waits for the other."""
+_PATIENCE: Final = 10
+"""Seconds for two turns at once, which take milliseconds unless one blocks the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,11 @@ class Agent:
         return Observed(tuple(self._model.requests), result, error)
 
     def take_at_once(self, requests: Sequence[Any], script: Script) -> Any:
-        """Let the agent take two turns at once; return requests, in order, and both outcomes."""
+        """Let the agent take two turns at once; return requests, in order, and both outcomes.
+
+        Raises:
+            TimeoutError: they do not end.
+        """
         self._begin(script)
 
         async def gather() -> Any:
@@ -141,15 +148,16 @@ class Agent:
 
         outcomes: list[tuple[Any, Exception | None]]
         if inspect.iscoroutinefunction(self._turn):
+            (results,) = in_threads([lambda: asyncio.run(gather())], _PATIENCE)
             outcomes = [
-                (None, found) if isinstance(found, Exception) else (found, None)
-                for found in resolve(gather())
+                (None, result) if isinstance(result, Exception) else (result, None)
+                for result in results
             ]
         else:
             # Each waits in its calls until the other is there, because threads alone meet by luck.
             self._model.meeting = threading.Barrier(len(requests))
-            with ThreadPoolExecutor(len(requests)) as threads:
-                outcomes = list(threads.map(self._outcome, requests))
+            turns = [partial(self._outcome, request) for request in requests]
+            outcomes = in_threads(turns, _PATIENCE)
             self._model.meeting = None
         plain = (plain_turn(Observed((), *outcome))[1] for outcome in outcomes)
         return sorted(map(canonical_json, map(plain_request, self._model.requests))), [*plain]
@@ -189,12 +197,33 @@ def resolve(result: Any) -> Any:
     if not inspect.isawaitable(result):
         return result
 
-    async def wait() -> Any:
+    async def finish() -> Any:
         return await result
 
-    # A thread has no event loop yet, whatever runs in this one.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, wait()).result()
+    # In a thread, because an event loop may run in this one already.
+    return in_threads([lambda: asyncio.run(finish())])[0]
+
+
+def in_threads(calls: Sequence[Callable[[], Any]], seconds: float | None = None) -> list[Any]:
+    """Return the results of calls that run at once.
+
+    Raises:
+        TimeoutError: one does not end in so many seconds.
+    """
+    results: list[Future[Any]] = [Future() for _ in calls]
+
+    def run(call: Callable[[], Any], result: Future[Any]) -> None:
+        try:
+            result.set_result(call())
+        except BaseException as raised:  # noqa: BLE001 - raised again by whoever waits
+            result.set_exception(raised)
+
+    for call, result in zip(calls, results, strict=True):
+        # No executor, because Python would wait for its threads in the end, blocked ones too.
+        threading.Thread(target=run, args=(call, result), daemon=True).start()
+    if wait(results, seconds).not_done:
+        raise TimeoutError
+    return [result.result() for result in results]
 
 
 def completion(provider: Provider) -> Callable[[Sequence[Mapping[str, str]]], str]:

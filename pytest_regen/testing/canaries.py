@@ -124,20 +124,28 @@ class Sample:
         self.letter = letter
         self.model = type(value)
         self.wire: Any = json.loads(value.model_dump_json(exclude_none=True))
-        self.answers_at = _answers_at(self.wire)
-        if not self.answers_at or not value_at(self.wire, self.answers_at):
+        places = [
+            keys[:end]
+            for keys, _ in leaves(self.wire)
+            for end in range(1, len(keys))
+            if keys[end - 1] == "answers" and isinstance(keys[end], str)
+        ]
+        # The outermost and of these the last, because earlier rounds have answers of their own.
+        self.answers_at: Keys = min(reversed(places), key=len, default=())
+        if not self.answers_at:
             raise UsageError(
                 f"the {self.model.__name__} given as conversation has no answers",
                 why="the checks look at what becomes of answers, by the ids of their questions",
                 hint="give one in which every question is answered, each with words of its own",
             )
         self.ids = list(value_at(self.wire, self.answers_at))
-        found = {leaf: keys for keys, leaf in reversed([*leaves(self.wire)]) if type(leaf) is str}
-        longer = {leaf: swap_texts(self.wire, {leaf: f"{leaf}Ä"}) for leaf in found}
-        texts = [leaf for leaf in reversed(found) if self.accepts(longer[leaf])]
-        self._names = {leaf: str(n) for n, leaf in enumerate(self.ids)}
+        self._names = {question: str(n) for n, question in enumerate(self.ids)}
+        # By the first place of a text, because ids are repeated where answers stand.
+        first = {leaf: keys for keys, leaf in reversed([*leaves(self.wire)]) if type(leaf) is str}
         self.keys = {
-            self.path(found[leaf]): found[leaf] for leaf in reversed(found) if leaf in texts
+            self.path(first[leaf]): first[leaf]
+            for leaf in reversed(first)
+            if self.accepts(swap_texts(self.wire, {leaf: f"{leaf}Ä"}))
         }
         """The place of each text by its path."""
         self.texts = {path: str(value_at(self.wire, keys)) for path, keys in self.keys.items()}
@@ -167,10 +175,6 @@ class Sample:
                 return "question", self._names[part["id"]]
         return "", ""
 
-    def is_id(self, path: str) -> bool:
-        """Return whether a text only names something, so that no model needs it."""
-        return bool(self.keys[path][-1] == "id")
-
     def longest(self, path: str) -> int:
         """Return how many characters a text may have."""
         if path not in self._lengths:
@@ -184,17 +188,19 @@ class Sample:
 
     def variants(self) -> Iterator[tuple[str, "Shape"]]:
         """Yield conversations that differ in one leaf that is no text, and its path."""
-        known = set(self.texts.values())
+        texts = set(self.texts.values())
         shape = Shape(self, self.wire)
         for keys, leaf in leaves(self.wire):
-            if leaf not in known or not isinstance(leaf, str):
+            if leaf not in texts or not isinstance(leaf, str):
                 changed = (with_value(self.wire, keys, new) for new in self._others(keys, leaf))
                 wire = next((wire for wire in changed if self.accepts(wire)), None)
                 if wire is not None:
                     yield self.path(keys), replace(shape, wire=wire)
             elif isinstance(keys[-1], int) and keys[: len(self.answers_at)] == self.answers_at:
                 chosen = [*value_at(self.wire, keys[:-1])]
-                wire = with_value(self.wire, keys[:-1], [one for one in chosen if one != leaf])
+                wire = with_value(
+                    self.wire, keys[:-1], [option for option in chosen if option != leaf]
+                )
                 if len(chosen) > 1 and self.accepts(wire):
                     yield self.path(keys[:-1]), replace(shape, wire=wire)
 
@@ -213,16 +219,6 @@ class Sample:
                 for fault in error.errors(include_url=False):
                     options = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected")))
                     yield from (option for option in options if option != leaf)
-
-
-def _answers_at(value: Any, keys: Keys = ()) -> Keys:
-    """Return the keys of the last ``answers``; none where there are none."""
-    found: Keys = ()
-    if isinstance(value, dict | list):
-        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
-            is_answers = key == "answers" and isinstance(part, dict)
-            found = (*keys, key) if is_answers else _answers_at(part, (*keys, key)) or found
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,10 +259,13 @@ class Shape:
 
     def sent_tokens(self, mark: str, end: str = "z") -> dict[str, str]:
         """Return the tokens of texts that are in this turn, ids left out."""
-        here = {leaf for _, leaf in leaves(self.wire) if isinstance(leaf, str)}
-        texts, tokens = self.sample.texts, self.tokens(mark, end if self.is_long else "z")
-        is_sent = {path: texts[path] in here and not self.sample.is_id(path) for path in texts}
-        return {path: token for path, token in tokens.items() if is_sent[path]}
+        sent = {leaf for _, leaf in leaves(self.wire) if isinstance(leaf, str)}
+        return {
+            path: token
+            for path, token in self.tokens(mark, end if self.is_long else "z").items()
+            # Ids only name something, so that no model needs them.
+            if self.sample.texts[path] in sent and self.sample.keys[path][-1] != "id"
+        }
 
     def request(self, mark: str, texts: Mapping[str, str] | None = None) -> Any:
         """Return the request with tokens of a mark, but for some texts by their path."""
@@ -297,8 +296,8 @@ def default_samples() -> tuple[Sample, ...]:
     """Return second turns that hold questions of every type between them."""
     common = {"original_description": "rent is out of control", "inferred_context": _INFERRED}
     return tuple(
-        Sample(parse_context({**common, "questions_asked": asked, "answers": answers}), letter)
-        for letter, (asked, answers) in zip("abc", _SAMPLES, strict=True)
+        Sample(parse_context({**common, "questions_asked": questions, "answers": answers}), letter)
+        for letter, (questions, answers) in zip("abc", _SAMPLES, strict=True)
     )
 
 

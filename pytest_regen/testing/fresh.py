@@ -47,7 +47,7 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
         "replies": [replies.generate, replies.ask, list(replies.unusable)],
     }
     path = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    done = subprocess.run(
+    child = subprocess.run(
         [sys.executable, "-c", "from pytest_regen.testing.fresh import main; main()"],
         input=json.dumps(work),
         capture_output=True,
@@ -56,14 +56,14 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
         timeout=_SECONDS,
         check=False,
     )
-    if done.returncode:
+    if child.returncode:
         raise UsageError(
-            f"the agent could not take its turn in a process of its own (exit {done.returncode})",
-            why=done.stderr.strip()[-600:] or "it said nothing",
+            f"the agent could not take its turn in a process of its own (exit {child.returncode})",
+            why=child.stderr.strip()[-600:] or "it said nothing",
             hint="make it importable and free of side effects, or leave the check 'stateless' out: "
             "check_stateless_agent(make, checks=[name for name in CHECKS if name != 'stateless'])",
         )
-    plain, later = json.loads(done.stdout.rpartition("\n")[2])
+    plain, later = json.loads(child.stdout.rpartition("\n")[2])
     return {FRESH: tuple(plain), "another day in another time zone": tuple(later)}
 
 
@@ -177,17 +177,17 @@ class _Standing(type):
 
 def _import(module: str, name: str, file: str) -> Any:
     try:
-        found: Any = importlib.import_module(module)
+        loaded: Any = importlib.import_module(module)
     except ImportError:
-        found = None
+        loaded = None
     # Test modules are often not importable by name, or another one has the same.
-    if found is None or (file and getattr(found, "__file__", file) != file):
+    if loaded is None or (file and getattr(loaded, "__file__", file) != file):
         spec = importlib.util.spec_from_file_location(Path(file).stem, file)
         if spec is None or spec.loader is None:
             raise ImportError(module)
-        found = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = found
-        spec.loader.exec_module(found)
+        loaded = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = loaded
+        spec.loader.exec_module(loaded)
     for part in name.split("."):
-        found = getattr(found, part)
-    return found
+        loaded = getattr(loaded, part)
+    return loaded

@@ -20,12 +20,12 @@ class _Agent:
     def turn(self, request: ClarificationRequest) -> dict[str, Any]:
         """Take one turn, asking the model at most twice."""
         prompt = self.prompt(request)
-        found = self._ask(prompt)
-        if not self.is_fine(found, request):
-            found = self._ask(self.prompt_again(prompt, request))
-        if not self.is_fine(found, request):
+        result = self._ask(prompt)
+        if not self.is_fine(result, request):
+            result = self._ask(self.prompt_again(prompt, request))
+        if not self.is_fine(result, request):
             raise ValueError("the model gives no text")
-        return found
+        return result
 
     def prompt(self, request: ClarificationRequest) -> str:
         """Return the prompt of the second turn."""
@@ -36,19 +36,19 @@ class _Agent:
         del request
         return f"{prompt}\n\nYou have to write now."
 
-    def is_fine(self, found: Mapping[str, Any], request: ClarificationRequest) -> bool:
+    def is_fine(self, result: Mapping[str, Any], request: ClarificationRequest) -> bool:
         """Return whether a reply may be returned."""
-        asks = bool(found.get("clarification_questions")) and not request.is_second_turn
-        return asks or bool(found.get("subject_line"))
+        asks = bool(result.get("clarification_questions")) and not request.is_second_turn
+        return asks or bool(result.get("subject_line"))
 
     def _ask(self, prompt: str) -> dict[str, Any]:
         message = Message("user", prompt)
         reply = self._provider.send(TurnRequest("You write subject lines.", (message,), "", 1_000))
         try:
-            found = json.loads(reply.text)
+            result = json.loads(reply.text)
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return result if isinstance(result, dict) else {}
 
 
 class AnswersOnly(_Agent):
@@ -91,9 +91,9 @@ class GlobalMemory(_Agent):
 
     def prompt(self, request: ClarificationRequest) -> str:
         """Return the prompt and what other conversations were about."""
-        others = [text for text in self.seen if text != request.message]
+        earlier = [text for text in self.seen if text != request.message]
         self.seen[request.message] = None
-        return f"{prompt_of(request)}\n\nOthers wrote: {json.dumps(others)}"
+        return f"{prompt_of(request)}\n\nOthers wrote: {json.dumps(earlier)}"
 
 
 class UnescapedRenderer(_Agent):
@@ -137,10 +137,10 @@ class LegacyFirst(_Agent):
 class AsksForEver(_Agent):
     """Hands on whatever the model asks, on every turn."""
 
-    def is_fine(self, found: Mapping[str, Any], request: ClarificationRequest) -> bool:
+    def is_fine(self, result: Mapping[str, Any], request: ClarificationRequest) -> bool:
         """Return whether there is anything in it."""
         del request
-        return bool(found.get("clarification_questions") or found.get("subject_line"))
+        return bool(result.get("clarification_questions") or result.get("subject_line"))
 
 
 class HelplessWithoutAnswers(_Agent):

@@ -78,21 +78,21 @@ def posing(
 
 def labels(prompt: str) -> dict[str, set[str]]:
     """Return by token what it stands under: the words before it, and keys of JSON."""
-    found: dict[str, set[str]] = {}
+    stands_under: dict[str, set[str]] = {}
     text = readable(prompt)
     for match in TOKEN.finditer(text):
         before = TOKEN.sub("\n", text[max(0, match.start() - 3 * _LABEL) : match.start()])
         label = before.rpartition("\n")[2][-_LABEL:]
         if sum(map(str.isalpha, label)) > _LETTERS:
-            found.setdefault(match[0], set()).add(label)
+            stands_under.setdefault(match[0], set()).add(label)
     for value in json_values(prompt):
         for keys, leaf in leaves(value):
             names = ["*" if type(key) is int else TOKEN.sub("*", str(key)) for key in keys]
             for match in TOKEN.finditer(str(leaf)):
                 # Each key on the way: what stands below it may have another form without answers.
                 ways = {"/".join(names[:end]) + "/" for end in range(1, len(names) + 1)}
-                found.setdefault(match[0], set()).update(ways)
-    return found
+                stands_under.setdefault(match[0], set()).update(ways)
+    return stands_under
 
 
 def json_values(prompt: str) -> Iterator[Any]:

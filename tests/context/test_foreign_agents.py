@@ -4,16 +4,24 @@ import asyncio
 import json
 import shutil
 import socket
+import threading
 from collections.abc import Callable, Mapping
 from datetime import date
 from functools import partial
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
-from pytest_regen.context import ClarificationRequest
+from pytest_regen.context import (
+    ClarificationRequest,
+    Conversation,
+    Question,
+    Value,
+    render_conversation,
+)
 from pytest_regen.errors import UsageError
 from pytest_regen.testing import base_url, check_stateless_agent, completion, failing_checks, http
 from pytest_regen.turns.values import Message, Provider, TurnRequest
@@ -248,6 +256,45 @@ def test_a_broken_agent_fails_its_check(check: str, agent: type[Foreign]) -> Non
     assert list(failing_checks(agent)) == [check]
 
 
+class Crossed(Foreign):
+    """Takes two locks, in turn this one or that one first."""
+
+    def __init__(self, provider: Provider) -> None:
+        super().__init__(provider)
+        first, second = threading.Lock(), threading.Lock()
+        self.orders = cycle([(first, second), (second, first)])
+
+    def turn(self, request: ClarificationRequest) -> Any:
+        """Take one turn."""
+        first, second = next(self.orders)
+        with first:
+            prompt = json.dumps(request.message)
+            self.complete([{"role": "user", "content": prompt}])
+            with second:
+                return super().turn(request)
+
+
+class Held(Apart):
+    """Holds a lock of threads over an await."""
+
+    def __init__(self, provider: Provider) -> None:
+        super().__init__(provider)
+        self.lock = threading.Lock()
+
+    async def turn(self, request: ClarificationRequest) -> Any:
+        """Take one turn."""
+        with self.lock:
+            return await super().turn(request)
+
+
+@pytest.mark.parametrize("agent", [Crossed, Held])
+def test_turns_that_block_each_other_end(agent: type[Foreign]) -> None:
+    """The check fails, and says that they do."""
+    failures = failing_checks(agent, checks=["stateless"])
+
+    assert "two turns at once: each waits for the other" in str(failures["stateless"])
+
+
 @pytest.mark.parametrize("agent", [Foreign, Apart])
 def test_a_correct_one_passes(agent: type[Foreign]) -> None:
     """Whatever the broken ones have in common with it."""
@@ -380,6 +427,82 @@ def test_any_conversation() -> None:
     assert not failing_checks(make_booking, conversation=BOOKING)
     failures = failing_checks(make_forgetful_booking, conversation=BOOKING)
     assert failures["carries_full_context"].findings == ("guests",)
+
+
+class TicketQuestion(Question):
+    """A question in words, or with options."""
+
+    type: Literal["text", "choice"] = "text"
+    options: tuple[str, ...] = ()
+
+
+class TicketAnswer(Value):
+    """An answer in words."""
+
+    text: str
+
+
+class Facts(Value):
+    """What the agent inferred."""
+
+    product: str
+
+
+class Ticket(Conversation[TicketQuestion, TicketAnswer]):
+    """A conversation of somebody's own."""
+
+    inferred_context: Facts
+    attachment: str | None = None
+
+
+FIRST_ROUND = Ticket(
+    original_description="my router dies",
+    questions_asked=(TicketQuestion(id="light", question="Which light is on?"),),
+    answers={"light": TicketAnswer(text="red")},
+    inferred_context=Facts(product="X1"),
+    attachment="file-7",
+)
+TICKET = FIRST_ROUND.next_round(
+    (
+        TicketQuestion(id="when", question="Since when?"),
+        TicketQuestion(id="how", question="How often?", type="choice", options=("daily", "hourly")),
+    ),
+    Facts(product="X2"),
+).with_answers({"when": {"text": "May"}, "how": {"text": "weekly"}})
+
+
+def make_ticket(provider: Provider, *, last_round_only: bool = False) -> Any:
+    """Return an agent whose turn takes a ticket."""
+
+    def turn(ticket: Ticket) -> str:
+        if last_round_only:
+            ticket = ticket.model_copy(update={"earlier_rounds": ()})
+        for _ in range(2):
+            prompt = render_conversation(ticket)
+            text = completion(provider)([{"role": "user", "content": prompt}])
+            if "subject_line" in text:
+                return text
+        raise ValueError("no text")
+
+    return turn
+
+
+def make_ticket_of_last_round(provider: Provider) -> Any:
+    """Return one that forgets the first round."""
+    return make_ticket(provider, last_round_only=True)
+
+
+def test_a_conversation_of_two_rounds() -> None:
+    """Whatever stands in the first is looked for, too."""
+    check_stateless_agent(make_ticket, conversation=TICKET)
+    failures = failing_checks(make_ticket_of_last_round, conversation=TICKET)
+    lost = failures["carries_full_context"].findings
+    assert set(lost) == {
+        "earlier_rounds.0.questions_asked.0.question",
+        "earlier_rounds.0.questions_asked.0.type",
+        "earlier_rounds.0.inferred_context.product",
+        "earlier_rounds.0.answers.light.text",
+    }
 
 
 def make_with_client(provider: Provider) -> Any:
