@@ -140,11 +140,11 @@ _ALPHABETS: Final = (f"{_LETTERS}-_", f"{_LETTERS}+/")
 _BESIDE: Final = 100
 """How many characters of encoded data are looked at on either side of a shape."""
 # No word fits two of these, because a search that tries both would take for ever.
-_PART = "(?:[A-Z]?[a-z0-9]+|[A-Z]{2}[A-Z0-9]*|[A-Z]|[0-9]+[A-Z][A-Z0-9]*)"
+_PART = "(?:[A-Z]?[a-z0-9]+|[A-Z]{2}[A-Z0-9]*|[A-Z])"
 _SLUG = re.compile(rf"[-_+/]?(?:{_PART}(?:[-_+/]{_PART})*[-_+/]?)?")
 """What may stand beside a credential in one word: a path, a name, as in ``PROD_AKIA…``."""
-_LEAST_DATA: Final = 8
-"""Fewer characters beside a credential say nothing about what they are."""
+_LEAST_DATA: Final = 24
+"""Fewer characters beside a credential say nothing about what they are: ``id9aAB1-AKIA…``."""
 _FOLD = re.compile(
     # Between two lines of base64: of 64 characters in PEM, 76 in mail.
     r"(?<=[A-Za-z0-9+/_-]{60})(?<![A-Za-z0-9+/_-]{81})"
