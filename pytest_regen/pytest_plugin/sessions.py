@@ -171,15 +171,12 @@ def conversation_in(
     session: sessions.GeneratorSession[Any] | sessions.ItemSession[Any],
 ) -> Conversation:
     """Return the conversation of a session; items are asked for once, and all else is feedback."""
-    is_of_items = isinstance(session, sessions.ItemSession)
-    return session.system, [
-        (
-            message,
-            message.content.startswith(_WRONG)
-            or (is_of_items and number > 0 and message.role == "user"),
-        )
-        for number, message in enumerate(session.history)
-    ]
+    turns = session.history
+    if isinstance(session, sessions.ItemSession):
+        findings = [number > 0 and turn.role == "user" for number, turn in enumerate(turns)]
+    else:
+        findings = [turn.content.startswith(_WRONG) for turn in turns]
+    return session.system, [*zip(turns, findings, strict=True)]
 
 
 ReplayableSession = ReplayableGeneratorSession[Any] | ReplayableItemSession[Any]

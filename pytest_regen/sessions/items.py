@@ -16,12 +16,11 @@ from pytest_regen.errors import ReplyFormatError
 from pytest_regen.sessions.state import sendable
 from pytest_regen.text import flatten, plural
 from pytest_regen.turns.reply_text import complete_items, json_texts
-from pytest_regen.turns.structured import parse_json_with_schema
+from pytest_regen.turns.structured import likely_answer, parse_json_with_schema
 
 T = TypeVar("T")
 
 _MOST_PROBLEMS = 20
-_ABOUT_EQUAL = 0.9
 MOST_PER_WISH = 3
 """Items taken for each thing that is still wanted: a model writes more than one about a tool."""
 
@@ -285,8 +284,7 @@ class ItemReader(Generic[T]):
     def _lists(self, text: str) -> list[list[JsonValue]]:
         """Return the lists of items in a reply, the answer first, then drafts and further parts.
 
-        The answer is the longest one, of about equal ones the last, because examples and drafts
-        stand before it. Lists without the object around them, and items without a list, count.
+        Lists without the object around them, and items without a list, count.
         """
         name = self._kind.name
 
@@ -294,22 +292,21 @@ class ItemReader(Generic[T]):
             members = self._kind.members
             return isinstance(value, dict) and bool(members) and value.keys() >= members
 
-        lists: list[tuple[int, list[JsonValue]]] = []
+        lists: list[tuple[str, list[JsonValue]]] = []
         single: list[JsonValue] = []
         for candidate in json_texts(text):
             value = candidate.value
             is_envelope = isinstance(value, dict) and isinstance(value.get(name), list)
             items = value[name] if is_envelope else value
             if isinstance(items, list) and (is_envelope or any(map(is_item, items))):
-                lists.append((len("".join(candidate.text.split())), items))
+                lists.append((candidate.text, items))
             elif is_item(value):
                 single.append(value)
         if single:
-            lists.append((len("".join(json.dumps(single).split())), single))
+            lists.append((json.dumps(single), single))
         if not lists:
             return []
-        least = max(size for size, _ in lists) * _ABOUT_EQUAL
-        answer = max(number for number, (size, _) in enumerate(lists) if size >= least)
+        answer = likely_answer([text for text, _ in lists])
         return [lists[answer][1], *(items for n, (_, items) in enumerate(lists) if n != answer)]
 
     def _take(self, items: Sequence[JsonValue]) -> list[str]:

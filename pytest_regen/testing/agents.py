@@ -78,11 +78,6 @@ class Observed:
     error: Exception | None
 
     @property
-    def ran_away(self) -> bool:
-        """Whether it was stopped, because it would have gone on sending."""
-        return len(self.requests) > _MOST_CALLS
-
-    @property
     def prompt(self) -> str:
         """All that the first request says; empty where none was sent."""
         return text_of(self.requests[0]) if self.requests else ""

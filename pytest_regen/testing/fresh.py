@@ -23,7 +23,7 @@ FRESH: Final = "a fresh process"
 ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
 """What a prompt must not depend on: the order of sets, and language."""
 _SECONDS: Final = 120
-_ANOTHER_ZONE: Final = "Pacific/Kiritimati"
+ANOTHER_ZONE: Final = "Pacific/Kiritimati"
 _LATER: Final = timedelta(days=401, hours=7, minutes=13, seconds=17)
 """So far apart, two moments have nothing in common that a prompt could show: not the year, the
 month, the day of the month or of the week, the hour, the minute or the second."""
@@ -97,7 +97,7 @@ def main() -> None:
     plain = turn()
     # Only now: all that the agent imports has found the classes that it may subclass or pickle.
     _set_forward(_LATER)
-    os.environ["TZ"] = _ANOTHER_ZONE
+    os.environ["TZ"] = ANOTHER_ZONE
     if hasattr(time, "tzset"):  # not on Windows, where the zone stays
         time.tzset()
     sys.stdout.write("\n" + json.dumps([plain, turn()]))
@@ -143,14 +143,11 @@ def _set_forward(by: timedelta) -> None:
     }
     faked = {id(getattr(time, name)): fake for name, fake in fakes.items()}
     faked |= {id(datetime): Datetime, id(date): Date}
-    for module in [time, sys.modules["datetime"], *filter(_is_of_the_project, _modules())]:
+    modules = [*sys.modules.values()]
+    for module in [time, sys.modules["datetime"], *filter(_is_of_the_project, modules)]:
         for name, value in list(vars(module).items()):
             if id(value) in faked:
                 setattr(module, name, faked[id(value)])
-
-
-def _modules() -> list[Any]:
-    return list(sys.modules.values())
 
 
 def _is_of_the_project(module: Any) -> bool:

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 from pydantic.alias_generators import to_camel
 
+from pytest_regen.emulator.messages import events_of
+from pytest_regen.emulator.values import EmulatedReply
 from pytest_regen.testing.agents import AgentFormError, ScriptEndError, request_of
 from pytest_regen.turns.values import Provider
 
@@ -66,8 +68,8 @@ class _Handler(BaseHTTPRequestHandler):
         is_chat = self.path.endswith("/chat/completions")
         reply = (_chat if is_chat else _message)(body, text, tool)
         if body.get("stream"):
-            events = _chat_events(reply) if is_chat else _message_events(reply)
-            self._answer(_OK, "text/event-stream", "".join(events).encode())
+            events = (_chat_events if is_chat else _message_events)(reply)
+            self._answer(_OK, "text/event-stream", events)
         else:
             self._answer(_OK, "application/json", json.dumps(reply).encode())
 
@@ -112,6 +114,7 @@ def _message(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
         "content": [block],
         "stop_reason": "tool_use" if tool else "end_turn",
         "stop_sequence": None,
+        "stop_details": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }
 
@@ -140,30 +143,15 @@ def _chat(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
     }
 
 
-def _chat_events(reply: dict[str, Any]) -> Iterator[str]:
+def _chat_events(reply: dict[str, Any]) -> bytes:
     (choice,) = reply["choices"]
     delta = {"index": 0, "delta": choice["message"], "finish_reason": choice["finish_reason"]}
     chunk = {**reply, "object": "chat.completion.chunk", "choices": [delta]}
-    yield f"data: {json.dumps(chunk)}\n\n"
-    yield "data: [DONE]\n\n"
+    return f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
 
 
-def _message_events(reply: dict[str, Any]) -> Iterator[str]:
-    (block,) = reply["content"]
-    empty = {**block, "text": ""} if "text" in block else {**block, "input": {}}
-    delta = {"type": "text_delta", "text": block.get("text")}
-    if "input" in block:
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-    stop = {"stop_reason": reply["stop_reason"], "stop_sequence": None}
-    for event in (
-        {"type": "message_start", "message": {**reply, "content": [], "stop_reason": None}},
-        {"type": "content_block_start", "index": 0, "content_block": empty},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 1}},
-        {"type": "message_stop"},
-    ):
-        yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+def _message_events(reply: dict[str, Any]) -> bytes:
+    return b"".join(part.data for part in events_of(reply, EmulatedReply()))
 
 
 @cache
@@ -201,8 +189,9 @@ class HttpAgent:
 
     def elsewhere(self, env: Mapping[str, str]) -> "HttpAgent | None":
         """Return the agent in another process; ``None`` where somebody else starts it."""
-        again = HttpAgent(self._url, self._command, 0, {**self._env, **env})
-        return again if self._command else None
+        if not self._command:
+            return None
+        return HttpAgent(self._url, self._command, 0, {**self._env, **env})
 
     def __call__(self, provider: Provider) -> Any:
         """Return a function of the request that lets the agent speak to this provider."""

@@ -182,8 +182,8 @@ def extract_json(text: str) -> str:
     is no whole JSON value, the text is returned without thinking and without the white space around
     it.
     """
-    values = [*json_texts(text)]
-    return values[_answer_among(values)].text if values else without_thinking(text).strip()
+    texts = [value.text for value in json_texts(text)]
+    return texts[likely_answer(texts)] if texts else without_thinking(text).strip()
 
 
 def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
@@ -216,18 +216,18 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
         else:
             fitting.append(candidate)
     if values:
-        return values[_answer_among(fitting)]
+        return values[likely_answer([candidate.text for candidate in fitting])]
     if errors:
         nearest = min(errors, key=_distance)
         raise _mismatch(text, nearest) from nearest
     raise _no_json(text)
 
 
-def _answer_among(candidates: Sequence[JsonText]) -> int:
+def likely_answer(texts: Sequence[str]) -> int:
     """Return the index of the answer: the largest value, or a later one of about its size."""
     # Examples and drafts stand before the answer and are smaller, or as large where it repairs
     # them.
-    sizes = [len("".join(candidate.text.split())) for candidate in candidates]
+    sizes = [len("".join(text.split())) for text in texts]
     least = max(sizes) * _ABOUT_EQUAL
     return max(index for index, size in enumerate(sizes) if size >= least)
 
