@@ -332,8 +332,7 @@ def compile_verify_repair(
         an exception.
 
     Raises:
-        RegenError: the policy or the first set of scenarios could not be made, be it for one
-            group of tools: what is missing is never left out of a success.
+        RegenError: the policy or the first set of scenarios could not be made.
         UsageError: handwritten scenarios contradict each other, a tool is annotated twice, a part
             has no method for what is asked of it, the engine gives what is no decision, or the
             policy is not plain JSON.

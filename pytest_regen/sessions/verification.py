@@ -169,7 +169,7 @@ class _ItemRun(Generic[T]):
         for key, item in self._items.items():
             if key in self._judged:
                 continue
-            problem = yield PartCall(_Asked(self._oracle), "check", (item,))
+            problem = yield PartCall(self._oracle, "__call__", (item,))
             if problem is not None and not isinstance(problem, str):
                 raise wrong_type(self._oracle, "the oracle", problem, "a text or None")
             self._judged.add(key)
@@ -199,13 +199,6 @@ class _ItemRun(Generic[T]):
 
     def state(self) -> object:
         return dict(self._items), dict(self._problems)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked(Generic[T]):
-    """An oracle as a part, so that one that takes long holds no event loop up."""
-
-    check: Oracle[T]
 
 
 def generate_verify_repair(
