@@ -145,6 +145,7 @@ def test_steps_survive_a_reload(page: Page) -> None:
 def test_what_is_required_may_be_skipped(page: Page) -> None:
     """Requirement 3, end to end: skip."""
     page.describe()
+    page.reads("#title", "2 questions first")
     page.go_on()
     page.reads("#alert", "Which city is this about?")
     page.sees("#skip").click()
