@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
@@ -505,11 +505,15 @@ def test_a_conversation_of_two_rounds() -> None:
     }
 
 
+@cache
+def shared_client() -> Any:
+    """Return the client whose connections all agents below use, closed by their test."""
+    return pytest.importorskip("anthropic").Anthropic(api_key="none", max_retries=0)
+
+
 def make_with_client(provider: Provider) -> Any:
     """Return an agent that speaks through a vendor's client, streamed."""
-    client = pytest.importorskip("anthropic").Anthropic(
-        api_key="none", base_url=base_url(provider), max_retries=0
-    )
+    client = shared_client().with_options(base_url=base_url(provider))
 
     class Client(Foreign):
         def turn(self, request: ClarificationRequest) -> Any:
@@ -526,7 +530,7 @@ def make_with_client(provider: Provider) -> Any:
 
 def test_an_agent_with_a_client_of_its_own() -> None:
     """It gets the address of the scripted model."""
-    pytest.importorskip("anthropic")
     checks = ["carries_full_context", "retry_keeps_context", "reasking_bounded"]
 
-    check_stateless_agent(make_with_client, checks=checks)
+    with shared_client():
+        check_stateless_agent(make_with_client, checks=checks)

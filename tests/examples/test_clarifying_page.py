@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from browsing import browser, missing_browser, prefer
 from clarifying_service import CHOICE, MESSAGE, PLACE, WRITTEN, Model, clarifying_service
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -64,7 +65,9 @@ class Page:
         return str(self.sees(selector).get_property("value"))
 
     def _wait(self, condition: Any) -> Any:
-        return WebDriverWait(self.driver, 30, 0.02).until(lambda _: condition())
+        # A list may be drawn anew between the moments when it is found and looked at.
+        replaced = [StaleElementReferenceException]
+        return WebDriverWait(self.driver, 30, 0.02, replaced).until(lambda _: condition())
 
 
 @pytest.fixture(scope="module")
