@@ -5,6 +5,7 @@ versions that a public suite has locked. A loopback server stands for the networ
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -12,7 +13,17 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import httpx2
 import pytest
+from clarifying_service import (
+    EXAMPLE,
+    MESSAGE,
+    PLACE,
+    WRITTEN,
+    Model,
+    clarifying_service,
+    second_turn,
+)
 
 from pytest_regen.emulator import Emulator
 
@@ -333,6 +344,26 @@ def test_providers_keep_their_contract(tmp_path: Path, wheel: Path, sdks: list[s
 
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert ("skipped" in done.stdout) == ("litellm" not in sdks)
+
+
+def test_the_clarifying_agent_is_installed_from_the_wheel(tmp_path: Path, wheel: Path) -> None:
+    """Its folder installs beside the wheel; its tests replay there, and its endpoint answers."""
+    example = tmp_path / "clarifying_agent"
+    shutil.copytree(EXAMPLE, example)
+    python = environment(tmp_path / "venv", wheel, [str(example)])
+    words = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+
+    done = subprocess.run(
+        words, cwd=example, env=OUTSIDE, check=False, capture_output=True, text=True
+    )
+    with clarifying_service(Model(PLACE), example, str(python)) as address:
+        path = f"{address}/api/agents/generate-subject"
+        asked = httpx2.post(path, json={"message": MESSAGE}, timeout=60).json()
+        written = httpx2.post(path, json=second_turn(asked, {"location": "Berlin"}), timeout=60)
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert asked["clarification_questions"] == [PLACE]
+    assert written.json()["subject_line"] == WRITTEN["subject_line"]
 
 
 def test_an_sdk_that_is_too_old_is_named(tmp_path: Path, wheel: Path) -> None:

@@ -78,7 +78,10 @@ class Model:
 
 @contextmanager
 def clarifying_service(
-    model: Callable[[dict[str, Any]], Any], folder: Path = EXAMPLE, **environment: str
+    model: Callable[[dict[str, Any]], Any],
+    folder: Path = EXAMPLE,
+    python: str = sys.executable,
+    **environment: str,
 ) -> Iterator[str]:
     """Run the example while the block runs; yields its address."""
     with Emulator(model) as emulator, closing(socket.socket()) as free:
@@ -92,7 +95,7 @@ def clarifying_service(
             "SEAL_KEY": KEY,
             **environment,
         }
-        words = [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port)]
+        words = [python, "-m", "uvicorn", "app:app", "--port", str(port)]
         quiet = ["--log-level", "warning"]
         running = subprocess.Popen([*words, *quiet], cwd=folder, env=variables)
         address = f"http://127.0.0.1:{port}"
