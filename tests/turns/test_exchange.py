@@ -21,7 +21,6 @@ from pytest_regen.turns import (
     Budget,
     CallableProvider,
     Message,
-    Provider,
     Reply,
     ScriptedProvider,
     TurnRequest,
@@ -29,7 +28,6 @@ from pytest_regen.turns import (
 )
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, Tally, TurnExchange, whole_reply
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.steps import Parallel, Steps, adrive, drive
 
 ASKED = TurnRequest("Be brief.", (Message("user", "Well?"),), "claude-sonnet-5-5", 100)
 SPENT = Usage(input_tokens=20, output_tokens=10)
@@ -298,32 +296,3 @@ def test_a_cassette_is_in_use_for_the_turn_alone(tmp_path: Any, *, is_async: boo
 
         assert len(emulator.requests) == 2
     assert tally.calls == 0
-
-
-def ask_for(word: str) -> Steps[str]:
-    """Ask for a word, and once more for the same."""
-    total = ""
-    for _ in range(2):
-        reply = yield TurnRequest("", (Message("user", word),), "m", 9)
-        total += reply.text
-    return total
-
-
-@pytest.mark.parametrize("is_async", [False, True], ids=["threads", "event loop"])
-@pytest.mark.parametrize("limit", [1, 3])
-def test_a_batch_of_steps_has_an_outcome_for_each(limit: int, *, is_async: bool) -> None:
-    """In order, a failure in its place; one driver serves steps and batches of them."""
-
-    def answer(request: TurnRequest) -> str:
-        if request.messages[0].content == "bad":
-            raise TransportError("down", hint="wait")
-        return request.messages[0].content
-
-    def batches() -> Any:
-        return (yield [ask_for(word) for word in ("a", "bad", "c")])
-
-    provider: Provider = ScriptedProvider(answer)
-    sender = Parallel[str](provider, limit)
-    done = asyncio.run(adrive(batches(), sender)) if is_async else drive(batches(), sender)
-
-    assert [done[0], type(done[1]), done[2]] == ["aa", TransportError, "cc"]
