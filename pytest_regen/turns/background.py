@@ -7,8 +7,11 @@ import asyncio
 import atexit
 import os
 import threading
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, TypeVar
+
+R = TypeVar("R")
 
 _LAST_WORDS: Final = 1.0
 """Seconds that the end of the process waits for a loop to close its connections."""
@@ -61,6 +64,17 @@ def background_loop() -> asyncio.AbstractEventLoop:
         if runner is None or not runner.thread.is_alive():
             runner = _runners[asker] = _Runner()
         return runner.loop
+
+
+def run_in_background(work: Coroutine[Any, Any, R]) -> R:
+    """Return what ``work`` comes to in the loop; an interruption of the caller's cancels it."""
+    # It sees what is set in the context of the caller, because asyncio takes a copy of that along.
+    future = asyncio.run_coroutine_threadsafe(work, background_loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
 
 
 def is_running(loop: asyncio.AbstractEventLoop | None) -> bool:

@@ -15,12 +15,10 @@ import secrets
 import threading
 import time
 import weakref
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -41,6 +39,9 @@ _LEARNS: Final = 0.2
 _FIRST_PAUSE: Final = 0.02
 """Seconds after a refusal, doubled each time, where the server asks for less."""
 _LONGEST_PAUSE: Final = 60.0
+
+_LONGEST_SLEEP: Final = 0.1
+"""Seconds between two looks of the first who waits: what others settle may let it go earlier."""
 
 _LOCK_SECONDS: Final = 2.0
 """How long another process may hold the file; after that this one goes by what it knows."""
@@ -81,39 +82,17 @@ class Outcome:
     """Whether there is no reply for another reason, which may pass."""
 
 
-class _Place:
-    """A place in a queue, held by a thread or by what runs in an event loop."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget that it was woken."""
-        self._woken: Future[None] = Future()
-
-    def wake(self) -> None:
-        """End its wait, from any thread."""
-        with suppress(InvalidStateError):  # It was woken, or what waited was cancelled.
-            self._woken.set_result(None)
-
-    def wait(self, seconds: float) -> None:
-        """Block so long, or until it is woken."""
-        with suppress(TimeoutError):
-            self._woken.result(min(seconds, LONGEST_HOLD))
-
-    async def await_(self, seconds: float) -> None:
-        """Do what ``wait`` does without blocking the event loop."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(self._woken), min(seconds, LONGEST_HOLD))
-
-
 @dataclass(slots=True, eq=False)
 class _Line:
     """What this process alone knows about one class of models."""
 
-    places: deque[_Place] = field(default_factory=deque)
+    gates: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]" = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
+    """Held by the first who waits in each event loop; the others queue for it."""
+    waiting: int = 0
     looks_at: float = 0.0
-    """When the first place looks again."""
+    """When the first may go, as far as it knows."""
     abandoned: list[Ticket] = field(default_factory=list)
     probes: bool = False
     """Whether one request goes ahead to see whether others may follow."""
@@ -203,7 +182,7 @@ class RateLimiter:
     def state(self) -> RateState:
         """Return the pace of the model that was asked last; looks into no file."""
         with self._lock:
-            waiting = sum(len(line.places) for line in self._lines.values())
+            waiting = sum(line.waiting for line in self._lines.values())
             bucket = self._pools[self._last].buckets.get("requests")
             seconds = self._lines[self._last].looks_at - self._clock() if waiting else 0.0
             return RateState(
@@ -213,7 +192,7 @@ class RateLimiter:
                 seconds=max(0.0, seconds),
             )
 
-    def admit(self, model: str, input_tokens: int, output_tokens: int) -> Ticket:
+    async def admit(self, model: str, input_tokens: int, output_tokens: int) -> Ticket:
         """Wait until a request may be sent, and take what it is expected to take.
 
         Args:
@@ -222,50 +201,46 @@ class RateLimiter:
             output_tokens: the most that the reply may take.
 
         Returns:
-            what ``settle`` or ``abandon`` is to be called with, in any case.
+            what ``asettle`` or ``abandon`` is to be called with, in any case.
         """
-        with self._queued(model) as place:
-            while True:
-                place.clear()
-                answer = self.attempt(model, input_tokens, output_tokens, place)
-                if isinstance(answer, Ticket):
-                    return answer
-                place.wait(answer)
+        arguments = model, input_tokens, output_tokens
+        with self._lock:
+            line = self._lines[model]
+            gate = line.gates.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+            line.waiting += 1
+        try:
+            # Who is first alone looks whether it may go, because the others come after it anyway.
+            async with gate:
+                while True:
+                    answer = await self._attempted(*arguments)
+                    if isinstance(answer, Ticket):
+                        return answer
+                    await asyncio.sleep(min(answer, _LONGEST_SLEEP))
+        finally:
+            with self._lock:
+                line.waiting -= 1
 
-    async def aadmit(self, model: str, input_tokens: int, output_tokens: int) -> Ticket:
-        """Do what ``admit`` does without blocking the event loop."""
-        with self._queued(model) as place:
-            while True:
-                place.clear()
-                arguments = model, input_tokens, output_tokens, place
-                if self._is_shared and self._is_first(model, place):
-                    attempt = asyncio.ensure_future(asyncio.to_thread(self.attempt, *arguments))
-                    try:
-                        answer = await asyncio.shield(attempt)
-                    except asyncio.CancelledError:
-                        # What the turn is given after its end goes to the next one.
-                        attempt.add_done_callback(partial(self._give_back, model))
-                        raise
-                else:
-                    answer = self.attempt(*arguments)
-                if isinstance(answer, Ticket):
-                    return answer
-                await place.await_(answer)
+    async def _attempted(self, model: str, input_tokens: int, output_tokens: int) -> Ticket | float:
+        """Do what ``attempt`` does; where a file is read for it, in a thread."""
+        if not self._is_shared:
+            return self.attempt(model, input_tokens, output_tokens)
+        thread = asyncio.to_thread(self.attempt, model, input_tokens, output_tokens)
+        attempt = asyncio.ensure_future(thread)
 
-    def attempt(
-        self, model: str, input_tokens: int, output_tokens: int, place: _Place | None = None
-    ) -> Ticket | float:
-        """Let a request through, or return the seconds to wait.
+        def give_back(_: object) -> None:
+            # What the turn is given after its end goes to the next one.
+            if isinstance(answer := attempt.result(), Ticket):
+                self.abandon(model, answer)
 
-        Args:
-            model: as of ``admit``.
-            input_tokens: as of ``admit``.
-            output_tokens: as of ``admit``.
-            place: the first in the queue may go, and anybody who has none.
-        """
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            attempt.add_done_callback(give_back)
+            raise
+
+    def attempt(self, model: str, input_tokens: int, output_tokens: int) -> Ticket | float:
+        """Let a request through, or return the seconds to wait; arguments as of ``admit``."""
         self._last = model
-        if place is not None and not self._is_first(model, place):
-            return math.inf  # and nobody reads a file for it
         with self._pool(model) as (pool, line, now):
             if line.probes and line.probe is not None:
                 return math.inf
@@ -310,7 +285,6 @@ class RateLimiter:
                 line.refused_since = line.failing_since = None
                 if usage is not None:
                     line.learn(ticket, usage)
-        self._wake_first(model)
         return goes_on
 
     async def asettle(
@@ -331,37 +305,6 @@ class RateLimiter:
             line.abandoned.append(ticket)
             if line.probe is ticket:
                 line.probe = None
-        self._wake_first(model)
-
-    def _give_back(self, model: str, attempt: "asyncio.Future[Ticket | float]") -> None:
-        answer = None if attempt.cancelled() or attempt.exception() else attempt.result()
-        if isinstance(answer, Ticket):
-            self.abandon(model, answer)
-
-    @contextmanager
-    def _queued(self, model: str) -> Iterator[_Place]:
-        place = _Place()
-        with self._lock:
-            places = self._lines[model].places
-            places.append(place)
-        try:
-            yield place
-        finally:
-            with self._lock:
-                places.remove(place)
-            self._wake_first(model)
-
-    def _is_first(self, model: str, place: _Place) -> bool:
-        with self._lock:
-            places = self._lines[model].places
-            return bool(places) and places[0] is place
-
-    def _wake_first(self, model: str) -> None:
-        with self._lock:
-            places = self._lines[model].places
-            first = places[0] if places else None
-        if first is not None:
-            first.wake()
 
     # What processes share
 

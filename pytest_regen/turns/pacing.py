@@ -7,22 +7,18 @@ is long, waits for its end.
 """
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 from pytest_regen.errors import ProviderError, RegenError, TransportError
+from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.buckets import Limits, Ticket, read_limits
 from pytest_regen.turns.limits import Outcome, RateLimiter
 from pytest_regen.turns.values import Reply, TurnRequest, Usage, size_of
 from pytest_regen.turns.wire import RATE_LIMITED, is_spend_limit, limit_pause
 
-_WARNINGS = 9
-"""Times that a warning of the SDK may come through, as it does where another thread puts filters of
-its own back in just the moment between ours and the warning; nothing was sent then."""
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 8.0
 """Seconds before a broken stream is asked for again, doubled each time: as the SDK pauses."""
@@ -62,11 +58,11 @@ class PacedTurn:
         self._is_replayed = False
         self._cut_pause: float | None = None
         """Seconds to wait should the answer that has begun break off."""
-        self._cuts = self._warnings = 0
+        self._cuts = 0
         self._refusal: RegenError | None = None
         """A refusal that was replayed: where no recording follows, the turn ended with it."""
 
-    def run(self, ask: Callable[[], Reply]) -> Reply:
+    async def run(self, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         """Return the reply, as often as it takes; what earlier attempts took is in its usage.
 
         Args:
@@ -75,52 +71,32 @@ class PacedTurn:
         Raises:
             RegenError: as ``ask`` raised it, once the turn is over.
         """
-        with self._listening():
+        token = _under_way.set(self)
+        try:
             while True:
-                self._begin(self._limiter.admit(*self._asked))
-                try:
-                    reply = ask()
-                except RegenError as error:
-                    outcome = self._outcome(error)
-                    if isinstance(outcome, float):
-                        time.sleep(outcome)
-                    elif not self._limiter.settle(*self._settled(outcome), self._patience()):
-                        raise self._last(error) from error.__cause__
-                else:
-                    self._limiter.settle(*self._settled(Outcome(reply.usage, self._limits)))
-                    return replace(reply, usage=self._spent + reply.usage)
-                self._abandon()
-
-    async def arun(self, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Do what ``run`` does without blocking the event loop."""
-        with self._listening():
-            while True:
-                self._begin(await self._limiter.aadmit(*self._asked))
+                self._ticket = await self._limiter.admit(*self._asked)
+                self._cut_pause = None
                 try:
                     reply = await ask()
                 except RegenError as error:
                     outcome = self._outcome(error)
                     if isinstance(outcome, float):
                         await asyncio.sleep(outcome)
-                    elif not await self._limiter.asettle(*self._settled(outcome), self._patience()):
+                    elif not await self._settle(outcome):
                         raise self._last(error) from error.__cause__
                 else:
-                    await self._limiter.asettle(*self._settled(Outcome(reply.usage, self._limits)))
+                    await self._settle(Outcome(reply.usage, self._limits))
                     return replace(reply, usage=self._spent + reply.usage)
                 self._abandon()
-
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Be told of answers; what was sent and not settled in the end counts as sent."""
-        token = _under_way.set(self)
-        try:
-            yield
         finally:
             _under_way.reset(token)
+            # What was sent and not settled counts as sent.
             self._abandon()
 
-    def _begin(self, ticket: Ticket) -> None:
-        self._ticket, self._cut_pause = ticket, None
+    async def _settle(self, outcome: Outcome) -> bool:
+        ticket, self._ticket = self._ticket, None
+        assert ticket is not None, "the turn has begun"
+        return await self._limiter.asettle(self._model, ticket, outcome, self._patience())
 
     def hear(
         self, status: int, headers: Mapping[str, str], body: object, *, is_replayed: bool
@@ -148,9 +124,6 @@ class PacedTurn:
         """Return what came of an attempt, or the seconds after which the next one is made."""
         if isinstance(error, ProviderError) and error.usage is not None:
             self._spent += error.usage
-        if isinstance(error.__cause__, Warning) and self._warnings < _WARNINGS:
-            self._warnings += 1
-            return 0.0
         if self._is_replayed and self._refused is not None:
             self._refusal, self._is_replayed = error, False
             return 0.0
@@ -169,32 +142,28 @@ class PacedTurn:
             error.usage = self._spent
         return error
 
-    def _settled(self, outcome: Outcome) -> tuple[str, Ticket, Outcome]:
-        ticket, self._ticket = self._ticket, None
-        assert ticket is not None, "the turn has begun"
-        return self._model, ticket, outcome
-
     def _abandon(self) -> None:
         ticket, self._ticket = self._ticket, None
         if ticket is not None:
             self._limiter.abandon(self._model, ticket)
 
 
-def hear(response: Any) -> None:
+async def hear(response: Any) -> None:
     """Tell the turn that is under way of an answer, and keep the SDK from asking again in vain.
 
     Args:
-        response: of httpx; read, if it is a refusal by a limit.
+        response: of httpx.
     """
     # What the limits say is waited for here, by all; what only money mends is not waited for at
     # all.
-    status, headers, body = response.status_code, response.headers, None
-    if status == RATE_LIMITED:
-        with suppress(ValueError, RecursionError):
-            body = response.json()
+    body = None
+    if response.status_code == RATE_LIMITED:
+        body = json_or_none(await response.aread())
     # A recorded answer came from no connection.
     is_replayed = "network_stream" not in response.extensions
     turn = _under_way.get()
-    is_refused = turn is not None and turn.hear(status, headers, body, is_replayed=is_replayed)
+    is_refused = turn is not None and turn.hear(
+        response.status_code, response.headers, body, is_replayed=is_replayed
+    )
     if is_refused or is_spend_limit(body):
         response.headers["x-should-retry"] = "false"

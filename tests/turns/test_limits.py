@@ -214,7 +214,7 @@ def test_input_counts_as_far_as_the_cache_has_no_part_in_it() -> None:
     clock = Clock()
     limiter = RateLimiter(clock=clock)
     for _ in range(30):
-        ticket = limiter.admit(MODEL, 1_000, 100)
+        ticket = asyncio.run(limiter.admit(MODEL, 1_000, 100))
         outcome = Outcome(Usage(50, 10, cache_read_tokens=950), {"input-tokens": (6_000, 6_000)})
         limiter.settle(MODEL, ticket, outcome)
 
@@ -484,7 +484,7 @@ def test_threads_that_ask_a_model_first_are_all_let_through() -> None:
 
     def admitted() -> None:
         start.wait()
-        limiter.admit(SlowName(MODEL), 1, 1)
+        asyncio.run(limiter.admit(SlowName(MODEL), 1, 1))
 
     threads = [threading.Thread(target=admitted, daemon=True) for _ in range(4)]
     for thread in threads:
