@@ -3,7 +3,7 @@
 Values are found in the order in which they stand in the text, fenced or not, so that neither braces
 in prose nor a fence around something else can hide them.
 
-Models asked to go on sometimes open the fence again, begin the whole reply again, or write what is
+Models asked to go on sometimes open the fence again, begin the whole value again, or write what is
 left as a value of its own. The last of these must not be taken for the whole. A piece that is said
 twice makes the reply unusable, and it is asked for again.
 """
@@ -47,10 +47,6 @@ _LIST_OF_OBJECTS = re.compile(r"\[(?=\s*\{)")
 _NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _WHOLE_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
-_WORD = re.compile(r"\w+|[^\w\s]")
-_LEAST_AGAIN = 5
-_MOST_AGAIN = 60
-"""Words compared to see whether a reply begins again."""
 _CLOSES = {"{": "}", "[": "]"}
 _MOST_STRAY = 20
 """Brackets in prose that nothing closes, for each of which the rest of the text is read. Where more
@@ -201,22 +197,9 @@ def join(pieces: Sequence[str]) -> Joined:
     return Joined(texts, any(are_whole), clean)
 
 
-def join_text(pieces: Sequence[str]) -> tuple[str, ...]:
-    """Return the ways to read the pieces of one reply of any kind, the likeliest first."""
-    clean = _clean(pieces) if len(pieces) > 1 else tuple(pieces)
-    fence = _FENCE_LINE.search(clean[0])
-    body = clean[0].find("\n", fence.end()) + 1 if fence else 0
-    before = _words(clean[0][body:])[:-1]
-    starts = [
-        start
-        for start in range(1, len(clean))
-        if len(before) >= _LEAST_AGAIN and _words(clean[start])[: len(before)] == before
-    ]
-    return tuple(dict.fromkeys(_append(clean[start:]) for start in (0, *starts)))
-
-
-def _words(text: str) -> list[str]:
-    return [word[0] for word in itertools.islice(_WORD.finditer(text), _MOST_AGAIN)]
+def join_text(pieces: Sequence[str]) -> str:
+    """Return the pieces of one reply of any kind as one text."""
+    return _append(_clean(pieces)) if len(pieces) > 1 else pieces[0]
 
 
 def _clean(pieces: Sequence[str]) -> tuple[str, ...]:

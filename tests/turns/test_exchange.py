@@ -242,7 +242,7 @@ def test_the_fence_of_a_continuation_is_not_stored(before: str) -> None:
 
     whole = TurnExchange(provider).run(whole_reply(ASKED))
 
-    code = extract_code(join_text(whole.pieces)[0], type_name="A", fields=("Id",))
+    code = extract_code(join_text(whole.pieces), type_name="A", fields=("Id",))
     assert code == "public class A\n{\n    public int Id { get; set; }\n}"
 
 
