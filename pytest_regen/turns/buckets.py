@@ -19,8 +19,9 @@ _ROUNDING: Final = 1e-6
 """Seconds that are no wait: who waited as long as was said may find that little missing."""
 _KINDS: Final = ("requests", "input-tokens", "output-tokens", "tokens")
 _NOTHING: Final = dict.fromkeys(_KINDS, 0.0)
-_OUT_OF_REACH: Final = {"requests": 10**6, "input-tokens": 10**11, "output-tokens": 10**11}
-"""Limits per minute that nobody can reach: they are the same as none."""
+_MOST_REQUESTS: Final = 10**6
+_MOST_TOKENS: Final = 10**11
+"""Per minute; servers without limits name such numbers, which nobody can reach."""
 _SHORTEST_BURST: Final = 1.0
 """Seconds' worth that may go out at once after the worst of refusals."""
 _BURST_DOUBLES: Final = 30.0
@@ -32,9 +33,8 @@ _ROUNDED: Final = 1000
 
 Amounts = Mapping[str, float]
 """How much of each kind (``requests``, ``input-tokens``, ``output-tokens``, ``tokens``)."""
-Limits = Mapping[str, tuple[int, int] | None]
-"""What an answer names, by kind: the limit per minute and what remains. ``None`` for a limit that
-nobody can reach."""
+Limits = Mapping[str, tuple[int, int]]
+"""What an answer names, by kind: the limit per minute and what remains."""
 
 
 def amounts(input_tokens: float, output_tokens: float) -> dict[str, float]:
@@ -164,12 +164,9 @@ class Pool:
             bucket.take(took[kind] - ticket.needs[kind])
         for kind in _KINDS:
             self.taken[kind] += took[kind] - ticket.needs[kind]
-        reachable = {kind: limit for kind, limit in (limits or {}).items() if limit is not None}
-        for kind in (limits or {}).keys() - reachable.keys():
-            self.buckets.pop(kind, None)
-        for kind, (limit, remaining) in reachable.items():
+        for kind, (limit, remaining) in (limits or {}).items():
             self._correct(kind, limit, remaining, ticket, took)
-        is_enough = all(left >= ticket.needs[kind] for kind, (_, left) in reachable.items())
+        is_enough = all(left >= ticket.needs[kind] for kind, (_, left) in (limits or {}).items())
         if limits and is_refused and is_enough:
             self.burst, self.burst_at = max(_SHORTEST_BURST, self._burst(now) / 4), now
             self._refill(now)
@@ -245,15 +242,14 @@ def read_limits(headers: Mapping[str, str]) -> Limits:
     """
     # When a bucket will be full again, reset, follows from the rest, and is not read. The sum of
     # input and output counts only where they are not told apart.
-    limits: dict[str, tuple[int, int] | None] = {}
+    limits: dict[str, tuple[int, int]] = {}
     for kind in _KINDS:
         names = f"anthropic-ratelimit-{kind}-limit", f"anthropic-ratelimit-{kind}-remaining"
         texts = [headers.get(name, "").strip() for name in names]
         if all(re.fullmatch(r"[0-9]{1,15}", text, re.ASCII) for text in texts):
             limit, remaining = map(int, texts)
-            is_reachable = limit < _OUT_OF_REACH.get(kind, 10**11)
-            if limit:
-                limits[kind] = (limit, min(limit, remaining)) if is_reachable else None
+            if 0 < limit < (_MOST_REQUESTS if kind == "requests" else _MOST_TOKENS):
+                limits[kind] = limit, min(limit, remaining)
     if "input-tokens" in limits and "output-tokens" in limits:
         limits.pop("tokens", None)
     return limits

@@ -46,12 +46,7 @@ _LONGEST_SLEEP: Final = 0.1
 _LOCK_SECONDS: Final = 2.0
 """How long another process may hold the file; after that this one goes by what it knows."""
 _POLL: Final = 0.001
-_OLD: Final = 3600.0
-"""Seconds after which a file says nothing any more: buckets are full again after one minute."""
-_MOST_POOLS: Final = 64
 _VERSION: Final = 2
-_LARGEST: Final = 1 << 20
-"""Bytes of a file that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +94,8 @@ class _Line:
     probe: Ticket | None = None
     troubles: int = 0
     """Requests refused or failed since the last reply; those that went out together count once."""
-    refused_since: float | None = None
-    failing_since: float | None = None
+    since: float | None = None
+    """When the first of them was."""
     input_share: float = 1.0
     """What counts of the input, compared with its estimate: reads from the cache do not."""
     output: float = _USUAL_REPLY
@@ -116,14 +111,14 @@ class _Line:
     def endure(self, pool: Pool, now: float, outcome: Outcome, patience: float) -> bool:
         """Hold a pool after trouble; return whether the request is to be sent again."""
         self.troubles += now >= pool.hold
+        self.since = now if self.since is None else self.since
+        grown = 2.0 ** min(10, self.troubles - 1)
         if outcome.refused is not None:
-            self.refused_since = now if self.refused_since is None else self.refused_since
-            pause = max(outcome.refused, _FIRST_PAUSE * 2 ** min(10, self.troubles - 1))
-            is_over = now - self.refused_since > GIVES_UP_AFTER or pause > LONGEST_HOLD
+            pause = max(outcome.refused, _FIRST_PAUSE * grown)
+            is_over = now - self.since > GIVES_UP_AFTER or pause > LONGEST_HOLD
         else:
-            self.failing_since = now if self.failing_since is None else self.failing_since
-            pause = min(_LONGEST_PAUSE, 2.0 ** min(10, self.troubles - 1))
-            is_over = now - self.failing_since >= patience
+            pause = min(_LONGEST_PAUSE, grown)
+            is_over = now - self.since >= patience
         if is_over:
             return False
         if outcome.refused is not None or now >= pool.hold:
@@ -221,9 +216,7 @@ class RateLimiter:
                 line.waiting -= 1
 
     async def _attempted(self, model: str, input_tokens: int, output_tokens: int) -> Ticket | float:
-        """Do what ``attempt`` does; where a file is read for it, in a thread."""
-        if not self._is_shared:
-            return self.attempt(model, input_tokens, output_tokens)
+        """Do what ``attempt`` does in a thread, because a file may be read for it."""
         thread = asyncio.to_thread(self.attempt, model, input_tokens, output_tokens)
         attempt = asyncio.ensure_future(thread)
 
@@ -265,7 +258,8 @@ class RateLimiter:
             outcome: what came of it.
             patience: seconds in which requests may fail, all of them, before it is over.
         """
-        self._share(outcome)
+        if self.path is not None and outcome.limits:
+            self._is_shared = True  # There are limits to share.
         usage, used = outcome.usage, None
         if usage is not None and (usage.input_tokens, usage.output_tokens) != (None, None):
             written = usage.output_tokens
@@ -281,8 +275,7 @@ class RateLimiter:
             if is_refused or outcome.has_failed:
                 goes_on = line.endure(pool, now, outcome, patience)
             else:
-                line.probes, line.troubles = False, 0
-                line.refused_since = line.failing_since = None
+                line.probes, line.troubles, line.since = False, 0, None
                 if usage is not None:
                     line.learn(ticket, usage)
         return goes_on
@@ -291,9 +284,6 @@ class RateLimiter:
         self, model: str, ticket: Ticket, outcome: Outcome, patience: float = 0.0
     ) -> bool:
         """Do what ``settle`` does without blocking the event loop."""
-        self._share(outcome)
-        if not self._is_shared:
-            return self.settle(model, ticket, outcome, patience)
         settling = asyncio.to_thread(self.settle, model, ticket, outcome, patience)
         # Also where the turn ends meanwhile: nobody else has the ticket, and others wait for it.
         return await asyncio.shield(settling)
@@ -311,11 +301,6 @@ class RateLimiter:
     @property
     def _owner(self) -> str:
         return f"{os.getpid()}-{self._token}"
-
-    def _share(self, outcome: Outcome) -> None:
-        """Use the file from now on, if there are limits to share."""
-        if self.path is not None and any(outcome.limits.values()):
-            self._is_shared = True
 
     @contextmanager
     def _pool(self, model: str) -> Iterator[tuple[Pool, _Line, float]]:
@@ -349,7 +334,6 @@ class RateLimiter:
         try:
             if not path.exists():
                 path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-                _drop_old(path.parent)
             lock = FileLock(path.with_name("limits.lock"), mode=0o600)
             stack.enter_context(lock.acquire(_LOCK_SECONDS, poll_interval=_POLL))
             return stack.enter_context(os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0))
@@ -370,7 +354,7 @@ _limiters: weakref.WeakValueDictionary[bytes, RateLimiter] = weakref.WeakValueDi
 
 def _read_pools(file: BinaryIO) -> dict[str, Any]:
     """Return the pools of a file, by model; empty if it is not one that was written here."""
-    content = json_or_none(file.read(_LARGEST))
+    content = json_or_none(file.read())
     if not isinstance(content, dict) or content.get("version") != _VERSION:
         return {}
     pools: dict[str, Any] = content.get("pools", {})
@@ -386,18 +370,8 @@ def _write_pools(file: BinaryIO, pools: dict[str, Any]) -> None:
     """Write the pools where they were."""
     # Neither synced nor moved into place, which takes a hundred times as long on common file
     # systems: half a file says as little as no file, and the next answer names the limits.
-    latest = dict(sorted(pools.items(), key=lambda pool: -pool[1]["at"])[:_MOST_POOLS])
-    content = {"version": _VERSION, "digest": _digest(latest), "pools": latest}
+    content = {"version": _VERSION, "digest": _digest(pools), "pools": pools}
     before = file.seek(0, os.SEEK_END)
     file.seek(0)
     # In one call, over all that was there.
-    file.write(json.dumps(content).encode().ljust(before if before <= _LARGEST else 0))
-    if before > _LARGEST:
-        file.truncate()
-
-
-def _drop_old(folder: Path) -> None:
-    for path in folder.glob("*.json"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _OLD:
-                path.unlink()
+    file.write(json.dumps(content).encode().ljust(before))

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import os
 import stat
 import threading
 import time
@@ -200,13 +199,13 @@ def test_each_model_has_limits_of_its_own() -> None:
 
 
 def test_a_limit_that_nobody_can_reach_is_none() -> None:
-    """Servers without limits name large numbers; their state is kept nowhere."""
+    """Servers without limits name large numbers."""
     said = read_limits(
         {"anthropic-ratelimit-requests-limit": str(10**9),
          "anthropic-ratelimit-requests-remaining": "5"}
     )  # fmt: skip
 
-    assert said == {"requests": None}
+    assert said == {}
 
 
 def test_input_counts_as_far_as_the_cache_has_no_part_in_it() -> None:
@@ -366,7 +365,7 @@ def test_a_process_that_begins_knows_what_others_learned(tmp_path: Path) -> None
 def test_nothing_is_written_before_limits_are_known(tmp_path: Path) -> None:
     """A server that names none has no file."""
     limiter = RateLimiter(tmp_path / "limits" / "state.json", clock=Clock())
-    sent(limiter, Outcome(Usage(1, 1), {"requests": None}))
+    sent(limiter, Outcome(Usage(1, 1)))
 
     assert [*tmp_path.iterdir()] == []
 
@@ -449,19 +448,6 @@ def test_a_key_stands_in_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert limiter.path is not None
     assert other.path is not None
     assert limiter.path.name != other.path.name
-
-
-def test_old_files_are_dropped(tmp_path: Path) -> None:
-    """Addresses come and go; what is left of them does not pile up."""
-    old, lock = tmp_path / "old.json", tmp_path / "limits.lock"
-    for path in (old, lock):
-        path.write_text("", "utf-8")
-        os.utime(path, (1, 1))
-
-    shared(tmp_path / "state.json", Clock())
-
-    assert not old.exists()
-    assert lock.exists()
 
 
 # Threads and event loops
