@@ -6,8 +6,7 @@ client is used: bodies are sent and read as they are.
 """
 
 import inspect
-import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
 
 from pytest_regen.errors import MissingExtraError, ProviderError
@@ -44,28 +43,19 @@ class AnthropicProvider(sdk.SdkProvider):
             where a stream broke off: what that took is part of the usage. ``Retry-After`` is
             obeyed. After 20 replies a turn is given five minutes more, in which one request after
             the other goes ahead. A refusal by a rate limit does not count: the turn waits and is
-            sent again, see ``RateLimiter``. A spend limit is not retried.
-        timeout: seconds to wait for a reply, or for the next piece of a streamed one.
+            sent again, see ``RateLimiter``. A spend limit is not retried. By default 2.
+        timeout: seconds to wait for a reply, or for the next piece of a streamed one; 600 by
+            default.
     """
 
     asks_cassettes = True
     """A cassette in use is asked by the provider itself, without an HTTP client to be patched."""
     key_variable = "ANTHROPIC_API_KEY"
     address_variable = "ANTHROPIC_BASE_URL"
+    default_address = DEFAULT_BASE_URL
 
-    def __init__(
-        self,
-        model: str | None = None,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        max_retries: int = 2,
-        timeout: float = 600.0,
-    ) -> None:
-        address = base_url or os.environ.get(self.address_variable) or DEFAULT_BASE_URL
-        super().__init__(
-            api_key=api_key, base_url=address, max_retries=max_retries, timeout=timeout
-        )
+    def __init__(self, model: str | None = None, **options: Unpack[sdk.SdkOptions]) -> None:
+        super().__init__(**options)
         self.model = model
         self._limiter: RateLimiter | None = None
         self._replies = 0

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from pytest_regen.canonical import canonical_json
 from pytest_regen.errors import ProviderError, RejectedRequestError, TransportError
@@ -30,7 +30,7 @@ from pytest_regen.turns.background import background_loop, is_running
 from pytest_regen.turns.batch_calls import FAILURES, BatchCalls, gave_up
 from pytest_regen.turns.batch_files import BatchFile, BatchFolder, digest_of_key
 from pytest_regen.turns.interception import current_interceptor
-from pytest_regen.turns.sdk import note_retirement
+from pytest_regen.turns.sdk import SdkOptions, note_retirement
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failure
 
@@ -127,16 +127,11 @@ class BatchProvider(BatchCalls):
         model: str | None = None,
         *,
         folder: Path | None = None,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        max_retries: int = 2,
-        timeout: float = 600.0,
         poll: float | None = None,
         tell: Callable[[str], None] | None = None,
+        **options: Unpack[SdkOptions],
     ) -> None:
-        super().__init__(
-            model, api_key=api_key, base_url=base_url, max_retries=max_retries, timeout=timeout
-        )
+        super().__init__(model, **options)
         self._poll = batch_calls.seconds_of_poll(poll)
         self._folder = BatchFolder(folder or project_root(Path.cwd()) / ".regen" / "batches")
         self._tell = tell or (lambda _: None)

@@ -6,7 +6,6 @@ and no lock; ``limits`` has.
 """
 
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -17,7 +16,7 @@ LONGEST_HOLD: Final = 900.0
 _MINUTE: Final = 60.0
 _ROUNDING: Final = 1e-6
 """Seconds that are no wait: who waited as long as was said may find that little missing."""
-_KINDS: Final = ("requests", "input-tokens", "output-tokens", "tokens")
+_KINDS: Final = ("requests", "input-tokens", "output-tokens")
 _NOTHING: Final = dict.fromkeys(_KINDS, 0.0)
 _MOST_REQUESTS: Final = 10**6
 _MOST_TOKENS: Final = 10**11
@@ -32,15 +31,14 @@ _ROUNDED: Final = 1000
 """The API rounds the tokens that remain to this."""
 
 Amounts = Mapping[str, float]
-"""How much of each kind (``requests``, ``input-tokens``, ``output-tokens``, ``tokens``)."""
+"""How much of each kind: ``requests``, ``input-tokens``, ``output-tokens``."""
 Limits = Mapping[str, tuple[int, int]]
 """What an answer names, by kind: the limit per minute and what remains."""
 
 
 def amounts(input_tokens: float, output_tokens: float) -> dict[str, float]:
     """Return what one request takes of each kind."""
-    both = input_tokens + output_tokens
-    return dict(zip(_KINDS, (1.0, input_tokens, output_tokens, both), strict=True))
+    return dict(zip(_KINDS, (1.0, input_tokens, output_tokens), strict=True))
 
 
 @dataclass(slots=True)
@@ -84,8 +82,6 @@ class Bucket:
 class Ticket:
     """One request that was let through."""
 
-    pool: str
-    """The ``id`` of the pool."""
     estimate: float
     """The tokens of the request, whatever counts of them."""
     needs: Amounts
@@ -104,8 +100,6 @@ class Pool:
     goes back nothing is gained.
     """
 
-    id: str = field(default_factory=lambda: secrets.token_hex(4))
-    """Tells it from another one that counts from zero."""
     at: float = 0.0
     buckets: dict[str, Bucket] = field(default_factory=dict)
     """Empty until an answer named the limits."""
@@ -129,7 +123,7 @@ class Pool:
         wait = max(self.hold - now, *waits, 0.0)
         if wait > _ROUNDING:
             return wait
-        ticket = Ticket(self.id, estimate, needs, dict(self.taken), self._all_flying())
+        ticket = Ticket(estimate, needs, dict(self.taken), self._all_flying())
         for kind, bucket in self.buckets.items():
             bucket.take(needs[kind])
         for kind in _KINDS:
@@ -185,11 +179,8 @@ class Pool:
         inexact = (
             _ROUNDED / 2 if remaining and kind != "requests" and not remaining % _ROUNDED else 0
         )
-        if ticket.pool == self.id:
-            since = max(0.0, self.taken[kind] - ticket.taken[kind] - took[kind])
-            uncounted = since + ticket.flying[kind]
-        else:
-            uncounted = self._all_flying()[kind]
+        since = max(0.0, self.taken[kind] - ticket.taken[kind] - took[kind])
+        uncounted = since + ticket.flying[kind]
         low = remaining - uncounted - inexact
         bucket = self.buckets.setdefault(kind, Bucket(limit, low))
         bucket.limit, bucket.peak = limit, min(float(limit), max(bucket.peak, float(remaining)))
@@ -240,8 +231,8 @@ def read_limits(headers: Mapping[str, str]) -> Limits:
     Args:
         headers: response headers, names in lower case.
     """
-    # When a bucket will be full again, reset, follows from the rest, and is not read. The sum of
-    # input and output counts only where they are not told apart.
+    # When a bucket will be full again, reset, follows from the rest, and so does the sum of tokens:
+    # they are not read.
     limits: dict[str, tuple[int, int]] = {}
     for kind in _KINDS:
         names = f"anthropic-ratelimit-{kind}-limit", f"anthropic-ratelimit-{kind}-remaining"
@@ -250,6 +241,4 @@ def read_limits(headers: Mapping[str, str]) -> Limits:
             limit, remaining = map(int, texts)
             if 0 < limit < (_MOST_REQUESTS if kind == "requests" else _MOST_TOKENS):
                 limits[kind] = limit, min(limit, remaining)
-    if "input-tokens" in limits and "output-tokens" in limits:
-        limits.pop("tokens", None)
     return limits

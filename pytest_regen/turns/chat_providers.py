@@ -4,10 +4,9 @@ An SDK is imported by the first turn. Cassettes see its HTTP client; so a replay
 but needs no key and no network.
 """
 
-import os
 import re
 from collections.abc import Coroutine
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, Unpack
 
 from pytest_regen.errors import UsageError
 from pytest_regen.extras import needs
@@ -30,30 +29,18 @@ class _ChatProvider(sdk.SdkProvider):
 
     reference: str
     """Who answers, where outputs say who wrote them."""
-    default_address: ClassVar[str] = ""
     default_key: ClassVar[str] = ""
     """Sent to a server of one's own, which asks for none."""
     example: ClassVar[str] = ""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        max_retries: int = 2,
-        timeout: float = 600.0,
-    ) -> None:
+    def __init__(self, model: str, **options: Unpack[sdk.SdkOptions]) -> None:
         if not model:
             raise UsageError(
                 f"{type(self).__name__} has no model",
                 why="there is no default: which models an account or a machine has differs",
                 hint=f"name one: {type(self).__name__}({self.example!r})",
             )
-        address = base_url or os.environ.get(self.address_variable) or self.default_address
-        super().__init__(
-            api_key=api_key, base_url=address, max_retries=max_retries, timeout=timeout
-        )
+        super().__init__(**options)
         self.model = model
 
     def _key_for(self, interceptor: TurnInterceptor | None) -> str:
@@ -116,8 +103,8 @@ class OpenAIProvider(_ChatProvider):
         api_key: the credential; otherwise ``OPENAI_API_KEY``.
         base_url: the address; otherwise ``OPENAI_BASE_URL``, otherwise the real API.
         max_retries: times the SDK sends a request again after a connection error, 408, 409, 429
-            or 5xx; it obeys ``Retry-After``.
-        timeout: seconds to wait for a reply.
+            or 5xx; it obeys ``Retry-After``. By default 2.
+        timeout: seconds to wait for a reply; 600 by default.
         limit_parameter: the parameter that limits a reply. Reasoning models of OpenAI refuse
             ``max_tokens``; some other servers know nothing else.
     """
@@ -132,15 +119,10 @@ class OpenAIProvider(_ChatProvider):
         self,
         model: str,
         *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        max_retries: int = 2,
-        timeout: float = 600.0,
         limit_parameter: LimitParameter = "max_completion_tokens",
+        **options: Unpack[sdk.SdkOptions],
     ) -> None:
-        super().__init__(
-            model, api_key=api_key, base_url=base_url, max_retries=max_retries, timeout=timeout
-        )
+        super().__init__(model, **options)
         self._limit_parameter = limit_parameter
 
     def _asked(self, request: TurnRequest) -> tuple[str, dict[str, Any]]:

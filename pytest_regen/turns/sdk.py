@@ -8,7 +8,7 @@ import weakref
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from urllib.parse import urlsplit
 
 from pytest_regen.credentials.search import scrub_text
@@ -65,15 +65,30 @@ async def _close_with_loop(client: Any) -> _Keeper:
         await client.close()
 
 
+class SdkOptions(TypedDict, total=False):
+    """Optional arguments of every provider behind an SDK, which says what they mean."""
+
+    api_key: str | None
+    base_url: str | None
+    max_retries: int
+    timeout: float
+
+
 class SdkProvider:
     """A provider behind an SDK: its clients, its key, and its exceptions in our words."""
 
     model: Any  # Not all can do without one.
     key_variable: ClassVar[str] = ""
     address_variable: ClassVar[str] = ""
+    default_address: ClassVar[str] = ""
 
     def __init__(
-        self, *, api_key: str | None, base_url: str, max_retries: int, timeout: float
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        max_retries: int = 2,
+        timeout: float = 600.0,
     ) -> None:
         if max_retries < 0:
             raise UsageError(
@@ -82,7 +97,8 @@ class SdkProvider:
                 hint="pass 0 or more",
             )
         self._api_key = api_key
-        self.base_url = base_url.rstrip("/")
+        address = base_url or os.environ.get(self.address_variable) or self.default_address
+        self.base_url = address.rstrip("/")
         self.max_retries = max_retries
         self.timeout = timeout
         # By loop, because connections belong to the one they were opened in; by key, because the
