@@ -53,13 +53,18 @@ _left: list[_Runner] = []
 """Loops that run in the process this one was forked from: kept, so that none is closed here."""
 
 
-def background_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop that runs in another thread."""
+def background_loop(*, is_shared: bool = False) -> asyncio.AbstractEventLoop:
+    """Return an event loop that runs in another thread.
+
+    Args:
+        is_shared: whether callers that run in it get the same one; they must not block then.
+    """
     # It is one and the same, but for callers that run in it themselves, a provider that generates a
     # store within its answer for one: they would wait for themselves, and get another.
     thread = threading.current_thread()
     with _lock:
-        asker = thread if any(runner.thread is thread for runner in _runners.values()) else None
+        is_within = any(runner.thread is thread for runner in _runners.values())
+        asker = thread if is_within and not is_shared else None
         runner = _runners.get(asker)
         if runner is None or not runner.thread.is_alive():
             runner = _runners[asker] = _Runner()

@@ -12,21 +12,20 @@ submitted, so that a run that was killed at any moment submits nothing twice.
 import asyncio
 import copy
 import hashlib
-import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from pytest_regen.canonical import canonical_json
 from pytest_regen.errors import ProviderError, RejectedRequestError, TransportError
 from pytest_regen.files import project_root
 from pytest_regen.text import plural
 from pytest_regen.turns import batch_calls
-from pytest_regen.turns.background import background_loop, is_running
+from pytest_regen.turns.background import background_loop
 from pytest_regen.turns.batch_calls import FAILURES, BatchCalls, gave_up
 from pytest_regen.turns.batch_files import BatchFile, BatchFolder, digest_of_key
 from pytest_regen.turns.interception import current_interceptor
@@ -37,6 +36,8 @@ from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failur
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
+
+R = TypeVar("R")
 
 _BATCHES: Final = 3
 """Batches that one request is submitted in."""
@@ -135,12 +136,9 @@ class BatchProvider(BatchCalls):
         self._poll = batch_calls.seconds_of_poll(poll)
         self._folder = BatchFolder(folder or project_root(Path.cwd()) / ".regen" / "batches")
         self._tell = tell or (lambda _: None)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._guard = threading.Lock()
-        """Held by whoever changes the loop; all below belongs to its thread."""
-        self._waiting: set[_Item] = set()
+        # All below belongs to the thread of the loop.
         self._arrived: deque[_Item] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._is_gathering = False
         self._under_way: dict[str, _Batch] = {}
         self._taken: dict[tuple[str, int], _Item] = {}
@@ -182,12 +180,12 @@ class BatchProvider(BatchCalls):
             CassetteMissError: a cassette in use has no answer.
         """
         turn = self._begin(request)
-        return turn if isinstance(turn, Reply) else self._in_loop(turn).result()
+        return turn if isinstance(turn, Reply) else _in_loop(turn).result()
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the model's reply without blocking the event loop; raises as ``send`` does."""
         turn = self._begin(request)
-        return turn if isinstance(turn, Reply) else await asyncio.wrap_future(self._in_loop(turn))
+        return turn if isinstance(turn, Reply) else await asyncio.wrap_future(_in_loop(turn))
 
     def is_left(self, reply: Reply) -> bool:
         """Return whether another run submitted what this is the reply to."""
@@ -209,25 +207,17 @@ class BatchProvider(BatchCalls):
 
     def stop(self) -> None:
         """End at once. Batches under way go on at the API, and the next run waits for them."""
-        with self._guard:
-            loop, self._loop = self._loop, None
-        if loop is not None and is_running(loop):
-            asyncio.run_coroutine_threadsafe(self._end(), loop).result()
+        if self._tasks or self._clients:
+            _in_loop(self._end()).result()
 
     async def _end(self) -> None:
         """End all that is under way in the loop, and close what is open there."""
         self._arrived.clear()
-        for waiting in (*(item.reply for item in self._waiting), *self._tasks):
-            waiting.cancel()
+        for task in self._tasks:
+            task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._taken.clear()
         await self.aclose()
-
-    def _in_loop(self, turn: Coroutine[Any, Any, Reply]) -> "Future[Reply]":
-        with self._guard:
-            if self._loop is None or not is_running(self._loop):
-                self._loop = background_loop()
-            return asyncio.run_coroutine_threadsafe(turn, self._loop)
 
     # Arrivals
 
@@ -241,22 +231,20 @@ class BatchProvider(BatchCalls):
 
     async def _wait(self, params: Mapping[str, Any]) -> Reply:
         """Return the reply to a request, out of a batch."""
+        self._keep(asyncio.current_task())
         item = _Item(params, _digest(params), asyncio.get_running_loop().create_future())
-        self._waiting.add(item)
         self._arrived.append(item)
         self._begin_to_gather()
-        try:
-            return await item.reply
-        finally:
-            self._waiting.discard(item)
+        return await item.reply
 
     def _begin_to_gather(self) -> None:
         if self._arrived and not self._is_gathering:
             self._is_gathering = True
-            self._start(self._gather())
+            self._keep(asyncio.create_task(self._gather()))
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _keep(self, task: "asyncio.Task[Any] | None") -> None:
+        """Remember a task until it is done."""
+        assert task is not None, "this is called in the loop"
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -328,7 +316,7 @@ class BatchProvider(BatchCalls):
 
     def _begin_batch(self, file: BatchFile, *, is_submitted_here: bool = False) -> _Batch:
         batch = self._under_way[file.prefix] = _Batch(file, is_submitted_here)
-        self._start(self._work(batch))
+        self._keep(asyncio.create_task(self._work(batch)))
         return batch
 
     # One batch
@@ -538,6 +526,11 @@ class BatchProvider(BatchCalls):
             batch.status = words
             with suppress(Exception):  # What shows how far it is ends no work.
                 self._tell(f"{batch.name}: {words}")
+
+
+def _in_loop(work: Coroutine[Any, Any, R]) -> "Future[R]":
+    """Let work be done in one and the same loop, whoever asks, because what it changes is there."""
+    return asyncio.run_coroutine_threadsafe(work, background_loop(is_shared=True))
 
 
 def _params(body: Mapping[str, Any]) -> dict[str, Any]:
