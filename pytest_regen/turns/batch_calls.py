@@ -70,7 +70,7 @@ class BatchCalls(AnthropicProvider):
                     if self._is_reached:
                         failure.hint = "batches go on at the API: run the same command again later"
                     raise failure from cause
-                await asyncio.sleep(max(next(pauses), asked_pause(error)))
+                await asyncio.sleep(next(pauses))
 
     def _pauses(self) -> Iterator[float]:
         """Yield the seconds between looks at something that takes its time."""
@@ -97,7 +97,8 @@ class BatchCalls(AnthropicProvider):
     async def _post(self, requests: list[Any]) -> str:
         """Create a batch, in one try, and return its id."""
         client = (await self._client(self._key_for(None))).with_options(max_retries=0)
-        return id_of(await client.post(_PATH, cast_to=object, body={"requests": requests}))
+        batch = await client.post(_PATH, cast_to=object, body={"requests": requests})
+        return str(batch["id"])
 
     async def _list_since(self, file: BatchFile) -> list[dict[str, Any]]:
         """Return the batches created since the intent, the newest first."""
@@ -119,11 +120,13 @@ class BatchCalls(AnthropicProvider):
         """Return the id of the newest batch; empty if there is none."""
         page = await self._get(limit=1)
         self._is_reached = True
-        return id_of(page["data"][0]) if page["data"] else ""
+        return str(page["data"][0]["id"]) if page["data"] else ""
 
-    async def _results(self, id_: str) -> list[dict[str, Any]]:
-        """Return the results of a batch that has ended."""
-        data: bytes = await self._get(f"/{id_}/results", cast_to=bytes)
+    async def _results(self, batch: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the results of a batch that has ended; none where they are not kept any more."""
+        if not batch.get("results_url"):
+            return []
+        data: bytes = await self._get(f"/{batch['id']}/results", cast_to=bytes)
         results = map(json_or_none, data.split(b"\n"))
         return [result for result in results if isinstance(result, dict)]
 
@@ -144,25 +147,10 @@ def seconds_of_poll(poll: float | None) -> float:
     return seconds
 
 
-def id_of(batch: object) -> str:
-    """Return the id of a batch."""
-    id_ = batch.get("id") if isinstance(batch, Mapping) else None
-    if not isinstance(id_, str) or not id_:
-        raise gave_up("what the API calls a batch has no id", f"it says {batch!r:.80}")
-    return id_
-
-
 def count_of(batch: Mapping[str, Any], *, ended: bool = False) -> int:
     """Return how many requests a batch has, or how many of them have ended."""
     counts: Mapping[str, int] = batch.get("request_counts") or {}
     return sum(n for name, n in counts.items() if not (ended and name == "processing"))
-
-
-def asked_pause(error: Exception) -> float:
-    """Return the seconds that an answer asks to wait for."""
-    headers = getattr(getattr(error, "response", None), "headers", {})
-    seconds = str(headers.get("retry-after", ""))
-    return min(float(seconds), _DAY) if seconds.isascii() and seconds.isdigit() else 0.0
 
 
 def gave_up(what: str, why: str) -> TransportError:

@@ -87,10 +87,6 @@ class BatchFile:
         """What the custom ids begin with."""
         return self.path.stem
 
-    def custom_id(self, number: int) -> str:
-        """Return the custom id of a request."""
-        return f"{self.prefix}-{number}"
-
     def number_of(self, custom_id: object) -> int | None:
         """Return the number of the request of that custom id; ``None`` for another batch's."""
         match = re.fullmatch(rf"{self.prefix}-(\d{{1,6}})", str(custom_id), re.ASCII)

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
@@ -350,7 +351,7 @@ class BatchProvider(BatchCalls):
         # The call is never simply sent again: where its answer does not come, there may be a batch.
         file, pauses, failures = batch.file, self._pauses(), 0
         requests = [
-            {"custom_id": file.custom_id(number), "params": item.params}
+            {"custom_id": f"{file.prefix}-{number}", "params": item.params}
             for number, item in batch.items.items()
         ]
         while not file.id:
@@ -365,7 +366,7 @@ class BatchProvider(BatchCalls):
                 if getattr(error, "status_code", None) == RATE_LIMITED:
                     # The queue of batches is full, or calls come too fast: that passes by itself.
                     self._say(batch, f"waits to be submitted: {failure.why or failure.what}")
-                    await asyncio.sleep(max(next(pauses), batch_calls.asked_pause(error)))
+                    await asyncio.sleep(next(pauses))
                     continue
                 failures += 1
                 if failures == FAILURES:
@@ -405,15 +406,14 @@ class BatchProvider(BatchCalls):
             excluded |= {noted.id for noted in self._folder.read(file.intent.address)}
             is_running = False
             for candidate in await self._patiently(lambda: self._list_since(file), batch.model):
-                id_ = batch_calls.id_of(candidate)
-                count = batch_calls.count_of(candidate)
+                id_, count = candidate["id"], batch_calls.count_of(candidate)
                 if id_ in excluded or count != len(file.intent.requests):
                     continue
                 if candidate.get("processing_status") != "ended":
                     is_running = True
                     self._say(batch, f"may be {id_}, which shows when that has ended")
                     continue
-                results = await self._results_of(batch, candidate)
+                results = await self._patiently(partial(self._results, candidate), batch.model)
                 if any(file.number_of(result.get("custom_id")) is not None for result in results):
                     return id_
                 excluded.add(id_)
@@ -421,12 +421,6 @@ class BatchProvider(BatchCalls):
             if not is_running and (now - began > self._longest or now - file.tried > _HOUR):
                 return ""
             await asyncio.sleep(next(pauses))
-
-    async def _results_of(self, batch: _Batch, state: Mapping[str, Any]) -> list[dict[str, Any]]:
-        if not state.get("results_url"):
-            return []
-        id_ = batch_calls.id_of(state)
-        return await self._patiently(lambda: self._results(id_), batch.model)
 
     async def _wait_for_end(self, batch: _Batch) -> dict[str, Any] | None:
         """Return what the API says of a batch once it has ended; ``None`` where there is none.
@@ -461,7 +455,7 @@ class BatchProvider(BatchCalls):
         """Hand out the results of a batch that has ended; what failed is asked again."""
         numbers = batch.waiting.keys()
         for _ in range(_READINGS):
-            results = await self._results_of(batch, state)
+            results = await self._patiently(partial(self._results, state), batch.model)
             outcomes = {
                 batch.file.number_of(result.get("custom_id")): result.get("result")
                 for result in results

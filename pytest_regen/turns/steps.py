@@ -8,13 +8,15 @@ questions are requests to a model, answered by a provider, or calls of the parts
 import contextvars
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
+from pytest_regen.errors import RegenError, TransportError
 from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.turns.wire import in_brief
 
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
@@ -26,6 +28,9 @@ Answer = TypeVar("Answer")
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 Steps = Generator[TurnRequest, Reply, R]
+_REPLY = "a provider returns a Reply, whose text is a string; a function may return that text"
+_MEND = "correct the provider, then run again; what was finished is kept"
+
 OnProgress = Callable[[str], None]
 """Called with one line per step."""
 
@@ -118,6 +123,28 @@ async def in_thread(function: Callable[..., R], *arguments: object) -> R:
 
     threading.Thread(target=work, daemon=True).start()
     return await asyncio.wrap_future(future)
+
+
+@contextmanager
+def calling(name: str) -> Iterator[None]:
+    """Raise what somebody else's provider raises as an error of this package.
+
+    Args:
+        name: of the provider, for messages.
+    """
+    try:
+        yield
+    except RegenError:
+        raise
+    except Exception as error:
+        raise TransportError(
+            f"{name} raised {type(error).__name__}", why=in_brief(str(error)), hint=_MEND
+        ) from error
+
+
+def no_reply(name: str, answer: str) -> TransportError:
+    """Return the error of a provider that returned something else than a reply."""
+    return TransportError(f"{name} returned {answer}", why=_REPLY, hint=_MEND)
 
 
 def tell(progress: OnProgress | None, message: str) -> None:
