@@ -145,7 +145,15 @@ class AnthropicProvider(sdk.SdkProvider):
     def _make(self, key: str) -> Any:
         from pytest_regen.turns.pacing import hear
 
-        anthropic = _sdk()
+        with needs("anthropic", "turns with the Anthropic API"):
+            import anthropic
+        if tuple(map(int, anthropic.__version__.split(".")[:2])) < _OLDEST:
+            raise MissingExtraError(
+                f"the package anthropic {anthropic.__version__} is too old",
+                why=f"releases from {'.'.join(map(str, _OLDEST))} on are supported",
+                hint="pip install --upgrade 'pytest-regen[anthropic]'",
+                extra="anthropic",
+            )
         http = anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [hear]})
         options = {
             "api_key": key,
@@ -157,21 +165,3 @@ class AnthropicProvider(sdk.SdkProvider):
         if "open_telemetry" in inspect.signature(anthropic.AsyncAnthropic).parameters:
             options["open_telemetry"] = False
         return anthropic.AsyncAnthropic(**options)
-
-
-def _sdk() -> Any:
-    """Return the SDK.
-
-    Raises:
-        MissingExtraError: it is not installed, or too old.
-    """
-    with needs("anthropic", "turns with the Anthropic API"):
-        import anthropic
-    if tuple(map(int, anthropic.__version__.split(".")[:2])) < _OLDEST:
-        raise MissingExtraError(
-            f"the package anthropic {anthropic.__version__} is too old",
-            why=f"releases from {'.'.join(map(str, _OLDEST))} on are supported",
-            hint="pip install --upgrade 'pytest-regen[anthropic]'",
-            extra="anthropic",
-        )
-    return anthropic

@@ -159,7 +159,16 @@ class Pool:
         for kind in _KINDS:
             self.taken[kind] += took[kind] - ticket.needs[kind]
         for kind, (limit, remaining) in (limits or {}).items():
-            self._correct(kind, limit, remaining, ticket, took)
+            # The API may have looked when the request came in or when the answer left, and may have
+            # counted what was sent meanwhile or not: what is left lies between all of it and
+            # nothing of it. A level of ours in between is better than either.
+            is_rounded = remaining and kind != "requests" and not remaining % _ROUNDED
+            inexact = _ROUNDED / 2 if is_rounded else 0
+            since = max(0.0, self.taken[kind] - ticket.taken[kind] - took[kind])
+            low = remaining - since - ticket.flying[kind] - inexact
+            bucket = self.buckets.setdefault(kind, Bucket(limit, low))
+            bucket.limit, bucket.peak = limit, min(float(limit), max(bucket.peak, remaining))
+            bucket.confine(low, remaining + inexact)
         is_enough = all(left >= ticket.needs[kind] for kind, (_, left) in (limits or {}).items())
         if limits and is_refused and is_enough:
             self.burst, self.burst_at = max(_SHORTEST_BURST, self._burst(now) / 4), now
@@ -168,23 +177,6 @@ class Pool:
     def wait_until(self, when: float) -> None:
         """Let nothing through before ``when``."""
         self.hold = max(self.hold, when)
-
-    def _correct(
-        self, kind: str, limit: int, remaining: int, ticket: Ticket, took: Amounts
-    ) -> None:
-        """Take over what the server says is left, as far as that is known."""
-        # It may have looked when the request came in or when the answer left, and may have counted
-        # what was sent meanwhile or not: what is left lies between all of it and nothing of it. A
-        # level of ours in between is better than either.
-        inexact = (
-            _ROUNDED / 2 if remaining and kind != "requests" and not remaining % _ROUNDED else 0
-        )
-        since = max(0.0, self.taken[kind] - ticket.taken[kind] - took[kind])
-        uncounted = since + ticket.flying[kind]
-        low = remaining - uncounted - inexact
-        bucket = self.buckets.setdefault(kind, Bucket(limit, low))
-        bucket.limit, bucket.peak = limit, min(float(limit), max(bucket.peak, float(remaining)))
-        bucket.confine(low, remaining + inexact)
 
     def _refill(self, now: float) -> None:
         before, burst = self.at, self._burst(now)

@@ -8,10 +8,10 @@ import re
 from collections.abc import Coroutine
 from typing import Any, ClassVar, Final, Literal, Unpack
 
-from pytest_regen.errors import UsageError
 from pytest_regen.extras import needs
 from pytest_regen.turns import chat, sdk
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
+from pytest_regen.turns.providers import reference_of
 from pytest_regen.turns.values import Reply, TurnRequest, size_of
 from pytest_regen.turns.wire import in_brief
 
@@ -31,15 +31,8 @@ class _ChatProvider(sdk.SdkProvider):
     """Who answers, where outputs say who wrote them."""
     default_key: ClassVar[str] = ""
     """Sent to a server of one's own, which asks for none."""
-    example: ClassVar[str] = ""
 
     def __init__(self, model: str, **options: Unpack[sdk.SdkOptions]) -> None:
-        if not model:
-            raise UsageError(
-                f"{type(self).__name__} has no model",
-                why="there is no default: which models an account or a machine has differs",
-                hint=f"name one: {type(self).__name__}({self.example!r})",
-            )
         super().__init__(**options)
         self.model = model
 
@@ -113,7 +106,6 @@ class OpenAIProvider(_ChatProvider):
     key_variable = "OPENAI_API_KEY"
     address_variable = "OPENAI_BASE_URL"
     default_address = "https://api.openai.com/v1"
-    example = "gpt-5"
 
     def __init__(
         self,
@@ -154,7 +146,6 @@ class OllamaProvider(_ChatProvider):
     key_variable = "OLLAMA_API_KEY"
     address_variable = "OLLAMA_HOST"
     default_key = "ollama"
-    example = "qwen3:8b"
 
     def __init__(
         self,
@@ -216,13 +207,11 @@ class LiteLLMProvider(_ChatProvider):
     address_variable = "LITELLM_PROXY_API_BASE"
     default_address = "http://localhost:4000"
     default_key = "litellm"
-    example = "groq/llama-3.3-70b-versatile"
 
     @property
     def reference(self) -> str:  # type: ignore[override]  # it is never set
         """Who answers, where outputs say who wrote them."""
-        service, slash, _ = self.model.partition("/")
-        return f"litellm:{service}" if slash else "litellm"
+        return str(reference_of("litellm", self.model))
 
     def _asked(self, request: TurnRequest) -> tuple[str, dict[str, Any]]:
         messages, schema = chat.chat_messages(request), request.response_schema

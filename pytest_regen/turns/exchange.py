@@ -168,17 +168,16 @@ class TurnExchange:
 
         ``expected`` and ``log`` are those of ``around``.
         """
-        return await self.arun(_single(request), expected=expected, log=log)
+        steps = self.around(_single(request), expected=expected, log=log)
+        return await adrive(steps, self.wire)
 
-    def run(self, steps: Steps[R], *, expected: int | None = None, log: Log | None = None) -> R:
-        """Make the calls of ``steps`` and return their result; arguments as of ``around``."""
-        return drive(self.around(steps, expected=expected, log=log), self.wire)
+    def run(self, steps: Steps[R]) -> R:
+        """Make the calls of ``steps`` and return their result."""
+        return drive(self.around(steps), self.wire)
 
-    async def arun(
-        self, steps: Steps[R], *, expected: int | None = None, log: Log | None = None
-    ) -> R:
-        """Make the calls of ``steps`` without blocking the event loop; as ``run``."""
-        return await adrive(self.around(steps, expected=expected, log=log), self.wire)
+    async def arun(self, steps: Steps[R]) -> R:
+        """Make the calls of ``steps`` without blocking the event loop."""
+        return await adrive(self.around(steps), self.wire)
 
     def around(
         self, steps: Steps[R], *, expected: int | None = None, log: Log | None = None

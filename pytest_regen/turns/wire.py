@@ -86,9 +86,8 @@ def reply_from_body(body: object) -> Reply:
     """
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
-        excerpt = text if len(text) <= 80 else text[:77] + "..."
         raise TransportError(
-            f"the answer is no message of the Messages API: {excerpt!r}",
+            f"the answer is no message of the Messages API: {in_brief(text, 80)!r}",
             why="a message has a list of content blocks",
             hint="check ANTHROPIC_BASE_URL: something else answers at that address",
         )
@@ -125,20 +124,21 @@ def usage_of(usage: object) -> Usage:
         return Usage()
     written = usage.get("cache_creation")
     if isinstance(written, Mapping):
-        short = _count(written.get("ephemeral_5m_input_tokens"))
-        long = _count(written.get("ephemeral_1h_input_tokens"))
+        short = count(written.get("ephemeral_5m_input_tokens"))
+        long = count(written.get("ephemeral_1h_input_tokens"))
     else:
-        short, long = _count(usage.get("cache_creation_input_tokens")), None
+        short, long = count(usage.get("cache_creation_input_tokens")), None
     return Usage(
-        input_tokens=_count(usage.get("input_tokens")),
-        output_tokens=_count(usage.get("output_tokens")),
-        cache_read_tokens=_count(usage.get("cache_read_input_tokens")),
+        input_tokens=count(usage.get("input_tokens")),
+        output_tokens=count(usage.get("output_tokens")),
+        cache_read_tokens=count(usage.get("cache_read_input_tokens")),
         cache_write_5m_tokens=short,
         cache_write_1h_tokens=long,
     )
 
 
-def _count(value: object) -> int | None:
+def count(value: object) -> int | None:
+    """Return a number of tokens, as APIs tell it."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -161,7 +161,7 @@ class StreamedMessage:
     def feed(self, event: Mapping[str, Any]) -> None:
         """Take the next event; kinds that carry no text or counts are passed over."""
         # What the API would not send is ignored: recordings are edited by hand.
-        index = _count(event.get("index")) or 0
+        index = count(event.get("index")) or 0
         match event.get("type"):
             case "message_start":
                 self._message = _object(event.get("message"))
@@ -230,9 +230,8 @@ def sse_events(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON data of each server-sent event in ``text``."""
     # An event cut in the middle ends the iteration: what follows is not a message any more.
     for data in sse_data(text):
-        try:
-            value = json.loads(data)
-        except ValueError:
+        value = json_or_none(data)
+        if value is None:
             return
         if isinstance(value, dict):
             yield value

@@ -225,7 +225,7 @@ def test_a_cut_reply_is_asked_for_with_more_room_and_then_continued() -> None:
     )
     tally = Tally()
 
-    whole = TurnExchange(provider).run(whole_reply(ASKED, larger_limit=200), log=tally.add)
+    whole = TurnExchange(provider, log=tally.add).run(whole_reply(ASKED, larger_limit=200))
 
     assert (whole.pieces, whole.is_truncated) == (("class A {", " }"), False)
     assert [request.max_tokens for request in provider.requests] == [100, 200, 200]
@@ -287,12 +287,12 @@ def test_a_cassette_is_in_use_for_the_turn_alone(tmp_path: Any, *, is_async: boo
         assert provider.send(ASKED).text == "Yes."
         run.finish(keep=True)
         replay = CassetteRun(path, "none", record_command="-")
-        exchange = TurnExchange(provider, cassette=replay)
         tally = Tally()
+        exchange = TurnExchange(provider, cassette=replay, log=tally.add)
         assert answered(ASKED, exchange, is_async=is_async).text == "Yes."
         with pytest.raises(CassetteMissError):
-            exchange.run(whole_reply(TurnRequest("x", ASKED.messages, "m", 9)), log=tally.add)
+            exchange.run(whole_reply(TurnRequest("x", ASKED.messages, "m", 9)))
         replay.finish(keep=False)
 
         assert len(emulator.requests) == 2
-    assert tally.calls == 0
+    assert tally.calls == 1
