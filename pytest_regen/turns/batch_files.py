@@ -80,7 +80,10 @@ class BatchFile:
     """As the API calls it; empty until that is known."""
     settled: set[int] = field(default_factory=set)
     """Numbers of requests that no run need wait for: stored, or to be asked again elsewhere."""
-    _lock: "BaseFileLock | None" = field(default=None, repr=False)
+    _lock: "BaseFileLock" = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._lock = files.lock_beside(self.path)
 
     @property
     def prefix(self) -> str:
@@ -130,21 +133,15 @@ class BatchFile:
 
         Until ``release``, or the end of the process.
         """
-        from filelock import Timeout
-
-        lock = files.lock_beside(self.path)
         try:
-            lock.acquire(blocking=False)
-        except (Timeout, OSError):
+            self._lock.acquire(blocking=False)
+        except OSError:  # Another one has it.
             return False
-        self._lock = lock
         return True
 
     def release(self) -> None:
         """Let other processes claim the batch."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._lock.release()
 
     @property
     def tried(self) -> float:

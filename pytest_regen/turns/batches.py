@@ -29,14 +29,13 @@ from pytest_regen.turns import batch_calls
 from pytest_regen.turns.background import background_loop
 from pytest_regen.turns.batch_calls import FAILURES, BatchCalls, gave_up
 from pytest_regen.turns.batch_files import BatchFile, BatchFolder, digest_of_key
-from pytest_regen.turns.interception import current_interceptor
+from pytest_regen.turns.interception import TurnInterceptor
 from pytest_regen.turns.sdk import SdkOptions, note_retirement
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.turns.wire import RATE_LIMITED, reply_from_body, status_failure
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from types import TracebackType
 
 R = TypeVar("R")
 
@@ -153,12 +152,7 @@ class BatchProvider(BatchCalls):
         """Return the provider; it is closed at the end of the block, or stopped by an exception."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: "TracebackType | None",
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         """Close or stop the provider."""
         if kind is None:
             self.close()
@@ -169,24 +163,6 @@ class BatchProvider(BatchCalls):
     def batches(self) -> int:
         """How many batches are waited for."""
         return len(self._under_way)
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Return the model's reply, once its batch has ended; a refusal is a reply, too.
-
-        Raises:
-            MissingKeyError: no key is set and the turn is not replayed.
-            MissingExtraError: the SDK is not installed.
-            RejectedRequestError: the API refused this request, or batches as such.
-            TransportError: there is no reply after three batches, or the API cannot be reached.
-            CassetteMissError: a cassette in use has no answer.
-        """
-        turn = self._begin(request)
-        return turn if isinstance(turn, Reply) else _in_loop(turn).result()
-
-    async def asend(self, request: TurnRequest) -> Reply:
-        """Return the model's reply without blocking the event loop; raises as ``send`` does."""
-        turn = self._begin(request)
-        return turn if isinstance(turn, Reply) else await asyncio.wrap_future(_in_loop(turn))
 
     def is_left(self, reply: Reply) -> bool:
         """Return whether another run submitted what this is the reply to."""
@@ -222,13 +198,14 @@ class BatchProvider(BatchCalls):
 
     # Arrivals
 
-    def _begin(self, request: TurnRequest) -> Reply | Coroutine[Any, Any, Reply]:
-        body = self._body(request)
-        replayed = self._replay(body, current_interceptor())
-        if replayed is not None:
-            return replayed
-        self._key_for(None)
-        return self._wait(_params(body))
+    async def _live(
+        self,
+        request: TurnRequest,
+        body: dict[str, Any],
+        interceptor: TurnInterceptor | None,
+        key: str,
+    ) -> Reply:
+        return await asyncio.wrap_future(_in_loop(self._wait(_params(body))))
 
     async def _wait(self, params: Mapping[str, Any]) -> Reply:
         """Return the reply to a request, out of a batch."""

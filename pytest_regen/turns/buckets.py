@@ -51,10 +51,6 @@ class Bucket:
     peak: float = 0.0
     """The most that the server said was left: it may hold less than a minute's worth."""
 
-    def refill(self, seconds: float, burst: float) -> None:
-        """Add what dripped in; the bucket holds no more than ``burst`` seconds' worth."""
-        self.level = min(self.capacity(burst), self.level + seconds * self.limit / _MINUTE)
-
     def capacity(self, burst: float) -> float:
         """Return what it holds, at least one request."""
         return min(float(self.limit), max(1.0, self.limit * burst / _MINUTE))
@@ -73,10 +69,6 @@ class Bucket:
         # No debt beyond a minute: an answer that claims to have taken a million must not block.
         self.level = min(float(self.limit), max(-float(self.limit), self.level - amount))
 
-    def confine(self, low: float, high: float) -> None:
-        """Correct the level by what the server says lies between these."""
-        self.take(self.level - min(high, max(low, self.level)))
-
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
@@ -86,10 +78,8 @@ class Ticket:
     """The tokens of the request, whatever counts of them."""
     needs: Amounts
     """What it was expected to take."""
-    taken: Amounts
-    """What all requests before it had taken, ever."""
-    flying: Amounts
-    """What those of them were to take whose answers were not there yet."""
+    answered: Amounts
+    """What all requests before it had taken whose answers were there."""
 
 
 @dataclass(slots=True)
@@ -123,7 +113,10 @@ class Pool:
         wait = max(self.hold - now, *waits, 0.0)
         if wait > _ROUNDING:
             return wait
-        ticket = Ticket(estimate, needs, dict(self.taken), self._all_flying())
+        counts = [count for _, count in self.flying.values()]
+        flying = {kind: sum(count[kind] for count in counts) for kind in _KINDS}
+        answered = {kind: self.taken[kind] - flying[kind] for kind in _KINDS}
+        ticket = Ticket(estimate, needs, answered)
         for kind, bucket in self.buckets.items():
             bucket.take(needs[kind])
         for kind in _KINDS:
@@ -164,25 +157,22 @@ class Pool:
             # nothing of it. A level of ours in between is better than either.
             is_rounded = remaining and kind != "requests" and not remaining % _ROUNDED
             inexact = _ROUNDED / 2 if is_rounded else 0
-            since = max(0.0, self.taken[kind] - ticket.taken[kind] - took[kind])
-            low = remaining - since - ticket.flying[kind] - inexact
+            uncounted = max(0.0, self.taken[kind] - ticket.answered[kind] - took[kind])
+            low = remaining - uncounted - inexact
             bucket = self.buckets.setdefault(kind, Bucket(limit, low))
             bucket.limit, bucket.peak = limit, min(float(limit), max(bucket.peak, remaining))
-            bucket.confine(low, remaining + inexact)
+            bucket.take(bucket.level - min(remaining + inexact, max(low, bucket.level)))
         is_enough = all(left >= ticket.needs[kind] for kind, (_, left) in (limits or {}).items())
         if limits and is_refused and is_enough:
             self.burst, self.burst_at = max(_SHORTEST_BURST, self._burst(now) / 4), now
             self._refill(now)
 
-    def wait_until(self, when: float) -> None:
-        """Let nothing through before ``when``."""
-        self.hold = max(self.hold, when)
-
     def _refill(self, now: float) -> None:
         before, burst = self.at, self._burst(now)
         seconds = max(0.0, now - before)
         for bucket in self.buckets.values():
-            bucket.refill(seconds, burst)
+            level = bucket.level + seconds * bucket.limit / _MINUTE
+            bucket.level = min(bucket.capacity(burst), level)
         self.at = now
         if now < before or self.hold > now + LONGEST_HOLD:  # the clock began anew
             self.hold = 0.0
@@ -201,10 +191,6 @@ class Pool:
             self.flying[owner] = now, after
         else:
             self.flying.pop(owner, None)
-
-    def _all_flying(self) -> dict[str, float]:
-        counts = [count for _, count in self.flying.values()]
-        return {kind: sum(count[kind] for count in counts) for kind in _KINDS}
 
     def to_json(self) -> dict[str, Any]:
         """Return the pool as JSON."""

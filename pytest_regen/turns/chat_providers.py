@@ -6,13 +6,14 @@ but needs no key and no network.
 
 import re
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal, Unpack
 
 from pytest_regen.extras import needs
 from pytest_regen.turns import chat, sdk
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
 from pytest_regen.turns.providers import reference_of
-from pytest_regen.turns.values import Reply, TurnRequest, size_of
+from pytest_regen.turns.values import Cost, Reply, TurnRequest, size_of
 from pytest_regen.turns.wire import in_brief
 
 LimitParameter = Literal["max_completion_tokens", "max_tokens"]
@@ -51,7 +52,10 @@ class _ChatProvider(sdk.SdkProvider):
         try:
             # Past the methods of the SDK, because bodies are sent and read as they are.
             answer = await client.post(path, cast_to=object, body=body)
-            return sdk.played(self._reply(answer), interceptor)
+            reply = self._reply(answer)
+            # A recording was paid for when it was made.
+            usage = replace(reply.usage, cost=Cost()) if sdk.is_replay(interceptor) else reply.usage
+            return replace(reply, usage=usage)
         except CassetteMiss as miss:
             raise sdk.deliver(miss, interceptor) from None
         except Exception as error:  # noqa: BLE001 - whatever the SDK raises

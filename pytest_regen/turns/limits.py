@@ -122,7 +122,7 @@ class _Line:
         if is_over:
             return False
         if outcome.refused is not None or now >= pool.hold:
-            pool.wait_until(now + pause)
+            pool.hold = max(pool.hold, now + pause)
         # Where the limits are known the buckets set the pace.
         self.probes = self.probes or outcome.refused is None or not pool.buckets
         return True

@@ -26,7 +26,6 @@ from contextlib import suppress
 from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pytest_regen import files
@@ -104,12 +103,7 @@ class ReplyJournal:
         """Return the journal, closed at the end of the block."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the journal."""
         self.close()
 

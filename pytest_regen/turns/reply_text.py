@@ -8,7 +8,6 @@ left as a value of its own. The last of these must not be taken for the whole. A
 twice makes the reply unusable, and it is asked for again.
 """
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ def load_json(text: str) -> Any:
 
 
 def json_texts(text: str) -> Iterator[JsonText]:
-    """Yield the JSON values of ``text`` in order: all of it, then objects, lists and fences."""
+    """Yield the JSON values of ``text``: all of it; else scalars in fences, then the others."""
     # A broken value is passed over with everything inside it: a part of a reply that was cut, or
     # written wrongly, must not be taken for the reply. So are prose in brackets, and what a model
     # thinks aloud.
@@ -81,15 +80,13 @@ def json_texts(text: str) -> Iterator[JsonText]:
             yield whole
             return
     text = without_thinking(text)
-    fences = {match.start("inside"): match for match in _FENCE.finditer(text)}
-    starts = sorted(fences)
-    for place in itertools.chain(_places(text), (None,)):
-        # A fence may hold a value without brackets: a number, a string.
-        while starts and (place is None or starts[0] <= place.start):
-            scalar = _parse(fences[starts.pop(0)]["inside"].strip())
-            if scalar is not None and not isinstance(scalar.value, dict | list):
-                yield scalar
-        if place and place.json is not None:
+    # A fence may hold a value without brackets: a number, a string.
+    for fence in _FENCE.finditer(text):
+        scalar = _parse(fence["inside"].strip())
+        if scalar is not None and not isinstance(scalar.value, dict | list):
+            yield scalar
+    for place in _places(text):
+        if place.json is not None:
             yield place.json
 
 

@@ -7,7 +7,6 @@ import sys
 import weakref
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from urllib.parse import urlsplit
 
@@ -21,7 +20,7 @@ from pytest_regen.errors import (
 )
 from pytest_regen.turns import wire
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
-from pytest_regen.turns.values import Cost, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import Reply, TurnRequest, Usage
 
 if TYPE_CHECKING:
     import asyncio
@@ -292,13 +291,6 @@ def _root_cause(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {error}".rstrip(": ")
-
-
-def played(reply: Reply, interceptor: TurnInterceptor | None) -> Reply:
-    """Return a reply that was free if a recording gave it."""
-    if not is_replay(interceptor):
-        return reply
-    return replace(reply, usage=replace(reply.usage, cost=Cost()))
 
 
 def is_replay(interceptor: TurnInterceptor | None) -> bool:
