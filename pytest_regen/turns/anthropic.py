@@ -89,8 +89,7 @@ class AnthropicProvider(sdk.SdkProvider):
 
         def patience() -> float:
             # A replay knows the client's retries only: what a cassette records must end with them.
-            is_long = self._replies >= _LONG_RUN and interceptor is None
-            return _PATIENCE if is_long else 0.0
+            return _PATIENCE if self._replies >= _LONG_RUN and interceptor is None else 0.0
 
         retries = self.max_retries if body.get("stream") else 0
         turn = PacedTurn(limiter, request, body["model"], patience=patience, retries=retries)
@@ -155,7 +154,7 @@ class AnthropicProvider(sdk.SdkProvider):
                 extra="anthropic",
             )
         http = anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [hear]})
-        options = {
+        options: dict[str, Any] = {
             "api_key": key,
             "base_url": self.base_url,
             "max_retries": self.max_retries,

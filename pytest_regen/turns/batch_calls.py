@@ -6,6 +6,7 @@ long as anybody would. What creates a batch is never simply tried again: see ``b
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -104,7 +105,7 @@ class BatchCalls(AnthropicProvider):
         """Return the batches created since the intent, the newest first."""
         oldest = datetime.fromtimestamp(file.intent.created - _DAY, UTC).isoformat()
         since: list[dict[str, Any]] = []
-        following: dict[str, object] = {}
+        following: dict[str, Any] = {}
         while True:
             page = await self._get(limit=_PAGE, **following)
             for batch in page["data"]:
@@ -134,11 +135,9 @@ class BatchCalls(AnthropicProvider):
 def seconds_of_poll(poll: float | None) -> float:
     """Return the seconds until a batch is looked at first, as passed or from the environment."""
     value = poll if poll is not None else os.environ.get(POLL_VARIABLE) or _POLL
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < float("inf"):
+    is_number = re.fullmatch(r"[0-9]+(\.[0-9]+)?", str(value), re.ASCII)
+    seconds = float(value) if is_number else 0.0
+    if not seconds:
         raise UsageError(
             f"poll is {value!r}",
             why="it is the number of seconds until a batch is looked at first",

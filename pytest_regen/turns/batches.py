@@ -392,7 +392,7 @@ class BatchProvider(BatchCalls):
                     continue
                 results = await self._patiently(partial(self._results, candidate), batch.model)
                 if any(file.number_of(result.get("custom_id")) is not None for result in results):
-                    return id_
+                    return str(id_)
                 excluded.add(id_)
             now = time()
             if not is_running and (now - began > self._longest or now - file.tried > _HOUR):

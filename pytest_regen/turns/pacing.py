@@ -7,7 +7,7 @@ is long, waits for its end.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -98,26 +98,15 @@ class PacedTurn:
         assert ticket is not None, "the turn has begun"
         return await self._limiter.asettle(self._model, ticket, outcome, self._patience())
 
-    def hear(
-        self, status: int, headers: Mapping[str, str], body: object, *, is_replayed: bool
-    ) -> bool:
-        """Take note of an answer, and return whether a limit refused the request.
-
-        Args:
-            status: HTTP status.
-            headers: response headers, names in lower case.
-            body: decoded JSON of a refusal.
-            is_replayed: whether it was recorded: then it says nothing about the limits of today.
-        """
-        self._limits = {} if is_replayed else read_limits(headers)
-        self._refused = limit_pause(status, headers, body)
-        self._is_replayed = is_replayed
+    def hear(self, response: Any, body: object) -> bool:
+        """Take note of an answer, and return whether a limit refused the request."""
+        # A recorded answer came from no connection, and says nothing about the limits of today.
+        self._is_replayed = "network_stream" not in response.extensions
+        self._limits = {} if self._is_replayed else read_limits(response.headers)
+        self._refused = limit_pause(response.status_code, response.headers, body)
         self._refusal = self._cut_pause = None
-        if status < 400:
-            pause = headers.get("retry-after-ms", "")
-            is_number = pause.replace(".", "", 1).isdigit()
-            grown = min(_FIRST_PAUSE * 2**self._cuts, _LONGEST_PAUSE)
-            self._cut_pause = float(pause) / 1_000 if is_number else grown
+        if response.status_code < 400:
+            self._cut_pause = min(_FIRST_PAUSE * 2**self._cuts, _LONGEST_PAUSE)
         return self._refused is not None
 
     def _outcome(self, error: RegenError) -> Outcome | float:
@@ -156,14 +145,9 @@ async def hear(response: Any) -> None:
     """
     # What the limits say is waited for here, by all; what only money mends is not waited for at
     # all.
-    body = None
-    if response.status_code == RATE_LIMITED:
-        body = json_or_none(await response.aread())
-    # A recorded answer came from no connection.
-    is_replayed = "network_stream" not in response.extensions
+    is_limited = response.status_code == RATE_LIMITED
+    body = json_or_none(await response.aread()) if is_limited else None
     turn = _under_way.get()
-    is_refused = turn is not None and turn.hear(
-        response.status_code, response.headers, body, is_replayed=is_replayed
-    )
+    is_refused = turn is not None and turn.hear(response, body)
     if is_refused or is_spend_limit(body):
         response.headers["x-should-retry"] = "false"

@@ -35,11 +35,6 @@ class CallableProvider:
         *,
         model: str = "",
     ) -> None:
-        if not callable(fn):
-            raise UsageError(
-                f"{fn!r} cannot be called",
-                hint="pass a function that takes a list of messages and returns text",
-            )
         self._fn = fn
         self._model = model
 

@@ -21,7 +21,7 @@ import stat
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, fields
 from functools import cache
@@ -187,7 +187,11 @@ class ReplyJournal:
     def _digests(self, request: TurnRequest, reference: str | None) -> tuple[str, str]:
         """Return the digest of a request, and that of what was asked of whom."""
         parts = [getattr(request, part.name) for part in fields(request)]
-        sent = json.dumps(parts, sort_keys=True, default=_plain)
+        sent = json.dumps(
+            parts,
+            sort_keys=True,
+            default=lambda part: asdict(part) if isinstance(part, Message) else dict(part),
+        )
         digest = hashlib.sha256(sent.encode()).hexdigest()
         return digest, self._digest_of([digest, reference])
 
@@ -249,10 +253,6 @@ def _is_left(path: Path) -> bool:
     except Timeout:
         return False
     return True
-
-
-def _plain(value: Message | Mapping[str, Any]) -> dict[str, Any]:
-    return asdict(value) if isinstance(value, Message) else dict(value)
 
 
 def _remove(path: Path) -> None:

@@ -6,7 +6,6 @@ import re
 import sys
 import weakref
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from urllib.parse import urlsplit
 
@@ -249,9 +248,12 @@ class SdkProvider:
             return wire.connection_failure(reason, model=model, address=address, hint=hint)
         # An error within a stream has the status of the answer that it interrupts.
         if isinstance(status, int) and ("APIStatusError" in kinds or status >= 400):
+            body = getattr(error, "body", None) or str(error)
+            # In the envelope that it stood in before an SDK took it out.
+            is_bare = isinstance(body, Mapping) and "error" not in body
             return wire.status_failure(
                 status,
-                _error_body(error),
+                {"error": body} if is_bare else body,
                 model=model,
                 address=address,
                 hints=self._hints(),
@@ -266,17 +268,6 @@ class SdkProvider:
             why=words,
             hint="run the command again; what was finished before is kept",
         )
-
-
-def _error_body(error: Exception) -> object:
-    """Return what the API said, in the envelope that it stood in before an SDK took it out."""
-    body = getattr(error, "body", None)
-    if isinstance(body, Mapping) and "error" not in body:
-        return {"error": body}
-    if body is None:
-        with suppress(Exception):  # The body of a failed answer is a courtesy.
-            body = getattr(error, "response").text  # noqa: B009 - the type has none
-    return body or str(error)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -28,7 +28,6 @@ Answer = TypeVar("Answer")
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 Steps = Generator[TurnRequest, Reply, R]
-_REPLY = "a provider returns a Reply, whose text is a string; a function may return that text"
 _MEND = "correct the provider, then run again; what was finished is kept"
 
 OnProgress = Callable[[str], None]
@@ -144,7 +143,8 @@ def calling(name: str) -> Iterator[None]:
 
 def no_reply(name: str, answer: str) -> TransportError:
     """Return the error of a provider that returned something else than a reply."""
-    return TransportError(f"{name} returned {answer}", why=_REPLY, hint=_MEND)
+    why = "a provider returns a Reply, whose text is a string; a function may return that text"
+    return TransportError(f"{name} returned {answer}", why=why, hint=_MEND)
 
 
 def tell(progress: OnProgress | None, message: str) -> None:

@@ -157,13 +157,11 @@ else:
     # Named without pydantic, which costs 0.1 s: whoever imports all of turns may need no schema.
     Schema = type[T]
 
-_PLAIN_HINT = "\n\nRespond with valid JSON only."
 _MOST_PROBLEMS = 20
 _ABOUT_EQUAL = 0.9
 _OPENS = re.compile(r"[{\[]")
 _VALUES = frozenset({"const", "default", "enum", "examples"})
 """Keys of a schema that hold values, not schemas."""
-_as_json = partial(json.dumps, sort_keys=True)
 _NAMED = frozenset({"$defs", "properties"})
 """Keys of a schema that hold schemas by name."""
 _CHOICES = ("anyOf", "enum", "oneOf")
@@ -259,7 +257,7 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
     try:
         described = stable_schema(adapter_of(schema))
     except (PydanticInvalidForJsonSchema, PydanticUserError):
-        return _PLAIN_HINT
+        return "\n\nRespond with valid JSON only."
     return describe_schema(described)
 
 
@@ -312,7 +310,8 @@ def _plain(schema: Any) -> Any:
         del plain["enum"]
     # A property of such a name holds a schema, and not a list.
     lists = {key: plain[key] for key in _CHOICES if isinstance(plain.get(key), list)}
-    return plain | {key: sorted(choices, key=_as_json) for key, choices in lists.items()}
+    order = partial(json.dumps, sort_keys=True)
+    return plain | {key: sorted(choices, key=order) for key, choices in lists.items()}
 
 
 class ObjectOptions(TypedDict, total=False):
@@ -417,6 +416,6 @@ def _no_json(text: str) -> ReplyFormatError:
         problem = f"The JSON value of the reply is broken: {cause}"
     why = str(cause or "") if one_line else ""
     hint = "ask again for JSON alone, as generate_object_with_repair() does"
-    error = ReplyFormatError(what, text=text, problem=problem, why=why, hint=hint)
-    error.__cause__ = cause
-    return error
+    failure = ReplyFormatError(what, text=text, problem=problem, why=why, hint=hint)
+    failure.__cause__ = cause
+    return failure

@@ -127,12 +127,6 @@ def test_a_coroutine_function_is_awaited() -> None:
     assert provider.send(turn()).text == "later"
 
 
-def test_what_cannot_be_called_is_no_model() -> None:
-    """The mistake is told where it is made."""
-    with pytest.raises(UsageError, match="'text'"):
-        CallableProvider("text")  # type: ignore[arg-type]  # the mistake
-
-
 def test_a_script_is_followed_in_order() -> None:
     """Strings, replies and exceptions each do what they are; requests are kept."""
     whole = Reply("b", stop_reason="refusal")
