@@ -357,16 +357,17 @@ class BatchProvider(BatchCalls):
     async def _locate(self, batch: _Batch) -> bool:
         """Find out what became of a batch that another run noted: whether it was ever created."""
         file = batch.file
-        while not file.id:
-            is_claimed = file.claim()
+        while True:
+            is_claimed = not file.id and file.claim()
             # Read again under the claim: the run that had it may just have noted the id.
             is_noted = file.refresh()
-            if is_noted and not file.id and is_claimed:
+            if is_noted and is_claimed and not file.id:
                 file.note_id(await self._find(batch))
-            if not file.id:
-                if is_claimed or not is_noted:
-                    return False
-                await asyncio.sleep(_QUIET * self._poll)
+            if file.id:
+                break
+            if is_claimed or not is_noted:
+                return False
+            await asyncio.sleep(_QUIET * self._poll)
         file.release()
         count, total = len(batch.waiting), len(file.intent.requests)
         self._say(batch, f"picked up, with {count:,} of its {plural(total, 'request')} to wait for")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pytest_regen.errors import TransportError
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
-from pytest_regen.turns.wire import count
+from pytest_regen.turns.wire import count, object_or_empty
 
 _STOP_REASONS: Final[Mapping[str, str]] = {
     "stop": "end_turn",
@@ -127,8 +127,15 @@ def reply_of_completion(body: object, *, address: str) -> Reply:
     if declined:
         text = reply.text or str(declined)
         reply = replace(reply, text=text, stop_reason="refusal", refusal=str(declined))
+    counts = object_or_empty(completion.get("usage"))
+    cache = object_or_empty(counts.get("prompt_tokens_details"))
+    read, written = count(cache.get("cached_tokens")), count(cache.get("cache_write_tokens"))
+    # The input includes what the cache had part in.
+    whole = count(counts.get("prompt_tokens"))
+    uncached = None if whole is None else max(0, whole - (read or 0) - (written or 0))
+    usage = Usage(uncached, count(counts.get("completion_tokens")), read, written)
     model, id_ = str(completion.get("model") or ""), str(completion.get("id") or "")
-    return replace(reply, usage=_usage(completion.get("usage")), model=model, id=id_)
+    return replace(reply, usage=usage, model=model, id=id_)
 
 
 def reply_of_ollama(body: object, *, address: str) -> Reply:
@@ -166,18 +173,6 @@ def reply_of_message(message: Mapping[str, Any], finish: str) -> Reply:
         refusal=finish if finish == "content_filter" else "",
         blocks=blocks if thinking or calls else (),
     )
-
-
-def _usage(usage: object) -> Usage:
-    """Return the counts of a completion, where the input includes what the cache had part in."""
-    if not isinstance(usage, Mapping):
-        return Usage()
-    details = usage.get("prompt_tokens_details")
-    cache = details if isinstance(details, Mapping) else {}
-    read, written = count(cache.get("cached_tokens")), count(cache.get("cache_write_tokens"))
-    whole = count(usage.get("prompt_tokens"))
-    rest_of_input = None if whole is None else max(0, whole - (read or 0) - (written or 0))
-    return Usage(rest_of_input, count(usage.get("completion_tokens")), read, written)
 
 
 def _no_reply(what: str, address: str) -> TransportError:

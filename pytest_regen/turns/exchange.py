@@ -287,6 +287,7 @@ class _Wire:
     def __init__(self, provider: Provider, cassette: TurnCassette | None) -> None:
         self._provider = provider
         self._cassette = cassette
+        self._name = f"the provider {type(provider).__name__}"
 
     def send(self, request: TurnRequest) -> Reply:
         with self._guard():
@@ -322,10 +323,6 @@ class _Wire:
             return reply
         answer = f"a reply whose text is {text!r:.80}" if text is not reply else ""
         raise no_reply(self._name, answer or type(reply).__name__)
-
-    @property
-    def _name(self) -> str:
-        return f"the provider {type(self._provider).__name__}"
 
 
 def asks_cassettes(provider: Provider) -> bool:

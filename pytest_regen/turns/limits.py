@@ -68,13 +68,11 @@ class Outcome:
     """What came of a request."""
 
     usage: Usage | None = None
-    """What its reply took; ``None`` where there is no reply, or it does not say."""
+    """What its reply took; ``None`` where there is none, for a reason that may pass."""
     limits: Limits = field(default_factory=dict)
     """Those that the answer named."""
     refused: float | None = None
     """The seconds it was told to wait, where a limit refused it."""
-    has_failed: bool = False
-    """Whether there is no reply for another reason, which may pass."""
 
 
 @dataclass(slots=True, eq=False)
@@ -272,12 +270,11 @@ class RateLimiter:
             )
             if line.probe is ticket:
                 line.probe = None
-            if is_refused or outcome.has_failed:
+            if is_refused or usage is None:
                 goes_on = line.endure(pool, now, outcome, patience)
             else:
                 line.probes, line.troubles, line.since = False, 0, None
-                if usage is not None:
-                    line.learn(ticket, usage)
+                line.learn(ticket, usage)
         return goes_on
 
     async def asettle(
@@ -319,8 +316,14 @@ class RateLimiter:
                 yield pool, line, now
                 pools[model] = pool.to_json() if file else {}
             if file:
+                # Neither synced nor moved into place, which takes a hundred times as long on common
+                # file systems: half a file says as little as no file, and the next answer names the
+                # limits. In one call, over all that was there.
+                content = {"version": _VERSION, "digest": _digest(pools), "pools": pools}
                 try:
-                    _write_pools(file, pools)
+                    size = file.seek(0, os.SEEK_END)
+                    file.seek(0)
+                    file.write(json.dumps(content).encode().ljust(size))
                 except OSError:  # full
                     self._go_alone()
 
@@ -364,14 +367,3 @@ def _read_pools(file: BinaryIO) -> dict[str, Any]:
 
 def _digest(pools: object) -> str:
     return hashlib.sha256(json.dumps(pools, sort_keys=True).encode()).hexdigest()
-
-
-def _write_pools(file: BinaryIO, pools: dict[str, Any]) -> None:
-    """Write the pools where they were."""
-    # Neither synced nor moved into place, which takes a hundred times as long on common file
-    # systems: half a file says as little as no file, and the next answer names the limits.
-    content = {"version": _VERSION, "digest": _digest(pools), "pools": pools}
-    before = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    # In one call, over all that was there.
-    file.write(json.dumps(content).encode().ljust(before))

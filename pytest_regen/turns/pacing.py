@@ -124,7 +124,7 @@ class PacedTurn:
             self._cuts += 1
             return self._cut_pause
         self._cuts = 0
-        return Outcome(None, self._limits, self._refused, has_failed=self._refused is None)
+        return Outcome(None, self._limits, self._refused)
 
     def _last(self, error: RegenError) -> RegenError:
         if isinstance(error, ProviderError) and self._spent.total_tokens:

@@ -91,12 +91,23 @@ class ReplyJournal:
     def open(cls, root: Path) -> Self:
         """Return the journal of a project, with the replies of runs that were killed.
 
+        Those that nobody will ask for any more are removed.
+
         Args:
             root: folder of the project, as ``files.project_root`` returns it.
         """
         journal = cls(root / ".regen" / "replies", user_secret(root))
-        if not journal._is_closed:
-            journal._look_for_left()
+        is_left = cache(_is_left)
+        for path in () if journal._is_closed else sorted(journal._folder.glob("*.*")):
+            with suppress(OSError):  # Another run took it meanwhile.
+                facts = path.lstat()
+                is_file = stat.S_ISREG(facts.st_mode) and path.name != ".gitignore"
+                if is_file and facts.st_mtime < time.time() - _LIFE:
+                    _remove(path)
+                elif is_file and path.name.count(".") == 3:
+                    run, key, _, _ = path.name.split(".")
+                    if is_left(journal._folder / f"{run}.json"):
+                        journal._left.setdefault(key, deque()).append(path)
         return journal
 
     def __enter__(self) -> Self:
@@ -215,20 +226,6 @@ class ReplyJournal:
                 raise
             self._lock = lock
         return self._folder / f"{self._run}.{key}.{new_id()}.json"
-
-    def _look_for_left(self) -> None:
-        """Note the replies of runs that are gone; remove those nobody will ask for any more."""
-        is_left = cache(_is_left)
-        for path in sorted(self._folder.glob("*.*")):
-            with suppress(OSError):  # Another run took it meanwhile.
-                facts = path.lstat()
-                is_file = stat.S_ISREG(facts.st_mode) and path.name != ".gitignore"
-                if is_file and facts.st_mtime < time.time() - _LIFE:
-                    _remove(path)
-                elif is_file and path.name.count(".") == 3:
-                    run, key, _, _ = path.name.split(".")
-                    if is_left(self._folder / f"{run}.json"):
-                        self._left.setdefault(key, deque()).append(path)
 
     def _is_ours(self, content: Any, key: str) -> bool:
         """Return whether a file was written with the user's key, and holds no old reply."""

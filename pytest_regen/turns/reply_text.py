@@ -122,27 +122,22 @@ class _Place(NamedTuple):
 def _places(text: str) -> Iterator[_Place]:
     """Yield what begins with a bracket, in order; what stands within it is passed over."""
     position = stray = 0
-    while stray <= _MOST_STRAY:
-        opener = _OPENER.search(text, position)
-        if opener is None:
-            return
-        place = _place_at(text, opener.start())
+    while stray <= _MOST_STRAY and (opener := _OPENER.search(text, position)):
+        start = opener.start()
+        end = _end_of(text, start)
+        is_json = _LOOKS_LIKE_JSON.match(text, start) is not None
+        fence = _FENCE_LINE.search(text, start, len(text) if end is None else end)
+        if is_json and end is not None:
+            place = _Place(start, _parse(text[start:end]), end)
+        elif is_json or (end is not None and fence):
+            # Cut, or brackets that do not pair up: only a new fence begins afresh.
+            place = _Place(start, None, fence.end() if fence else len(text), is_json)
+        else:
+            # A bracket of prose. In a pair of them may be a part of something badly written.
+            place = _Place(start, None, start + 1 if end is None else end)
         yield place
         position = place.after
         stray += position == opener.end()
-
-
-def _place_at(text: str, start: int) -> _Place:
-    end = _end_of(text, start)
-    is_json = _LOOKS_LIKE_JSON.match(text, start) is not None
-    if is_json and end is not None:
-        return _Place(start, _parse(text[start:end]), end)
-    fence = _FENCE_LINE.search(text, start, len(text) if end is None else end)
-    if is_json or (end is not None and fence):
-        # Cut, or brackets that do not pair up: only a new fence begins afresh.
-        return _Place(start, None, fence.end() if fence else len(text), is_json)
-    # A bracket of prose. What stands in a pair of them may be a part of something badly written.
-    return _Place(start, None, start + 1 if end is None else end)
 
 
 def _end_of(text: str, start: int) -> int | None:

@@ -94,7 +94,7 @@ def reply_from_body(body: object) -> Reply:
     stop_reason = body.get("stop_reason")
     if not isinstance(stop_reason, str) or not stop_reason:
         raise cut_stream("the message has no stop_reason")
-    details = _object(body.get("stop_details"))
+    details = object_or_empty(body.get("stop_details"))
     whys = details.get("category"), details.get("explanation")
     blocks = tuple(block for block in body["content"] if isinstance(block, Mapping))
     texts = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
@@ -142,7 +142,8 @@ def count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _object(value: object) -> dict[str, Any]:
+def object_or_empty(value: object) -> dict[str, Any]:
+    """Return an object of JSON; what is something else is as good as none."""
     return dict(value) if isinstance(value, Mapping) else {}
 
 
@@ -164,12 +165,12 @@ class StreamedMessage:
         index = count(event.get("index")) or 0
         match event.get("type"):
             case "message_start":
-                self._message = _object(event.get("message"))
-                self._message["usage"] = _object(self._message.get("usage"))
+                self._message = object_or_empty(event.get("message"))
+                self._message["usage"] = object_or_empty(self._message.get("usage"))
             case "content_block_start":
-                self._blocks[index] = _object(event.get("content_block"))
+                self._blocks[index] = object_or_empty(event.get("content_block"))
             case "content_block_delta":
-                self._extend(index, _object(event.get("delta")))
+                self._extend(index, object_or_empty(event.get("delta")))
             case "message_delta":
                 self._finish(event)
             case "message_stop":
@@ -198,10 +199,10 @@ class StreamedMessage:
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
 
     def _finish(self, event: Mapping[str, Any]) -> None:
-        delta = _object(event.get("delta"))
+        delta = object_or_empty(event.get("delta"))
         self._message |= {key: delta.get(key) for key in ("stop_reason", "stop_details")}
         # Counts here are cumulative; the breakdown of cache writes stands in message_start only.
-        counts = {k: v for k, v in _object(event.get("usage")).items() if v is not None}
+        counts = {k: v for k, v in object_or_empty(event.get("usage")).items() if v is not None}
         self._message.setdefault("usage", {}).update(counts)
         self._counted = self._counted or "output_tokens" in counts
 

@@ -174,8 +174,8 @@ def test_no_header_blocks_for_long_or_raises(answers: list[tuple[int, dict[str, 
             assert 0 < found <= LONGEST_HOLD
             clock.now += found
         pause = limit_pause(status, headers, None)
-        failed = status != 200 and pause is None
-        outcome = Outcome(None, read_limits(headers), pause, has_failed=failed)
+        usage = Usage() if status == 200 else None
+        outcome = Outcome(usage, read_limits(headers), pause)
         limiter.settle(MODEL, found, outcome, patience=300)
 
     assert 0 <= pause_before(limiter) <= LONGEST_HOLD
@@ -319,13 +319,13 @@ def test_a_failure_is_waited_out_within_the_patience() -> None:
     clock = Clock()
     limiter = RateLimiter(clock=clock)
     pauses = []
-    while sent(limiter, Outcome(has_failed=True), patience=300):
+    while sent(limiter, Outcome(), patience=300):
         pauses.append(pause_before(limiter))
         clock.now += pauses[-1]
 
     assert pauses[:7] == [1, 2, 4, 8, 16, 32, 60]
     assert 300 <= sum(pauses) <= 360
-    assert not sent(limiter, Outcome(has_failed=True))
+    assert not sent(limiter, Outcome())
 
 
 def test_a_reply_to_anybody_ends_the_trouble() -> None:
@@ -333,11 +333,11 @@ def test_a_reply_to_anybody_ends_the_trouble() -> None:
     clock = Clock()
     limiter = RateLimiter(clock=clock)
     for _ in range(5):
-        sent(limiter, Outcome(has_failed=True), patience=300)
+        sent(limiter, Outcome(), patience=300)
         clock.now += pause_before(limiter)
     sent(limiter, Outcome(Usage(1, 1)))
 
-    sent(limiter, Outcome(has_failed=True), patience=300)
+    sent(limiter, Outcome(), patience=300)
 
     assert pause_before(limiter) == 1
 
@@ -484,7 +484,7 @@ def test_threads_that_ask_a_model_first_are_all_let_through() -> None:
 def test_a_turn_that_ends_while_it_settles_is_settled(tmp_path: Path) -> None:
     """It went ahead to see whether others may follow, and they do."""
     limiter = shared(tmp_path / "state.json", clock := Clock(), remaining=60)
-    sent(limiter, Outcome(has_failed=True), patience=60)
+    sent(limiter, Outcome(), patience=60)
     clock.now += 60
 
     async def given_up() -> None:
