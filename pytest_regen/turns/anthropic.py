@@ -62,9 +62,15 @@ class AnthropicProvider(sdk.SdkProvider):
 
     def _begin(self, request: TurnRequest) -> "Reply | Coroutine[Any, Any, Reply]":
         body, interceptor = self._body(request), current_interceptor()
-        replayed = self._replay(body, interceptor)
-        if replayed is not None:
-            return replayed
+        if interceptor is not None:
+            replayed = interceptor.answer(
+                body,
+                path=urlsplit(self.base_url).path + wire.MESSAGES_PATH,
+                max_retries=self.max_retries,
+                address=self._address,
+            )
+            if replayed is not None:
+                return replayed
         return self._live(request, body, interceptor, self._key_for(interceptor))
 
     async def _live(
@@ -104,14 +110,6 @@ class AnthropicProvider(sdk.SdkProvider):
         body = wire.request_body(request)
         body["model"] = request.model or self.model or DEFAULT_MODEL
         return body
-
-    def _replay(self, body: dict[str, Any], interceptor: TurnInterceptor | None) -> Reply | None:
-        if interceptor is None:
-            return None
-        path = urlsplit(self.base_url).path + wire.MESSAGES_PATH
-        return interceptor.answer(
-            body, path=path, max_retries=self.max_retries, address=self._address
-        )
 
     async def _ask(
         self, client: Any, body: dict[str, Any], interceptor: TurnInterceptor | None

@@ -89,6 +89,7 @@ def is_running(loop: asyncio.AbstractEventLoop | None) -> bool:
     )
 
 
+@atexit.register
 def _stop_all() -> None:
     for runner in list(_runners.values()):
         runner.stop()
@@ -102,6 +103,5 @@ def _forget_all() -> None:
     _runners.clear()
 
 
-atexit.register(_stop_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)

@@ -68,13 +68,13 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     is_object = schema.get("type") == "object" and "anyOf" not in schema
     try:
         return _strict(schema) if is_object else None
-    except ValueError:
+    except (TypeError, ValueError):
         return None
 
 
 def _strict(schema: object) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
-        raise ValueError(schema)  # noqa: TRY004 - ``true`` is a schema, but none that can be said
+        raise TypeError(schema)  # ``true`` is a schema, but none that can be said.
     strict = {key: _strict_part(key, value) for key, value in schema.items() if key not in _DROPPED}
     if not set(strict) & {"type", "enum", "const", "anyOf", "$ref"}:
         raise ValueError(schema)  # anything at all

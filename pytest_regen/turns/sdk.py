@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import weakref
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from urllib.parse import urlsplit
 
@@ -219,7 +219,11 @@ class SdkProvider:
             return error, error.__cause__ if isinstance(error.__cause__, Exception) else None
         failure = self._translate(error, model)
         # Because a traceback shows the cause as it is, and what that goes back to.
-        traceback = "\n".join(map(str, _chain(error)))
+        link: BaseException | None = error
+        traceback = ""
+        while link is not None:
+            traceback += f"{link}\n"
+            link = link.__cause__ or link.__context__
         is_clean = scrub_text(traceback) == traceback
         if key := self._key:
             failure.what = failure.what.replace(key, "[key]")
@@ -268,13 +272,6 @@ class SdkProvider:
             why=words,
             hint="run the command again; what was finished before is kept",
         )
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and those that it came from."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _root_cause(error: BaseException) -> str:

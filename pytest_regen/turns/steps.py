@@ -8,11 +8,11 @@ questions are requests to a model, answered by a provider, or calls of the parts
 import contextvars
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from pytest_regen.errors import RegenError, TransportError
 from pytest_regen.turns.values import Reply, TurnRequest
@@ -52,19 +52,16 @@ class AsyncSender(Protocol[Question_contra, Answer_co]):
 
 def drive(steps: Generator[Question, Answer, R], sender: Sender[Question, Answer]) -> R:
     """Make the calls of ``steps`` one after the other and return their result."""
+
+    async def answer(request: Question) -> Answer:
+        return sender.send(request)
+
+    # It ends at once, because no answer is waited for: so it needs no event loop.
     try:
-        request = next(steps)
-        while True:
-            try:
-                reply = sender.send(request)
-            except Exception as error:  # noqa: BLE001 - the steps decide
-                request = steps.throw(error)
-            else:
-                request = steps.send(reply)
+        _driven(steps, answer).send(None)
     except StopIteration as end:
         return cast("R", end.value)
-    finally:
-        steps.close()
+    raise AssertionError("an answer that is there was waited for")
 
 
 async def adrive(
@@ -72,11 +69,17 @@ async def adrive(
     sender: Sender[Question, Answer] | AsyncSender[Question, Answer],
 ) -> R:
     """Make the calls of ``steps`` without blocking the event loop."""
+    return await _driven(steps, partial(asend, sender))
+
+
+async def _driven(
+    steps: Generator[Question, Answer, R], answer: Callable[[Question], Coroutine[Any, Any, Answer]]
+) -> R:
     try:
         request = next(steps)
         while True:
             try:
-                reply = await asend(sender, request)
+                reply = await answer(request)
             except Exception as error:  # noqa: BLE001 - the steps decide
                 request = steps.throw(error)
             else:

@@ -172,7 +172,13 @@ class StreamedMessage:
             case "content_block_delta":
                 self._extend(index, object_or_empty(event.get("delta")))
             case "message_delta":
-                self._finish(event)
+                delta = object_or_empty(event.get("delta"))
+                self._message |= {key: delta.get(key) for key in ("stop_reason", "stop_details")}
+                # Cumulative counts; the breakdown of cache writes stands in message_start only.
+                usage = object_or_empty(event.get("usage"))
+                counts = {name: number for name, number in usage.items() if number is not None}
+                self._message.setdefault("usage", {}).update(counts)
+                self._counted = self._counted or "output_tokens" in counts
             case "message_stop":
                 self._ended = True
             case _:
@@ -197,14 +203,6 @@ class StreamedMessage:
                 self._written += [] if name == "signature" else [part]
         if "citation" in delta:
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
-
-    def _finish(self, event: Mapping[str, Any]) -> None:
-        delta = object_or_empty(event.get("delta"))
-        self._message |= {key: delta.get(key) for key in ("stop_reason", "stop_details")}
-        # Counts here are cumulative; the breakdown of cache writes stands in message_start only.
-        counts = {k: v for k, v in object_or_empty(event.get("usage")).items() if v is not None}
-        self._message.setdefault("usage", {}).update(counts)
-        self._counted = self._counted or "output_tokens" in counts
 
     def as_json(self) -> dict[str, Any]:
         """Return what has arrived of the message, as the API answers it without a stream."""
