@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Final, Literal, Unpack
 from pytest_regen.extras import needs
 from pytest_regen.turns import chat, sdk
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
-from pytest_regen.turns.providers import reference_of
 from pytest_regen.turns.values import Cost, Reply, TurnRequest, size_of
 from pytest_regen.turns.wire import in_brief
 
@@ -215,7 +214,8 @@ class LiteLLMProvider(_ChatProvider):
     @property
     def reference(self) -> str:  # type: ignore[override]  # it is never set
         """Who answers, where outputs say who wrote them."""
-        return str(reference_of("litellm", self.model))
+        service, slash, _ = self.model.partition("/")
+        return f"litellm:{service}" if slash else "litellm"
 
     def _asked(self, request: TurnRequest) -> tuple[str, dict[str, Any]]:
         messages, schema = chat.chat_messages(request), request.response_schema
