@@ -58,7 +58,7 @@ class BatchCalls(AnthropicProvider):
         Raises:
             ProviderError: it is refused, or failed too often in a row.
         """
-        pauses = self._pauses()
+        pauses = pauses_of(self._poll)
         while True:
             try:
                 return await call()
@@ -72,17 +72,6 @@ class BatchCalls(AnthropicProvider):
                         failure.hint = "batches go on at the API: run the same command again later"
                     raise failure from cause
                 await asyncio.sleep(next(pauses))
-
-    def _pauses(self) -> Iterator[float]:
-        """Yield the seconds between looks at something that takes its time."""
-        pause = self._poll
-        while True:
-            yield pause
-            pause = min(pause * _GROWTH, self._longest)
-
-    @property
-    def _longest(self) -> float:
-        return LONGEST * self._poll
 
     @property
     def _public_address(self) -> str:
@@ -130,6 +119,14 @@ class BatchCalls(AnthropicProvider):
         data: bytes = await self._get(f"/{batch['id']}/results", cast_to=bytes)
         results = map(json_or_none, data.split(b"\n"))
         return [result for result in results if isinstance(result, dict)]
+
+
+def pauses_of(poll: float) -> Iterator[float]:
+    """Yield the seconds between looks at something that takes its time."""
+    pause = poll
+    while True:
+        yield pause
+        pause = min(pause * _GROWTH, LONGEST * poll)
 
 
 def seconds_of_poll(poll: float | None) -> float:

@@ -326,7 +326,8 @@ class BatchProvider(BatchCalls):
             RejectedRequestError: there is none, and the next call would not make one either.
         """
         # The call is never simply sent again: where its answer does not come, there may be a batch.
-        file, pauses, failures = batch.file, self._pauses(), 0
+        file, failures = batch.file, 0
+        pauses = batch_calls.pauses_of(self._poll)
         requests = [
             {"custom_id": f"{file.prefix}-{number}", "params": item.params}
             for number, item in batch.items.items()
@@ -378,7 +379,8 @@ class BatchProvider(BatchCalls):
         # It is one of those created since the intent, with as many requests. Which one, the custom
         # ids of its results say, and these are there once it has ended. None is a batch that is not
         # listed some time after the call: the API may have been busy with it.
-        file, pauses, began = batch.file, self._pauses(), time()
+        file, began, longest = batch.file, time(), batch_calls.LONGEST * self._poll
+        pauses = batch_calls.pauses_of(self._poll)
         excluded: set[str] = set()
         while True:
             excluded |= {noted.id for noted in self._folder.read(file.intent.address)}
@@ -396,7 +398,7 @@ class BatchProvider(BatchCalls):
                     return str(id_)
                 excluded.add(id_)
             now = time()
-            if not is_running and (now - began > self._longest or now - file.tried > _HOUR):
+            if not is_running and (now - began > longest or now - file.tried > _HOUR):
                 return ""
             await asyncio.sleep(next(pauses))
 
@@ -406,7 +408,7 @@ class BatchProvider(BatchCalls):
         Raises:
             RejectedRequestError: there is none for this key, and it was made with another one.
         """
-        file, pauses = batch.file, self._pauses()
+        file, pauses = batch.file, batch_calls.pauses_of(self._poll)
         while True:
             try:
                 state: dict[str, Any] = await self._patiently(
@@ -420,7 +422,7 @@ class BatchProvider(BatchCalls):
                     error.hint = f"set ANTHROPIC_API_KEY to that key; or remove {file.path}, and "
                     error.hint += "its requests are submitted and paid again"
                     raise
-                if time() - file.tried > self._longest:
+                if time() - file.tried > batch_calls.LONGEST * self._poll:
                     return None
             else:
                 ended = batch_calls.count_of(state, ended=True)

@@ -96,8 +96,21 @@ class ReplyJournal:
         Args:
             root: folder of the project, as ``files.project_root`` returns it.
         """
+        from filelock import Timeout
+
         journal = cls(root / ".regen" / "replies", user_secret(root))
-        is_left = cache(_is_left)
+
+        @cache
+        def is_left(run: str) -> bool:
+            lock = files.lock_beside(journal._folder / f"{run}.json")
+            try:
+                with lock.acquire(timeout=_PROBE, poll_interval=0.002):
+                    # Nobody locks it again, because a run has its lock before it has a reply.
+                    _remove(Path(lock.lock_file))
+            except Timeout:
+                return False
+            return True
+
         for path in () if journal._is_closed else sorted(journal._folder.glob("*.*")):
             with suppress(OSError):  # Another run took it meanwhile.
                 facts = path.lstat()
@@ -106,7 +119,7 @@ class ReplyJournal:
                     _remove(path)
                 elif is_file and path.name.count(".") == 3:
                     run, key, _, _ = path.name.split(".")
-                    if is_left(journal._folder / f"{run}.json"):
+                    if is_left(run):
                         journal._left.setdefault(key, deque()).append(path)
         return journal
 
@@ -236,20 +249,6 @@ class ReplyJournal:
             return False
         age: float = time.time() - content["at"]
         return -86_400 < age < _LIFE
-
-
-def _is_left(path: Path) -> bool:
-    """Return whether the run whose lock is beside this path is gone."""
-    from filelock import Timeout
-
-    lock = files.lock_beside(path)
-    try:
-        with lock.acquire(timeout=_PROBE, poll_interval=0.002):
-            # Nobody locks it again, because a run has its lock before it has a reply.
-            files.unlink(Path(lock.lock_file))
-    except Timeout:
-        return False
-    return True
 
 
 def _remove(path: Path) -> None:
