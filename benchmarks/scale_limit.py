@@ -16,6 +16,7 @@ from table import print_table
 
 from pytest_regen.emulator import Emulator
 from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
+from pytest_regen.turns.buckets import Ticket
 from pytest_regen.turns.limits import Outcome, RateLimiter
 from pytest_regen.turns.values import Usage
 
@@ -29,8 +30,10 @@ def count_for(seconds: float, path: Path | None) -> int:
     """Return how many requests are let through and settled within ``seconds``."""
     limiter, done, until = RateLimiter(path), 0, time.monotonic() + seconds
     while time.monotonic() < until:
-        limiter.settle(MODEL, limiter.admit(MODEL, 1_000, 8_000), SAID)
-        done += 1
+        ticket = limiter.attempt(MODEL, 1_000, 8_000)
+        if isinstance(ticket, Ticket):
+            limiter.settle(MODEL, ticket, SAID)
+            done += 1
     return done
 
 

@@ -22,7 +22,7 @@ from pytest_regen.context.values import Ask, Generate, TurnResult
 from pytest_regen.errors import ReaskedError, ReplyFormatError
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.steps import Steps
-from pytest_regen.turns.structured import Parsed, object_steps, parse_json_with_schema
+from pytest_regen.turns.structured import ObjectWithRepair, object_steps, parse_json_with_schema
 from pytest_regen.turns.values import Message, Provider, TurnRequest
 
 _REASKED: Final = "reasked"
@@ -172,14 +172,14 @@ class ClarifyingAgent:
             ProviderError: there is no reply.
         """
         _warn_of_legacy(request)
-        return TurnExchange(self.provider).run(self._steps(request)).value
+        return TurnExchange(self.provider).run(self._steps(request)).output
 
     async def aturn(self, request: ClarificationRequest) -> TurnResult:
         """Take one turn without blocking the event loop; as ``turn``."""
         _warn_of_legacy(request)
-        return (await TurnExchange(self.provider).arun(self._steps(request))).value
+        return (await TurnExchange(self.provider).arun(self._steps(request))).output
 
-    def _steps(self, request: ClarificationRequest) -> Steps[Parsed[TurnResult]]:
+    def _steps(self, request: ClarificationRequest) -> Steps[ObjectWithRepair[TurnResult]]:
         first = TurnRequest(
             self._system,
             (Message("user", prompt_of(request)),),

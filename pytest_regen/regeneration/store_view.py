@@ -506,22 +506,9 @@ def page_size(store: RegenStore, entry: PromptEntry, model: str) -> AskSize:
 
 
 def code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:
-    """Return the code of a reply that came in pieces: of the first way to read them that is legal.
-
-    Where none is, the least illegal one.
-    """
-    best: tuple[int, str] | None = None
-    for text in join_text(pieces):
-        code = extract_code(text, language=language, type_name=entry.type_name, fields=entry.fields)
-        if len(pieces) == 1:
-            return code
-        weight = language.illegality(code)
-        if best is None or weight < best[0]:
-            best = weight, code
-        if not weight:
-            break
-    assert best is not None  # there is at least one text
-    return best[1]
+    """Return the code of a reply that came in pieces."""
+    text = join_text(pieces)
+    return extract_code(text, language=language, type_name=entry.type_name, fields=entry.fields)
 
 
 def model_for(store: RegenStore | None, entry: PromptEntry, override: str | None) -> str:

@@ -28,7 +28,7 @@ from pytest_regen.text import plural
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, TurnExchange
 from pytest_regen.turns.steps import OnProgress, Steps, tell
-from pytest_regen.turns.structured import Parsed, object_steps
+from pytest_regen.turns.structured import ObjectWithRepair, object_steps
 from pytest_regen.turns.values import (
     DEFAULT_MODEL,
     SESSION_MAX_TOKENS,
@@ -270,7 +270,7 @@ class SessionBase:
         *,
         salvage: Callable[[Sequence[str]], T | None] | None = None,
         response_schema: dict[str, object] | None = None,
-    ) -> Steps[Parsed[T]]:
+    ) -> Steps[ObjectWithRepair[T]]:
         """Return the steps of one question; what is answered enters the history by ``_commit``.
 
         Breakpoints stand on the system prompt and on the last message of every request, because

@@ -252,7 +252,7 @@ class GeneratorSession(SessionBase, Generic[T]):
         )
         self._commit(turn, user, parsed.text)
         self._sent_schema = self._schema_hash
-        return parsed.value
+        return parsed.output
 
 
 def _check_message(message: str) -> None:

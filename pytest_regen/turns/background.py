@@ -7,8 +7,11 @@ import asyncio
 import atexit
 import os
 import threading
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, TypeVar
+
+R = TypeVar("R")
 
 _LAST_WORDS: Final = 1.0
 """Seconds that the end of the process waits for a loop to close its connections."""
@@ -50,17 +53,33 @@ _left: list[_Runner] = []
 """Loops that run in the process this one was forked from: kept, so that none is closed here."""
 
 
-def background_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop that runs in another thread."""
+def background_loop(*, is_shared: bool = False) -> asyncio.AbstractEventLoop:
+    """Return an event loop that runs in another thread.
+
+    Args:
+        is_shared: whether callers that run in it get the same one; they must not block then.
+    """
     # It is one and the same, but for callers that run in it themselves, a provider that generates a
     # store within its answer for one: they would wait for themselves, and get another.
     thread = threading.current_thread()
     with _lock:
-        asker = thread if any(runner.thread is thread for runner in _runners.values()) else None
+        is_within = any(runner.thread is thread for runner in _runners.values())
+        asker = thread if is_within and not is_shared else None
         runner = _runners.get(asker)
         if runner is None or not runner.thread.is_alive():
             runner = _runners[asker] = _Runner()
         return runner.loop
+
+
+def run_in_background(work: Coroutine[Any, Any, R]) -> R:
+    """Return what ``work`` comes to in the loop; an interruption of the caller's cancels it."""
+    # It sees what is set in the context of the caller, because asyncio takes a copy of that along.
+    future = asyncio.run_coroutine_threadsafe(work, background_loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
 
 
 def is_running(loop: asyncio.AbstractEventLoop | None) -> bool:
@@ -70,6 +89,7 @@ def is_running(loop: asyncio.AbstractEventLoop | None) -> bool:
     )
 
 
+@atexit.register
 def _stop_all() -> None:
     for runner in list(_runners.values()):
         runner.stop()
@@ -83,6 +103,5 @@ def _forget_all() -> None:
     _runners.clear()
 
 
-atexit.register(_stop_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)

@@ -6,17 +6,17 @@ long as anybody would. What creates a batch is never simply tried again: see ``b
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from pytest_regen.errors import MissingExtraError, ProviderError, TransportError, UsageError
+from pytest_regen.errors import TransportError, UsageError
+from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.anthropic import AnthropicProvider
 from pytest_regen.turns.batch_files import BatchFile
-from pytest_regen.turns.sdk import plain
-from pytest_regen.turns.wire import RATE_LIMITED
+from pytest_regen.turns.wire import MESSAGES_PATH, RATE_LIMITED
 
 R = TypeVar("R")
 
@@ -26,10 +26,9 @@ POLL_VARIABLE: Final = "PYTEST_REGEN_BATCH_POLL"
 FAILURES: Final = 20
 """Calls in a row that may fail while a batch is under way; with pauses, some 20 minutes."""
 
+_PATH: Final = f"{MESSAGES_PATH}/batches"
 _POLL: Final = 5.0
-_QUIET: Final = 0.2
-"""Parts of ``poll`` for which nothing more arrives before a batch is submitted."""
-_PATIENCE: Final = 12.0
+LONGEST: Final = 12.0
 """Parts of ``poll``: the longest pause, and how long an arrival waits for others."""
 _GROWTH: Final = 1.5
 """From one pause to the next."""
@@ -46,24 +45,6 @@ class BatchCalls(AnthropicProvider):
     _is_reached = False
     """Whether the API has answered: then its address is no mistake."""
 
-    async def _batches(self, *, max_retries: int | None = None) -> Any:
-        """Return the part of the client that is about batches.
-
-        Raises:
-            MissingExtraError: the SDK has none.
-        """
-        client = await self._clients.aget(self._key_for(None), self._amake)
-        retries = self.max_retries if max_retries is None else max_retries
-        batches = getattr(client.with_options(max_retries=retries).messages, "batches", None)
-        if batches is None:
-            raise MissingExtraError(
-                "the installed release of the package anthropic knows no batches",
-                why="they are part of it from 0.42 on",
-                hint="pip install --upgrade 'pytest-regen[anthropic]'; or ask without a batch",
-                extra="anthropic",
-            )
-        return batches
-
     async def _patiently(
         self, call: Callable[[], Awaitable[R]], model: str, failures: int = FAILURES
     ) -> R:
@@ -77,8 +58,7 @@ class BatchCalls(AnthropicProvider):
         Raises:
             ProviderError: it is refused, or failed too often in a row.
         """
-        # A batch goes on at the API whether it is looked at or not.
-        pauses = self._pauses()
+        pauses = pauses_of(self._poll)
         while True:
             try:
                 return await call()
@@ -91,89 +71,70 @@ class BatchCalls(AnthropicProvider):
                     if self._is_reached:
                         failure.hint = "batches go on at the API: run the same command again later"
                     raise failure from cause
-                await asyncio.sleep(max(next(pauses), asked_pause(error)))
-
-    def _pauses(self) -> Iterator[float]:
-        pause = self._poll
-        while True:
-            yield pause
-            pause = min(pause * _GROWTH, self._longest)
-
-    @property
-    def _quiet(self) -> float:
-        return _QUIET * self._poll
-
-    @property
-    def _longest(self) -> float:
-        return _PATIENCE * self._poll
+                await asyncio.sleep(next(pauses))
 
     @property
     def _public_address(self) -> str:
         url = urlsplit(self.base_url)
         return f"{url.scheme}://{self._address}{url.path}"
 
+    async def _get(self, path: str = "", *, cast_to: type = object, **params: object) -> Any:
+        # By path, not by the address that the API names for results, because the key is sent
+        # nowhere but to the address that was named for it.
+        client = await self._client(self._key_for(None))
+        return await client.get(f"{_PATH}{path}", cast_to=cast_to, options={"params": params})
+
+    async def _post(self, requests: list[Any]) -> str:
+        """Create a batch, in one try, and return its id."""
+        client = (await self._client(self._key_for(None))).with_options(max_retries=0)
+        batch = await client.post(_PATH, cast_to=object, body={"requests": requests})
+        return str(batch["id"])
+
     async def _list_since(self, file: BatchFile) -> list[dict[str, Any]]:
         """Return the batches created since the intent, the newest first."""
-        since = []
-        batches = await self._batches()
-        async for listed in batches.list(limit=_PAGE):
-            batch = plain(listed)
-            created = batch.get("created_at")
-            # As texts, because old SDKs parse no times and all are of UTC.
-            moment = created.isoformat() if isinstance(created, datetime) else str(created)
-            oldest = datetime.fromtimestamp(file.created - _DAY, UTC).isoformat()
-            if batch.get("id") == file.before or moment < oldest:
-                break
-            since.append(batch)
-        return since
-
-    async def _is_of(self, candidate: Mapping[str, Any], file: BatchFile) -> bool:
-        """Return whether the results of a batch that has ended are those of an intent."""
-        if not candidate.get("results_url"):
-            return False
-        async with aclosing(self._results(candidate)) as results:
-            async for result in results:
-                return file.number_of(result.get("custom_id")) is not None
-        return False
+        oldest = datetime.fromtimestamp(file.intent.created - _DAY, UTC).isoformat()
+        since: list[dict[str, Any]] = []
+        following: dict[str, Any] = {}
+        while True:
+            page = await self._get(limit=_PAGE, **following)
+            for batch in page["data"]:
+                # Compared as texts, because all times of the API are of UTC and of one form.
+                if batch["id"] == file.intent.before or str(batch["created_at"]) < oldest:
+                    return since
+                since.append(batch)
+            if not page.get("has_more"):
+                return since
+            following = {"after_id": page["last_id"]}
 
     async def _newest(self) -> str:
         """Return the id of the newest batch; empty if there is none."""
-        page = await (await self._batches()).list(limit=1)
-        listed = [plain(batch) for batch in page.data]
+        page = await self._get(limit=1)
         self._is_reached = True
-        return id_of(listed[0]) if listed else ""
+        return str(page["data"][0]["id"]) if page["data"] else ""
 
-    async def _retrieve(self, id_: str) -> dict[str, Any]:
-        batch: dict[str, Any] = plain(await (await self._batches()).retrieve(id_))
-        return batch
+    async def _results(self, batch: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the results of a batch that has ended; none where they are not kept any more."""
+        if not batch.get("results_url"):
+            return []
+        data: bytes = await self._get(f"/{batch['id']}/results", cast_to=bytes)
+        results = map(json_or_none, data.split(b"\n"))
+        return [result for result in results if isinstance(result, dict)]
 
-    async def _results(self, batch: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the results of a batch."""
-        host = urlsplit(str(batch["results_url"])).netloc
-        if host != urlsplit(self.base_url).netloc.rpartition("@")[2]:
-            raise ProviderError(
-                f"the results of {id_of(batch)} lie at {host}, not at {self._address}",
-                why="the key is sent nowhere but to the address that was named for it",
-                hint=f"set ANTHROPIC_BASE_URL to the address of {host}, or ask without a batch",
-            )
-        stream = await (await self._batches()).results(id_of(batch))
-        try:
-            async for result in stream:
-                entry = plain(result)
-                if isinstance(entry, dict):
-                    yield entry
-        finally:
-            await stream.http_response.aclose()
+
+def pauses_of(poll: float) -> Iterator[float]:
+    """Yield the seconds between looks at something that takes its time."""
+    pause = poll
+    while True:
+        yield pause
+        pause = min(pause * _GROWTH, LONGEST * poll)
 
 
 def seconds_of_poll(poll: float | None) -> float:
     """Return the seconds until a batch is looked at first, as passed or from the environment."""
     value = poll if poll is not None else os.environ.get(POLL_VARIABLE) or _POLL
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < float("inf"):
+    is_number = re.fullmatch(r"[0-9]+(\.[0-9]+)?", str(value), re.ASCII)
+    seconds = float(value) if is_number else 0.0
+    if not seconds:
         raise UsageError(
             f"poll is {value!r}",
             why="it is the number of seconds until a batch is looked at first",
@@ -182,25 +143,10 @@ def seconds_of_poll(poll: float | None) -> float:
     return seconds
 
 
-def id_of(batch: object) -> str:
-    """Return the id of a batch."""
-    id_ = batch.get("id") if isinstance(batch, Mapping) else None
-    if not isinstance(id_, str) or not id_:
-        raise gave_up("what the API calls a batch has no id", f"it says {batch!r:.80}")
-    return id_
-
-
 def count_of(batch: Mapping[str, Any], *, ended: bool = False) -> int:
     """Return how many requests a batch has, or how many of them have ended."""
     counts: Mapping[str, int] = batch.get("request_counts") or {}
     return sum(n for name, n in counts.items() if not (ended and name == "processing"))
-
-
-def asked_pause(error: Exception) -> float:
-    """Return the seconds that an answer asks to wait for."""
-    headers = getattr(getattr(error, "response", None), "headers", {})
-    seconds = str(headers.get("retry-after", ""))
-    return min(float(seconds), _DAY) if seconds.isascii() and seconds.isdigit() else 0.0
 
 
 def gave_up(what: str, why: str) -> TransportError:

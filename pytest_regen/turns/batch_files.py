@@ -19,15 +19,15 @@ import json
 import os
 import re
 import secrets
-import stat
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Literal
 
 from pytest_regen import files
+from pytest_regen.errors import TransportError
 from pytest_regen.strict_json import json_or_none
 
 if TYPE_CHECKING:
@@ -35,12 +35,6 @@ if TYPE_CHECKING:
 
 KEPT: Final = 29 * 86_400.0
 """Seconds for which the API keeps results, from the creation of a batch."""
-
-_MOST: Final = 100_000
-"""Requests the API takes in one batch."""
-
-_LARGEST: Final = 32 << 20
-"""Bytes of a file; far more than the digests of a full batch take."""
 
 _PATIENCE: Final = 60.0
 """Seconds to wait for another process, which needs the folder for milliseconds."""
@@ -53,20 +47,27 @@ _DIGEST = re.compile(r"[0-9a-f]{32}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
+def digest_of_key(key: str) -> str:
+    """Return what tells a key from others: other workspaces have other batches."""
+    digest = hashlib.sha256(f"pytest-regen batches {key}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a batch is: other addresses and workspaces have other batches."""
+class Intent:
+    """What is on the disk before the API hears of a batch."""
 
     address: str
     """The base URL, without a password."""
     key: str
     """Digest of the key."""
-
-    @classmethod
-    def of(cls, address: str, key: str) -> Self:
-        """Return the origin of batches submitted with a key, which is kept as a digest only."""
-        digest = hashlib.sha256(f"pytest-regen batches {key}".encode("utf-8", "surrogatepass"))
-        return cls(address, digest.hexdigest()[:16])
+    created: float
+    """When it was to be created, in seconds since the epoch by this machine's clock."""
+    before: str
+    """Id of the newest batch that the API knew then; empty if there was none."""
+    requests: list[str]
+    """Digests of the requests, in the order of their custom ids."""
+    version: Literal[1] = 1
 
 
 @dataclass(slots=True, eq=False)
@@ -74,27 +75,20 @@ class BatchFile:
     """What is known of one batch."""
 
     path: Path
-    origin: Origin
-    created: float
-    """When it was to be created, in seconds since the epoch by this machine's clock."""
-    before: str
-    """Id of the newest batch that the API knew then; empty if there was none."""
-    digests: tuple[str, ...]
-    """Of the requests, in the order of their custom ids."""
+    intent: Intent
     id: str = ""
     """As the API calls it; empty until that is known."""
     settled: set[int] = field(default_factory=set)
     """Numbers of requests that no run need wait for: stored, or to be asked again elsewhere."""
-    _lock: "BaseFileLock | None" = field(default=None, repr=False)
+    _lock: "BaseFileLock" = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._lock = files.lock_beside(self.path)
 
     @property
     def prefix(self) -> str:
         """What the custom ids begin with."""
         return self.path.stem
-
-    def custom_id(self, number: int) -> str:
-        """Return the custom id of a request."""
-        return f"{self.prefix}-{number}"
 
     def number_of(self, custom_id: object) -> int | None:
         """Return the number of the request of that custom id; ``None`` for another batch's."""
@@ -114,7 +108,7 @@ class BatchFile:
         self.refresh()  # Because others, in this process as well, note theirs in the file.
         new = set(numbers) - self.settled
         self.settled |= new
-        if len(self.settled) >= len(self.digests):
+        if len(self.settled) >= len(self.intent.requests):
             self.remove()
         elif new:
             # Lost with the machine, a note would cost one more look at the results.
@@ -122,8 +116,10 @@ class BatchFile:
                 files.append_line(self.path, {"settled": sorted(new)})
 
     def remove(self) -> None:
-        """Remove the file; one that is gone already is fine."""
-        _remove(self.path)
+        """Forget the batch."""
+        for name in (self.path, self.path.with_suffix(".lock")):
+            with suppress(OSError):
+                files.unlink(name)
 
     def refresh(self) -> bool:
         """Read what others have added; return whether the file is still there."""
@@ -137,28 +133,22 @@ class BatchFile:
 
         Until ``release``, or the end of the process.
         """
-        from filelock import Timeout
-
-        lock = files.lock_beside(self.path)
         try:
-            lock.acquire(blocking=False)
-        except (Timeout, OSError):
+            self._lock.acquire(blocking=False)
+        except OSError:  # Another one has it.
             return False
-        self._lock = lock
         return True
 
     def release(self) -> None:
         """Let other processes claim the batch."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._lock.release()
 
     @property
     def tried(self) -> float:
         """When it was last to be created, in seconds since the epoch."""
         with suppress(OSError):
-            return max(self.created, self.path.stat().st_mtime)
-        return self.created
+            return max(self.intent.created, self.path.stat().st_mtime)
+        return self.intent.created
 
     def note_try(self) -> None:
         """Note that it is to be created now."""
@@ -181,74 +171,62 @@ class BatchFolder:
         """Keep other processes from looking up and noting batches meanwhile.
 
         Raises:
-            OSError: the folder cannot be written, leads elsewhere, or another process has had it
-                for a minute.
+            TransportError: the folder cannot be written, leads elsewhere, or another process has
+                had it for a minute.
         """
-        # Who waits for another process does not block the event loop.
         from filelock import Timeout
 
         if files.is_linked(self.path):
-            raise OSError("it is a link that leads elsewhere")
-        files.make_ignored_folder(self.path)
+            raise _unwritable(self.path, "it is a link that leads elsewhere")
         lock = files.lock_beside(self.path / "folder")
         deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                lock.acquire(blocking=False)
-                break
-            except Timeout:
-                if time.monotonic() > deadline:
-                    raise OSError(f"another process holds {lock.lock_file}") from None
-            await asyncio.sleep(_POLL)
         try:
+            files.make_ignored_folder(self.path)
+            while not lock.is_locked:
+                try:
+                    lock.acquire(blocking=False)
+                except Timeout:
+                    if time.monotonic() > deadline:
+                        raise
+                    # Not within acquire, because that would block the event loop.
+                    await asyncio.sleep(_POLL)
             yield
+        except OSError as error:
+            raise _unwritable(self.path, error.strerror or str(error)) from error
         finally:
             lock.release()
 
     def read(self, address: str) -> list[BatchFile]:
         """Return the batches at an address that some run may wait for, the newest first."""
-        # Files that are no such thing, or hold half an intent, are passed over. Batches whose
-        # results the API keeps no more are forgotten, and so is what is left of files as old as
-        # that.
         batches = []
         paths = [] if files.is_linked(self.path) else [*self.path.glob("*.jsonl")]
         for path in paths:
             batch = _read(path)
             if batch is None:
-                with suppress(OSError):
-                    if _PREFIX.fullmatch(path.stem) and time.time() - path.lstat().st_mtime > KEPT:
-                        _remove(path)
-            elif abs(time.time() - batch.created) > KEPT:
+                continue  # No such thing, or half an intent, which was never submitted.
+            if abs(time.time() - batch.intent.created) > KEPT:
                 batch.remove()
-            elif batch.origin.address == address:
+            elif batch.intent.address == address:
                 batches.append(batch)
-        return sorted(batches, key=lambda batch: (batch.created, batch.prefix), reverse=True)
+        return sorted(batches, key=lambda batch: (batch.intent.created, batch.prefix), reverse=True)
 
-    def note(self, origin: Origin, before: str, digests: Iterable[str]) -> BatchFile:
+    def note(self, address: str, key: str, before: str, digests: Sequence[str]) -> BatchFile:
         """Write an intent and return its batch, claimed.
 
         Args:
-            origin: where it is to be created.
+            address: where it is to be created.
+            key: with which; a digest of it is kept.
             before: id of the newest batch that is there.
             digests: of its requests.
 
         Raises:
             OSError: it cannot be written; nothing may be submitted then.
         """
-        path = self.path / f"{secrets.token_hex(8)}.jsonl"
-        batch = BatchFile(path, origin, time.time(), before, tuple(digests))
-        intent = {
-            "version": 1,
-            "address": origin.address,
-            "key": origin.key,
-            "created": batch.created,
-            "before": before,
-            "requests": batch.digests,
-        }
+        intent = Intent(address, digest_of_key(key), time.time(), before, [*digests])
+        batch = BatchFile(self.path / f"{secrets.token_hex(8)}.jsonl", intent)
         batch.claim()
         try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            files.write_durably(path, f"{json.dumps(intent)}\n".encode())
+            files.write_durably(batch.path, f"{json.dumps(asdict(intent))}\n".encode(), 0o600)
             files.fsync_folder(self.path)
         except BaseException:
             batch.remove()
@@ -257,42 +235,38 @@ class BatchFolder:
         return batch
 
 
-def _remove(path: Path) -> None:
-    for name in (path, path.with_suffix(".lock")):
-        with suppress(OSError):
-            files.unlink(name)
+def _unwritable(path: Path, why: str) -> TransportError:
+    return TransportError(
+        f"no batch was submitted: {path} cannot be written",
+        why=f"{why}; what is submitted is noted there first, so that it is never paid twice",
+        hint="make the folder writable, then run again; or ask without a batch",
+    )
 
 
 def _read(path: Path) -> BatchFile | None:
     """Return what a file says; ``None`` where it is no file of a batch, or its intent is torn."""
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        facts = path.lstat()
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LARGEST:
-            return None
-        intent, *lines = map(json_or_none, path.read_bytes().split(b"\n"))
-    except OSError:
+        intent, *lines = path.read_bytes().split(b"\n") if path.is_file() else [b""]
+        batch = BatchFile(path, TypeAdapter(Intent).validate_json(intent, strict=True))
+    except (OSError, ValidationError):
         return None
-    if not _PREFIX.fullmatch(path.stem) or not isinstance(intent, dict):
-        return None
-    texts = [intent.get(name) for name in ("address", "key", "before")]
-    created, digests = intent.get("created"), intent.get("requests")
+    requests = batch.intent.requests
     if (
-        intent.get("version") != 1
-        or not all(isinstance(text, str) for text in texts)
-        or not isinstance(created, float)
-        or not isinstance(digests, list)
-        or not 1 <= len(digests) <= _MOST
-        or not all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in digests)
+        not _PREFIX.fullmatch(path.stem)
+        or not requests
+        or not all(map(_DIGEST.fullmatch, requests))
     ):
         return None
-    address, key, before = map(str, texts)
-    batch = BatchFile(path, Origin(address, key), created, before, tuple(digests))
     for line in lines:
-        entry = line if isinstance(line, dict) else {}
-        id_, settled = entry.get("id"), entry.get("settled")
-        if isinstance(id_, str) and _ID.fullmatch(id_):
-            batch.id = id_
-        if isinstance(settled, list):
-            numbers = range(len(digests))
-            batch.settled.update(n for n in settled if type(n) is int and n in numbers)
+        entry = json_or_none(line)
+        match entry:
+            case {"id": str(id_)} if _ID.fullmatch(id_):
+                batch.id = id_
+            case {"settled": list(settled)}:
+                numbers = range(len(requests))
+                batch.settled.update(n for n in settled if type(n) is int and n in numbers)
+            case _:
+                pass
     return batch

@@ -6,7 +6,6 @@ and no lock; ``limits`` has.
 """
 
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -17,10 +16,11 @@ LONGEST_HOLD: Final = 900.0
 _MINUTE: Final = 60.0
 _ROUNDING: Final = 1e-6
 """Seconds that are no wait: who waited as long as was said may find that little missing."""
-_KINDS: Final = ("requests", "input-tokens", "output-tokens", "tokens")
+_KINDS: Final = ("requests", "input-tokens", "output-tokens")
 _NOTHING: Final = dict.fromkeys(_KINDS, 0.0)
-_OUT_OF_REACH: Final = {"requests": 10**6, "input-tokens": 10**11, "output-tokens": 10**11}
-"""Limits per minute that nobody can reach: they are the same as none."""
+_MOST_REQUESTS: Final = 10**6
+_MOST_TOKENS: Final = 10**11
+"""Per minute; servers without limits name such numbers, which nobody can reach."""
 _SHORTEST_BURST: Final = 1.0
 """Seconds' worth that may go out at once after the worst of refusals."""
 _BURST_DOUBLES: Final = 30.0
@@ -31,16 +31,14 @@ _ROUNDED: Final = 1000
 """The API rounds the tokens that remain to this."""
 
 Amounts = Mapping[str, float]
-"""How much of each kind (``requests``, ``input-tokens``, ``output-tokens``, ``tokens``)."""
-Limits = Mapping[str, tuple[int, int] | None]
-"""What an answer names, by kind: the limit per minute and what remains. ``None`` for a limit that
-nobody can reach."""
+"""How much of each kind: ``requests``, ``input-tokens``, ``output-tokens``."""
+Limits = Mapping[str, tuple[int, int]]
+"""What an answer names, by kind: the limit per minute and what remains."""
 
 
 def amounts(input_tokens: float, output_tokens: float) -> dict[str, float]:
     """Return what one request takes of each kind."""
-    both = input_tokens + output_tokens
-    return dict(zip(_KINDS, (1.0, input_tokens, output_tokens, both), strict=True))
+    return dict(zip(_KINDS, (1.0, input_tokens, output_tokens), strict=True))
 
 
 @dataclass(slots=True)
@@ -52,10 +50,6 @@ class Bucket:
     """Below zero after a reply that was longer than expected."""
     peak: float = 0.0
     """The most that the server said was left: it may hold less than a minute's worth."""
-
-    def refill(self, seconds: float, burst: float) -> None:
-        """Add what dripped in; the bucket holds no more than ``burst`` seconds' worth."""
-        self.level = min(self.capacity(burst), self.level + seconds * self.limit / _MINUTE)
 
     def capacity(self, burst: float) -> float:
         """Return what it holds, at least one request."""
@@ -75,25 +69,17 @@ class Bucket:
         # No debt beyond a minute: an answer that claims to have taken a million must not block.
         self.level = min(float(self.limit), max(-float(self.limit), self.level - amount))
 
-    def confine(self, low: float, high: float) -> None:
-        """Correct the level by what the server says lies between these."""
-        self.take(self.level - min(high, max(low, self.level)))
-
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """One request that was let through."""
 
-    pool: str
-    """The ``id`` of the pool."""
     estimate: float
     """The tokens of the request, whatever counts of them."""
     needs: Amounts
     """What it was expected to take."""
-    taken: Amounts
-    """What all requests before it had taken, ever."""
-    flying: Amounts
-    """What those of them were to take whose answers were not there yet."""
+    answered: Amounts
+    """What all requests before it had taken whose answers were there."""
 
 
 @dataclass(slots=True)
@@ -104,8 +90,6 @@ class Pool:
     goes back nothing is gained.
     """
 
-    id: str = field(default_factory=lambda: secrets.token_hex(4))
-    """Tells it from another one that counts from zero."""
     at: float = 0.0
     buckets: dict[str, Bucket] = field(default_factory=dict)
     """Empty until an answer named the limits."""
@@ -129,7 +113,10 @@ class Pool:
         wait = max(self.hold - now, *waits, 0.0)
         if wait > _ROUNDING:
             return wait
-        ticket = Ticket(self.id, estimate, needs, dict(self.taken), self._all_flying())
+        counts = [count for _, count in self.flying.values()]
+        flying = {kind: sum(count[kind] for count in counts) for kind in _KINDS}
+        answered = {kind: self.taken[kind] - flying[kind] for kind in _KINDS}
+        ticket = Ticket(estimate, needs, answered)
         for kind, bucket in self.buckets.items():
             bucket.take(needs[kind])
         for kind in _KINDS:
@@ -164,45 +151,28 @@ class Pool:
             bucket.take(took[kind] - ticket.needs[kind])
         for kind in _KINDS:
             self.taken[kind] += took[kind] - ticket.needs[kind]
-        reachable = {kind: limit for kind, limit in (limits or {}).items() if limit is not None}
-        for kind in (limits or {}).keys() - reachable.keys():
-            self.buckets.pop(kind, None)
-        for kind, (limit, remaining) in reachable.items():
-            self._correct(kind, limit, remaining, ticket, took)
-        is_enough = all(left >= ticket.needs[kind] for kind, (_, left) in reachable.items())
+        for kind, (limit, remaining) in (limits or {}).items():
+            # The API may have looked when the request came in or when the answer left, and may have
+            # counted what was sent meanwhile or not: what is left lies between all of it and
+            # nothing of it. A level of ours in between is better than either.
+            is_rounded = remaining and kind != "requests" and not remaining % _ROUNDED
+            inexact = _ROUNDED / 2 if is_rounded else 0
+            uncounted = max(0.0, self.taken[kind] - ticket.answered[kind] - took[kind])
+            low = remaining - uncounted - inexact
+            bucket = self.buckets.setdefault(kind, Bucket(limit, low))
+            bucket.limit, bucket.peak = limit, min(float(limit), max(bucket.peak, remaining))
+            bucket.take(bucket.level - min(remaining + inexact, max(low, bucket.level)))
+        is_enough = all(left >= ticket.needs[kind] for kind, (_, left) in (limits or {}).items())
         if limits and is_refused and is_enough:
             self.burst, self.burst_at = max(_SHORTEST_BURST, self._burst(now) / 4), now
             self._refill(now)
-
-    def wait_until(self, when: float) -> None:
-        """Let nothing through before ``when``."""
-        self.hold = max(self.hold, when)
-
-    def _correct(
-        self, kind: str, limit: int, remaining: int, ticket: Ticket, took: Amounts
-    ) -> None:
-        """Take over what the server says is left, as far as that is known."""
-        # It may have looked when the request came in or when the answer left, and may have counted
-        # what was sent meanwhile or not: what is left lies between all of it and nothing of it. A
-        # level of ours in between is better than either.
-        inexact = (
-            _ROUNDED / 2 if remaining and kind != "requests" and not remaining % _ROUNDED else 0
-        )
-        if ticket.pool == self.id:
-            since = max(0.0, self.taken[kind] - ticket.taken[kind] - took[kind])
-            uncounted = since + ticket.flying[kind]
-        else:
-            uncounted = self._all_flying()[kind]
-        low = remaining - uncounted - inexact
-        bucket = self.buckets.setdefault(kind, Bucket(limit, low))
-        bucket.limit, bucket.peak = limit, min(float(limit), max(bucket.peak, float(remaining)))
-        bucket.confine(low, remaining + inexact)
 
     def _refill(self, now: float) -> None:
         before, burst = self.at, self._burst(now)
         seconds = max(0.0, now - before)
         for bucket in self.buckets.values():
-            bucket.refill(seconds, burst)
+            level = bucket.level + seconds * bucket.limit / _MINUTE
+            bucket.level = min(bucket.capacity(burst), level)
         self.at = now
         if now < before or self.hold > now + LONGEST_HOLD:  # the clock began anew
             self.hold = 0.0
@@ -222,10 +192,6 @@ class Pool:
         else:
             self.flying.pop(owner, None)
 
-    def _all_flying(self) -> dict[str, float]:
-        counts = [count for _, count in self.flying.values()]
-        return {kind: sum(count[kind] for count in counts) for kind in _KINDS}
-
     def to_json(self) -> dict[str, Any]:
         """Return the pool as JSON."""
         return asdict(self)
@@ -243,17 +209,14 @@ def read_limits(headers: Mapping[str, str]) -> Limits:
     Args:
         headers: response headers, names in lower case.
     """
-    # When a bucket will be full again, reset, follows from the rest, and is not read. The sum of
-    # input and output counts only where they are not told apart.
-    limits: dict[str, tuple[int, int] | None] = {}
+    # When a bucket will be full again, reset, follows from the rest, and so does the sum of tokens:
+    # they are not read.
+    limits: dict[str, tuple[int, int]] = {}
     for kind in _KINDS:
         names = f"anthropic-ratelimit-{kind}-limit", f"anthropic-ratelimit-{kind}-remaining"
         texts = [headers.get(name, "").strip() for name in names]
         if all(re.fullmatch(r"[0-9]{1,15}", text, re.ASCII) for text in texts):
             limit, remaining = map(int, texts)
-            is_reachable = limit < _OUT_OF_REACH.get(kind, 10**11)
-            if limit:
-                limits[kind] = (limit, min(limit, remaining)) if is_reachable else None
-    if "input-tokens" in limits and "output-tokens" in limits:
-        limits.pop("tokens", None)
+            if 0 < limit < (_MOST_REQUESTS if kind == "requests" else _MOST_TOKENS):
+                limits[kind] = limit, min(limit, remaining)
     return limits

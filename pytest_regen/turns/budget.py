@@ -86,7 +86,14 @@ class Budget:
         """
         spent = self._ledger.add(estimate, self.limit)
         if self.limit is not None and spent + estimate > self.limit:
-            raise self._refusal(spent, estimate)
+            raise BudgetError(
+                f"the token budget of {self.limit:,} does not cover the next call: "
+                f"{spent:,} are spent, about {estimate:,} more are needed",
+                needed=spent + estimate,
+                why="a call is made only while its estimate fits the budget",
+                hint=f"run again with a budget of {2 * (spent + estimate)}, --regen-budget in "
+                "pytest and --budget in commands, or narrow the run",
+            )
         return estimate
 
     def settle(self, reserved: int, usage: Usage | None) -> None:
@@ -101,16 +108,6 @@ class Budget:
             actual = usage.total_tokens if is_counted else reserved
         if actual != reserved:
             self._ledger.add(actual - reserved, None)
-
-    def _refusal(self, spent: int, estimate: int) -> BudgetError:
-        return BudgetError(
-            f"the token budget of {self.limit:,} does not cover the next call: "
-            f"{spent:,} are spent, about {estimate:,} more are needed",
-            needed=spent + estimate,
-            why="a call is made only while its estimate fits the budget",
-            hint=f"run again with a budget of {2 * (spent + estimate)}, --regen-budget in "
-            "pytest and --budget in commands, or narrow the run",
-        )
 
 
 class _Memory:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pytest_regen.errors import TransportError
-from pytest_regen.turns.values import Message, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import Reply, TurnRequest, Usage
+from pytest_regen.turns.wire import count, object_or_empty
 
 _STOP_REASONS: Final[Mapping[str, str]] = {
     "stop": "end_turn",
@@ -36,18 +37,18 @@ _ANNOTATIONS: Final = frozenset({"title", "description"})
 
 def chat_messages(request: TurnRequest) -> list[dict[str, Any]]:
     """Return the messages of a request, the system prompt first; these APIs cache unasked."""
-    system = [{"role": "system", "content": request.system}] if request.system else []
-    return system + [_message(message) for message in request.messages]
-
-
-def _message(message: Message) -> dict[str, Any]:
-    """Return a message; blocks of a reply go back to where ``reply_of_message`` took them from."""
-    sent: dict[str, Any] = {"role": message.role, "content": message.content}
-    calls = [block for block in message.blocks if block.get("type") == "function"]
-    sent |= {"tool_calls": calls} if calls else {}
-    for block in message.blocks:
-        sent |= {name: block[name] for name in _THINKING if name in block}
-    return sent
+    messages: list[dict[str, Any]] = []
+    if request.system:
+        messages.append({"role": "system", "content": request.system})
+    for message in request.messages:
+        sent: dict[str, Any] = {"role": message.role, "content": message.content}
+        # Blocks of a reply go back to where ``reply_of_message`` took them from.
+        calls = [block for block in message.blocks if block.get("type") == "function"]
+        sent |= {"tool_calls": calls} if calls else {}
+        for block in message.blocks:
+            sent |= {name: block[name] for name in _THINKING if name in block}
+        messages.append(sent)
+    return messages
 
 
 def described_schema(
@@ -67,13 +68,13 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     is_object = schema.get("type") == "object" and "anyOf" not in schema
     try:
         return _strict(schema) if is_object else None
-    except ValueError:
+    except (TypeError, ValueError):
         return None
 
 
 def _strict(schema: object) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
-        raise ValueError(schema)  # noqa: TRY004 - ``true`` is a schema, but none that can be said
+        raise TypeError(schema)  # ``true`` is a schema, but none that can be said.
     strict = {key: _strict_part(key, value) for key, value in schema.items() if key not in _DROPPED}
     if not set(strict) & {"type", "enum", "const", "anyOf", "$ref"}:
         raise ValueError(schema)  # anything at all
@@ -126,8 +127,15 @@ def reply_of_completion(body: object, *, address: str) -> Reply:
     if declined:
         text = reply.text or str(declined)
         reply = replace(reply, text=text, stop_reason="refusal", refusal=str(declined))
+    counts = object_or_empty(completion.get("usage"))
+    cache = object_or_empty(counts.get("prompt_tokens_details"))
+    read, written = count(cache.get("cached_tokens")), count(cache.get("cache_write_tokens"))
+    # The input includes what the cache had part in.
+    whole = count(counts.get("prompt_tokens"))
+    uncached = None if whole is None else max(0, whole - (read or 0) - (written or 0))
+    usage = Usage(uncached, count(counts.get("completion_tokens")), read, written)
     model, id_ = str(completion.get("model") or ""), str(completion.get("id") or "")
-    return replace(reply, usage=_usage(completion.get("usage")), model=model, id=id_)
+    return replace(reply, usage=usage, model=model, id=id_)
 
 
 def reply_of_ollama(body: object, *, address: str) -> Reply:
@@ -140,7 +148,7 @@ def reply_of_ollama(body: object, *, address: str) -> Reply:
     message = answer.get("message")
     if not isinstance(message, Mapping) or not answer.get("done"):
         raise _no_reply("finished answer of Ollama", address)
-    counts = Usage(_count(answer.get("prompt_eval_count")), _count(answer.get("eval_count")))
+    counts = Usage(count(answer.get("prompt_eval_count")), count(answer.get("eval_count")))
     reply = reply_of_message(message, str(answer.get("done_reason") or "stop"))
     return replace(reply, usage=counts, model=str(answer.get("model") or ""))
 
@@ -165,22 +173,6 @@ def reply_of_message(message: Mapping[str, Any], finish: str) -> Reply:
         refusal=finish if finish == "content_filter" else "",
         blocks=blocks if thinking or calls else (),
     )
-
-
-def _usage(usage: object) -> Usage:
-    """Return the counts of a completion, where the input includes what the cache had part in."""
-    if not isinstance(usage, Mapping):
-        return Usage()
-    details = usage.get("prompt_tokens_details")
-    cache = details if isinstance(details, Mapping) else {}
-    read, written = _count(cache.get("cached_tokens")), _count(cache.get("cache_write_tokens"))
-    whole = _count(usage.get("prompt_tokens"))
-    rest_of_input = None if whole is None else max(0, whole - (read or 0) - (written or 0))
-    return Usage(rest_of_input, _count(usage.get("completion_tokens")), read, written)
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _no_reply(what: str, address: str) -> TransportError:

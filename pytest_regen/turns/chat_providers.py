@@ -1,26 +1,19 @@
-"""Turns with OpenAI, servers that speak like it, Ollama, and whatever LiteLLM reaches.
+"""Turns with OpenAI and servers that speak like it: also Ollama's, and a LiteLLM proxy.
 
 An SDK is imported by the first turn. Cassettes see its HTTP client; so a replay imports it as well,
 but needs no key and no network.
 """
 
-import functools
-import os
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, ClassVar, Final, Literal, Unpack
 
-from pytest_regen.credentials.names import is_private_name
-from pytest_regen.errors import UsageError
 from pytest_regen.extras import needs
 from pytest_regen.turns import chat, sdk
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
-from pytest_regen.turns.values import Reply, TurnRequest, size_of
+from pytest_regen.turns.values import Cost, Reply, TurnRequest, size_of
 from pytest_regen.turns.wire import in_brief
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI
-else:
-    AsyncOpenAI = OpenAI = Any
 
 LimitParameter = Literal["max_completion_tokens", "max_tokens"]
 
@@ -29,105 +22,64 @@ _SMALLEST_CONTEXT: Final = 8_192
 """Tokens; a server that is told nothing may take 4,096, and cuts longer prompts without a word."""
 _FILTERED: Final = ("content_filter", "content_policy_violation")
 """Codes of errors that say: the model, or a filter before it, declined."""
-_SHORTEST_KEY: Final = 16
-"""Characters of a key in the environment; a shorter value may be an ordinary word."""
 
 
-class _ChatProvider(sdk.SdkProvider[OpenAI, AsyncOpenAI]):
+class _ChatProvider(sdk.SdkProvider):
     """One model behind an address; see the classes below for the arguments."""
 
     reference: str
     """Who answers, where outputs say who wrote them."""
-    default_address: ClassVar[str] = ""
-    example: ClassVar[str] = ""
+    default_key: ClassVar[str] = ""
+    """Sent to a server of one's own, which asks for none."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        max_retries: int = 2,
-        timeout: float = 600.0,
-    ) -> None:
-        if not model:
-            raise UsageError(
-                f"{type(self).__name__} has no model",
-                why="there is no default: which models an account or a machine has differs",
-                hint=f"name one: {type(self).__name__}({self.example!r})",
-            )
-        address = base_url or os.environ.get(self.address_variable) or self.default_address
-        super().__init__(
-            api_key=api_key, base_url=address, max_retries=max_retries, timeout=timeout
-        )
+    def __init__(self, model: str, **options: Unpack[sdk.SdkOptions]) -> None:
+        super().__init__(**options)
         self.model = model
 
-    def send(self, request: TurnRequest) -> Reply:
-        """Return the model's reply; a refusal or a truncated reply is a reply, too.
+    def _key_for(self, interceptor: TurnInterceptor | None) -> str:
+        return self._key or self.default_key or super()._key_for(interceptor)
 
-        Raises:
-            MissingExtraError: the SDK is not installed.
-            MissingKeyError: no key is set and the turn is not replayed.
-            RejectedRequestError: the API refused the request; sending it again cannot help.
-            TransportError: the API could not be reached, or the reply was cut.
-            CassetteMissError: a cassette in use has no answer.
-        """
-        use = current_interceptor()
-        key = self._key_for(use)
+    def _begin(self, request: TurnRequest) -> Coroutine[Any, Any, Reply]:
+        interceptor = current_interceptor()
+        return self._live(request, interceptor, self._key_for(interceptor))
+
+    async def _live(
+        self, request: TurnRequest, interceptor: TurnInterceptor | None, key: str
+    ) -> Reply:
+        client = await self._client(key)
+        path, body = self._asked(request)
         try:
-            with sdk.heeding_warnings(self.model):
-                return sdk.played(self._ask(key, request), use)
-        except (CassetteMiss, Exception) as error:  # noqa: BLE001 - whatever the SDK raises
-            return self._refusal(error, use)
+            # Past the methods of the SDK, because bodies are sent and read as they are.
+            answer = await client.post(path, cast_to=object, body=body)
+            reply = self._reply(answer)
+            # A recording was paid for when it was made.
+            usage = replace(reply.usage, cost=Cost()) if sdk.is_replay(interceptor) else reply.usage
+            return replace(reply, usage=usage)
+        except CassetteMiss as miss:
+            raise sdk.deliver(miss, interceptor) from None
+        except Exception as error:  # noqa: BLE001 - whatever the SDK raises
+            if getattr(error, "code", None) in _FILTERED:
+                why = in_brief(str(error), 300)
+                return Reply("", stop_reason="refusal", model=self.model, refusal=why)
+            failure, cause = self._failure(error, self.model)
+            raise failure from cause
 
-    async def asend(self, request: TurnRequest) -> Reply:
-        """Return the model's reply without blocking the event loop; raises as ``send`` does."""
-        use = current_interceptor()
-        key = self._key_for(use)
-        try:
-            with sdk.heeding_warnings(self.model):
-                return sdk.played(await self._aask(key, request), use)
-        except (CassetteMiss, Exception) as error:  # noqa: BLE001 - whatever the SDK raises
-            return self._refusal(error, use)
-
-    def _refusal(self, error: CassetteMiss | Exception, use: TurnInterceptor | None) -> Reply:
-        """Return the refusal that an exception stands for, or raise what it means."""
-        if isinstance(error, CassetteMiss):
-            raise sdk.deliver(error, use) from None
-        kinds = {kind.__name__ for kind in type(error).__mro__}
-        if getattr(error, "code", None) in _FILTERED or "ContentPolicyViolationError" in kinds:
-            why = in_brief(str(error), 300)
-            return Reply("", stop_reason="refusal", model=self.model, refusal=why)
-        failure, cause = self._failure(error, self.model)
-        raise failure from cause
-
-    def _ask(self, key: str, request: TurnRequest) -> Reply:
-        return self._reply(self._call(self._clients.get(key, self._make), request))
-
-    async def _aask(self, key: str, request: TurnRequest) -> Reply:
-        client = await self._clients.aget(key, self._amake)
-        return self._reply(await self._call(client, request))
-
-    def _call(self, client: Any, request: TurnRequest) -> Any:
-        """Return the answer, or what a client for event loops waits for it with."""
+    def _asked(self, request: TurnRequest) -> tuple[str, dict[str, Any]]:
+        """Return the path and the body of a request."""
         raise NotImplementedError
 
     def _reply(self, body: object) -> Reply:
-        return chat.reply_of_completion(sdk.plain(body), address=self._address)
+        return chat.reply_of_completion(body, address=self._address)
 
-    def _make(self, key: str) -> OpenAI:
-        with needs("openai", "turns with OpenAI or Ollama"):
+    def _make(self, key: str) -> Any:
+        with needs("openai", "turns with OpenAI, Ollama or a LiteLLM proxy"):
             import openai
-        return openai.OpenAI(api_key=key, **self._options())
-
-    def _amake(self, key: str) -> AsyncOpenAI:
-        with needs("openai", "turns with OpenAI or Ollama"):
-            import openai
-        return openai.AsyncOpenAI(api_key=key, **self._options())
-
-    def _options(self) -> dict[str, Any]:
-        options = {"base_url": self.base_url, "max_retries": self.max_retries}
-        return {**options, "timeout": self.timeout}
+        return openai.AsyncOpenAI(
+            api_key=key,
+            base_url=self.base_url,
+            max_retries=self.max_retries,
+            timeout=self.timeout,
+        )
 
     def _hints(self) -> dict[int, str]:
         return {
@@ -147,8 +99,8 @@ class OpenAIProvider(_ChatProvider):
         api_key: the credential; otherwise ``OPENAI_API_KEY``.
         base_url: the address; otherwise ``OPENAI_BASE_URL``, otherwise the real API.
         max_retries: times the SDK sends a request again after a connection error, 408, 409, 429
-            or 5xx; it obeys ``Retry-After``.
-        timeout: seconds to wait for a reply.
+            or 5xx; it obeys ``Retry-After``. By default 2.
+        timeout: seconds to wait for a reply; 600 by default.
         limit_parameter: the parameter that limits a reply. Reasoning models of OpenAI refuse
             ``max_tokens``; some other servers know nothing else.
     """
@@ -157,44 +109,27 @@ class OpenAIProvider(_ChatProvider):
     key_variable = "OPENAI_API_KEY"
     address_variable = "OPENAI_BASE_URL"
     default_address = "https://api.openai.com/v1"
-    example = "gpt-5"
 
     def __init__(
         self,
         model: str,
         *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        max_retries: int = 2,
-        timeout: float = 600.0,
         limit_parameter: LimitParameter = "max_completion_tokens",
+        **options: Unpack[sdk.SdkOptions],
     ) -> None:
-        super().__init__(
-            model, api_key=api_key, base_url=base_url, max_retries=max_retries, timeout=timeout
-        )
+        super().__init__(model, **options)
         self._limit_parameter = limit_parameter
 
-    def _call(self, client: Any, request: TurnRequest) -> Any:
-        limit = {self._limit_parameter: request.max_tokens}
-        return client.chat.completions.create(model=self.model, **limit, **_held_to_schema(request))
-
-
-def _held_to_schema(request: TurnRequest, *, is_known: bool = True) -> dict[str, Any]:
-    """Return the messages, and the argument that holds a reply to its schema, or describe that.
-
-    Args:
-        request: what is asked.
-        is_known: whether the model can be held to one.
-    """
-    messages, schema = chat.chat_messages(request), request.response_schema
-    if schema is None:
-        return {"messages": messages}
-    strict = chat.strict_schema(schema) if is_known else None
-    if strict is None:
-        return {"messages": chat.described_schema(messages, schema)}
-    form = {"name": "reply", "strict": True, "schema": strict}
-    response_format = {"type": "json_schema", "json_schema": form}
-    return {"response_format": response_format, "messages": messages}
+    def _asked(self, request: TurnRequest) -> tuple[str, dict[str, Any]]:
+        messages, schema = chat.chat_messages(request), request.response_schema
+        body = {"model": self.model, self._limit_parameter: request.max_tokens}
+        strict = None if schema is None else chat.strict_schema(schema)
+        if strict is not None:
+            form = {"name": "reply", "strict": True, "schema": strict}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        elif schema is not None:
+            messages = chat.described_schema(messages, schema)
+        return "/chat/completions", {**body, "messages": messages}
 
 
 class OllamaProvider(_ChatProvider):
@@ -213,7 +148,7 @@ class OllamaProvider(_ChatProvider):
     reference = "ollama"
     key_variable = "OLLAMA_API_KEY"
     address_variable = "OLLAMA_HOST"
-    example = "qwen3:8b"
+    default_key = "ollama"
 
     def __init__(
         self,
@@ -230,13 +165,10 @@ class OllamaProvider(_ChatProvider):
             self.base_url = f"http://{host}{self.base_url}{port}"
         self._num_ctx = num_ctx
 
-    def _key_for(self, interceptor: TurnInterceptor | None) -> str:
-        return self._key or "ollama"  # A server of one's own has none; a hosted one has.
-
     def _reply(self, body: object) -> Reply:
         return chat.reply_of_ollama(body, address=self._address)
 
-    def _call(self, client: Any, request: TurnRequest) -> Any:
+    def _asked(self, request: TurnRequest) -> tuple[str, dict[str, Any]]:
         needed = size_of(request) + request.max_tokens
         context = self._num_ctx or max(_SMALLEST_CONTEXT, 1 << (needed - 1).bit_length())
         options = {"num_predict": request.max_tokens, "num_ctx": context}
@@ -250,7 +182,7 @@ class OllamaProvider(_ChatProvider):
                 "format": dict(schema),
                 "messages": chat.described_schema(body["messages"], schema),
             }
-        return client.post("/api/chat", cast_to=object, body=body)
+        return "/api/chat", body
 
     def _hints(self) -> dict[int, str]:
         return {
@@ -263,17 +195,21 @@ class OllamaProvider(_ChatProvider):
 
 
 class LiteLLMProvider(_ChatProvider):
-    """Sends turns to any of the APIs that LiteLLM knows.
+    """Sends turns to a LiteLLM proxy, which reaches any of the APIs that LiteLLM knows.
 
     Args:
-        model: ``PROVIDER/MODEL`` as LiteLLM names it: ``groq/llama-3.3-70b-versatile``.
-        api_key: the credential; otherwise the variable that LiteLLM reads for that provider.
-        base_url: the address; otherwise the provider's own.
-        max_retries: times a request is sent again, by the client of those APIs that have one.
+        model: as the proxy names it: ``groq/llama-3.3-70b-versatile``.
+        api_key: the credential, where the proxy asks for one; otherwise ``LITELLM_PROXY_API_KEY``.
+        base_url: the address; otherwise ``LITELLM_PROXY_API_BASE``, otherwise port 4000 of this
+            machine.
+        max_retries: as of ``OpenAIProvider``.
         timeout: seconds to wait for a reply.
     """
 
-    example = "groq/llama-3.3-70b-versatile"
+    key_variable = "LITELLM_PROXY_API_KEY"
+    address_variable = "LITELLM_PROXY_API_BASE"
+    default_address = "http://localhost:4000"
+    default_key = "litellm"
 
     @property
     def reference(self) -> str:  # type: ignore[override]  # it is never set
@@ -281,65 +217,16 @@ class LiteLLMProvider(_ChatProvider):
         service, slash, _ = self.model.partition("/")
         return f"litellm:{service}" if slash else "litellm"
 
-    @property
-    def _address(self) -> str:
-        return super()._address or self.model.partition("/")[0]
-
-    def _key_for(self, interceptor: TurnInterceptor | None) -> str:
-        if self._api_key:
-            return self._api_key
-        environment = _litellm().validate_environment(self.model)
-        missing = [str(name) for name in environment.get("missing_keys") or ()]
-        if missing and not sdk.is_replay(interceptor):
-            raise self._no_key(missing)
-        return sdk.REPLAY_KEY if missing else ""  # LiteLLM takes it from the environment.
-
-    def _secrets(self) -> list[str]:
-        # LiteLLM reads keys itself, from variables whose names nobody lists.
-        return super()._secrets() or [
-            value
-            for name, value in os.environ.items()
-            if len(value) >= _SHORTEST_KEY and is_private_name(name)
-        ]
-
-    def _ask(self, key: str, request: TurnRequest) -> Reply:
-        return self._reply(_litellm().completion(**self._arguments(key, request)))
-
-    async def _aask(self, key: str, request: TurnRequest) -> Reply:
-        return self._reply(await _litellm().acompletion(**self._arguments(key, request)))
-
-    def _arguments(self, key: str, request: TurnRequest) -> dict[str, Any]:
-        can_hold = _litellm().supports_response_schema(self.model)
-        return {
-            "model": self.model,
-            "max_tokens": request.max_tokens,
-            "max_retries": self.max_retries,
-            "timeout": self.timeout,
-            **({"api_key": key} if key else {}),
-            **({"api_base": self.base_url} if self.base_url else {}),
-            **_held_to_schema(request, is_known=can_hold),
-        }
-
-    def _hints(self) -> dict[int, str]:
-        return {**super()._hints(), 401: f"check the key that LiteLLM reads for {self.model}"}
+    def _asked(self, request: TurnRequest) -> tuple[str, dict[str, Any]]:
+        messages, schema = chat.chat_messages(request), request.response_schema
+        if schema is not None:
+            # Described, because the proxy refuses a format that the service behind it has not.
+            messages = chat.described_schema(messages, schema)
+        body = {"model": self.model, "max_tokens": request.max_tokens, "messages": messages}
+        return "/chat/completions", body
 
     def _hint_unreached(self) -> str:
-        return "check the network, then run the command again"
-
-
-@functools.cache
-def _litellm() -> Any:
-    """Return LiteLLM, which sends nothing of its own.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    # Otherwise its import fetches a list of prices from the network.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    with needs("litellm", "turns with LiteLLM"), sdk.heeding_warnings():  # of its own dependencies
-        import litellm
-
-        litellm.ModelResponse()  # Its schema is built by the first one, and pydantic warns of it.
-    litellm.suppress_debug_info = True  # advertisements on the terminal
-    litellm.telemetry = False
-    return litellm
+        return (
+            f"start the proxy with `litellm --model {self.model}`, or set {self.address_variable} "
+            "to where it runs"
+        )

@@ -19,7 +19,15 @@ from pytest_regen import errors
 from pytest_regen.turns.budget import TokenBudget
 from pytest_regen.turns.interception import CassetteMiss
 from pytest_regen.turns.models import BATCH_SHARE, Prices, cost_of
-from pytest_regen.turns.steps import OnProgress, Steps, adrive, asend, drive
+from pytest_regen.turns.steps import (
+    OnProgress,
+    Steps,
+    adrive,
+    asend,
+    calling,
+    drive,
+    no_reply,
+)
 from pytest_regen.turns.values import (
     CacheTtl,
     Message,
@@ -160,17 +168,16 @@ class TurnExchange:
 
         ``expected`` and ``log`` are those of ``around``.
         """
-        return await self.arun(_single(request), expected=expected, log=log)
+        steps = self.around(_single(request), expected=expected, log=log)
+        return await adrive(steps, self.wire)
 
-    def run(self, steps: Steps[R], *, expected: int | None = None, log: Log | None = None) -> R:
-        """Make the calls of ``steps`` and return their result; arguments as of ``around``."""
-        return drive(self.around(steps, expected=expected, log=log), self.wire)
+    def run(self, steps: Steps[R]) -> R:
+        """Make the calls of ``steps`` and return their result."""
+        return drive(self.around(steps), self.wire)
 
-    async def arun(
-        self, steps: Steps[R], *, expected: int | None = None, log: Log | None = None
-    ) -> R:
-        """Make the calls of ``steps`` without blocking the event loop; as ``run``."""
-        return await adrive(self.around(steps, expected=expected, log=log), self.wire)
+    async def arun(self, steps: Steps[R]) -> R:
+        """Make the calls of ``steps`` without blocking the event loop."""
+        return await adrive(self.around(steps), self.wire)
 
     def around(
         self, steps: Steps[R], *, expected: int | None = None, log: Log | None = None
@@ -280,6 +287,7 @@ class _Wire:
     def __init__(self, provider: Provider, cassette: TurnCassette | None) -> None:
         self._provider = provider
         self._cassette = cassette
+        self._name = f"the provider {type(provider).__name__}"
 
     def send(self, request: TurnRequest) -> Reply:
         with self._guard():
@@ -300,7 +308,7 @@ class _Wire:
             else nullcontext()
         )
         try:
-            with in_use:
+            with in_use, calling(self._name):
                 yield
         except CassetteMiss as miss:
             # Not an Exception: it came through the provider unseen.
@@ -308,29 +316,13 @@ class _Wire:
                 raise
             cassette.delivered(miss)
             raise miss.error from None
-        except errors.RegenError:
-            raise
-        except Exception as error:
-            raise errors.TransportError(
-                f"the provider {self._name} raised {type(error).__name__}",
-                why=in_brief(str(error)),
-                hint="correct the provider, then run again; what was finished is kept",
-            ) from error
 
     def _check(self, reply: object) -> Reply:
         text: object = reply.text if isinstance(reply, Reply) else reply
         if isinstance(reply, Reply) and isinstance(text, str):
             return reply
-        what = type(reply).__name__ if text is reply else f"a reply whose text is {text!r:.80}"
-        raise errors.TransportError(
-            f"the provider {self._name} returned {what}",
-            why="send(request) returns a Reply, whose text is a string",
-            hint="correct the provider, then run again; what was finished is kept",
-        )
-
-    @property
-    def _name(self) -> str:
-        return type(self._provider).__name__
+        answer = f"a reply whose text is {text!r:.80}" if text is not reply else ""
+        raise no_reply(self._name, answer or type(reply).__name__)
 
 
 def asks_cassettes(provider: Provider) -> bool:

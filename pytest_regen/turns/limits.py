@@ -15,12 +15,10 @@ import secrets
 import threading
 import time
 import weakref
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -42,15 +40,13 @@ _FIRST_PAUSE: Final = 0.02
 """Seconds after a refusal, doubled each time, where the server asks for less."""
 _LONGEST_PAUSE: Final = 60.0
 
+_LONGEST_SLEEP: Final = 0.1
+"""Seconds between two looks of the first who waits: what others settle may let it go earlier."""
+
 _LOCK_SECONDS: Final = 2.0
 """How long another process may hold the file; after that this one goes by what it knows."""
 _POLL: Final = 0.001
-_OLD: Final = 3600.0
-"""Seconds after which a file says nothing any more: buckets are full again after one minute."""
-_MOST_POOLS: Final = 64
 _VERSION: Final = 2
-_LARGEST: Final = 1 << 20
-"""Bytes of a file that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,56 +68,32 @@ class Outcome:
     """What came of a request."""
 
     usage: Usage | None = None
-    """What its reply took; ``None`` where there is no reply, or it does not say."""
+    """What its reply took; ``None`` where there is none, for a reason that may pass."""
     limits: Limits = field(default_factory=dict)
     """Those that the answer named."""
     refused: float | None = None
     """The seconds it was told to wait, where a limit refused it."""
-    has_failed: bool = False
-    """Whether there is no reply for another reason, which may pass."""
-
-
-class _Place:
-    """A place in a queue, held by a thread or by what runs in an event loop."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget that it was woken."""
-        self._woken: Future[None] = Future()
-
-    def wake(self) -> None:
-        """End its wait, from any thread."""
-        with suppress(InvalidStateError):  # It was woken, or what waited was cancelled.
-            self._woken.set_result(None)
-
-    def wait(self, seconds: float) -> None:
-        """Block so long, or until it is woken."""
-        with suppress(TimeoutError):
-            self._woken.result(min(seconds, LONGEST_HOLD))
-
-    async def await_(self, seconds: float) -> None:
-        """Do what ``wait`` does without blocking the event loop."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(self._woken), min(seconds, LONGEST_HOLD))
 
 
 @dataclass(slots=True, eq=False)
 class _Line:
     """What this process alone knows about one class of models."""
 
-    places: deque[_Place] = field(default_factory=deque)
+    gates: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]" = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
+    """Held by the first who waits in each event loop; the others queue for it."""
+    waiting: int = 0
     looks_at: float = 0.0
-    """When the first place looks again."""
+    """When the first may go, as far as it knows."""
     abandoned: list[Ticket] = field(default_factory=list)
     probes: bool = False
     """Whether one request goes ahead to see whether others may follow."""
     probe: Ticket | None = None
     troubles: int = 0
     """Requests refused or failed since the last reply; those that went out together count once."""
-    refused_since: float | None = None
-    failing_since: float | None = None
+    since: float | None = None
+    """When the first of them was."""
     input_share: float = 1.0
     """What counts of the input, compared with its estimate: reads from the cache do not."""
     output: float = _USUAL_REPLY
@@ -137,18 +109,18 @@ class _Line:
     def endure(self, pool: Pool, now: float, outcome: Outcome, patience: float) -> bool:
         """Hold a pool after trouble; return whether the request is to be sent again."""
         self.troubles += now >= pool.hold
+        self.since = now if self.since is None else self.since
+        grown = 2.0 ** min(10, self.troubles - 1)
         if outcome.refused is not None:
-            self.refused_since = now if self.refused_since is None else self.refused_since
-            pause = max(outcome.refused, _FIRST_PAUSE * 2 ** min(10, self.troubles - 1))
-            is_over = now - self.refused_since > GIVES_UP_AFTER or pause > LONGEST_HOLD
+            pause = max(outcome.refused, _FIRST_PAUSE * grown)
+            is_over = now - self.since > GIVES_UP_AFTER or pause > LONGEST_HOLD
         else:
-            self.failing_since = now if self.failing_since is None else self.failing_since
-            pause = min(_LONGEST_PAUSE, 2.0 ** min(10, self.troubles - 1))
-            is_over = now - self.failing_since >= patience
+            pause = min(_LONGEST_PAUSE, grown)
+            is_over = now - self.since >= patience
         if is_over:
             return False
         if outcome.refused is not None or now >= pool.hold:
-            pool.wait_until(now + pause)
+            pool.hold = max(pool.hold, now + pause)
         # Where the limits are known the buckets set the pace.
         self.probes = self.probes or outcome.refused is None or not pool.buckets
         return True
@@ -203,7 +175,7 @@ class RateLimiter:
     def state(self) -> RateState:
         """Return the pace of the model that was asked last; looks into no file."""
         with self._lock:
-            waiting = sum(len(line.places) for line in self._lines.values())
+            waiting = sum(line.waiting for line in self._lines.values())
             bucket = self._pools[self._last].buckets.get("requests")
             seconds = self._lines[self._last].looks_at - self._clock() if waiting else 0.0
             return RateState(
@@ -213,7 +185,7 @@ class RateLimiter:
                 seconds=max(0.0, seconds),
             )
 
-    def admit(self, model: str, input_tokens: int, output_tokens: int) -> Ticket:
+    async def admit(self, model: str, input_tokens: int, output_tokens: int) -> Ticket:
         """Wait until a request may be sent, and take what it is expected to take.
 
         Args:
@@ -222,50 +194,44 @@ class RateLimiter:
             output_tokens: the most that the reply may take.
 
         Returns:
-            what ``settle`` or ``abandon`` is to be called with, in any case.
+            what ``asettle`` or ``abandon`` is to be called with, in any case.
         """
-        with self._queued(model) as place:
-            while True:
-                place.clear()
-                answer = self.attempt(model, input_tokens, output_tokens, place)
-                if isinstance(answer, Ticket):
-                    return answer
-                place.wait(answer)
+        arguments = model, input_tokens, output_tokens
+        with self._lock:
+            line = self._lines[model]
+            gate = line.gates.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+            line.waiting += 1
+        try:
+            # Who is first alone looks whether it may go, because the others come after it anyway.
+            async with gate:
+                while True:
+                    answer = await self._attempted(*arguments)
+                    if isinstance(answer, Ticket):
+                        return answer
+                    await asyncio.sleep(min(answer, _LONGEST_SLEEP))
+        finally:
+            with self._lock:
+                line.waiting -= 1
 
-    async def aadmit(self, model: str, input_tokens: int, output_tokens: int) -> Ticket:
-        """Do what ``admit`` does without blocking the event loop."""
-        with self._queued(model) as place:
-            while True:
-                place.clear()
-                arguments = model, input_tokens, output_tokens, place
-                if self._is_shared and self._is_first(model, place):
-                    attempt = asyncio.ensure_future(asyncio.to_thread(self.attempt, *arguments))
-                    try:
-                        answer = await asyncio.shield(attempt)
-                    except asyncio.CancelledError:
-                        # What the turn is given after its end goes to the next one.
-                        attempt.add_done_callback(partial(self._give_back, model))
-                        raise
-                else:
-                    answer = self.attempt(*arguments)
-                if isinstance(answer, Ticket):
-                    return answer
-                await place.await_(answer)
+    async def _attempted(self, model: str, input_tokens: int, output_tokens: int) -> Ticket | float:
+        """Do what ``attempt`` does in a thread, because a file may be read for it."""
+        thread = asyncio.to_thread(self.attempt, model, input_tokens, output_tokens)
+        attempt = asyncio.ensure_future(thread)
 
-    def attempt(
-        self, model: str, input_tokens: int, output_tokens: int, place: _Place | None = None
-    ) -> Ticket | float:
-        """Let a request through, or return the seconds to wait.
+        def give_back(_: object) -> None:
+            # What the turn is given after its end goes to the next one.
+            if isinstance(answer := attempt.result(), Ticket):
+                self.abandon(model, answer)
 
-        Args:
-            model: as of ``admit``.
-            input_tokens: as of ``admit``.
-            output_tokens: as of ``admit``.
-            place: the first in the queue may go, and anybody who has none.
-        """
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            attempt.add_done_callback(give_back)
+            raise
+
+    def attempt(self, model: str, input_tokens: int, output_tokens: int) -> Ticket | float:
+        """Let a request through, or return the seconds to wait; arguments as of ``admit``."""
         self._last = model
-        if place is not None and not self._is_first(model, place):
-            return math.inf  # and nobody reads a file for it
         with self._pool(model) as (pool, line, now):
             if line.probes and line.probe is not None:
                 return math.inf
@@ -290,7 +256,8 @@ class RateLimiter:
             outcome: what came of it.
             patience: seconds in which requests may fail, all of them, before it is over.
         """
-        self._share(outcome)
+        if self.path is not None and outcome.limits:
+            self._is_shared = True  # There are limits to share.
         usage, used = outcome.usage, None
         if usage is not None and (usage.input_tokens, usage.output_tokens) != (None, None):
             written = usage.output_tokens
@@ -303,23 +270,17 @@ class RateLimiter:
             )
             if line.probe is ticket:
                 line.probe = None
-            if is_refused or outcome.has_failed:
+            if is_refused or usage is None:
                 goes_on = line.endure(pool, now, outcome, patience)
             else:
-                line.probes, line.troubles = False, 0
-                line.refused_since = line.failing_since = None
-                if usage is not None:
-                    line.learn(ticket, usage)
-        self._wake_first(model)
+                line.probes, line.troubles, line.since = False, 0, None
+                line.learn(ticket, usage)
         return goes_on
 
     async def asettle(
         self, model: str, ticket: Ticket, outcome: Outcome, patience: float = 0.0
     ) -> bool:
         """Do what ``settle`` does without blocking the event loop."""
-        self._share(outcome)
-        if not self._is_shared:
-            return self.settle(model, ticket, outcome, patience)
         settling = asyncio.to_thread(self.settle, model, ticket, outcome, patience)
         # Also where the turn ends meanwhile: nobody else has the ticket, and others wait for it.
         return await asyncio.shield(settling)
@@ -331,48 +292,12 @@ class RateLimiter:
             line.abandoned.append(ticket)
             if line.probe is ticket:
                 line.probe = None
-        self._wake_first(model)
-
-    def _give_back(self, model: str, attempt: "asyncio.Future[Ticket | float]") -> None:
-        answer = None if attempt.cancelled() or attempt.exception() else attempt.result()
-        if isinstance(answer, Ticket):
-            self.abandon(model, answer)
-
-    @contextmanager
-    def _queued(self, model: str) -> Iterator[_Place]:
-        place = _Place()
-        with self._lock:
-            places = self._lines[model].places
-            places.append(place)
-        try:
-            yield place
-        finally:
-            with self._lock:
-                places.remove(place)
-            self._wake_first(model)
-
-    def _is_first(self, model: str, place: _Place) -> bool:
-        with self._lock:
-            places = self._lines[model].places
-            return bool(places) and places[0] is place
-
-    def _wake_first(self, model: str) -> None:
-        with self._lock:
-            places = self._lines[model].places
-            first = places[0] if places else None
-        if first is not None:
-            first.wake()
 
     # What processes share
 
     @property
     def _owner(self) -> str:
         return f"{os.getpid()}-{self._token}"
-
-    def _share(self, outcome: Outcome) -> None:
-        """Use the file from now on, if there are limits to share."""
-        if self.path is not None and any(outcome.limits.values()):
-            self._is_shared = True
 
     @contextmanager
     def _pool(self, model: str) -> Iterator[tuple[Pool, _Line, float]]:
@@ -391,8 +316,14 @@ class RateLimiter:
                 yield pool, line, now
                 pools[model] = pool.to_json() if file else {}
             if file:
+                # Neither synced nor moved into place, which takes a hundred times as long on common
+                # file systems: half a file says as little as no file, and the next answer names the
+                # limits. In one call, over all that was there.
+                content = {"version": _VERSION, "digest": _digest(pools), "pools": pools}
                 try:
-                    _write_pools(file, pools)
+                    size = file.seek(0, os.SEEK_END)
+                    file.seek(0)
+                    file.write(json.dumps(content).encode().ljust(size))
                 except OSError:  # full
                     self._go_alone()
 
@@ -406,7 +337,6 @@ class RateLimiter:
         try:
             if not path.exists():
                 path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-                _drop_old(path.parent)
             lock = FileLock(path.with_name("limits.lock"), mode=0o600)
             stack.enter_context(lock.acquire(_LOCK_SECONDS, poll_interval=_POLL))
             return stack.enter_context(os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0))
@@ -427,7 +357,7 @@ _limiters: weakref.WeakValueDictionary[bytes, RateLimiter] = weakref.WeakValueDi
 
 def _read_pools(file: BinaryIO) -> dict[str, Any]:
     """Return the pools of a file, by model; empty if it is not one that was written here."""
-    content = json_or_none(file.read(_LARGEST))
+    content = json_or_none(file.read())
     if not isinstance(content, dict) or content.get("version") != _VERSION:
         return {}
     pools: dict[str, Any] = content.get("pools", {})
@@ -437,24 +367,3 @@ def _read_pools(file: BinaryIO) -> dict[str, Any]:
 
 def _digest(pools: object) -> str:
     return hashlib.sha256(json.dumps(pools, sort_keys=True).encode()).hexdigest()
-
-
-def _write_pools(file: BinaryIO, pools: dict[str, Any]) -> None:
-    """Write the pools where they were."""
-    # Neither synced nor moved into place, which takes a hundred times as long on common file
-    # systems: half a file says as little as no file, and the next answer names the limits.
-    latest = dict(sorted(pools.items(), key=lambda pool: -pool[1]["at"])[:_MOST_POOLS])
-    content = {"version": _VERSION, "digest": _digest(latest), "pools": latest}
-    before = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    # In one call, over all that was there.
-    file.write(json.dumps(content).encode().ljust(before if before <= _LARGEST else 0))
-    if before > _LARGEST:
-        file.truncate()
-
-
-def _drop_old(folder: Path) -> None:
-    for path in folder.glob("*.json"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _OLD:
-                path.unlink()

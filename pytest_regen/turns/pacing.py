@@ -7,22 +7,18 @@ is long, waits for its end.
 """
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 from pytest_regen.errors import ProviderError, RegenError, TransportError
+from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.buckets import Limits, Ticket, read_limits
 from pytest_regen.turns.limits import Outcome, RateLimiter
 from pytest_regen.turns.values import Reply, TurnRequest, Usage, size_of
 from pytest_regen.turns.wire import RATE_LIMITED, is_spend_limit, limit_pause
 
-_WARNINGS = 9
-"""Times that a warning of the SDK may come through, as it does where another thread puts filters of
-its own back in just the moment between ours and the warning; nothing was sent then."""
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 8.0
 """Seconds before a broken stream is asked for again, doubled each time: as the SDK pauses."""
@@ -62,11 +58,11 @@ class PacedTurn:
         self._is_replayed = False
         self._cut_pause: float | None = None
         """Seconds to wait should the answer that has begun break off."""
-        self._cuts = self._warnings = 0
+        self._cuts = 0
         self._refusal: RegenError | None = None
         """A refusal that was replayed: where no recording follows, the turn ended with it."""
 
-    def run(self, ask: Callable[[], Reply]) -> Reply:
+    async def run(self, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         """Return the reply, as often as it takes; what earlier attempts took is in its usage.
 
         Args:
@@ -75,82 +71,48 @@ class PacedTurn:
         Raises:
             RegenError: as ``ask`` raised it, once the turn is over.
         """
-        with self._listening():
+        token = _under_way.set(self)
+        try:
             while True:
-                self._begin(self._limiter.admit(*self._asked))
-                try:
-                    reply = ask()
-                except RegenError as error:
-                    outcome = self._outcome(error)
-                    if isinstance(outcome, float):
-                        time.sleep(outcome)
-                    elif not self._limiter.settle(*self._settled(outcome), self._patience()):
-                        raise self._last(error) from error.__cause__
-                else:
-                    self._limiter.settle(*self._settled(Outcome(reply.usage, self._limits)))
-                    return replace(reply, usage=self._spent + reply.usage)
-                self._abandon()
-
-    async def arun(self, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Do what ``run`` does without blocking the event loop."""
-        with self._listening():
-            while True:
-                self._begin(await self._limiter.aadmit(*self._asked))
+                self._ticket = await self._limiter.admit(*self._asked)
+                self._cut_pause = None
                 try:
                     reply = await ask()
                 except RegenError as error:
                     outcome = self._outcome(error)
                     if isinstance(outcome, float):
                         await asyncio.sleep(outcome)
-                    elif not await self._limiter.asettle(*self._settled(outcome), self._patience()):
+                    elif not await self._settle(outcome):
                         raise self._last(error) from error.__cause__
                 else:
-                    await self._limiter.asettle(*self._settled(Outcome(reply.usage, self._limits)))
+                    await self._settle(Outcome(reply.usage, self._limits))
                     return replace(reply, usage=self._spent + reply.usage)
                 self._abandon()
-
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Be told of answers; what was sent and not settled in the end counts as sent."""
-        token = _under_way.set(self)
-        try:
-            yield
         finally:
             _under_way.reset(token)
+            # What was sent and not settled counts as sent.
             self._abandon()
 
-    def _begin(self, ticket: Ticket) -> None:
-        self._ticket, self._cut_pause = ticket, None
+    async def _settle(self, outcome: Outcome) -> bool:
+        ticket, self._ticket = self._ticket, None
+        assert ticket is not None, "the turn has begun"
+        return await self._limiter.asettle(self._model, ticket, outcome, self._patience())
 
-    def hear(
-        self, status: int, headers: Mapping[str, str], body: object, *, is_replayed: bool
-    ) -> bool:
-        """Take note of an answer, and return whether a limit refused the request.
-
-        Args:
-            status: HTTP status.
-            headers: response headers, names in lower case.
-            body: decoded JSON of a refusal.
-            is_replayed: whether it was recorded: then it says nothing about the limits of today.
-        """
-        self._limits = {} if is_replayed else read_limits(headers)
-        self._refused = limit_pause(status, headers, body)
-        self._is_replayed = is_replayed
+    def hear(self, response: Any, body: object) -> bool:
+        """Take note of an answer, and return whether a limit refused the request."""
+        # A recorded answer came from no connection, and says nothing about the limits of today.
+        self._is_replayed = "network_stream" not in response.extensions
+        self._limits = {} if self._is_replayed else read_limits(response.headers)
+        self._refused = limit_pause(response.status_code, response.headers, body)
         self._refusal = self._cut_pause = None
-        if status < 400:
-            pause = headers.get("retry-after-ms", "")
-            is_number = pause.replace(".", "", 1).isdigit()
-            grown = min(_FIRST_PAUSE * 2**self._cuts, _LONGEST_PAUSE)
-            self._cut_pause = float(pause) / 1_000 if is_number else grown
+        if response.status_code < 400:
+            self._cut_pause = min(_FIRST_PAUSE * 2**self._cuts, _LONGEST_PAUSE)
         return self._refused is not None
 
     def _outcome(self, error: RegenError) -> Outcome | float:
         """Return what came of an attempt, or the seconds after which the next one is made."""
         if isinstance(error, ProviderError) and error.usage is not None:
             self._spent += error.usage
-        if isinstance(error.__cause__, Warning) and self._warnings < _WARNINGS:
-            self._warnings += 1
-            return 0.0
         if self._is_replayed and self._refused is not None:
             self._refusal, self._is_replayed = error, False
             return 0.0
@@ -162,17 +124,12 @@ class PacedTurn:
             self._cuts += 1
             return self._cut_pause
         self._cuts = 0
-        return Outcome(None, self._limits, self._refused, has_failed=self._refused is None)
+        return Outcome(None, self._limits, self._refused)
 
     def _last(self, error: RegenError) -> RegenError:
         if isinstance(error, ProviderError) and self._spent.total_tokens:
             error.usage = self._spent
         return error
-
-    def _settled(self, outcome: Outcome) -> tuple[str, Ticket, Outcome]:
-        ticket, self._ticket = self._ticket, None
-        assert ticket is not None, "the turn has begun"
-        return self._model, ticket, outcome
 
     def _abandon(self) -> None:
         ticket, self._ticket = self._ticket, None
@@ -180,21 +137,17 @@ class PacedTurn:
             self._limiter.abandon(self._model, ticket)
 
 
-def hear(response: Any) -> None:
+async def hear(response: Any) -> None:
     """Tell the turn that is under way of an answer, and keep the SDK from asking again in vain.
 
     Args:
-        response: of httpx; read, if it is a refusal by a limit.
+        response: of httpx.
     """
     # What the limits say is waited for here, by all; what only money mends is not waited for at
     # all.
-    status, headers, body = response.status_code, response.headers, None
-    if status == RATE_LIMITED:
-        with suppress(ValueError, RecursionError):
-            body = response.json()
-    # A recorded answer came from no connection.
-    is_replayed = "network_stream" not in response.extensions
+    is_limited = response.status_code == RATE_LIMITED
+    body = json_or_none(await response.aread()) if is_limited else None
     turn = _under_way.get()
-    is_refused = turn is not None and turn.hear(status, headers, body, is_replayed=is_replayed)
+    is_refused = turn is not None and turn.hear(response, body)
     if is_refused or is_spend_limit(body):
         response.headers["x-should-retry"] = "false"

@@ -4,19 +4,18 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
-from pytest_regen.errors import NoTemplateError, ProviderError, TransportError, UsageError
+from pytest_regen.errors import NoTemplateError, ProviderError, UsageError
 from pytest_regen.modes import SERVICES, TEMPLATE, split_provider
 from pytest_regen.turns.anthropic import AnthropicProvider
-from pytest_regen.turns.steps import in_thread
+from pytest_regen.turns.steps import calling, in_thread, no_reply
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
-from pytest_regen.turns.wire import in_brief
 
 ScriptLine = str | Reply | Exception
 
@@ -26,8 +25,7 @@ class CallableProvider:
 
     Args:
         fn: takes a list of ``{"role": ..., "content": ...}``, the system prompt first where there
-            is one, and returns the reply's text, or a ``Reply``. It may be a coroutine function;
-            then only ``asend`` can be used.
+            is one, and returns the reply's text, or a ``Reply``. It may be a coroutine function.
         model: name that replies carry; by default the function's own, as ``module:name``.
     """
 
@@ -37,11 +35,6 @@ class CallableProvider:
         *,
         model: str = "",
     ) -> None:
-        if not callable(fn):
-            raise UsageError(
-                f"{fn!r} cannot be called",
-                hint="pass a function that takes a list of messages and returns text",
-            )
         self._fn = fn
         self._model = model
 
@@ -65,56 +58,32 @@ class CallableProvider:
         Raises:
             ProviderError: the function raised, or returned something else than text.
         """
-        answer = self._call(request)
-        if inspect.isawaitable(answer):
-            if inspect.iscoroutine(answer):
-                answer.close()
-            raise UsageError(
-                f"{self._name} is asynchronous",
-                why="send() was used, which cannot wait for it",
-                hint="pass a plain function, or use asend()",
-            )
-        return self._reply(answer)
+        from pytest_regen.turns.background import run_in_background
+
+        if self.is_async:
+            return run_in_background(self.asend(request))
+        return self._reply(self._call(request))
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return what the function returns, awaited if need be; raises as ``send`` does."""
         # A plain function is called in a thread: in the event loop it would block all else, and
         # Ctrl-C would wait for it.
         answer = self._call(request) if self.is_async else await in_thread(self._call, request)
-        with self._failing():
+        with calling(self._name):
             return self._reply(await answer if inspect.isawaitable(answer) else answer)
 
     def _call(self, request: TurnRequest) -> object:
         messages = [{"role": "system", "content": request.system}] if request.system else []
         messages += [{"role": m.role, "content": m.content} for m in request.messages]
-        with self._failing():
+        with calling(self._name):
             return self._fn(messages)
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Raise what the function raises as an error of this package."""
-        try:
-            yield
-        except ProviderError:
-            raise
-        except Exception as error:
-            raise TransportError(
-                f"{self._name} raised {type(error).__name__}",
-                why=in_brief(str(error)),
-                hint="the function given as provider must return the reply's text; fix it, then "
-                "run again",
-            ) from error
 
     def _reply(self, answer: object) -> Reply:
         # A plain text says neither why it ended nor which model wrote it.
         reply = Reply(answer, stop_reason="") if isinstance(answer, str) else answer
         if isinstance(reply, Reply):
             return reply if reply.model else replace(reply, model=self._model or self.reference)
-        raise TransportError(
-            f"{self._name} returned {type(answer).__name__}",
-            why="a provider function returns the reply's text, or a Reply",
-            hint="return a str",
-        )
+        raise no_reply(self._name, type(answer).__name__)
 
     @property
     def _name(self) -> str:

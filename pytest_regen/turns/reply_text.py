@@ -3,12 +3,11 @@
 Values are found in the order in which they stand in the text, fenced or not, so that neither braces
 in prose nor a fence around something else can hide them.
 
-Models asked to go on sometimes open the fence again, begin the whole reply again, or write what is
+Models asked to go on sometimes open the fence again, begin the whole value again, or write what is
 left as a value of its own. The last of these must not be taken for the whole. A piece that is said
 twice makes the reply unusable, and it is asked for again.
 """
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -47,10 +46,6 @@ _LIST_OF_OBJECTS = re.compile(r"\[(?=\s*\{)")
 _NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _WHOLE_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
-_WORD = re.compile(r"\w+|[^\w\s]")
-_LEAST_AGAIN = 5
-_MOST_AGAIN = 60
-"""Words compared to see whether a reply begins again."""
 _CLOSES = {"{": "}", "[": "]"}
 _MOST_STRAY = 20
 """Brackets in prose that nothing closes, for each of which the rest of the text is read. Where more
@@ -75,7 +70,7 @@ def load_json(text: str) -> Any:
 
 
 def json_texts(text: str) -> Iterator[JsonText]:
-    """Yield the JSON values of ``text`` in order: all of it, then objects, lists and fences."""
+    """Yield the JSON values of ``text``: all of it; else scalars in fences, then the others."""
     # A broken value is passed over with everything inside it: a part of a reply that was cut, or
     # written wrongly, must not be taken for the reply. So are prose in brackets, and what a model
     # thinks aloud.
@@ -85,15 +80,13 @@ def json_texts(text: str) -> Iterator[JsonText]:
             yield whole
             return
     text = without_thinking(text)
-    fences = {match.start("inside"): match for match in _FENCE.finditer(text)}
-    starts = sorted(fences)
-    for place in itertools.chain(_places(text), (None,)):
-        # A fence may hold a value without brackets: a number, a string.
-        while starts and (place is None or starts[0] <= place.start):
-            scalar = _parse(fences[starts.pop(0)]["inside"].strip())
-            if scalar is not None and not isinstance(scalar.value, dict | list):
-                yield scalar
-        if place and place.json is not None:
+    # A fence may hold a value without brackets: a number, a string.
+    for fence in _FENCE.finditer(text):
+        scalar = _parse(fence["inside"].strip())
+        if scalar is not None and not isinstance(scalar.value, dict | list):
+            yield scalar
+    for place in _places(text):
+        if place.json is not None:
             yield place.json
 
 
@@ -129,27 +122,22 @@ class _Place(NamedTuple):
 def _places(text: str) -> Iterator[_Place]:
     """Yield what begins with a bracket, in order; what stands within it is passed over."""
     position = stray = 0
-    while stray <= _MOST_STRAY:
-        opener = _OPENER.search(text, position)
-        if opener is None:
-            return
-        place = _place_at(text, opener.start())
+    while stray <= _MOST_STRAY and (opener := _OPENER.search(text, position)):
+        start = opener.start()
+        end = _end_of(text, start)
+        is_json = _LOOKS_LIKE_JSON.match(text, start) is not None
+        fence = _FENCE_LINE.search(text, start, len(text) if end is None else end)
+        if is_json and end is not None:
+            place = _Place(start, _parse(text[start:end]), end)
+        elif is_json or (end is not None and fence):
+            # Cut, or brackets that do not pair up: only a new fence begins afresh.
+            place = _Place(start, None, fence.end() if fence else len(text), is_json)
+        else:
+            # A bracket of prose. In a pair of them may be a part of something badly written.
+            place = _Place(start, None, start + 1 if end is None else end)
         yield place
         position = place.after
         stray += position == opener.end()
-
-
-def _place_at(text: str, start: int) -> _Place:
-    end = _end_of(text, start)
-    is_json = _LOOKS_LIKE_JSON.match(text, start) is not None
-    if is_json and end is not None:
-        return _Place(start, _parse(text[start:end]), end)
-    fence = _FENCE_LINE.search(text, start, len(text) if end is None else end)
-    if is_json or (end is not None and fence):
-        # Cut, or brackets that do not pair up: only a new fence begins afresh.
-        return _Place(start, None, fence.end() if fence else len(text), is_json)
-    # A bracket of prose. What stands in a pair of them may be a part of something badly written.
-    return _Place(start, None, start + 1 if end is None else end)
 
 
 def _end_of(text: str, start: int) -> int | None:
@@ -201,22 +189,9 @@ def join(pieces: Sequence[str]) -> Joined:
     return Joined(texts, any(are_whole), clean)
 
 
-def join_text(pieces: Sequence[str]) -> tuple[str, ...]:
-    """Return the ways to read the pieces of one reply of any kind, the likeliest first."""
-    clean = _clean(pieces) if len(pieces) > 1 else tuple(pieces)
-    fence = _FENCE_LINE.search(clean[0])
-    body = clean[0].find("\n", fence.end()) + 1 if fence else 0
-    before = _words(clean[0][body:])[:-1]
-    starts = [
-        start
-        for start in range(1, len(clean))
-        if len(before) >= _LEAST_AGAIN and _words(clean[start])[: len(before)] == before
-    ]
-    return tuple(dict.fromkeys(_append(clean[start:]) for start in (0, *starts)))
-
-
-def _words(text: str) -> list[str]:
-    return [word[0] for word in itertools.islice(_WORD.finditer(text), _MOST_AGAIN)]
+def join_text(pieces: Sequence[str]) -> str:
+    """Return the pieces of one reply of any kind as one text."""
+    return _append(_clean(pieces)) if len(pieces) > 1 else pieces[0]
 
 
 def _clean(pieces: Sequence[str]) -> tuple[str, ...]:

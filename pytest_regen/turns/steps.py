@@ -2,21 +2,21 @@
 
 Steps are a generator that yields questions, is sent answers and returns a result. What answering
 raises is thrown into it, so that it can account for the call and decide whether to go on. The
-questions are requests to a model, answered by a provider; batches of such steps, answered by
-``Parallel``; or calls of the parts of a loop.
+questions are requests to a model, answered by a provider, or calls of the parts of a loop.
 """
 
 import contextvars
 import threading
 import warnings
-from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import Generic, Protocol, TypeVar, cast
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Protocol, TypeVar, cast
 
-from pytest_regen.turns.values import Provider, Reply, TurnRequest
+from pytest_regen.errors import RegenError, TransportError
+from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.turns.wire import in_brief
 
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
@@ -28,6 +28,8 @@ Answer = TypeVar("Answer")
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 Steps = Generator[TurnRequest, Reply, R]
+_MEND = "correct the provider, then run again; what was finished is kept"
+
 OnProgress = Callable[[str], None]
 """Called with one line per step."""
 
@@ -50,19 +52,16 @@ class AsyncSender(Protocol[Question_contra, Answer_co]):
 
 def drive(steps: Generator[Question, Answer, R], sender: Sender[Question, Answer]) -> R:
     """Make the calls of ``steps`` one after the other and return their result."""
+
+    async def answer(request: Question) -> Answer:
+        return sender.send(request)
+
+    # It ends at once, because no answer is waited for: so it needs no event loop.
     try:
-        request = next(steps)
-        while True:
-            try:
-                reply = sender.send(request)
-            except Exception as error:  # noqa: BLE001 - the steps decide
-                request = steps.throw(error)
-            else:
-                request = steps.send(reply)
+        _driven(steps, answer).send(None)
     except StopIteration as end:
         return cast("R", end.value)
-    finally:
-        steps.close()
+    raise AssertionError("an answer that is there was waited for")
 
 
 async def adrive(
@@ -70,11 +69,17 @@ async def adrive(
     sender: Sender[Question, Answer] | AsyncSender[Question, Answer],
 ) -> R:
     """Make the calls of ``steps`` without blocking the event loop."""
+    return await _driven(steps, partial(asend, sender))
+
+
+async def _driven(
+    steps: Generator[Question, Answer, R], answer: Callable[[Question], Coroutine[Any, Any, Answer]]
+) -> R:
     try:
         request = next(steps)
         while True:
             try:
-                reply = await asend(sender, request)
+                reply = await answer(request)
             except Exception as error:  # noqa: BLE001 - the steps decide
                 request = steps.throw(error)
             else:
@@ -83,105 +88,6 @@ async def adrive(
         return cast("R", end.value)
     finally:
         steps.close()
-
-
-class Parallel(Generic[R]):
-    """Answers batches: drives the steps of a batch at the same time.
-
-    Steps that yield batches (lists of ``Steps``), and are sent a list with a result or an exception
-    for each, are driven by it as those that yield requests are by a provider.
-
-    Args:
-        provider: who answers the steps.
-        limit: how many run at the same time.
-    """
-
-    def __init__(self, provider: Provider, limit: int) -> None:
-        self._provider = provider
-        self._limit = max(1, limit)
-
-    def send(self, batch: Sequence[Steps[R]], /) -> list[R | Exception]:
-        """Return the outcome of each, in order.
-
-        An interruption ends it at once. What was not asked yet never is; what is under way is not
-        waited for, and counts with what was sent.
-        """
-        if min(self._limit, len(batch)) <= 1:
-            return [_raise_stop(_outcome(steps, self._provider)) for steps in batch]
-        return [_raise_stop(outcome) for outcome in self._in_threads(batch)]
-
-    async def asend(self, batch: Sequence[Steps[R]], /) -> list[R | Exception]:
-        """Return the outcome of each, in order, without blocking the event loop."""
-        import asyncio
-
-        gate = asyncio.Semaphore(self._limit)
-
-        async def run(steps: Steps[R]) -> R:
-            async with gate:
-                return await adrive(steps, self._provider)
-
-        outcomes = await asyncio.gather(*map(run, batch), return_exceptions=True)
-        return [_raise_stop(outcome) for outcome in outcomes]
-
-    def _in_threads(self, batch: Sequence[Steps[R]]) -> list[R | BaseException]:
-        """Drive steps in threads that no interruption and no end of the process waits for."""
-        # Both would wait for a pool of concurrent.futures, whose threads are joined at exit.
-        stop = threading.Event()
-        waiting = deque(enumerate(batch))
-        ended: SimpleQueue[tuple[int, R | BaseException]] = SimpleQueue()
-        provider = _Stoppable(self._provider, stop)
-
-        def work() -> None:
-            while not stop.is_set():
-                try:
-                    number, steps = waiting.popleft()
-                except IndexError:
-                    return
-                ended.put((number, _outcome(steps, provider)))
-
-        for _ in range(min(self._limit, len(batch))):
-            context = contextvars.copy_context()
-            threading.Thread(target=context.run, args=(work,), daemon=True).start()
-        try:
-            outcomes = dict(ended.get() for _ in batch)
-        except BaseException:
-            stop.set()
-            for steps in batch:
-                with suppress(ValueError):  # It reads an answer just now, and asks nothing more.
-                    steps.close()
-            raise
-        return [outcomes[number] for number in range(len(batch))]
-
-
-class _Stopped(Exception):  # noqa: N818 - not raised past this module
-    """The call is not made, because the turn was interrupted."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Stoppable:
-    """A provider that answers nothing any more once a turn was interrupted."""
-
-    provider: Provider
-    stop: threading.Event
-
-    def send(self, request: TurnRequest) -> Reply:
-        if self.stop.is_set():
-            raise _Stopped("the turn was interrupted before this call")
-        return self.provider.send(request)
-
-
-def _outcome(steps: Steps[R], provider: Provider) -> R | BaseException:
-    try:
-        return drive(steps, provider)
-    except BaseException as error:  # noqa: BLE001 - raised where the batch ends
-        return error
-
-
-def _raise_stop(outcome: R | BaseException) -> R | Exception:
-    """Return a result or the failure of one of the batch; raise what is to stop all of it."""
-    if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
-        raise outcome
-    return outcome
 
 
 async def asend(
@@ -196,37 +102,52 @@ async def asend(
 
 async def in_thread(function: Callable[..., R], *arguments: object) -> R:
     """Return what ``function`` returns, called in a thread that does not outlive the process."""
-    # asyncio.to_thread takes threads of a pool, for which the event loop and the interpreter wait
-    # when they end: Ctrl-C would give control back only once the model had answered.
+    # Not asyncio.to_thread, because it takes threads of a pool, for which the event loop and the
+    # interpreter wait when they end: Ctrl-C would give control back only once the model answered.
     import asyncio
 
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[R] = loop.create_future()
+    future: Future[R] = Future()
     context = contextvars.copy_context()
 
-    def settle(result: "R | None", error: BaseException | None) -> None:
-        if future.done():
-            return  # Cancelled: the result is no longer awaited.
-        if error is None:
-            future.set_result(cast("R", result))
-        else:
-            future.set_exception(error)
-
     def work() -> None:
-        result: R | None = None
-        failure: BaseException | None = None
         try:
             result = context.run(function, *arguments)
         except StopIteration as error:  # A future refuses it, and the error would be lost.
             failure = RuntimeError(f"{function!r} raised StopIteration")
             failure.__cause__ = error
+            settle = partial(future.set_exception, failure)
         except BaseException as error:  # noqa: BLE001 - whoever awaits decides
-            failure = error
-        with suppress(RuntimeError):  # The loop was closed meanwhile.
-            loop.call_soon_threadsafe(settle, result, failure)
+            settle = partial(future.set_exception, error)
+        else:
+            settle = partial(future.set_result, result)
+        with suppress(InvalidStateError):  # Cancelled: the result is no longer awaited.
+            settle()
 
     threading.Thread(target=work, daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(future)
+
+
+@contextmanager
+def calling(name: str) -> Iterator[None]:
+    """Raise what somebody else's provider raises as an error of this package.
+
+    Args:
+        name: of the provider, for messages.
+    """
+    try:
+        yield
+    except RegenError:
+        raise
+    except Exception as error:
+        raise TransportError(
+            f"{name} raised {type(error).__name__}", why=in_brief(str(error)), hint=_MEND
+        ) from error
+
+
+def no_reply(name: str, answer: str) -> TransportError:
+    """Return the error of a provider that returned something else than a reply."""
+    why = "a provider returns a Reply, whose text is a string; a function may return that text"
+    return TransportError(f"{name} returned {answer}", why=why, hint=_MEND)
 
 
 def tell(progress: OnProgress | None, message: str) -> None:

@@ -46,13 +46,16 @@ _STOPPED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed(Generic[T]):
-    """A reply that fits."""
+class ObjectWithRepair(Generic[T]):
+    """A validated reply and what it took."""
 
-    value: T
+    output: T
+    repair_attempts: int
+    """Times the model was asked to repair its reply; 0 where the first one fitted."""
     text: str
-    repairs: int
+    """The reply that fitted, its pieces joined."""
     usage: Usage = field(default_factory=Usage)
+    """Of all calls, truncated and unusable replies included."""
 
 
 def object_steps(
@@ -62,7 +65,7 @@ def object_steps(
     max_repairs: int = 2,
     salvage: Callable[[Sequence[str]], T | None] | None = None,
     progress: OnProgress | None = None,
-) -> Steps[Parsed[T]]:
+) -> Steps[ObjectWithRepair[T]]:
     """Ask until ``parse`` accepts the reply.
 
     Args:
@@ -109,7 +112,7 @@ def object_steps(
                 sent.add((reply_text, ask))
             request = extend(whole.request, whole.reply.text, ask)
         else:
-            return Parsed(value, text, repairs, usage)
+            return ObjectWithRepair(value, repairs, text, usage)
         repairs += 1
         report(f"Repairing the reply ({repairs}/{max_repairs})...")
 
@@ -154,13 +157,11 @@ else:
     # Named without pydantic, which costs 0.1 s: whoever imports all of turns may need no schema.
     Schema = type[T]
 
-_PLAIN_HINT = "\n\nRespond with valid JSON only."
 _MOST_PROBLEMS = 20
 _ABOUT_EQUAL = 0.9
 _OPENS = re.compile(r"[{\[]")
 _VALUES = frozenset({"const", "default", "enum", "examples"})
 """Keys of a schema that hold values, not schemas."""
-_as_json = partial(json.dumps, sort_keys=True)
 _NAMED = frozenset({"$defs", "properties"})
 """Keys of a schema that hold schemas by name."""
 _CHOICES = ("anyOf", "enum", "oneOf")
@@ -195,7 +196,7 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
     Raises:
         ReplyFormatError: none does; a ``ValueError`` whose cause is the error of the JSON
             decoder or of pydantic, and whose ``problem`` says in words what is wrong: of several
-            values, with the one that comes nearest to the schema.
+            values, with the one that is taken for the answer.
     """
     from pydantic import ValidationError
 
@@ -205,21 +206,19 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
     name = _only_list(adapter) if [type(c.value) for c in candidates] == [list] else None
     if name is not None:
         candidates += [JsonText(f"{{{json.dumps(name)}:{candidates[0].text}}}", None)]
-    errors: list[ValidationError] = []
-    fitting: list[JsonText] = []
-    values: list[T] = []
-    for candidate in candidates:
+    fitting: list[tuple[str, T]] = []
+    failing: list[tuple[str, ValidationError]] = []
+    for candidate, _ in candidates:
         try:
-            values.append(adapter.validate_json(candidate.text.encode("utf-8", "surrogatepass")))
+            value = adapter.validate_json(candidate.encode("utf-8", "surrogatepass"))
+            fitting.append((candidate, value))
         except ValidationError as error:
-            errors.append(error)
-        else:
-            fitting.append(candidate)
-    if values:
-        return values[likely_answer([candidate.text for candidate in fitting])]
-    if errors:
-        nearest = min(errors, key=_distance)
-        raise _mismatch(text, nearest) from nearest
+            failing.append((candidate, error))
+    if fitting:
+        return fitting[likely_answer([candidate for candidate, _ in fitting])][1]
+    if failing:
+        failure = failing[likely_answer([candidate for candidate, _ in failing])][1]
+        raise _mismatch(text, failure) from failure
     raise _no_json(text)
 
 
@@ -258,7 +257,7 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
     try:
         described = stable_schema(adapter_of(schema))
     except (PydanticInvalidForJsonSchema, PydanticUserError):
-        return _PLAIN_HINT
+        return "\n\nRespond with valid JSON only."
     return describe_schema(described)
 
 
@@ -311,20 +310,8 @@ def _plain(schema: Any) -> Any:
         del plain["enum"]
     # A property of such a name holds a schema, and not a list.
     lists = {key: plain[key] for key in _CHOICES if isinstance(plain.get(key), list)}
-    return plain | {key: sorted(choices, key=_as_json) for key, choices in lists.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectWithRepair(Generic[T]):
-    """A validated reply and what it took."""
-
-    output: T
-    repair_attempts: int
-    """Times the model was asked to repair its reply; 0 where the first one fitted."""
-    text: str
-    """The reply that fitted, its pieces joined."""
-    usage: Usage = field(default_factory=Usage)
-    """Of all calls, truncated and unusable replies included."""
+    order = partial(json.dumps, sort_keys=True)
+    return plain | {key: sorted(choices, key=order) for key, choices in lists.items()}
 
 
 class ObjectOptions(TypedDict, total=False):
@@ -386,23 +373,12 @@ def _steps(
         options.get("max_tokens", DEFAULT_MAX_TOKENS),
         cache=cache,
     )
-    parsed = yield from object_steps(
+    return object_steps(
         request,
         lambda text: parse_json_with_schema(text, adapter),
         max_repairs=options.get("max_repairs", 2),
         progress=options.get("on_progress"),
     )
-    return ObjectWithRepair(parsed.value, parsed.repairs, parsed.text, parsed.usage)
-
-
-def _distance(error: "ValidationError") -> tuple[bool, int, int]:
-    """Return how far a value is from the schema, as a sort key."""
-    # Another kind of value is the farthest: a number in brackets is rarely what was meant. A value
-    # that lacks fields is farther than one whose fields are wrong.
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    missing = sum(problem["type"] == "missing" for problem in problems)
-    other = any(not problem["loc"] and problem["type"].endswith("_type") for problem in problems)
-    return other, missing, len(problems)
 
 
 def _mismatch(text: str, error: "ValidationError") -> ReplyFormatError:
@@ -424,32 +400,22 @@ def _mismatch(text: str, error: "ValidationError") -> ReplyFormatError:
 
 def _no_json(text: str) -> ReplyFormatError:
     text = without_thinking(text)
-    if not text.strip():
-        what, cause = "the reply is empty", None
-    else:
-        one_line = " ".join(text.split())
-        excerpt = one_line if len(one_line) <= 80 else f"{one_line[:77]}..."
-        what, cause = f"the reply holds no whole JSON value: {excerpt!r}", _decoder_error(text)
-    error = ReplyFormatError(
-        what,
-        text=text,
-        problem="The reply holds no JSON: answer with the JSON value alone, without any words."
-        if cause is None or not _OPENS.search(text)
-        else f"The JSON value of the reply is broken: {cause}",
-        why=str(cause or ""),
-        hint="ask again for JSON alone, as generate_object_with_repair() does",
-    )
-    error.__cause__ = cause
-    return error
-
-
-def _decoder_error(text: str) -> ValueError | None:
-    """Return why the text is not JSON from its first bracket on."""
-    start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=0)
+    one_line = " ".join(text.split())
+    excerpt = one_line if len(one_line) <= 80 else f"{one_line[:77]}..."
+    what = f"the reply holds no whole JSON value: {excerpt!r}" if one_line else "the reply is empty"
+    problem = "The reply holds no JSON: answer with the JSON value alone, without any words."
+    cause: ValueError | None = None
+    bracket = _OPENS.search(text)
     try:
-        json.loads(text[start:].strip())
+        json.loads(text[bracket.start() if bracket else 0 :].strip())
     except ValueError as error:
-        return error
+        cause = error
     except RecursionError:
-        return ValueError("the value is nested too deeply")
-    return None
+        cause = ValueError("the value is nested too deeply")
+    if cause and bracket:
+        problem = f"The JSON value of the reply is broken: {cause}"
+    why = str(cause or "") if one_line else ""
+    hint = "ask again for JSON alone, as generate_object_with_repair() does"
+    failure = ReplyFormatError(what, text=text, problem=problem, why=why, hint=hint)
+    failure.__cause__ = cause
+    return failure

@@ -86,16 +86,15 @@ def reply_from_body(body: object) -> Reply:
     """
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
-        excerpt = text if len(text) <= 80 else text[:77] + "..."
         raise TransportError(
-            f"the answer is no message of the Messages API: {excerpt!r}",
+            f"the answer is no message of the Messages API: {in_brief(text, 80)!r}",
             why="a message has a list of content blocks",
             hint="check ANTHROPIC_BASE_URL: something else answers at that address",
         )
     stop_reason = body.get("stop_reason")
     if not isinstance(stop_reason, str) or not stop_reason:
         raise cut_stream("the message has no stop_reason")
-    details = _object(body.get("stop_details"))
+    details = object_or_empty(body.get("stop_details"))
     whys = details.get("category"), details.get("explanation")
     blocks = tuple(block for block in body["content"] if isinstance(block, Mapping))
     texts = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
@@ -125,24 +124,26 @@ def usage_of(usage: object) -> Usage:
         return Usage()
     written = usage.get("cache_creation")
     if isinstance(written, Mapping):
-        short = _count(written.get("ephemeral_5m_input_tokens"))
-        long = _count(written.get("ephemeral_1h_input_tokens"))
+        short = count(written.get("ephemeral_5m_input_tokens"))
+        long = count(written.get("ephemeral_1h_input_tokens"))
     else:
-        short, long = _count(usage.get("cache_creation_input_tokens")), None
+        short, long = count(usage.get("cache_creation_input_tokens")), None
     return Usage(
-        input_tokens=_count(usage.get("input_tokens")),
-        output_tokens=_count(usage.get("output_tokens")),
-        cache_read_tokens=_count(usage.get("cache_read_input_tokens")),
+        input_tokens=count(usage.get("input_tokens")),
+        output_tokens=count(usage.get("output_tokens")),
+        cache_read_tokens=count(usage.get("cache_read_input_tokens")),
         cache_write_5m_tokens=short,
         cache_write_1h_tokens=long,
     )
 
 
-def _count(value: object) -> int | None:
+def count(value: object) -> int | None:
+    """Return a number of tokens, as APIs tell it."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _object(value: object) -> dict[str, Any]:
+def object_or_empty(value: object) -> dict[str, Any]:
+    """Return an object of JSON; what is something else is as good as none."""
     return dict(value) if isinstance(value, Mapping) else {}
 
 
@@ -161,17 +162,23 @@ class StreamedMessage:
     def feed(self, event: Mapping[str, Any]) -> None:
         """Take the next event; kinds that carry no text or counts are passed over."""
         # What the API would not send is ignored: recordings are edited by hand.
-        index = _count(event.get("index")) or 0
+        index = count(event.get("index")) or 0
         match event.get("type"):
             case "message_start":
-                self._message = _object(event.get("message"))
-                self._message["usage"] = _object(self._message.get("usage"))
+                self._message = object_or_empty(event.get("message"))
+                self._message["usage"] = object_or_empty(self._message.get("usage"))
             case "content_block_start":
-                self._blocks[index] = _object(event.get("content_block"))
+                self._blocks[index] = object_or_empty(event.get("content_block"))
             case "content_block_delta":
-                self._extend(index, _object(event.get("delta")))
+                self._extend(index, object_or_empty(event.get("delta")))
             case "message_delta":
-                self._finish(event)
+                delta = object_or_empty(event.get("delta"))
+                self._message |= {key: delta.get(key) for key in ("stop_reason", "stop_details")}
+                # Cumulative counts; the breakdown of cache writes stands in message_start only.
+                usage = object_or_empty(event.get("usage"))
+                counts = {name: number for name, number in usage.items() if number is not None}
+                self._message.setdefault("usage", {}).update(counts)
+                self._counted = self._counted or "output_tokens" in counts
             case "message_stop":
                 self._ended = True
             case _:
@@ -196,14 +203,6 @@ class StreamedMessage:
                 self._written += [] if name == "signature" else [part]
         if "citation" in delta:
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
-
-    def _finish(self, event: Mapping[str, Any]) -> None:
-        delta = _object(event.get("delta"))
-        self._message |= {key: delta.get(key) for key in ("stop_reason", "stop_details")}
-        # Counts here are cumulative; the breakdown of cache writes stands in message_start only.
-        counts = {k: v for k, v in _object(event.get("usage")).items() if v is not None}
-        self._message.setdefault("usage", {}).update(counts)
-        self._counted = self._counted or "output_tokens" in counts
 
     def as_json(self) -> dict[str, Any]:
         """Return what has arrived of the message, as the API answers it without a stream."""
@@ -230,9 +229,8 @@ def sse_events(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON data of each server-sent event in ``text``."""
     # An event cut in the middle ends the iteration: what follows is not a message any more.
     for data in sse_data(text):
-        try:
-            value = json.loads(data)
-        except ValueError:
+        value = json_or_none(data)
+        if value is None:
             return
         if isinstance(value, dict):
             yield value

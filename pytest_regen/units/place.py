@@ -278,7 +278,7 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
 
 def _extract(unit: Unit, pieces: Sequence[str]) -> str:
     """Return the text in a reply, which may have come in several pieces."""
-    whole = next(iter(join_text(pieces)))
+    whole = join_text(pieces)
     kind = unit.kind
     text: object = call_kind(kind, "extract", lambda: kind.extract(whole, unit), where=unit.name)
     if not isinstance(text, str):

@@ -88,7 +88,12 @@ def test_identical_calls_answer_in_recorded_order(path: Path, answers_turns: boo
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long clients wanted to wait; they do not."""
     seconds: list[float] = []
+
+    async def noted(pause: float) -> None:
+        seconds.append(pause)
+
     monkeypatch.setattr("time.sleep", seconds.append)
+    monkeypatch.setattr("anyio.sleep", noted)
     return seconds
 
 

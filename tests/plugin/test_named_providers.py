@@ -1,19 +1,13 @@
 """``--regen-provider openai:MODEL`` and its like: healed over HTTP, replayed without."""
 
 import json
-import os
-from importlib.util import find_spec
 
 import openai  # noqa: F401 - pytester forgets what an inner run imported; see conftest.py
 import pytest
-from chat_service import MODEL, Said, chat_service, skip_without_litellm
+from chat_service import MODEL, Said, chat_service
 from function_project import FunctionProject
 from unit_project import SETTINGS, UnitProject
 from unit_work import GERMAN
-
-if find_spec("litellm"):
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import litellm  # noqa: F401
 
 MODULE = '''
 def minutes(text: str) -> int:
@@ -43,15 +37,13 @@ def broken(pytester: pytest.Pytester) -> UnitProject:
     [
         ("openai:gpt-5", "OPENAI_BASE_URL", "/v1"),
         ("ollama:qwen3:8b", "OLLAMA_HOST", ""),
-        ("litellm:openai/gpt-5", "OPENAI_BASE_URL", "/v1"),
+        ("litellm:openai/gpt-5", "LITELLM_PROXY_API_BASE", "/v1"),
     ],
 )
 def test_a_heal_is_recorded_and_replayed(
     name: str, variable: str, path: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger says who answered; the replay needs neither key nor server."""
-    if name.startswith("litellm"):
-        skip_without_litellm()
     project = broken(pytester)
     project.settings(SETTINGS + f'provider = "{name}"\n')
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -81,7 +81,6 @@ DOORS = {
     "vcr": ("cassettes.clients.vcr_",),
     "anthropic": ("emulator.shapes", "turns.anthropic"),
     "openai": ("turns.chat_providers",),
-    "litellm": ("turns.chat_providers",),
     "genai_prices": ("turns.models",),
     "typer": ("cli",),
     "rich": ("cli",),

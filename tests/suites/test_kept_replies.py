@@ -55,14 +55,14 @@ def check_kills(folder: Path, step: int) -> None:
         for killed in kills:
             kept = sum(
                 line.count(b'"reply"')
-                for file in killed.folder.glob(".regen/replies/*.jsonl")
+                for file in killed.folder.glob(".regen/replies/*.json")
                 for line in file.read_bytes().splitlines()
             )
             is_stored = (killed.folder / "generated" / "GET_v1_harbour0" / "pages.json").exists()
             server.emulator.requests.clear()
             check_whole(generated(killed.folder))
             assert len(server.bodies) == (0 if is_stored else PAGES - kept), killed.effect
-            assert not [*killed.folder.glob(".regen/replies/*.jsonl")] or is_stored
+            assert not [*killed.folder.glob(".regen/replies/*.json")] or is_stored
 
 
 def test_a_reply_that_had_arrived_is_not_paid_for_again(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def check_asked_anew(folder: Path, server: Served, command: Callable[[], None]) 
     left: dict[Path, bytes] = {}
 
     def copy_replies(_effect: str, _path: object) -> None:
-        found = {file: file.read_bytes() for file in folder.glob(".regen/replies/*.jsonl")}
+        found = {file: file.read_bytes() for file in folder.glob(".regen/replies/*.json")}
         left.update({file: data for file, data in found.items() if b"reply" in data})
 
     with observe_effects(copy_replies):
@@ -112,7 +112,7 @@ def check_asked_anew(folder: Path, server: Served, command: Callable[[], None]) 
     check_whole(after)
     assert len(server.bodies) == PAGES
     assert after.source != before.source
-    assert not [*folder.glob(".regen/replies/*.jsonl")]
+    assert not [*folder.glob(".regen/replies/*.json")]
 
 
 def test_a_reply_whose_page_is_stored_is_no_answer_to_generate_force(tmp_path: Path) -> None:
@@ -146,5 +146,5 @@ def test_eight_commands_that_generate_one_store_lose_nothing(tmp_path: Path) -> 
 
     store = RegenStore.open(tmp_path / "project" / "generated" / "GET_v1_harbour0")
     check_whole(store)
-    assert not [*(tmp_path / "project").glob(".regen/replies/*.jsonl")]
+    assert not [*(tmp_path / "project").glob(".regen/replies/*.json")]
     print(f"{asked} requests for {PAGES} pages, {len(history(store.path))} in the history")  # noqa: T201 - measured, not asserted

@@ -7,10 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 from typing import Any
-
-import pytest
 
 __all__ = [
     "MODEL",
@@ -22,7 +19,6 @@ __all__ = [
     "Raw",
     "Said",
     "chat_service",
-    "skip_without_litellm",
 ]
 
 MODEL = "kite-1-2026-08-07"
@@ -81,12 +77,6 @@ class ChatService:
 
     address: str
     requests: list[Asked] = field(default_factory=list)
-
-
-def skip_without_litellm() -> None:
-    """Skip the test where LiteLLM is not installed; it is not imported, which would be slow."""
-    if find_spec("litellm") is None:
-        pytest.skip("litellm is large, and holds openai back; it is tested in an environment apart")
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from turn_values import turn
 
 from pytest_regen.emulator import BatchStep, Clock, EmulatedReply, Emulator, Fault, RateLimits
 from pytest_regen.errors import (
-    MissingExtraError,
     MissingKeyError,
     RejectedRequestError,
     TransportError,
@@ -215,16 +214,6 @@ def test_a_spend_limit_ends_all_at_once(tmp_path: Path) -> None:
     assert not noted(tmp_path)
 
 
-def test_a_batch_that_is_too_large_is_submitted_in_two(tmp_path: Path) -> None:
-    """The API's limit is 256 MB, a proxy's may be lower."""
-    large = BatchStep(fault=Fault(413))
-    with emulator(large, BatchStep()) as emulated, provider(emulated, tmp_path) as asked:
-        replies = ask(asked, *"abcde")
-
-    assert replies == [f"You said: {word}" for word in "abcde"]
-    assert sorted(sizes(emulated)) == [2, 3, 5]
-
-
 def test_a_wrong_key_is_told_to_all(tmp_path: Path) -> None:
     """Nothing is submitted, and nothing noted."""
     with emulator(keys=["right"]) as emulated, provider(emulated, tmp_path) as asked:
@@ -278,16 +267,6 @@ def test_no_key_is_told_before_anything_is_done(
 
     with pytest.raises(MissingKeyError):
         asked.send(turn())
-
-
-def test_an_sdk_without_batches_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Releases before 0.42 have them elsewhere; the hint is the command that helps."""
-    monkeypatch.delattr(anthropic.resources.AsyncMessages, "batches")
-    with emulator() as emulated, provider(emulated, tmp_path) as asked:
-        [outcome] = ask(asked, "a")
-
-    assert isinstance(outcome, MissingExtraError)
-    assert "pip install" in outcome.hint
 
 
 @pytest.mark.parametrize("poll", ["soon", "0", "-1", "nan", "inf"])

@@ -36,7 +36,7 @@ from turn_values import turn
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.emulator import BatchStep, Clock, EmulatedReply, Emulator, Fault
 from pytest_regen.errors import RejectedRequestError, TransportError
-from pytest_regen.turns.batch_files import BatchFolder, Origin
+from pytest_regen.turns.batch_files import BatchFolder
 
 GRACE = 12 * POLL
 """Seconds for which a batch that is not listed may still come."""
@@ -426,7 +426,7 @@ def test_a_file_that_somebody_made_up_is_read_or_passed_over(
 def test_half_an_intent_was_never_submitted(tmp_path: Path) -> None:
     """The call comes after the whole line is on the disk."""
     folder = BatchFolder(tmp_path)
-    batch = folder.note(Origin.of("http://127.0.0.1:9", KEY), "", ["0" * 32])
+    batch = folder.note("http://127.0.0.1:9", KEY, "", ["0" * 32])
     batch.release()
     batch.path.write_bytes(batch.path.read_bytes()[:40])
 
@@ -436,7 +436,7 @@ def test_half_an_intent_was_never_submitted(tmp_path: Path) -> None:
 def test_a_note_that_was_cut_does_not_swallow_the_next(tmp_path: Path) -> None:
     """A kill in the middle of a line leaves the lines of others whole."""
     folder = BatchFolder(tmp_path)
-    batch = folder.note(Origin.of("http://127.0.0.1:9", KEY), "", ["0" * 32, "1" * 32])
+    batch = folder.note("http://127.0.0.1:9", KEY, "", ["0" * 32, "1" * 32])
     with batch.path.open("a", encoding="utf-8") as file:
         file.write('{"id": "msgba')
     batch.note_id("msgbatch_01")

@@ -17,7 +17,6 @@ from chat_service import (
     Raw,
     Said,
     chat_service,
-    skip_without_litellm,
 )
 from turn_values import turn
 
@@ -70,8 +69,7 @@ def of_ollama(address: str) -> OllamaProvider:
 
 
 def of_litellm(address: str) -> LiteLLMProvider:
-    skip_without_litellm()
-    return LiteLLMProvider("openai/gpt-5", api_key=KEY, base_url=f"{address}/v1", timeout=5)
+    return LiteLLMProvider("groq/kite-1", api_key=KEY, base_url=f"{address}/v1", timeout=5)
 
 
 Make = Callable[[str], Any]
@@ -216,20 +214,6 @@ def test_what_a_function_raises_is_one_line_without_its_key(way: str) -> None:
     assert KEY not in str(error.value)
 
 
-def test_a_key_that_litellm_reads_itself_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of whatever service, and of a form that nobody knows."""
-    skip_without_litellm()
-    key = "correct-horse-battery-staple"
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-
-    with chat_service(Failed(401, f"unknown caller {key}")) as service:
-        provider = LiteLLMProvider("openai/gpt-5", base_url=f"{service.address}/v1", timeout=5)
-        with pytest.raises(ProviderError) as error:
-            provider.send(turn())
-
-    assert key not in "".join(format_exception(error.value))
-
-
 @every
 def test_a_model_that_is_not_there_says_what_to_do(make: Make) -> None:
     """How to name another, or how to get it."""
@@ -277,7 +261,7 @@ def test_a_broken_connection_has_cost_something(make: Make) -> None:
         with pytest.raises(TransportError) as caught:
             ask(provider, "asend")
 
-    assert caught.value.usage == Usage() or make is of_litellm
+    assert caught.value.usage == Usage()
 
 
 @every
@@ -311,7 +295,10 @@ def test_a_reply_is_held_to_its_schema(make: Make) -> None:
         reply = ask(make(service.address), "asend", turn(response_schema=SCHEMA))
 
     assert json.loads(reply.text) == {"a": 1}
-    assert '"additionalProperties": false' in json.dumps(service.requests[0].body)
+    said = json.dumps(service.requests[0].body).replace(
+        "\\", ""
+    )  # Told in a message, it is quoted.
+    assert '"additionalProperties": false' in said
 
 
 def test_a_schema_that_openai_cannot_hold_to_is_described() -> None:
@@ -427,21 +414,27 @@ def test_ollama_is_asked_as_its_own_sdk_asks() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "variable"),
-    [("openai:gpt-5", "OPENAI_API_KEY"), ("litellm:groq/llama-3.3-70b", "GROQ_API_KEY")],
-)
-def test_a_missing_key_is_named(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its variable, before anything is sent."""
-    if name.startswith("litellm"):
-        skip_without_litellm()
-    monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
-    with pytest.raises(MissingKeyError, match=f"{variable} is not set") as caught:
-        load_provider(name).send(turn())
+    with pytest.raises(MissingKeyError, match="OPENAI_API_KEY is not set") as caught:
+        load_provider("openai:gpt-5").send(turn())
 
-    assert caught.value.hint.startswith(f"export {variable}=")
-    assert caught.value.variable == variable
+    assert caught.value.hint.startswith("export OPENAI_API_KEY=")
+    assert caught.value.variable == "OPENAI_API_KEY"
+
+
+def test_a_server_of_one_s_own_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ollama's, and a proxy of LiteLLM's that was started without one."""
+    for make, path in ((OllamaProvider, ""), (LiteLLMProvider, "/v1")):
+        monkeypatch.delenv(make.key_variable, raising=False)
+        with chat_service("Hello.") as service:
+            provider = make("groq/kite-1", base_url=service.address + path)
+            assert provider.send(turn()).text == "Hello."
+            provider.close()
+
+        assert service.requests[0].body["model"] == "groq/kite-1"
 
 
 @every
@@ -485,8 +478,6 @@ def test_a_service_without_a_model_is_refused() -> None:
     """None of them has a default."""
     with pytest.raises(UsageError, match="names no model"):
         load_provider("openai:")
-    with pytest.raises(UsageError, match="has no model"):
-        OllamaProvider("")
 
 
 def test_the_key_of_the_messages_api_is_not_the_only_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,6 @@ from pytest_regen.turns import (
     Budget,
     CallableProvider,
     Message,
-    Provider,
     Reply,
     ScriptedProvider,
     TurnRequest,
@@ -29,7 +28,6 @@ from pytest_regen.turns import (
 )
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, Tally, TurnExchange, whole_reply
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.steps import Parallel, Steps, adrive, drive
 
 ASKED = TurnRequest("Be brief.", (Message("user", "Well?"),), "claude-sonnet-5-5", 100)
 SPENT = Usage(input_tokens=20, output_tokens=10)
@@ -227,7 +225,7 @@ def test_a_cut_reply_is_asked_for_with_more_room_and_then_continued() -> None:
     )
     tally = Tally()
 
-    whole = TurnExchange(provider).run(whole_reply(ASKED, larger_limit=200), log=tally.add)
+    whole = TurnExchange(provider, log=tally.add).run(whole_reply(ASKED, larger_limit=200))
 
     assert (whole.pieces, whole.is_truncated) == (("class A {", " }"), False)
     assert [request.max_tokens for request in provider.requests] == [100, 200, 200]
@@ -244,7 +242,7 @@ def test_the_fence_of_a_continuation_is_not_stored(before: str) -> None:
 
     whole = TurnExchange(provider).run(whole_reply(ASKED))
 
-    code = extract_code(join_text(whole.pieces)[0], type_name="A", fields=("Id",))
+    code = extract_code(join_text(whole.pieces), type_name="A", fields=("Id",))
     assert code == "public class A\n{\n    public int Id { get; set; }\n}"
 
 
@@ -289,41 +287,12 @@ def test_a_cassette_is_in_use_for_the_turn_alone(tmp_path: Any, *, is_async: boo
         assert provider.send(ASKED).text == "Yes."
         run.finish(keep=True)
         replay = CassetteRun(path, "none", record_command="-")
-        exchange = TurnExchange(provider, cassette=replay)
         tally = Tally()
+        exchange = TurnExchange(provider, cassette=replay, log=tally.add)
         assert answered(ASKED, exchange, is_async=is_async).text == "Yes."
         with pytest.raises(CassetteMissError):
-            exchange.run(whole_reply(TurnRequest("x", ASKED.messages, "m", 9)), log=tally.add)
+            exchange.run(whole_reply(TurnRequest("x", ASKED.messages, "m", 9)))
         replay.finish(keep=False)
 
         assert len(emulator.requests) == 2
-    assert tally.calls == 0
-
-
-def ask_for(word: str) -> Steps[str]:
-    """Ask for a word, and once more for the same."""
-    total = ""
-    for _ in range(2):
-        reply = yield TurnRequest("", (Message("user", word),), "m", 9)
-        total += reply.text
-    return total
-
-
-@pytest.mark.parametrize("is_async", [False, True], ids=["threads", "event loop"])
-@pytest.mark.parametrize("limit", [1, 3])
-def test_a_batch_of_steps_has_an_outcome_for_each(limit: int, *, is_async: bool) -> None:
-    """In order, a failure in its place; one driver serves steps and batches of them."""
-
-    def answer(request: TurnRequest) -> str:
-        if request.messages[0].content == "bad":
-            raise TransportError("down", hint="wait")
-        return request.messages[0].content
-
-    def batches() -> Any:
-        return (yield [ask_for(word) for word in ("a", "bad", "c")])
-
-    provider: Provider = ScriptedProvider(answer)
-    sender = Parallel[str](provider, limit)
-    done = asyncio.run(adrive(batches(), sender)) if is_async else drive(batches(), sender)
-
-    assert [done[0], type(done[1]), done[2]] == ["aa", TransportError, "cc"]
+    assert tally.calls == 1

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import os
 import stat
 import threading
 import time
@@ -175,8 +174,8 @@ def test_no_header_blocks_for_long_or_raises(answers: list[tuple[int, dict[str, 
             assert 0 < found <= LONGEST_HOLD
             clock.now += found
         pause = limit_pause(status, headers, None)
-        failed = status != 200 and pause is None
-        outcome = Outcome(None, read_limits(headers), pause, has_failed=failed)
+        usage = Usage() if status == 200 else None
+        outcome = Outcome(usage, read_limits(headers), pause)
         limiter.settle(MODEL, found, outcome, patience=300)
 
     assert 0 <= pause_before(limiter) <= LONGEST_HOLD
@@ -200,13 +199,13 @@ def test_each_model_has_limits_of_its_own() -> None:
 
 
 def test_a_limit_that_nobody_can_reach_is_none() -> None:
-    """Servers without limits name large numbers; their state is kept nowhere."""
+    """Servers without limits name large numbers."""
     said = read_limits(
         {"anthropic-ratelimit-requests-limit": str(10**9),
          "anthropic-ratelimit-requests-remaining": "5"}
     )  # fmt: skip
 
-    assert said == {"requests": None}
+    assert said == {}
 
 
 def test_input_counts_as_far_as_the_cache_has_no_part_in_it() -> None:
@@ -214,7 +213,7 @@ def test_input_counts_as_far_as_the_cache_has_no_part_in_it() -> None:
     clock = Clock()
     limiter = RateLimiter(clock=clock)
     for _ in range(30):
-        ticket = limiter.admit(MODEL, 1_000, 100)
+        ticket = asyncio.run(limiter.admit(MODEL, 1_000, 100))
         outcome = Outcome(Usage(50, 10, cache_read_tokens=950), {"input-tokens": (6_000, 6_000)})
         limiter.settle(MODEL, ticket, outcome)
 
@@ -320,13 +319,13 @@ def test_a_failure_is_waited_out_within_the_patience() -> None:
     clock = Clock()
     limiter = RateLimiter(clock=clock)
     pauses = []
-    while sent(limiter, Outcome(has_failed=True), patience=300):
+    while sent(limiter, Outcome(), patience=300):
         pauses.append(pause_before(limiter))
         clock.now += pauses[-1]
 
     assert pauses[:7] == [1, 2, 4, 8, 16, 32, 60]
     assert 300 <= sum(pauses) <= 360
-    assert not sent(limiter, Outcome(has_failed=True))
+    assert not sent(limiter, Outcome())
 
 
 def test_a_reply_to_anybody_ends_the_trouble() -> None:
@@ -334,11 +333,11 @@ def test_a_reply_to_anybody_ends_the_trouble() -> None:
     clock = Clock()
     limiter = RateLimiter(clock=clock)
     for _ in range(5):
-        sent(limiter, Outcome(has_failed=True), patience=300)
+        sent(limiter, Outcome(), patience=300)
         clock.now += pause_before(limiter)
     sent(limiter, Outcome(Usage(1, 1)))
 
-    sent(limiter, Outcome(has_failed=True), patience=300)
+    sent(limiter, Outcome(), patience=300)
 
     assert pause_before(limiter) == 1
 
@@ -366,7 +365,7 @@ def test_a_process_that_begins_knows_what_others_learned(tmp_path: Path) -> None
 def test_nothing_is_written_before_limits_are_known(tmp_path: Path) -> None:
     """A server that names none has no file."""
     limiter = RateLimiter(tmp_path / "limits" / "state.json", clock=Clock())
-    sent(limiter, Outcome(Usage(1, 1), {"requests": None}))
+    sent(limiter, Outcome(Usage(1, 1)))
 
     assert [*tmp_path.iterdir()] == []
 
@@ -451,19 +450,6 @@ def test_a_key_stands_in_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert limiter.path.name != other.path.name
 
 
-def test_old_files_are_dropped(tmp_path: Path) -> None:
-    """Addresses come and go; what is left of them does not pile up."""
-    old, lock = tmp_path / "old.json", tmp_path / "limits.lock"
-    for path in (old, lock):
-        path.write_text("", "utf-8")
-        os.utime(path, (1, 1))
-
-    shared(tmp_path / "state.json", Clock())
-
-    assert not old.exists()
-    assert lock.exists()
-
-
 # Threads and event loops
 
 
@@ -484,7 +470,7 @@ def test_threads_that_ask_a_model_first_are_all_let_through() -> None:
 
     def admitted() -> None:
         start.wait()
-        limiter.admit(SlowName(MODEL), 1, 1)
+        asyncio.run(limiter.admit(SlowName(MODEL), 1, 1))
 
     threads = [threading.Thread(target=admitted, daemon=True) for _ in range(4)]
     for thread in threads:
@@ -498,7 +484,7 @@ def test_threads_that_ask_a_model_first_are_all_let_through() -> None:
 def test_a_turn_that_ends_while_it_settles_is_settled(tmp_path: Path) -> None:
     """It went ahead to see whether others may follow, and they do."""
     limiter = shared(tmp_path / "state.json", clock := Clock(), remaining=60)
-    sent(limiter, Outcome(has_failed=True), patience=60)
+    sent(limiter, Outcome(), patience=60)
     clock.now += 60
 
     async def given_up() -> None:
