@@ -1,25 +1,40 @@
 """A Messages API on loopback that answers from a script or a callable."""
 
-import json
+import copy
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pytest_regen.emulator import values
-from pytest_regen.emulator.api import MAX_BATCH_BYTES, MessagesApi, call_responder, key_of
-from pytest_regen.emulator.limits import Clock, RateLimits
+from pytest_regen.canonical import text_hash
+from pytest_regen.emulator import api, faults, values
+from pytest_regen.emulator.batches import Batches, ExpiredError, model_info, model_list
+from pytest_regen.emulator.limits import Clock, Limiter, RateLimits
+from pytest_regen.emulator.messages import EmulatedTurn, derived_id, events_of, message_of
+from pytest_regen.emulator.prompt import PromptCache, prompt_of
+from pytest_regen.emulator.rules import check_request
 from pytest_regen.emulator.script import Script, load_script
-from pytest_regen.emulator.server import HOST, LoopbackServer
-from pytest_regen.emulator.shapes import require_sdk
-from pytest_regen.emulator.values import ReceivedRequest, Responder
+from pytest_regen.emulator.values import Responder
 from pytest_regen.errors import UsageError
+from pytest_regen.extras import needs
 from pytest_regen.turns.wire import EMULATOR_NAME
+
+if TYPE_CHECKING:
+    from pytest_regen.emulator.server import LoopbackServer
+
+# Only these two, because the API refuses any other.
+_VERSIONS = ("2023-06-01", "2026-10-21")
+_MAX_BYTES = 32 * 1024 * 1024
+_MAX_BATCH_BYTES = 256 * 1024 * 1024
+_BATCHES = "/v1/messages/batches"
+_LONG_KEY = 12
+"""Characters of a key that is looked for in bodies; ``any`` stands in many and is no secret."""
 
 
 class Emulator:
@@ -54,23 +69,39 @@ class Emulator:
         self.responder = responder
         self.clock = clock or Clock()
         self.script = load_script(script) if isinstance(script, Path) else script
-        self.requests: list[ReceivedRequest] = []
+        self.requests: list[values.ReceivedRequest] = []
         """All requests that arrived, in order, without credentials."""
-        self.answered: Callable[[ReceivedRequest, int], None] | None = None
+        self.failures: list[BaseException] = []
+        """Exceptions of the responder, in order; each was answered with status 500."""
+        self.answered: Callable[[values.ReceivedRequest, int], None] | None = None
         """Called with each request and its status, from several threads."""
-        self.answering: Callable[[ReceivedRequest, int], None] | None = None
+        self.answering: Callable[[values.ReceivedRequest, int], None] | None = None
         """The same, but once the reply's delay is over and its first byte is about to be sent: a
         request is in flight from its ``at`` until then. Not called where the connection drops."""
+        # As hashes, because no key is kept.
+        self._keys = None if keys is None else set(map(text_hash, keys))
         self._port = port
         self._server: LoopbackServer | None = None
         self._thread: threading.Thread | None = None
-        self._api = MessagesApi(
-            self._next_reply,
-            clock=self.clock,
-            keys=keys,
-            limits=limits,
-            batch_seconds=batch_seconds,
-            next_batch=lambda: self.script.next_batch() if self.script else values.BatchStep(),
+        self._limiter = Limiter(limits, self.clock)
+        self._cache = PromptCache()
+        self._batches = batches = Batches(
+            self._answer_in_batch, clock=self.clock, seconds=batch_seconds
+        )
+        one = f"{_BATCHES}/([^/]+)"
+        self._routes: tuple[
+            tuple[str, str, Callable[..., values.HttpResponse | dict[str, Any]]], ...
+        ] = (
+            ("POST", "/v1/messages", self._message),
+            ("POST", "/v1/messages/count_tokens", self._count),
+            ("POST", _BATCHES, self._create_batch),
+            ("GET", _BATCHES, batches.page),
+            ("GET", one, batches.get),
+            ("DELETE", one, batches.delete),
+            ("POST", f"{one}/cancel", batches.cancel),
+            ("GET", f"{one}/results", batches.results),
+            ("GET", "/v1/models", model_list),
+            ("GET", "/v1/models/([^/]+)", model_info),
         )
 
     @property
@@ -78,12 +109,7 @@ class Emulator:
         """``http://127.0.0.1:PORT``; only while it runs."""
         if self._server is None:
             raise RuntimeError("the emulator is not running: call start() or enter it first")
-        return f"http://{HOST}:{self._server.port}"
-
-    @property
-    def failures(self) -> list[BaseException]:
-        """Exceptions of the responder, in order; each was answered with status 500."""
-        return self._api.failures
+        return f"http://127.0.0.1:{self._server.port}"
 
     def start(self) -> Self:
         """Start listening; returns at once.
@@ -92,15 +118,19 @@ class Emulator:
             UsageError: the port is in use, or not permitted.
             MissingExtraError: the SDK, whose types say what a request is, is not installed.
         """
-        require_sdk()
+        with needs("anthropic", "requests to the emulator"):
+            # Only looked for, because its import takes a second.
+            if find_spec("anthropic") is None:
+                raise ModuleNotFoundError(name="anthropic")
+            from pytest_regen.emulator.server import LoopbackServer
         if self._server is None:
             try:
                 self._server = LoopbackServer(
-                    self._handle, self._api.refuse, port=self._port, max_bytes=MAX_BATCH_BYTES
+                    self.handle, api.refusal, port=self._port, max_bytes=_MAX_BATCH_BYTES
                 )
             except OSError as error:
                 raise UsageError(
-                    f"the emulator cannot listen on port {self._port} of {HOST}",
+                    f"the emulator cannot listen on port {self._port} of 127.0.0.1",
                     why=str(error.strerror or error),
                     hint="stop what listens there, or choose another --port (0 takes a free one)",
                 ) from error
@@ -119,25 +149,42 @@ class Emulator:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _handle(self, request: values.HttpRequest) -> values.HttpResponse:
-        text, key = request.body.decode("utf-8", "replace"), key_of(request.headers)
+    def handle(self, request: values.HttpRequest) -> values.HttpResponse:
+        """Record one request, and return its response without a socket; never raises."""
+        key = api.key_of(request.headers)
+        data = request.body
+        if len(key) >= _LONG_KEY:
+            # Before anything reads it, because errors, notes and replies may repeat what it says.
+            data = data.replace(key.encode(), b"<key>")
+        # The same request gets the same id, whichever worker sends it first; a retry gets another.
+        retry = request.headers.get("x-stainless-retry-count", "0")
+        text = data.decode("utf-8", "replace")
+        body, complaint = None, None
         try:
-            body = json.loads(text.replace(key, "<key>") if key else text)
-        except (ValueError, RecursionError):
-            body = None
-        # The same list as the request's, because notes on a batch come when it is processed.
-        headers, notes = values.public_headers(request.headers), request.notes
-        received = ReceivedRequest(request.method, request.path, headers, body, time.time(), notes)
+            body = api.json_body(data, _MAX_BATCH_BYTES if request.path == _BATCHES else _MAX_BYTES)
+        except values.ApiError as error:
+            complaint = error
+        received = values.ReceivedRequest(
+            request.method,
+            request.path,
+            api.public_headers(request.headers),
+            body,
+            time.time(),
+            query=request.query,
+            id=derived_id("req_emu", request.method, request.path, retry, text),
+        )
         self.requests.append(received)
-        response = self._api.handle(request)
+        try:
+            response = self._route(received, key, complaint)
+        except values.ApiError as error:
+            response = faults.error_response(error.fault, received.id)
+        except RecursionError:
+            response = faults.error_response(values.ApiError(api.TOO_DEEP).fault, received.id)
+        except Exception as error:  # noqa: BLE001 - a thread that dies would look like a fault
+            response = faults.error_response(self._failure(error).fault, received.id)
         if self.answered is not None:
             self.answered(received, response.status)
 
@@ -147,21 +194,146 @@ class Emulator:
             if self.answering is not None:
                 self.answering(received, response.status)
 
-        return replace(response, on_start=begin)
+        accepted = request.headers.get("accept-encoding", "")
+        return replace(api.labelled(response, received.id, accepted), on_start=begin)
 
-    def _next_reply(
-        self, body: dict[str, Any], *, headers: Mapping[str, str]
-    ) -> values.ResponderResult:
-        answer = self.script.find(body) if self.script else None
-        if answer is not None:
-            return answer
-        if self.responder is not None:
-            return call_responder(self.responder, body, headers)
-        if self.script and self.script.rules:
-            return self.script(body, headers=headers)  # which says that no rule matches
-        return values.EmulatedReply(
-            "An emulated reply: this emulator has no responder and no script."
+    def _failure(self, error: BaseException, what: str = "") -> values.ApiError:
+        """Note an error that is not the client's; the client is told not to retry."""
+        self.failures.append(error)
+        message = f"{EMULATOR_NAME}: {what}{type(error).__name__}: {error}"
+        return values.ApiError(message, 500, should_retry=False)
+
+    def _route(
+        self, request: values.ReceivedRequest, key: str, complaint: values.ApiError | None
+    ) -> values.HttpResponse:
+        if not key or (self._keys is not None and text_hash(key) not in self._keys):
+            raise values.ApiError("invalid x-api-key", 401)
+        version = request.headers.get("anthropic-version")
+        if version is None:
+            raise values.ApiError("anthropic-version: header is required")
+        if version not in _VERSIONS:
+            raise values.ApiError(f'anthropic-version: "{version}" is not a valid version')
+        status = 404
+        # A path that is there with another method is 405, so all routes are looked at before 404.
+        for method, pattern, answer in self._routes:
+            if match := re.fullmatch(pattern, request.path):
+                status = 405
+                if method == request.method:
+                    if complaint:
+                        raise complaint
+                    if pattern.startswith(_BATCHES):
+                        self._limiter.admit(None)
+                    response = answer(request, *match.groups())
+                    is_whole = isinstance(response, values.HttpResponse)
+                    return response if is_whole else api.json_response(response)
+        raise values.ApiError("Not found" if status == 404 else "Method Not Allowed", status)
+
+    def _message(self, request: values.ReceivedRequest) -> values.HttpResponse:
+        # An invalid request does not count against the limits, so its answer reports none.
+        turn = self._turn(request.body or {}, request)
+        try:
+            self._limiter.admit(turn.model, turn.use.plain + turn.use.write)
+            response = self._response(turn, self._ask(turn.body, request.headers), request.id)
+        except values.ApiError as error:
+            response = faults.error_response(error.fault, request.id)
+        return replace(response, headers={**self._limiter.headers(turn.model), **response.headers})
+
+    def _count(self, request: values.ReceivedRequest) -> dict[str, Any]:
+        # A count takes what a message takes, but for this one field that a message must have.
+        body = {"max_tokens": 1, **(request.body or {})}
+        return {"input_tokens": prompt_of(body, check_request(body, request)).tokens}
+
+    def _create_batch(self, request: values.ReceivedRequest) -> values.HttpResponse:
+        step = self.script.next_batch() if self.script else values.BatchStep()
+        if step.fault and step.fault.kind == "status":
+            raise values.ApiError(step.fault)
+        response = api.json_response(self._batches.create(request, step))
+        if step.fault is None:
+            return response
+        # The batch exists all the same, because a client that lost the answer has to find it.
+        lost = "drop" if step.fault.kind == "drop" else "cut"
+        return replace(response, delay=step.fault.delay, end=lost)
+
+    def _answer_in_batch(
+        self, body: Mapping[str, Any], creation: values.ReceivedRequest
+    ) -> dict[str, Any]:
+        turn = self._turn(body, creation, "batch")
+        answer = self._ask(body, creation.headers)
+        if isinstance(answer, values.Fault):
+            raise ExpiredError if answer.kind == "expire" else values.ApiError(answer)
+        api.check_answer(body, answer)
+        turn.use.commit()  # at once, because a batch has no first byte to wait for
+        return message_of(turn, answer)
+
+    def _turn(
+        self, body: Mapping[str, Any], request: values.ReceivedRequest, tier: str = "standard"
+    ) -> EmulatedTurn:
+        model = check_request(body, request, batched=tier == "batch")
+        prompt = prompt_of(body, model)
+        if prompt.tokens > model.max_input:
+            raise values.ApiError(
+                f"prompt is too long: {prompt.tokens} tokens > {model.max_input} maximum"
+            )
+        use = self._cache.look_up(
+            prompt.blocks, now=self.clock.now(), minimum=model.min_cacheable, scope=model.id
         )
+        return EmulatedTurn(body, model, use, tier)
+
+    def _ask(
+        self, body: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> values.EmulatedReply | values.Fault:
+        """Return what the script says, or else the responder."""
+        asked = copy.deepcopy(dict(body))
+        answer: object = self.script.find(asked) if self.script else None
+        try:
+            if answer is None and self.responder is not None:
+                answer = api.call_responder(self.responder, asked, headers)
+            elif answer is None and self.script and self.script.rules:
+                answer = self.script(asked, headers=headers)  # which says that no rule matches
+            elif answer is None:
+                answer = "An emulated reply: this emulator has no responder and no script."
+        except values.ApiError:
+            raise
+        except BaseException as error:  # pytest.fail() in a responder raises no Exception
+            raise self._failure(error, "the responder raised ") from error
+        if isinstance(answer, values.EmulatedReply | values.Fault):
+            return answer
+        if isinstance(answer, str):
+            return values.EmulatedReply(answer)
+        kind = type(answer).__name__
+        wrong = TypeError(f"a responder returns str, EmulatedReply or Fault, not {kind}")
+        raise self._failure(wrong, "the responder raised ")
+
+    def _response(
+        self, turn: EmulatedTurn, answer: values.EmulatedReply | values.Fault, request_id: str
+    ) -> values.HttpResponse:
+        """Return the message, complete or ended early by a fault."""
+        fault = answer if isinstance(answer, values.Fault) else None
+        reply = answer.reply if isinstance(answer, values.Fault) else answer
+        streamed = bool(turn.body.get("stream"))
+        kind = fault.kind if fault else ""
+        if fault and kind == "drop":
+            return values.HttpResponse(fault.status, delay=fault.delay, end="drop")
+        if fault and (kind in {"status", "expire"} or (kind == "error_event" and not streamed)):
+            raise values.ApiError(fault)
+        api.check_answer(turn.body, reply)
+        message = message_of(turn, reply)
+        # Only now, because nobody knows before it is written how long an answer is.
+        self._limiter.spend(turn.model, message["usage"]["output_tokens"])
+        response = replace(
+            api.json_response(message),
+            delay=answer.delay,
+            end="cut" if kind == "cut" or (kind == "unfinished" and not streamed) else "whole",
+            on_start=turn.use.commit,
+        )
+        if not streamed:
+            return response
+        parts = tuple(events_of(message, reply))
+        headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+        if fault:
+            parts = faults.stop_early(parts, fault, request_id)
+            headers |= faults.fault_headers(fault)
+        return replace(response, headers=headers, parts=parts)
 
 
 def serve(
@@ -189,7 +361,7 @@ def serve(
         if answered is not None:
             tell = answered
 
-            def answered_with(request: ReceivedRequest, status: int) -> None:
+            def answered_with(request: values.ReceivedRequest, status: int) -> None:
                 tell(f"{request.method} {request.path} {status}")
                 for note in request.notes:
                     tell(f"warning: not checked: {note}")

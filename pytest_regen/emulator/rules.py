@@ -9,7 +9,7 @@ from typing import Any
 from pytest_regen.emulator import prompt
 from pytest_regen.emulator.messages import signature, thinking_is_on
 from pytest_regen.emulator.shapes import check_shape
-from pytest_regen.emulator.values import ApiError
+from pytest_regen.emulator.values import ApiError, ReceivedRequest
 from pytest_regen.turns.models import MODELS, Model, find_model
 
 _MAX_MESSAGES = 100_000
@@ -30,8 +30,7 @@ class ApiCall:
     body: Mapping[str, Any]
     model: Model
     version: str
-    batched: bool = False
-    counting: bool = False
+    batched: bool
 
     def get(self, name: str, key: str) -> Any:
         """Return a field of a field; ``None`` where either is absent or null."""
@@ -39,21 +38,14 @@ class ApiCall:
 
 
 def check_request(
-    body: Mapping[str, Any],
-    headers: Mapping[str, str],
-    *,
-    batched: bool = False,
-    counting: bool = False,
-    notes: list[str] | None = None,
+    body: Mapping[str, Any], request: ReceivedRequest, *, batched: bool = False
 ) -> Model:
     """Return the model of a request that the API would accept.
 
     Args:
         body: the JSON body.
-        headers: ``anthropic-version``, and ``anthropic-beta`` where the beta client sent it.
+        request: what it came with; its notes are extended by what was let through unchecked.
         batched: the body is part of a batch.
-        counting: the body is one of ``count_tokens``, which has no ``max_tokens``.
-        notes: is extended by what was let through without being checked.
 
     Raises:
         ApiError: the first broken rule.
@@ -61,15 +53,11 @@ def check_request(
     # First, because it takes seconds to look at the types of so many.
     if isinstance(body.get("messages"), list) and len(body["messages"]) > _MAX_MESSAGES:
         raise ApiError(f"messages: at most {_MAX_MESSAGES} messages are allowed")
-    # A count takes what a message takes, but for this one field that a message must have.
-    whole = {"max_tokens": 1, **body} if counting else body
-    unchecked = check_shape(whole, beta="anthropic-beta" in headers)
-    if notes is not None:
-        notes.extend(unchecked)
+    request.notes.extend(check_shape(body, beta="anthropic-beta" in request.headers))
     model = find_model(body["model"])
     if model is None:
-        raise ApiError(f"model: {body['model']}", status=404)
-    call = ApiCall(body, model, headers["anthropic-version"], batched, counting)
+        raise ApiError(f"model: {body['model']}", 404)
+    call = ApiCall(body, model, request.headers["anthropic-version"], batched)
     for rule in _RULES:
         for is_broken, complaint in rule(call):
             if is_broken:

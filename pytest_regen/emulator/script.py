@@ -142,7 +142,6 @@ class Script:
         raise ApiError(
             f"{EMULATOR_NAME}: no rule of {self.path or 'the script'} matches this request "
             f"(last message: {asked!r})",
-            headers={"x-should-retry": "false"},
         )
 
     def find(self, body: Mapping[str, Any]) -> ResponderResult | None:

@@ -1,10 +1,9 @@
-"""Replies, faults, requests and responses as values; JSON bodies and errors of the API."""
+"""Replies, faults and received requests as values, and the error that a refusal is."""
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any, ClassVar, Literal
 
 _ERRORS = range(400, 600)
@@ -79,12 +78,10 @@ class EmulatedReply:
         """``tools``, each as a ``ToolUse``."""
         uses = []
         for tool in self.tools:
-            use: object = tool
-            if isinstance(tool, Mapping) and {"name"} <= set(tool) <= {"name", "input"}:
-                use = ToolUse(**tool)
-            if not isinstance(use, ToolUse):
-                raise TypeError(f"a tool use has a name and an input, not {tool!r}")
-            uses.append(use)
+            try:
+                uses.append(tool if isinstance(tool, ToolUse) else ToolUse(**tool))
+            except TypeError as error:
+                raise TypeError(f"a tool use has a name and an input, not {tool!r}") from error
         return tuple(uses)
 
 
@@ -175,62 +172,11 @@ class ReceivedRequest:
     """The JSON body; ``None`` if there is none or it is not JSON."""
     at: float = field(default=0.0, compare=False)
     """When it had arrived whole, in seconds since the epoch, by the system's clock."""
-    notes: Sequence[str] = field(default=(), compare=False)
+    notes: list[str] = field(default_factory=list, compare=False)
     """What was let through unchecked, because the SDK that is installed has no type for it."""
-
-
-End = Literal["whole", "cut", "drop"]
-
-_ERROR_TYPES = {
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-
-
-class ApiError(Exception):
-    """The API answers with an error envelope.
-
-    Args:
-        message: ``error.message``.
-        status: HTTP status.
-        type_: ``error.type``; by default derived from ``status``.
-        headers: further response headers.
-        error_code: ``error.details.error_code``.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int = 400,
-        type_: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        error_code: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.status = status
-        otherwise = (
-            "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "api_error"
-        )
-        self.type = type_ or _ERROR_TYPES.get(status, otherwise)
-        self.headers = dict(headers or {})
-        self.error_code = error_code
-
-    def envelope(self, request_id: str) -> dict[str, Any]:
-        """Return the error body, with the id of the request."""
-        error: dict[str, Any] = {"type": self.type, "message": self.message}
-        if self.error_code is not None:
-            error["details"] = {"error_code": self.error_code}
-        return {"type": "error", "error": error, "request_id": request_id}
+    query: Mapping[str, str] = field(default_factory=dict)
+    id: str = field(default="", compare=False)
+    """The ``request-id`` of its response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,20 +188,6 @@ class HttpRequest:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    id: str = "req_emu"
-    notes: list[str] = field(default_factory=list)
-    """What was let through although the SDK's types do not know it."""
-
-    @property
-    def host(self) -> str:
-        """The host and port that the client used for this server."""
-        return self.headers.get("host", "127.0.0.1")
-
-
-def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers without credentials and cookies."""
-    hidden = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
-    return {name: value for name, value in headers.items() if name not in hidden}
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +209,25 @@ class HttpResponse:
     parts: Sequence[Part] | None = None
     delay: float = 0.0
     """Seconds before the first byte."""
-    end: End = "whole"
+    end: Literal["whole", "cut", "drop"] = "whole"
     """``cut``: the connection ends inside the body; ``drop``: before the status line."""
     on_start: Callable[[], None] | None = None
     """Called when the first byte is about to be sent."""
+
+
+class ApiError(Exception):
+    """The API refuses a request, as if a script had said so.
+
+    Args:
+        problem: the whole fault, or its message.
+        status: HTTP status.
+        fields: others of the fault.
+    """
+
+    def __init__(self, problem: str | Fault, status: int = 400, **fields: Any) -> None:
+        super().__init__(problem)
+        is_whole = isinstance(problem, Fault)
+        self.fault = problem if is_whole else Fault(status, message=problem, **fields)
 
 
 def dump(value: object) -> bytes:
@@ -290,17 +237,3 @@ def dump(value: object) -> bytes:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":")).encode()
-
-
-def json_response(value: object, *, status: int = 200) -> HttpResponse:
-    """Return a response whose body is ``value`` as JSON."""
-    return HttpResponse(status, {"content-type": "application/json"}, dump(value))
-
-
-def error_response(error: ApiError, request_id: str, delay: float = 0.0) -> HttpResponse:
-    """Return the response for ``error``."""
-    # Every recorded 400 had this header, although clients do not retry those anyway.
-    is_bad = error.status == HTTPStatus.BAD_REQUEST
-    hopeless = {"x-should-retry": "false"} if is_bad else {}
-    headers = {"content-type": "application/json", **hopeless, **error.headers}
-    return HttpResponse(error.status, headers, dump(error.envelope(request_id)), delay=delay)

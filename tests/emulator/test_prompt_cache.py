@@ -10,7 +10,7 @@ import pytest
 from emulator_requests import HEADERS, api, ask, body, dumped, said, text, user
 from tables import each
 
-from pytest_regen.emulator.api import MessagesApi
+from pytest_regen.emulator import Emulator
 from pytest_regen.emulator.limits import Clock
 from pytest_regen.emulator.prompt import PromptBlock, PromptCache
 from pytest_regen.emulator.values import HttpRequest
@@ -212,7 +212,7 @@ def marked(*words: tuple[str, str | None]) -> list[dict[str, Any]]:
     return [text(content, ttl) for content, ttl in words]
 
 
-def usage(core: MessagesApi, **fields: Any) -> tuple[int, int, int]:
+def usage(core: Emulator, **fields: Any) -> tuple[int, int, int]:
     """Return what a request reads, writes and pays in full."""
     found = ask(core, **fields)["usage"]
     return (

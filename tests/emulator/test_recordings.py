@@ -11,7 +11,7 @@ import pytest
 import yaml
 from emulator_requests import HEADERS, api, dumped, said
 
-from pytest_regen.emulator.api import MessagesApi
+from pytest_regen.emulator import Emulator
 from pytest_regen.emulator.limits import Clock
 from pytest_regen.emulator.values import EmulatedReply, HttpRequest, HttpResponse, ToolUse
 from pytest_regen.turns.models import find_model
@@ -128,7 +128,7 @@ def reply_of(text: str) -> EmulatedReply:
     )
 
 
-def emulated(interaction: dict[str, Any], core: MessagesApi | None = None) -> HttpResponse:
+def emulated(interaction: dict[str, Any], core: Emulator | None = None) -> HttpResponse:
     """Return what the emulator answers to the recorded request, told to say the same."""
     reply = reply_of(response_text(interaction))
     core = core or api(reply, clock=Clock(0.0))

@@ -103,6 +103,7 @@ DOORS = {
         "units",
         "validation.behaviour",
     ),
+    "h11": ("emulator.server",),
     "hypothesis": ("strategies", "testing"),
     "jsonschema": (
         "emulator.api",

@@ -4,8 +4,7 @@ import gzip
 import json
 from typing import Any
 
-from pytest_regen.emulator.api import MessagesApi
-from pytest_regen.emulator.limits import Clock
+from pytest_regen.emulator import Clock, Emulator
 from pytest_regen.emulator.values import EmulatedReply, Fault, HttpRequest, HttpResponse
 
 HEADERS = {
@@ -16,10 +15,10 @@ HEADERS = {
 MODEL = "claude-sonnet-5-5"
 
 
-def api(said: str | EmulatedReply | Fault = "Hello.", **options: Any) -> MessagesApi:
-    """Return a core that says the same to every request."""
+def api(said: str | EmulatedReply | Fault = "Hello.", **options: Any) -> Emulator:
+    """Return an emulator that says the same to every request; it need not be started."""
     options.setdefault("clock", Clock(1_000_000.0))
-    return MessagesApi(lambda _body: said, **options)
+    return Emulator(lambda _body: said, **options)
 
 
 def body(**fields: Any) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def text(words: str, ttl: str | None = None) -> dict[str, Any]:
 
 
 def send(
-    core: MessagesApi,
+    core: Emulator,
     payload: Any = None,
     *,
     path: str = "/v1/messages",
@@ -78,7 +77,7 @@ def said(response: HttpResponse) -> dict[str, Any]:
     return parsed
 
 
-def ask(core: MessagesApi, **fields: Any) -> dict[str, Any]:
+def ask(core: Emulator, **fields: Any) -> dict[str, Any]:
     """Return the message that answers a valid request."""
     response = send(core, body(**fields))
     assert response.status == 200, said(response)
