@@ -17,7 +17,7 @@ from pytest_regen.emulator import api, faults, values
 from pytest_regen.emulator.batches import Batches, ExpiredError, model_info, model_list
 from pytest_regen.emulator.limits import Clock, Limiter, RateLimits
 from pytest_regen.emulator.messages import EmulatedTurn, derived_id, events_of, message_of
-from pytest_regen.emulator.prompt import PromptCache, prompt_of
+from pytest_regen.emulator.prompt import TRAILING, PromptCache, prompt_of
 from pytest_regen.emulator.rules import check_request
 from pytest_regen.emulator.script import Script, load_script
 from pytest_regen.emulator.values import Responder
@@ -241,7 +241,8 @@ class Emulator:
     def _count(self, request: values.ReceivedRequest) -> dict[str, Any]:
         # A count takes what a message takes, but for this one field that a message must have.
         body = {"max_tokens": 1, **(request.body or {})}
-        return {"input_tokens": prompt_of(body, check_request(body, request)).tokens}
+        prompt = prompt_of(body, check_request(body, request))
+        return {"input_tokens": prompt[-1].tokens + TRAILING}
 
     def _create_batch(self, request: values.ReceivedRequest) -> values.HttpResponse:
         step = self.script.next_batch() if self.script else values.BatchStep()
@@ -270,13 +271,12 @@ class Emulator:
     ) -> EmulatedTurn:
         model = check_request(body, request, batched=tier == "batch")
         prompt = prompt_of(body, model)
-        if prompt.tokens > model.max_input:
+        tokens = prompt[-1].tokens + TRAILING
+        if tokens > model.max_input:
             raise values.ApiError(
-                f"prompt is too long: {prompt.tokens} tokens > {model.max_input} maximum"
+                f"prompt is too long: {tokens} tokens > {model.max_input} maximum"
             )
-        use = self._cache.look_up(
-            prompt.blocks, now=self.clock.now(), minimum=model.min_cacheable, scope=model.id
-        )
+        use = self._cache.look_up(prompt, now=self.clock.now(), minimum=model.min_cacheable)
         return EmulatedTurn(body, model, use, tier)
 
     def _ask(

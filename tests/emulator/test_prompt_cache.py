@@ -12,7 +12,7 @@ from tables import each
 
 from pytest_regen.emulator import Emulator
 from pytest_regen.emulator.limits import Clock
-from pytest_regen.emulator.prompt import PromptBlock, PromptCache
+from pytest_regen.emulator.prompt import PromptCache, chain
 from pytest_regen.emulator.values import HttpRequest
 
 REFERENCE = (
@@ -154,8 +154,7 @@ def by_accounting(clock: Clock) -> Cost:
     cache = PromptCache()
 
     def cost(_: Fields, blocks: list[ReferenceBlock], model: str) -> Charged:
-        links = [PromptBlock(*block, "messages") for block in blocks]
-        use = cache.look_up(links, now=clock.now(), minimum=MINIMUM[model], scope=model)
+        use = cache.look_up(chain(blocks, model), now=clock.now(), minimum=MINIMUM[model])
         return (use.read, use.write_1h, use.write_5m, use.plain), use.commit
 
     return cost
