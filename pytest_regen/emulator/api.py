@@ -50,7 +50,7 @@ def json_body(data: bytes, limit: int) -> dict[str, Any] | None:
         body = strict_loads(data.decode(), unique_keys=False)
         # Ids are hashes of the canonical JSON, which has no number beyond a float's.
         json.dumps(body, allow_nan=False)
-    except (TooDeepError, RecursionError):
+    except TooDeepError:
         raise ApiError(TOO_DEEP) from None
     except ValueError as error:
         raise ApiError(f"The request body is not valid JSON: {error}") from error
@@ -107,20 +107,14 @@ def check_answer(body: Mapping[str, Any], reply: EmulatedReply) -> None:
         return
     try:
         jsonschema.validate(json.loads(reply.text), output["schema"])
-    except jsonschema.SchemaError as error:
-        raise ApiError(f"output_config.format.schema: {error.message}") from error
-    except jsonschema.ValidationError as error:
-        problem = f"{error.json_path}: {error.message}"
-    except ValueError as error:
-        problem = f"it is no JSON ({error})"
-    else:
-        return
-    raise ApiError(
-        f"{EMULATOR_NAME}: the scripted reply breaks output_config.format: {problem}. "
-        "Say check_schema=False if that is meant.",
-        500,
-        should_retry=False,
-    )
+    except (ValueError, jsonschema.ValidationError, jsonschema.SchemaError) as error:
+        place, reason = getattr(error, "json_path", "it is no JSON"), str(error).partition("\n")[0]
+        raise ApiError(
+            f"{EMULATOR_NAME}: the scripted reply breaks output_config.format: {place}: {reason}. "
+            "Say check_schema=False if that is meant.",
+            500,
+            should_retry=False,
+        ) from error
 
 
 def call_responder(

@@ -81,10 +81,6 @@ def _info(model: Model) -> dict[str, Any]:
     }
 
 
-class ExpiredError(Exception):
-    """A request of a batch was not processed in time."""
-
-
 @dataclass(slots=True)
 class _Batch:
     id: str
@@ -98,11 +94,11 @@ class _Batch:
 
 
 class Batches:
-    """All batches that were not deleted. Safe in several threads.
+    """All batches that were not deleted. Whoever calls holds ``lock``.
 
     Args:
         answer: returns the message for one request of a batch, whose creation it is told too, or
-            raises ApiError or ExpiredError.
+            raises ApiError.
         clock: a batch ends ``seconds`` after it was created by this clock.
         seconds: how long a batch takes unless it says so itself; with 24 hours or more it expires.
     """
@@ -119,7 +115,7 @@ class Batches:
         self._seconds = seconds
         self._batches: dict[str, _Batch] = {}
         self._repetitions: Counter[str] = Counter()
-        self._lock = threading.RLock()
+        self.lock = threading.Lock()
 
     def create(self, creation: ReceivedRequest, step: BatchStep) -> dict[str, Any]:
         """Create a batch; its requests are validated only when it is processed.
@@ -136,44 +132,37 @@ class Batches:
         unknown = sorted({key for item in (body, *requests) for key in item} - _FIELDS)
         creation.notes.extend(f"{name}: the SDK has no field of this name" for name in unknown)
         text = canonical_json(requests)
-        with self._lock:
-            # The number tells repetitions of the very same batch apart, and only these.
-            id_ = derived_id("msgbatch_01Emu", text, str(self._repetitions[text]))
-            self._repetitions[text] += 1
-            now = self._clock.now()
-            seconds = self._seconds if step.seconds is None else step.seconds
-            batch = _Batch(id_, creation, now, seconds, now + step.unlisted)
-            self._batches[id_] = batch
-            return self._description(batch, creation)
+        # The number tells repetitions of the very same batch apart, and only these.
+        id_ = derived_id("msgbatch_01Emu", text, str(self._repetitions[text]))
+        self._repetitions[text] += 1
+        now = self._clock.now()
+        seconds = self._seconds if step.seconds is None else step.seconds
+        batch = _Batch(id_, creation, now, seconds, now + step.unlisted)
+        self._batches[id_] = batch
+        return self._description(batch, creation)
 
     def get(self, request: ReceivedRequest, id_: str) -> dict[str, Any]:
         """Return the current state of one batch, 404 if there is none."""
-        with self._lock:
-            return self._description(self._current(id_), request)
+        return self._description(self._current(id_), request)
 
     def page(self, request: ReceivedRequest) -> dict[str, Any]:
         """Return one page of the batches, newest first."""
-        with self._lock:
-            visible = [b for b in self._batches.values() if self._clock.now() >= b.visible_from]
-            listed = [self._description(self._current(b.id), request) for b in visible]
+        visible = [b for b in self._batches.values() if self._clock.now() >= b.visible_from]
+        listed = [self._description(self._current(b.id), request) for b in visible]
         return _page(listed[::-1], request.query)
 
     def cancel(self, request: ReceivedRequest, id_: str) -> dict[str, Any]:
         """Cancel a batch: it ends at the next tick of the clock."""
-        with self._lock:
-            batch = self._current(id_)
-            if batch.ended_at is None and batch.cancelled_at is None:
-                batch.cancelled_at = self._clock.now()
-            return self._description(batch, request)
+        batch = self._current(id_)
+        if batch.ended_at is None and batch.cancelled_at is None:
+            batch.cancelled_at = self._clock.now()
+        return self._description(batch, request)
 
     def delete(self, _: ReceivedRequest, id_: str) -> dict[str, Any]:
         """Delete a batch that has ended; 400 while it is processed."""
-        with self._lock:
-            if self._current(id_).ended_at is None:
-                raise ApiError(
-                    f"Message Batch {id_} is in progress; cancel it before you delete it."
-                )
-            del self._batches[id_]
+        if self._current(id_).ended_at is None:
+            raise ApiError(f"Message Batch {id_} is in progress; cancel it before you delete it.")
+        del self._batches[id_]
         return {"id": id_, "type": "message_batch_deleted"}
 
     def results(self, _: ReceivedRequest, id_: str) -> HttpResponse:
@@ -182,13 +171,12 @@ class Batches:
         Raises:
             ApiError: 404, also after 29 days, or 400 while it is processed.
         """
-        with self._lock:
-            batch = self._current(id_)
-            if batch.ended_at is None:
-                raise ApiError(f"Message Batch {id_} has not yet finished processing.")
-            if self._is_archived(batch):
-                raise ApiError(f"Message Batch {id_} has no results any more", 404)
-            lines = b"".join(dump(result) + b"\n" for result in batch.results)
+        batch = self._current(id_)
+        if batch.ended_at is None:
+            raise ApiError(f"Message Batch {id_} has not yet finished processing.")
+        if self._is_archived(batch):
+            raise ApiError(f"Message Batch {id_} has no results any more", 404)
+        lines = b"".join(dump(result) + b"\n" for result in batch.results)
         return HttpResponse(headers={"content-type": "application/binary"}, body=lines)
 
     def _current(self, id_: str) -> _Batch:
@@ -211,9 +199,9 @@ class Batches:
     def _result(self, batch: _Batch, request: Mapping[str, Any]) -> dict[str, Any]:
         try:
             message = self._answer(request["params"], batch.creation)
-        except ExpiredError:
-            return {"type": "expired"}
         except ApiError as error:
+            if error.fault.kind == "expire":
+                return {"type": "expired"}
             request_id = derived_id("req_emu", batch.id, request["custom_id"])
             return {"type": "errored", "error": envelope(error.fault, request_id)}
         return {"type": "succeeded", "message": message}

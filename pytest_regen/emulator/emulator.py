@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.emulator import api, faults, values
-from pytest_regen.emulator.batches import Batches, ExpiredError, model_info, model_list
+from pytest_regen.emulator.batches import Batches, model_info, model_list
 from pytest_regen.emulator.limits import Clock, Limiter, RateLimits
 from pytest_regen.emulator.messages import EmulatedTurn, derived_id, events_of, message_of
 from pytest_regen.emulator.prompt import TRAILING, PromptCache, prompt_of
@@ -162,29 +162,23 @@ class Emulator:
         # The same request gets the same id, whichever worker sends it first; a retry gets another.
         retry = request.headers.get("x-stainless-retry-count", "0")
         text = data.decode("utf-8", "replace")
-        body, complaint = None, None
-        try:
-            body = api.json_body(data, _MAX_BATCH_BYTES if request.path == _BATCHES else _MAX_BYTES)
-        except values.ApiError as error:
-            complaint = error
         received = values.ReceivedRequest(
             request.method,
             request.path,
             api.public_headers(request.headers),
-            body,
+            None,
             time.time(),
             query=request.query,
             id=derived_id("req_emu", request.method, request.path, retry, text),
         )
         self.requests.append(received)
+        limit = _MAX_BATCH_BYTES if request.path == _BATCHES else _MAX_BYTES
         try:
-            response = self._route(received, key, complaint)
-        except values.ApiError as error:
-            response = faults.error_response(error.fault, received.id)
-        except RecursionError:
-            response = faults.error_response(values.ApiError(api.TOO_DEEP).fault, received.id)
+            received.body = api.json_body(data, limit)
+            response = self._route(received, key)
         except Exception as error:  # noqa: BLE001 - a thread that dies would look like a fault
-            response = faults.error_response(self._failure(error).fault, received.id)
+            refusal = error if isinstance(error, values.ApiError) else self._failure(error)
+            response = faults.error_response(refusal.fault, received.id)
         if self.answered is not None:
             self.answered(received, response.status)
 
@@ -199,13 +193,13 @@ class Emulator:
 
     def _failure(self, error: BaseException, what: str = "") -> values.ApiError:
         """Note an error that is not the client's; the client is told not to retry."""
+        if isinstance(error, RecursionError):
+            return values.ApiError(api.TOO_DEEP)
         self.failures.append(error)
         message = f"{EMULATOR_NAME}: {what}{type(error).__name__}: {error}"
         return values.ApiError(message, 500, should_retry=False)
 
-    def _route(
-        self, request: values.ReceivedRequest, key: str, complaint: values.ApiError | None
-    ) -> values.HttpResponse:
+    def _route(self, request: values.ReceivedRequest, key: str) -> values.HttpResponse:
         if not key or (self._keys is not None and text_hash(key) not in self._keys):
             raise values.ApiError("invalid x-api-key", 401)
         version = request.headers.get("anthropic-version")
@@ -219,11 +213,12 @@ class Emulator:
             if match := re.fullmatch(pattern, request.path):
                 status = 405
                 if method == request.method:
-                    if complaint:
-                        raise complaint
-                    if pattern.startswith(_BATCHES):
+                    is_batch = pattern.startswith(_BATCHES)
+                    if is_batch:
                         self._limiter.admit(None)
-                    response = answer(request, *match.groups())
+                    # One at a time, because any of these calls may be the one that ends a batch.
+                    with self._batches.lock if is_batch else nullcontext():
+                        response = answer(request, *match.groups())
                     is_whole = isinstance(response, values.HttpResponse)
                     return response if is_whole else api.json_response(response)
         raise values.ApiError("Not found" if status == 404 else "Method Not Allowed", status)
@@ -261,7 +256,7 @@ class Emulator:
         turn = self._turn(body, creation, "batch")
         answer = self._ask(body, creation.headers)
         if isinstance(answer, values.Fault):
-            raise ExpiredError if answer.kind == "expire" else values.ApiError(answer)
+            raise values.ApiError(answer)
         api.check_answer(body, answer)
         turn.use.commit()  # at once, because a batch has no first byte to wait for
         return message_of(turn, answer)
@@ -341,7 +336,7 @@ def serve(
     replies: Path | None = None,
     *,
     ready: Callable[[str], None] = print,
-    answered: Callable[[str], None] | None = None,
+    answered: Callable[[str], None] = lambda _line: None,
     until: threading.Event | None = None,
 ) -> None:
     """Run an emulator and return when ``until`` is set or on Ctrl-C.
@@ -358,14 +353,12 @@ def serve(
     """
     # Ctrl-C is the normal way to stop it once its address is printed, so it is no error.
     with Emulator(script=replies, port=port) as emulator, suppress(KeyboardInterrupt):
-        if answered is not None:
-            tell = answered
 
-            def answered_with(request: values.ReceivedRequest, status: int) -> None:
-                tell(f"{request.method} {request.path} {status}")
-                for note in request.notes:
-                    tell(f"warning: not checked: {note}")
+        def tell(request: values.ReceivedRequest, status: int) -> None:
+            answered(f"{request.method} {request.path} {status}")
+            for note in request.notes:
+                answered(f"warning: not checked: {note}")
 
-            emulator.answered = answered_with
+        emulator.answered = tell
         ready(emulator.base_url)
         (until or threading.Event()).wait()

@@ -52,19 +52,10 @@ def error_response(fault: Fault, request_id: str) -> HttpResponse:
 
 def stop_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Part, ...]:
     """Return the parts of a stream that still arrive, with its error event if it ends in one."""
-    kept: list[Part] = []
-    deltas = 0
-    for part in parts:
-        is_text = TEXT_DELTA in part.data
-        if is_text and deltas == fault.after:
-            break
-        if part.data.startswith(b"event: content_block_stop") and deltas == fault.after > 0:
-            break
-        # However many deltas may arrive, the message never ends.
-        if part.data.startswith(b"event: message_delta"):
-            break
-        deltas += is_text
-        kept.append(part)
+    texts = [number for number, part in enumerate(parts) if TEXT_DELTA in part.data]
+    # Before the first text, or behind as many of them; the two events that end it never arrive.
+    ends = [*texts[:1], *(number + 1 for number in texts), len(parts) - 2]
+    kept = list(parts[: ends[min(fault.after, len(ends) - 1)]])
     if fault.kind == "error_event":
         kept.append(Part(event("error", envelope(fault, request_id))))
     return tuple(kept)

@@ -160,7 +160,7 @@ Responder = Callable[..., ResponderResult]
 """Called as ``responder(body, headers=headers)``, or ``responder(body)`` if it takes no headers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReceivedRequest:
     """A request as it arrived, without the key that came with it."""
 
@@ -232,8 +232,6 @@ class ApiError(Exception):
 
 def dump(value: object) -> bytes:
     """Return ``value`` as compact JSON in UTF-8; lone surrogates are escaped."""
-    # As UTF-8 like the API, but lone surrogates have none.
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+    # As UTF-8 like the API; a lone surrogate has no bytes there, and its replacement is an escape.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")
