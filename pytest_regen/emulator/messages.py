@@ -1,26 +1,20 @@
 """Messages and their events: content, stop reason, usage; ids depend on request and reply only."""
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
-from pytest_regen.canonical import canonical_json
-from pytest_regen.emulator.prompt import TRAILING, CacheUse, bare, fit, text_tokens
+from pytest_regen.canonical import canonical_json, text_hash
+from pytest_regen.emulator.prompt import TRAILING, CacheUse, as_blocks, bare, fit, text_tokens
 from pytest_regen.emulator.values import EmulatedReply, Part, dump
 from pytest_regen.turns.models import Model
-from pytest_regen.turns.wire import EMULATOR_NAME
 
 
 def thinking_is_on(body: Mapping[str, Any], model: Model) -> bool:
     """Whether the reply to ``body`` starts with a thinking block."""
     kind = (body.get("thinking") or {}).get("type")
     return model.thinks_by_default if kind is None else kind in {"enabled", "adaptive"}
-
-
-_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_MARK = EMULATOR_NAME.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +29,7 @@ class EmulatedTurn:
 
 def derived_id(prefix: str, *parts: str) -> str:
     """Return an id that depends only on ``parts``."""
-    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
-    number = int.from_bytes(digest, "big")
-    letters = []
-    for _ in range(19):
-        number, rest = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[rest])
-    return f"{prefix}{''.join(letters)}"
+    return prefix + text_hash("\0".join(parts)).removeprefix("sha256:")[:24]
 
 
 def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]]) -> str:
@@ -52,13 +40,11 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
         model: the model, to which the signature is bound.
         earlier: the messages before the block's own, which some models bind it to.
     """
-    bound = []
-    for message in earlier if model.binds_thinking else ():
-        content = message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        bound.append([message["role"], [bare(block) for block in blocks]])
-    proof = canonical_json([thinking, model.id, bound]).encode("utf-8", "surrogatepass")
-    return "Emu" + base64.b64encode(_MARK + hashlib.sha512(proof).digest()).decode()
+    bound = [
+        [message["role"], [bare(block) for block in as_blocks(message["content"])]]
+        for message in (earlier if model.binds_thinking else ())
+    ]
+    return derived_id("EmuSignature", canonical_json([thinking, model.id, bound]))
 
 
 def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
@@ -82,18 +68,17 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
 
 def _apply_limits(turn: EmulatedTurn, reply: EmulatedReply) -> tuple[str, str, str | None]:
     """Return the text within the limits of the request, and why it ends."""
-    # In the API's order: a stop sequence ends the text before the limit can.
-    text, reason, sequence = reply.text, reply.stop_reason, None
-    if turn.body["max_tokens"] == 0:  # a request that only warms the cache
-        return "", "max_tokens", None
+    limit, text, reason, sequence = turn.body["max_tokens"], reply.text, reply.stop_reason, None
     if reply.tools and reason == "end_turn":
         reason = "tool_use"
-    found = [(text.find(s), s) for s in turn.body.get("stop_sequences") or () if s in text]
-    if found:
-        at, sequence = min(found)
+    # In the API's order: a stop sequence ends the text before the limit can.
+    ends = [(text.find(stop), stop) for stop in turn.body.get("stop_sequences") or ()]
+    if reached := [end for end in ends if end[0] >= 0]:
+        at, sequence = min(reached)
         text, reason = text[:at], "stop_sequence"
-    room = turn.body["max_tokens"] - text_tokens(reply.thinking or "", turn.model)
-    if reply.output_tokens is None and text_tokens(text, turn.model) > room:
+    room = limit - text_tokens(reply.thinking or "", turn.model)
+    # Nothing is said by a request that only warms the cache, whatever its reply says it costs.
+    if limit == 0 or (reply.output_tokens is None and text_tokens(text, turn.model) > room):
         return text[: fit(room, turn.model)], "max_tokens", None
     return text, reason, sequence
 
@@ -124,17 +109,15 @@ def _content(
 def _usage(
     turn: EmulatedTurn, reply: EmulatedReply, content: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    limit = turn.body["max_tokens"]
-    thought = min(limit, text_tokens(reply.thinking or "", turn.model))
+    limit, thought = turn.body["max_tokens"], text_tokens(reply.thinking or "", turn.model)
     texts = [
         block["name"] + canonical_json(block["input"]) if "input" in block else block["text"]
         for block in content
         if block["type"] != "thinking"
     ]
     spoken = sum(text_tokens(text, turn.model) for text in texts)
-    # Even an empty reply costs a token, as in the real API.
+    # Even an empty reply costs a token, as in the real API; a request of no output costs none.
     output = min(limit, max(1, thought + spoken))
-    # A script may report any count, but a request of no output has none to report.
     if reply.output_tokens is not None and limit:
         output = reply.output_tokens
     usage: dict[str, Any] = {
@@ -148,7 +131,7 @@ def _usage(
         "output_tokens": output,
     }
     if thinking_is_on(turn.body, turn.model):
-        usage["output_tokens_details"] = {"thinking_tokens": thought}
+        usage["output_tokens_details"] = {"thinking_tokens": min(limit, thought)}
     usage["service_tier"] = turn.tier
     usage["inference_geo"] = turn.body.get("inference_geo") or turn.model.inference_geo
     if turn.body.get("speed"):
@@ -159,15 +142,7 @@ def _usage(
 TEXT_DELTA = b'"text_delta"'
 """Part of exactly the events that carry text."""
 _LENGTHS = (4, 11, 27, 3, 18, 45, 8)
-_PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 _ENDING = ("stop_reason", "stop_sequence", "stop_details")
-_DELTA_USAGE = (
-    "input_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-    "output_tokens",
-    "output_tokens_details",
-)
 
 
 def events_of(message: Mapping[str, Any], reply: EmulatedReply) -> list[Part]:
@@ -190,11 +165,9 @@ def events_of(message: Mapping[str, Any], reply: EmulatedReply) -> list[Part]:
         events += [event("content_block_delta", data) for data in filled]
         events.append(event("content_block_stop", {"index": index}))
     # The first ping comes as soon as the first block has begun.
-    events.insert(2 if message["content"] else 1, _PING)
-    ending = {
-        "delta": {key: message[key] for key in _ENDING},
-        "usage": {key: usage[key] for key in _DELTA_USAGE if key in usage},
-    }
+    events.insert(2 if message["content"] else 1, b'event: ping\ndata: {"type": "ping"}\n\n')
+    counted = {key: count for key, count in usage.items() if key.endswith(("tokens", "_details"))}
+    ending = {"delta": {key: message[key] for key in _ENDING}, "usage": counted}
     events += [event("message_delta", ending), event("message_stop", {})]
     return [Part(data, reply.chunk_delay if number else 0.0) for number, data in enumerate(events)]
 
@@ -210,14 +183,15 @@ def split_text(text: str, chunks: int | Sequence[str] | None) -> list[str]:
 
     A text shorter than its given pieces ends inside one of them.
     """
-    if isinstance(chunks, int):
-        return [text[at : at + chunks] for at in range(0, len(text), chunks)]
-    lengths = [len(piece) for piece in chunks] if chunks else _LENGTHS
-    pieces, at, turn = [], 0, 0
-    while at < len(text):
-        length = lengths[turn % len(lengths)]
+    lengths = (
+        _LENGTHS if chunks is None else [chunks] if isinstance(chunks, int) else map(len, chunks)
+    )
+    pieces, at = [], 0
+    for length in cycle(lengths):
+        if at >= len(text):
+            break
         pieces.append(text[at : at + length])
-        at, turn = at + length, turn + 1
+        at += length
     return pieces
 
 
@@ -225,16 +199,16 @@ def _deltas(
     block: Mapping[str, Any], reply: EmulatedReply
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the empty block as it starts, and the deltas that fill it."""
-    if block["type"] == "text":
-        pieces = split_text(block["text"], reply.chunks)
-        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": p} for p in pieces]
-    if block["type"] == "thinking":
-        shown = [
-            {"type": "thinking_delta", "thinking": piece}
-            for piece in split_text(block["thinking"], None)
-        ]
-        signed = {"type": "signature_delta", "signature": block["signature"]}
-        return {"type": "thinking", "thinking": "", "signature": ""}, [*shown, signed]
-    pieces = ["", *split_text(canonical_json(block["input"]), None)]
-    begun = {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
-    return begun, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+    match block:
+        case {"type": "text", "text": text}:
+            pieces = split_text(text, reply.chunks)
+            return {**block, "text": ""}, [{"type": "text_delta", "text": p} for p in pieces]
+        case {"type": "thinking", "thinking": thinking, "signature": signed}:
+            pieces = split_text(thinking, None)
+            shown = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
+            end = {"type": "signature_delta", "signature": signed}
+            return {**block, "thinking": "", "signature": ""}, [*shown, end]
+        case _:
+            pieces = ["", *split_text(canonical_json(block["input"]), None)]
+            filled = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            return {**block, "input": {}}, filled

@@ -94,10 +94,10 @@ def places(body: Mapping[str, Any]) -> list[Place]:
     # Behind the other tools, because the API describes web search in the system prompt: whoever
     # adds it still reads the tools from the cache.
     tools.sort(key=lambda tool: str(tool.block.get("type")).startswith("web_search"))
-    blocks = enumerate(_as_blocks(body.get("system")))
+    blocks = enumerate(as_blocks(body.get("system")))
     ordered = tools + [Place(f"system.{n}", "system", "", block) for n, block in blocks]
     for turn, message in enumerate(body["messages"]):
-        for number, block in enumerate(_as_blocks(message["content"])):
+        for number, block in enumerate(as_blocks(message["content"])):
             where = f"messages.{turn}.content.{number}"
             ordered.append(Place(where, "messages", message["role"], block))
     for place in ordered:
@@ -169,7 +169,8 @@ def chain(blocks: Iterable[tuple[bytes, int, str | None]], scope: str) -> list[P
     return prefixes
 
 
-def _as_blocks(content: object) -> list[Mapping[str, Any]]:
+def as_blocks(content: object) -> list[Mapping[str, Any]]:
+    """Return what a message or system prompt holds; a text is one block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return content if isinstance(content, list) else []
