@@ -19,7 +19,7 @@ from pytest_regen.emulator.limits import Clock, Limiter, RateLimits
 from pytest_regen.emulator.messages import EmulatedTurn, derived_id, events_of, message_of
 from pytest_regen.emulator.prompt import TRAILING, PromptCache, prompt_of
 from pytest_regen.emulator.rules import check_request
-from pytest_regen.emulator.script import Script, load_script
+from pytest_regen.emulator.script import Script
 from pytest_regen.emulator.values import Responder
 from pytest_regen.errors import UsageError
 from pytest_regen.extras import needs
@@ -68,7 +68,11 @@ class Emulator:
     ) -> None:
         self.responder = responder
         self.clock = clock or Clock()
-        self.script = load_script(script) if isinstance(script, Path) else script
+        if isinstance(script, Path):
+            from pytest_regen.emulator.script_files import load_script
+
+            script = load_script(script)
+        self.script = script
         self.requests: list[values.ReceivedRequest] = []
         """All requests that arrived, in order, without credentials."""
         self.failures: list[BaseException] = []

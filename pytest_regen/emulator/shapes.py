@@ -4,11 +4,9 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Required, Union, get_args, get_origin, get_type_hints
 
 from pytest_regen.emulator.values import ApiError
-from pytest_regen.extras import needs
 
 _LISTS = (Iterable, Sequence, list)
 _TAGS = ("type", "role")
@@ -25,26 +23,10 @@ def check_shape(body: Mapping[str, Any], *, beta: bool) -> list[str]:
         ApiError: 400, with the first field that does not fit its type.
     """
     notes: list[str] = []
-    _check_object(body, _params(beta, bool(body.get("stream"))), "", notes)
-    return notes
-
-
-def require_sdk() -> None:
-    """Check that the SDK is there, without the second that its import takes.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    with needs("anthropic", "requests to the emulator"):
-        if find_spec("anthropic") is None:
-            raise ModuleNotFoundError(name="anthropic")
-
-
-@cache
-def _params(beta: bool, stream: bool) -> type:  # noqa: FBT001 - keys of a cache
     module = import_module(f"anthropic.types.{'beta.' if beta else ''}message_create_params")
-    params: type = getattr(module, f"MessageCreateParams{'' if stream else 'Non'}Streaming")
-    return params
+    stream = "" if body.get("stream") else "Non"
+    _check_object(body, getattr(module, f"MessageCreateParams{stream}Streaming"), "", notes)
+    return notes
 
 
 def _check(value: object, annotation: Any, where: str, notes: list[str]) -> None:
@@ -75,7 +57,13 @@ def _check_tagged(
     """Check an object by the type whose tag it carries."""
     # A tool's schema is typed as an InputSchema or any other object.
     may_differ = any(get_origin(branch) is dict for branch in flat)
-    fitting = [kind for kind in objects if _has_tag_of(value, kind)]
+    # What has no tag by its type is something newer where the request gives it one.
+    tags = [_tags(kind) or {"type": (None,)} for kind in objects]
+    fitting = [
+        kind
+        for kind, of_kind in zip(objects, tags, strict=True)
+        if all(value.get(key) in values for key, values in of_kind.items())
+    ]
     if len(objects) == 1 and not may_differ and "type" in _tags(objects[0]):
         fitting = objects
     tag = next((key for key in _TAGS if key in _fields(objects[0])), "type")
@@ -104,12 +92,6 @@ def _check_object(value: Mapping[str, Any], kind: Any, where: str, notes: list[s
 @cache
 def _fields(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
-
-
-def _has_tag_of(value: Mapping[str, Any], kind: Any) -> bool:
-    # What has no tag by its type is something newer where the request gives it one.
-    tags = _tags(kind) or {"type": (None,)}
-    return all(value.get(key) in values for key, values in tags.items())
 
 
 @cache
@@ -151,10 +133,6 @@ def _adapter(branches: tuple[Any, ...]) -> Any:
     from pydantic import TypeAdapter
 
     # A file of an image is typed as an open file or a path too, which no JSON holds.
-    flat: Any = Union[tuple(filter(_is_of_json, branches))]  # noqa: UP007 - a tuple
-    return TypeAdapter(flat)
-
-
-def _is_of_json(branch: Any) -> bool:
-    names = (str, int, float, bool, types.NoneType, object)
-    return branch in names or get_origin(branch) in {Literal, dict}
+    of_json = {str, int, float, bool, types.NoneType, object}
+    flat = tuple(b for b in branches if b in of_json or get_origin(b) in {Literal, dict})
+    return TypeAdapter(Union[flat])  # noqa: UP007 - a tuple
