@@ -11,20 +11,13 @@ from pytest_regen.canonical import canonical_json
 from pytest_regen.emulator.faults import envelope
 from pytest_regen.emulator.limits import Clock, timestamp
 from pytest_regen.emulator.messages import derived_id
-from pytest_regen.emulator.values import (
-    ApiError,
-    BatchStep,
-    HttpResponse,
-    ReceivedRequest,
-    dump,
-)
+from pytest_regen.emulator.values import ApiError, BatchStep, HttpResponse, ReceivedRequest, dump
 from pytest_regen.turns.models import MODELS, Model, find_model
 
 _DAY = 24 * 3600.0
 _KEPT = 29 * _DAY
 _MAX_REQUESTS = 100_000
 _MAX_LIMIT = 1_000
-_LIMIT = re.compile("[0-9]{1,9}")
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FIELDS = {"requests", "custom_id", "params"}
 _ENDINGS = ("succeeded", "errored", "canceled", "expired")
@@ -32,19 +25,16 @@ _ENDINGS = ("succeeded", "errored", "canceled", "expired")
 
 def _page(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
     """Return the page of ``items`` that ``limit``, ``after_id`` and ``before_id`` ask for."""
-    text = query.get("limit", "20")
-    limit = int(text) if _LIMIT.fullmatch(text) else 0
+    ids = [item["id"] for item in items]
+    try:
+        limit = int(query.get("limit", "20"))
+        first = ids.index(query["after_id"]) + 1 if "after_id" in query else 0
+        last = ids.index(query["before_id"]) if "before_id" in query else len(ids)
+    except ValueError as error:
+        raise ApiError(f"there is no such page: {error}") from error
     if not 1 <= limit <= _MAX_LIMIT:
         raise ApiError(f"limit: Input should be between 1 and {_MAX_LIMIT}")
-    ids = [item["id"] for item in items]
-    for name in {"after_id", "before_id"} & set(query):
-        if query[name] not in ids:
-            raise ApiError(f"{name}: '{query[name]}' is not in this list")
-    first, last = 0, len(ids)
-    if "after_id" in query:
-        first = ids.index(query["after_id"]) + 1
     if "before_id" in query:
-        last = ids.index(query["before_id"])
         first = max(first, last - limit)
     page = list(items[first : min(last, first + limit)])
     return {

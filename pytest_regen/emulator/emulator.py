@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # Only these two, because the API refuses any other.
 _VERSIONS = ("2023-06-01", "2026-10-21")
 _MAX_BYTES = 32 * 1024 * 1024
-_MAX_BATCH_BYTES = 256 * 1024 * 1024
 _BATCHES = "/v1/messages/batches"
 _LONG_KEY = 12
 """Characters of a key that is looked for in bodies; ``any`` stands in many and is no secret."""
@@ -113,7 +112,7 @@ class Emulator:
         """``http://127.0.0.1:PORT``; only while it runs."""
         if self._server is None:
             raise RuntimeError("the emulator is not running: call start() or enter it first")
-        return f"http://127.0.0.1:{self._server.port}"
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def start(self) -> Self:
         """Start listening; returns at once.
@@ -129,9 +128,7 @@ class Emulator:
             from pytest_regen.emulator.server import LoopbackServer
         if self._server is None:
             try:
-                self._server = LoopbackServer(
-                    self.handle, api.refusal, port=self._port, max_bytes=_MAX_BATCH_BYTES
-                )
+                self._server = LoopbackServer(self.handle, port=self._port)
             except OSError as error:
                 raise UsageError(
                     f"the emulator cannot listen on port {self._port} of 127.0.0.1",
@@ -176,8 +173,9 @@ class Emulator:
             id=derived_id("req_emu", request.method, request.path, retry, text),
         )
         self.requests.append(received)
-        limit = _MAX_BATCH_BYTES if request.path == _BATCHES else _MAX_BYTES
         try:
+            # A batch may be as large as what is read at all.
+            limit = len(data) if request.path == _BATCHES else _MAX_BYTES
             received.body = api.json_body(data, limit)
             response = self._route(received, key)
         except Exception as error:  # noqa: BLE001 - a thread that dies would look like a fault
@@ -310,21 +308,17 @@ class Emulator:
         fault = answer if isinstance(answer, values.Fault) else None
         reply = answer.reply if isinstance(answer, values.Fault) else answer
         streamed = bool(turn.body.get("stream"))
-        kind = fault.kind if fault else ""
-        if fault and kind == "drop":
-            return values.HttpResponse(fault.status, delay=fault.delay, end="drop")
-        if fault and (kind in {"status", "expire"} or (kind == "error_event" and not streamed)):
+        begins = {"cut", "unfinished", "error_event"} if streamed else {"cut", "unfinished"}
+        if fault and fault.kind not in begins:
             raise values.ApiError(fault)
         api.check_answer(turn.body, reply)
         message = message_of(turn, reply)
         # Only now, because nobody knows before it is written how long an answer is.
         self._limiter.spend(turn.model, message["usage"]["output_tokens"])
-        response = replace(
-            api.json_response(message),
-            delay=answer.delay,
-            end="cut" if kind == "cut" or (kind == "unfinished" and not streamed) else "whole",
-            on_start=turn.use.commit,
-        )
+        response = replace(api.json_response(message), delay=answer.delay, on_start=turn.use.commit)
+        # Only a stream can end politely before its message does.
+        if fault and (fault.kind == "cut" or not streamed):
+            response = replace(response, end="cut")
         if not streamed:
             return response
         parts = tuple(events_of(message, reply))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from pytest_regen.emulator.messages import TEXT_DELTA, event
 from pytest_regen.emulator.values import Fault, HttpResponse, Part, dump
@@ -47,7 +47,8 @@ def error_response(fault: Fault, request_id: str) -> HttpResponse:
     if fault.body is not None:
         kind, body = "text/plain", fault.body.encode()
     headers = {"content-type": kind, **fault_headers(fault)}
-    return HttpResponse(fault.status, headers, body, delay=fault.delay)
+    end: Literal["drop", "whole"] = "drop" if fault.kind == "drop" else "whole"
+    return HttpResponse(fault.status, headers, body, delay=fault.delay, end=end)
 
 
 def stop_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Part, ...]:

@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.emulator.values import (
-    FORBID,
-    ApiError,
-    BatchStep,
-    ResponderResult,
-)
+from pytest_regen.emulator.values import FORBID, ApiError, BatchStep, ResponderResult
 from pytest_regen.turns.wire import EMULATOR_NAME
 
 Count = Literal["rule", "request"]

@@ -12,10 +12,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import h11
 
+from pytest_regen.emulator.api import refusal
 from pytest_regen.emulator.values import ApiError, HttpRequest, HttpResponse, Part
 
-HOST = "127.0.0.1"
-"""The only address that is bound, so only this machine can connect."""
+MAX_BYTES = 256 * 1024 * 1024
+"""The longest body that is read, that of a batch."""
 _LONGEST_HEAD = 32_768
 _PIECE = 65_536
 
@@ -25,9 +26,7 @@ class LoopbackServer(ThreadingTCPServer):
 
     Args:
         answer: returns the response; must not raise.
-        refuse: returns the response to a malformed request.
         port: 0 takes a free one.
-        max_bytes: the longest body that is read.
         patience: how many seconds a request may pause after it has begun.
     """
 
@@ -39,24 +38,16 @@ class LoopbackServer(ThreadingTCPServer):
     def __init__(
         self,
         answer: Callable[[HttpRequest], HttpResponse],
-        refuse: Callable[[ApiError], HttpResponse],
         *,
         port: int,
-        max_bytes: int,
         patience: float = 30.0,
     ) -> None:
         self.answer = answer
-        self.refuse = refuse
-        self.max_bytes = max_bytes
         self.patience = patience
         self.stopping = threading.Event()
         self._open: set[socket.socket] = set()
-        super().__init__((HOST, port), _Connection)
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        return int(self.server_address[1])
+        # The only address that is bound, because only this machine is to connect.
+        super().__init__(("127.0.0.1", port), _Connection)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for one connection and keep track of it."""
@@ -142,10 +133,10 @@ class _Connection(BaseRequestHandler):
             raise ApiError(f"the request is no HTTP/1.1 but {head.http_version.decode()}")
         body, size = bytearray(), int(headers.get("content-length", 0))
         # By the header first, because a client may announce more than anyone wants to read.
-        while size <= self.server.max_bytes and isinstance(event := self._event(), h11.Data):
+        while size <= MAX_BYTES and isinstance(event := self._event(), h11.Data):
             body += event.data
             size = max(size, len(body))
-        if size > self.server.max_bytes:
+        if size > MAX_BYTES:
             raise ApiError("Request exceeds the maximum size", status=413)
         query = dict(parse_qsl(url.query))
         return HttpRequest(head.method.decode(), url.path, query, headers, bytes(body))
@@ -163,7 +154,7 @@ class _Connection(BaseRequestHandler):
 
     def _refuse(self, error: ApiError) -> bool:
         """Send the answer, then read on: a client that is cut off would not read it."""
-        response = self.server.refuse(error)
+        response = refusal(error)
         self._send_response(replace(response, headers={**response.headers, "connection": "close"}))
         self.request.shutdown(socket.SHUT_WR)
         self.request.settimeout(self.server.patience)

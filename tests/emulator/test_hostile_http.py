@@ -12,7 +12,6 @@ import pytest
 from emulator_requests import api, body, dumped
 
 from pytest_regen.emulator import Emulator
-from pytest_regen.emulator.api import refusal
 from pytest_regen.emulator.server import LoopbackServer
 
 Raw = Callable[[bytes], list[tuple[int, bytes]]]
@@ -259,11 +258,11 @@ def test_a_client_that_asks_first_is_told_to_go_on(emulator: Emulator) -> None:
 def test_a_request_that_stops_halfway_is_given_up(begun: bytes) -> None:
     """It is told so, with 408, once the patience for it has ended; nobody waits for ever."""
     core = api()
-    server = LoopbackServer(core.handle, refusal, port=0, max_bytes=99_999, patience=0.05)
+    server = LoopbackServer(core.handle, port=0, patience=0.05)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
-        heard = sent(server.port, begun, ends=False)
+        heard = sent(server.server_address[1], begun, ends=False)
     finally:
         server.stop()
         thread.join()

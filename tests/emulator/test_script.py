@@ -164,7 +164,10 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
         ("rules: [{replies: [x]}]", ": Field required"),
         ("version: 1", "rules is {'version': 1}: Field required"),
         ("version: 1\nrules: [{replys: [x]}]", "rules[0].replies is"),
-        ("version: 1\nrules: [{replies: []}]", "rules[0].replies is []: List should have at least 1 item"),
+        (
+            "version: 1\nrules: [{replies: []}]",
+            "rules[0].replies is []: List should have at least 1 item",
+        ),
         ("version: 1\nrules: [{match: {usr: x}, replies: [x]}]", "rules[0].match.usr is unknown"),
         ("version: 1\nrules: [{match: {turn: x}, replies: [x]}]", "rules[0].match.turn is 'x'"),
         ("version: 1\nrules: [{match: {pattern: '('}, replies: [x]}]", "rules[0].match is"),
