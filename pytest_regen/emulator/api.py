@@ -3,7 +3,7 @@
 import gzip
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,9 @@ from pytest_regen.emulator.messages import derived_id
 from pytest_regen.emulator.values import (
     ApiError,
     EmulatedReply,
+    Fault,
     HttpResponse,
+    Responder,
     ResponderResult,
     dump,
 )
@@ -118,9 +120,7 @@ def check_answer(body: Mapping[str, Any], reply: EmulatedReply) -> None:
 
 
 def call_responder(
-    responder: Callable[..., ResponderResult],
-    body: dict[str, Any],
-    headers: Mapping[str, str],
+    responder: Responder, body: dict[str, Any], headers: Mapping[str, str]
 ) -> ResponderResult:
     """Call ``responder`` with the headers if it takes them, without if it does not."""
     # By its signature, because a TypeError of a call could come out of the responder itself.
@@ -128,4 +128,8 @@ def call_responder(
     takes_headers = any(
         p.name == "headers" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters
     )
-    return responder(body, headers=headers) if takes_headers else responder(body)
+    answer: object = responder(body, headers=headers) if takes_headers else responder(body)
+    if not isinstance(answer, str | EmulatedReply | Fault):
+        kind = type(answer).__name__
+        raise TypeError(f"a responder returns str, EmulatedReply or Fault, not {kind}")
+    return answer
