@@ -3,7 +3,6 @@
 import copy
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -11,6 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import SplitResult, parse_qsl
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.emulator import api, faults, values
@@ -153,45 +153,39 @@ class Emulator:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def handle(self, request: values.HttpRequest) -> values.HttpResponse:
+    def handle(
+        self, method: str, url: SplitResult, headers: Mapping[str, str], data: bytes
+    ) -> values.HttpResponse:
         """Record one request, and return its response without a socket; never raises."""
-        key = api.key_of(request.headers)
-        data = request.body
+        key = api.key_of(headers)
         if len(key) >= _LONG_KEY:
             # Before anything reads it, because errors, notes and replies may repeat what it says.
             data = data.replace(key.encode(), b"<key>")
         # The same request gets the same id, whichever worker sends it first; a retry gets another.
-        retry = request.headers.get("x-stainless-retry-count", "0")
-        text = data.decode("utf-8", "replace")
-        received = values.ReceivedRequest(
-            request.method,
-            request.path,
-            api.public_headers(request.headers),
-            None,
-            time.time(),
-            query=request.query,
-            id=derived_id("req_emu", request.method, request.path, retry, text),
-        )
-        self.requests.append(received)
+        retry = headers.get("x-stainless-retry-count", "0")
+        id_ = derived_id("req_emu", method, url.path, retry, data.decode("utf-8", "replace"))
+        public, query = api.public_headers(headers), dict(parse_qsl(url.query))
+        request = values.ReceivedRequest(method, url.path, public, query=query, id=id_)
+        self.requests.append(request)
         try:
             # A batch may be as large as what is read at all.
-            limit = len(data) if request.path == _BATCHES else _MAX_BYTES
-            received.body = api.json_body(data, limit)
-            response = self._route(received, key)
+            limit = len(data) if url.path == _BATCHES else _MAX_BYTES
+            request.body = api.json_body(data, limit)
+            response = self._route(request, key)
         except Exception as error:  # noqa: BLE001 - a thread that dies would look like a fault
             refusal = error if isinstance(error, values.ApiError) else self._failure(error)
-            response = faults.error_response(refusal.fault, received.id)
+            response = faults.error_response(refusal.fault, id_)
         if self.answered is not None:
-            self.answered(received, response.status)
+            self.answered(request, response.status)
 
         def begin() -> None:
             if response.on_start is not None:
                 response.on_start()
             if self.answering is not None:
-                self.answering(received, response.status)
+                self.answering(request, response.status)
 
-        accepted = request.headers.get("accept-encoding", "")
-        return replace(api.labelled(response, received.id, accepted), on_start=begin)
+        accepted = headers.get("accept-encoding", "")
+        return replace(api.labelled(response, id_, accepted), on_start=begin)
 
     def _failure(self, error: BaseException, what: str = "") -> values.ApiError:
         """Note an error that is not the client's; the client is told not to retry."""
@@ -237,7 +231,7 @@ class Emulator:
     def _count(self, request: values.ReceivedRequest) -> dict[str, Any]:
         # A count takes what a message takes, but for this one field that a message must have.
         body = {"max_tokens": 1, **(request.body or {})}
-        prompt = prompt_of(body, check_request(body, request))
+        prompt = prompt_of(body, check_request(body, request).model)
         return {"input_tokens": prompt[-1].tokens + TRAILING}
 
     def _create_batch(self, request: values.ReceivedRequest) -> values.HttpResponse:
@@ -265,15 +259,15 @@ class Emulator:
     def _turn(
         self, body: Mapping[str, Any], request: values.ReceivedRequest, tier: str = "standard"
     ) -> EmulatedTurn:
-        model = check_request(body, request, batched=tier == "batch")
-        prompt = prompt_of(body, model)
+        turn = check_request(body, request, tier)
+        prompt, model = prompt_of(body, turn.model), turn.model
         tokens = prompt[-1].tokens + TRAILING
         if tokens > model.max_input:
             raise values.ApiError(
                 f"prompt is too long: {tokens} tokens > {model.max_input} maximum"
             )
-        use = self._cache.look_up(prompt, now=self.clock.now(), minimum=model.min_cacheable)
-        return EmulatedTurn(body, model, use, tier)
+        turn.use = self._cache.look_up(prompt, now=self.clock.now(), minimum=model.min_cacheable)
+        return turn
 
     def _ask(
         self, body: Mapping[str, Any], headers: Mapping[str, str]

@@ -1,7 +1,7 @@
 """Messages and their events: content, stop reason, usage; ids depend on request and reply only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
@@ -11,20 +11,27 @@ from pytest_regen.emulator.values import EmulatedReply, Part, dump
 from pytest_regen.turns.models import Model
 
 
-def thinking_is_on(body: Mapping[str, Any], model: Model) -> bool:
-    """Whether the reply to ``body`` starts with a thinking block."""
-    kind = (body.get("thinking") or {}).get("type")
-    return model.thinks_by_default if kind is None else kind in {"enabled", "adaptive"}
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EmulatedTurn:
-    """A valid request, with its use of the prompt cache."""
+    """A request whose fields fit their types, and once it is valid its use of the cache."""
 
     body: Mapping[str, Any]
     model: Model
-    use: CacheUse
-    tier: str = "standard"
+    is_new: bool
+    """Whether the version of the API is the one without sampling and with system turns."""
+    tier: str
+    """``standard`` or ``batch``."""
+    use: CacheUse = field(init=False)
+
+    def get(self, name: str, key: str) -> Any:
+        """Return a field of a field; ``None`` where either is absent or null."""
+        return (self.body.get(name) or {}).get(key)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the reply starts with a thinking block."""
+        kind = self.get("thinking", "type")
+        return self.model.thinks_by_default if kind is None else kind in {"enabled", "adaptive"}
 
 
 def derived_id(prefix: str, *parts: str) -> str:
@@ -89,9 +96,9 @@ def _content(
     if turn.body["max_tokens"] == 0:
         return []
     content: list[dict[str, Any]] = []
-    if thinking_is_on(turn.body, turn.model):
+    if turn.thinks:
         default = "omitted" if turn.model.is_modern else "summarized"
-        display = (turn.body.get("thinking") or {}).get("display") or default
+        display = turn.get("thinking", "display") or default
         summary = (reply.thinking or "") if display == "summarized" else ""
         signed = signature(summary, turn.model, turn.body["messages"])
         content.append({"type": "thinking", "thinking": summary, "signature": signed})
@@ -130,7 +137,7 @@ def _usage(
         },
         "output_tokens": output,
     }
-    if thinking_is_on(turn.body, turn.model):
+    if turn.thinks:
         usage["output_tokens_details"] = {"thinking_tokens": min(limit, thought)}
     usage["service_tier"] = turn.tier
     usage["inference_geo"] = turn.body.get("inference_geo") or turn.model.inference_geo

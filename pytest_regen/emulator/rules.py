@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from pytest_regen.emulator import prompt
-from pytest_regen.emulator.messages import signature, thinking_is_on
+from pytest_regen.emulator.messages import EmulatedTurn, signature
 from pytest_regen.emulator.shapes import check_shape
 from pytest_regen.emulator.values import ApiError, ReceivedRequest
-from pytest_regen.turns.models import MODELS, Model, find_model
+from pytest_regen.turns.models import MODELS, find_model
 
 _MAX_BREAKPOINTS = 4
 _MIN_BUDGET = 1_024
@@ -20,30 +19,15 @@ Rows = Iterator[tuple[object, str]]
 """Whether a rule is broken, and what the API then answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApiCall:
-    """One request whose fields fit their types."""
-
-    body: Mapping[str, Any]
-    model: Model
-    is_new: bool
-    """Whether the version of the API is the one without sampling and with system turns."""
-    batched: bool
-
-    def get(self, name: str, key: str) -> Any:
-        """Return a field of a field; ``None`` where either is absent or null."""
-        return (self.body.get(name) or {}).get(key)
-
-
 def check_request(
-    body: Mapping[str, Any], request: ReceivedRequest, *, batched: bool = False
-) -> Model:
-    """Return the model of a request that the API would accept.
+    body: Mapping[str, Any], request: ReceivedRequest, tier: str = "standard"
+) -> EmulatedTurn:
+    """Return a request that the API would accept.
 
     Args:
         body: the JSON body.
         request: what it came with; its notes are extended by what was let through unchecked.
-        batched: the body is part of a batch.
+        tier: ``batch`` where the body is part of one.
 
     Raises:
         ApiError: the first broken rule.
@@ -52,15 +36,16 @@ def check_request(
     model = find_model(body["model"])
     if model is None:
         raise ApiError(f"model: {body['model']}", 404)
-    call = ApiCall(body, model, request.headers["anthropic-version"] >= "2026-10-21", batched)
+    is_new = request.headers["anthropic-version"] >= "2026-10-21"
+    call = EmulatedTurn(body, model, is_new, tier)
     for rule in (_settings, _tools, _messages, _tool_results, _breakpoints, _signatures):
         for is_broken, complaint in rule(call):
             if is_broken:
                 raise ApiError(complaint)
-    return model
+    return call
 
 
-def _settings(call: ApiCall) -> Rows:
+def _settings(call: EmulatedTurn) -> Rows:
     body, model, max_tokens = call.body, call.model, call.body["max_tokens"]
     for name in ("temperature", "top_p", "top_k"):
         is_refused = body.get(name) is not None and (call.is_new or model.is_modern)
@@ -69,9 +54,10 @@ def _settings(call: ApiCall) -> Rows:
     limit = f"{model.max_output}, which is the maximum allowed number of output tokens"
     is_over = max_tokens > model.max_output
     yield is_over, f"max_tokens: {max_tokens} > {limit} for {body['model']}"
+    is_batched = call.tier == "batch"
     for name in ("stream", "speed"):
-        yield call.batched and body.get(name), f"{name}: not supported in a batch"
-    yield call.batched and max_tokens == 0, "max_tokens: 0 is not supported with batches"
+        yield is_batched and body.get(name), f"{name}: not supported in a batch"
+    yield is_batched and max_tokens == 0, "max_tokens: 0 is not supported with batches"
     effort, levels = call.get("output_config", "effort"), ", ".join(model.efforts) or "none"
     complaint = f"This model does not support effort level '{effort}'. Supported levels: {levels}."
     yield effort and effort not in model.efforts, complaint
@@ -89,7 +75,7 @@ def _settings(call: ApiCall) -> Rows:
         yield budget >= max_tokens, "`max_tokens` must be greater than `thinking.budget_tokens`."
 
 
-def _tools(call: ApiCall) -> Rows:
+def _tools(call: EmulatedTurn) -> Rows:
     tools, kind = call.body.get("tools") or (), call.get("tool_choice", "type")
     # Toolsets have no names, and of newer tools the type of a name is not known.
     names = [tool["name"] for tool in tools if isinstance(tool.get("name"), str)]
@@ -103,12 +89,11 @@ def _tools(call: ApiCall) -> Rows:
     yield kind and not tools, "tool_choice: may only be specified while providing tools"
     is_refused = is_forced and not call.model.forces_tools
     yield is_refused, f'"tool_choice.type.{kind}" {_REFUSED}'
-    thinks = is_forced and thinking_is_on(call.body, call.model)
-    yield thinks, "Thinking may not be enabled when tool_choice forces tool use."
+    yield is_forced and call.thinks, "Thinking may not be enabled when tool_choice forces tool use."
     yield kind == "tool" and choice not in names, f"Tool '{choice}' not found in provided tools"
 
 
-def _messages(call: ApiCall) -> Rows:
+def _messages(call: EmulatedTurn) -> Rows:
     messages = call.body["messages"]
     yield not messages, "messages: at least one message is required"
     roles = ("user", "assistant", "system") if call.is_new else ("user", "assistant")
@@ -135,7 +120,7 @@ def _messages(call: ApiCall) -> Rows:
     yield messages[-1]["role"] == "assistant" and not call.model.takes_prefill, complaint
 
 
-def _tool_results(call: ApiCall) -> Rows:
+def _tool_results(call: EmulatedTurn) -> Rows:
     if call.body.get("thread"):
         return  # because its earlier turns, and the calls in them, are kept by the API
     asked: list[str] = []
@@ -159,7 +144,7 @@ def _tool_results(call: ApiCall) -> Rows:
         asked = [block["id"] for block in blocks if block.get("type") == "tool_use"]
 
 
-def _breakpoints(call: ApiCall) -> Rows:
+def _breakpoints(call: EmulatedTurn) -> Rows:
     ordered, automatic = prompt.places(call.body), prompt.ttl_of(call.body)
     marked = [place for place in ordered if place.ttl]
     for place in marked:
@@ -185,7 +170,7 @@ def _breakpoints(call: ApiCall) -> Rows:
         yield (earlier.ttl, later.ttl) == ("5m", "1h"), complaint
 
 
-def _signatures(call: ApiCall) -> Rows:
+def _signatures(call: EmulatedTurn) -> Rows:
     messages = call.body["messages"]
     spoken = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
     # Models that bind thinking to a conversation check all of it and what came before; the others

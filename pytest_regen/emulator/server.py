@@ -8,12 +8,12 @@ from email.utils import formatdate
 from http.client import responses
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import h11
 
 from pytest_regen.emulator.api import refusal
-from pytest_regen.emulator.values import ApiError, HttpRequest, HttpResponse, Part
+from pytest_regen.emulator.values import ApiError, HttpResponse, Part
 
 MAX_BYTES = 256 * 1024 * 1024
 """The longest body that is read, that of a batch."""
@@ -37,7 +37,7 @@ class LoopbackServer(ThreadingTCPServer):
 
     def __init__(
         self,
-        answer: Callable[[HttpRequest], HttpResponse],
+        answer: Callable[[str, SplitResult, dict[str, str], bytes], HttpResponse],
         *,
         port: int,
         patience: float = 30.0,
@@ -110,16 +110,16 @@ class _Connection(BaseRequestHandler):
         if request is None:
             return False
         self.request.settimeout(None)
-        response = self.server.answer(request)
+        response = self.server.answer(*request)
         # A stop ends a delay early, and a reply that was late on purpose is then not sent.
         stopped = response.delay > 0 and self.server.stopping.wait(response.delay)
         if not stopped and response.end != "drop":
             if response.on_start:
                 response.on_start()
-            self._send_response(response, has_body=request.method != "HEAD")
+            self._send_response(response, has_body=request[0] != "HEAD")
         return self.http.our_state is self.http.their_state is h11.DONE
 
-    def _receive(self) -> HttpRequest | None:
+    def _receive(self) -> tuple[str, SplitResult, dict[str, str], bytes] | None:
         """Return the next request whole; ``None`` where the client has no more."""
         head = self._event()
         if not isinstance(head, h11.Request):
@@ -138,8 +138,7 @@ class _Connection(BaseRequestHandler):
             size = max(size, len(body))
         if size > MAX_BYTES:
             raise ApiError("Request exceeds the maximum size", status=413)
-        query = dict(parse_qsl(url.query))
-        return HttpRequest(head.method.decode(), url.path, query, headers, bytes(body))
+        return head.method.decode(), url, headers, bytes(body)
 
     def _event(self) -> Any:
         """Return the next event of the protocol, reading as much as it needs."""

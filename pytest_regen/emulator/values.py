@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -168,26 +169,15 @@ class ReceivedRequest:
     path: str
     headers: Mapping[str, str]
     """By lower-case name; credentials and cookies are left out."""
-    body: Any
+    body: Any = None
     """The JSON body; ``None`` if there is none or it is not JSON."""
-    at: float = field(default=0.0, compare=False)
+    at: float = field(default_factory=time.time, compare=False)
     """When it had arrived whole, in seconds since the epoch, by the system's clock."""
     notes: list[str] = field(default_factory=list, compare=False)
     """What was let through unchecked, because the SDK that is installed has no type for it."""
     query: Mapping[str, str] = field(default_factory=dict)
     id: str = field(default="", compare=False)
     """The ``request-id`` of its response."""
-
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """One request: path without query, headers by lower-case name, body as bytes."""
-
-    method: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

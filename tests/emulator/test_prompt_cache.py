@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from emulator_requests import HEADERS, api, ask, body, dumped, said, text, user
@@ -13,7 +14,6 @@ from tables import each
 from pytest_regen.emulator import Emulator
 from pytest_regen.emulator.limits import Clock
 from pytest_regen.emulator.prompt import PromptCache, chain
-from pytest_regen.emulator.values import HttpRequest
 
 REFERENCE = (
     Path(__file__).parents[3] / "shared/research/anthropic-files/prompt_cache_reference_model.py"
@@ -165,8 +165,7 @@ def by_request(clock: Clock) -> Cost:
     core = api(clock=clock)
 
     def cost(fields: Fields, _: list[ReferenceBlock], __: str) -> Charged:
-        request = HttpRequest("POST", "/v1/messages", {}, HEADERS, dumped(fields()))
-        response = core.handle(request)
+        response = core.handle("POST", urlsplit("/v1/messages"), HEADERS, dumped(fields()))
         usage = said(response)["usage"]
         created = usage["cache_creation"]
         hour, minutes = created["ephemeral_1h_input_tokens"], created["ephemeral_5m_input_tokens"]
@@ -264,10 +263,10 @@ def test_what_is_written_shows_only_when_the_response_begins() -> None:
     """Two requests sent at once both write."""
     core = api()
     fields = body(system=marked((LONG, "5m")))
-    request = HttpRequest("POST", "/v1/messages", {}, HEADERS, dumped(fields))
+    request = ("POST", urlsplit("/v1/messages"), HEADERS, dumped(fields))
 
-    waiting = core.handle(request)
-    other = core.handle(request)
+    waiting = core.handle(*request)
+    other = core.handle(*request)
 
     assert said(waiting)["usage"]["cache_creation_input_tokens"] == LONG_TOKENS
     assert said(other)["usage"]["cache_creation_input_tokens"] == LONG_TOKENS

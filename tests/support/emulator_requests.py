@@ -3,9 +3,10 @@
 import gzip
 import json
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 from pytest_regen.emulator import Clock, Emulator
-from pytest_regen.emulator.values import EmulatedReply, Fault, HttpRequest, HttpResponse
+from pytest_regen.emulator.values import EmulatedReply, Fault, HttpResponse
 
 HEADERS = {
     "authorization": "Bearer sk-test",
@@ -58,7 +59,8 @@ def send(
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     merged = {k: v for k, v in {**HEADERS, **given}.items() if v is not None}
     data = payload if isinstance(payload, bytes) else b"" if payload is None else dumped(payload)
-    response = core.handle(HttpRequest(method, path, query or {}, merged, data))
+    url = urlsplit(f"{path}?{urlencode(query or {})}")
+    response = core.handle(method, url, merged, data)
     if response.on_start:
         response.on_start()
     return response
