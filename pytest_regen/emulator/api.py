@@ -74,14 +74,14 @@ def labelled(response: HttpResponse, request_id: str, accepted: str = "") -> Htt
         "anthropic-organization-id": _ORGANIZATION,
         **response.headers,
     }
-    if response.parts is not None:
-        return replace(response, headers=headers)
-    headers["vary"] = "Accept-Encoding"
-    if not response.body or "gzip" not in accepted.lower():
-        return replace(response, headers=headers)
-    # Packed without the time, because recordings of the same answer are the same bytes.
-    headers["content-encoding"] = "gzip"
-    return replace(response, headers=headers, body=gzip.compress(response.body, mtime=0))
+    body = response.body
+    if response.parts is None:
+        headers["vary"] = "Accept-Encoding"
+    if body and "gzip" in accepted.lower():
+        headers["content-encoding"] = "gzip"
+        # Without the time, because recordings of the same answer are the same bytes.
+        body = gzip.compress(body, mtime=0)
+    return replace(response, headers=headers, body=body)
 
 
 def refusal(error: ApiError) -> HttpResponse:

@@ -93,13 +93,7 @@ class Batches:
         seconds: how long a batch takes unless it says so itself; with 24 hours or more it expires.
     """
 
-    def __init__(
-        self,
-        answer: Callable[[Mapping[str, Any], ReceivedRequest], dict[str, Any]],
-        *,
-        clock: Clock,
-        seconds: float,
-    ) -> None:
+    def __init__(self, answer: Callable[..., dict[str, Any]], clock: Clock, seconds: float) -> None:
         self._answer = answer
         self._clock = clock
         self._seconds = seconds
@@ -118,7 +112,18 @@ class Batches:
             ApiError: 400, a custom id is missing, repeated or malformed.
         """
         body = creation.body or {}
-        requests = _check_requests(body)
+        requests = body.get("requests")
+        if not isinstance(requests, list) or not 1 <= len(requests) <= _MAX_REQUESTS:
+            raise ApiError(f"requests: List should have between 1 and {_MAX_REQUESTS} items")
+        ids: set[str] = set()
+        for number, request in enumerate(requests):
+            if not isinstance(request, dict) or not isinstance(request.get("params"), dict):
+                raise ApiError(f"requests.{number}.params: Field required")
+            id_ = request.get("custom_id")
+            if not isinstance(id_, str) or not _CUSTOM_ID.fullmatch(id_) or id_ in ids:
+                pattern = f"match '^{_CUSTOM_ID.pattern}$' and be unique in its batch"
+                raise ApiError(f"requests.{number}.custom_id: {id_!r} should {pattern}")
+            ids.add(id_)
         unknown = sorted({key for item in (body, *requests) for key in item} - _FIELDS)
         creation.notes.extend(f"{name}: the SDK has no field of this name" for name in unknown)
         text = canonical_json(requests)
@@ -221,19 +226,3 @@ class Batches:
             "cancel_initiated_at": timestamp(batch.cancelled_at),
             "results_url": None if batch.ended_at is None or archived else url,
         }
-
-
-def _check_requests(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    requests = body.get("requests")
-    if not isinstance(requests, list) or not 1 <= len(requests) <= _MAX_REQUESTS:
-        raise ApiError(f"requests: List should have between 1 and {_MAX_REQUESTS} items")
-    ids: set[str] = set()
-    for number, request in enumerate(requests):
-        if not isinstance(request, dict) or not isinstance(request.get("params"), dict):
-            raise ApiError(f"requests.{number}.params: Field required")
-        id_ = request.get("custom_id")
-        if not isinstance(id_, str) or not _CUSTOM_ID.fullmatch(id_) or id_ in ids:
-            pattern = f"match '^{_CUSTOM_ID.pattern}$' and be unique in its batch"
-            raise ApiError(f"requests.{number}.custom_id: {id_!r} should {pattern}")
-        ids.add(id_)
-    return requests

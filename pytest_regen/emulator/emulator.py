@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -85,16 +84,11 @@ class Emulator:
         self._keys = None if keys is None else set(map(text_hash, keys))
         self._port = port
         self._server: LoopbackServer | None = None
-        self._thread: threading.Thread | None = None
         self._limiter = Limiter(limits, self.clock)
         self._cache = PromptCache()
-        self._batches = batches = Batches(
-            self._answer_in_batch, clock=self.clock, seconds=batch_seconds
-        )
+        self._batches = batches = Batches(self._answer_in_batch, self.clock, batch_seconds)
         one = f"{_BATCHES}/([^/]+)"
-        self._routes: tuple[
-            tuple[str, str, Callable[..., values.HttpResponse | dict[str, Any]]], ...
-        ] = (
+        self._routes: tuple[tuple[str, str, Callable[..., Any]], ...] = (
             ("POST", "/v1/messages", self._message),
             ("POST", "/v1/messages/count_tokens", self._count),
             ("POST", _BATCHES, self._create_batch),
@@ -135,17 +129,13 @@ class Emulator:
                     why=str(error.strerror or error),
                     hint="stop what listens there, or choose another --port (0 takes a free one)",
                 ) from error
-            serve_forever = partial(self._server.serve_forever, poll_interval=0.02)
-            self._thread = threading.Thread(target=serve_forever, name=EMULATOR_NAME, daemon=True)
-            self._thread.start()
         return self
 
     def stop(self) -> None:
         """Stop listening and close every connection; may be called twice."""
-        if self._server is not None and self._thread is not None:
+        if self._server is not None:
             self._server.stop()
-            self._thread.join()
-        self._server = self._thread = None
+        self._server = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -242,8 +232,8 @@ class Emulator:
         if step.fault is None:
             return response
         # The batch exists all the same, because a client that lost the answer has to find it.
-        lost = "drop" if step.fault.kind == "drop" else "cut"
-        return replace(response, delay=step.fault.delay, end=lost)
+        is_dropped = step.fault.kind == "drop"
+        return replace(response, delay=step.fault.delay, end="drop" if is_dropped else "cut")
 
     def _answer_in_batch(
         self, body: Mapping[str, Any], creation: values.ReceivedRequest
@@ -313,7 +303,7 @@ class Emulator:
         if fault:
             parts = faults.stop_early(parts, fault, request_id)
             headers |= faults.fault_headers(fault)
-        return replace(response, headers=headers, parts=parts)
+        return replace(response, headers=headers, body=b"", parts=parts)
 
 
 def serve(

@@ -28,7 +28,7 @@ def _reply_in_full(data: Any, info: ValidationInfo) -> Any:
         raise ValueError("it has both text and file")
     whole = dict(data)
     try:
-        whole["text"] = (info.context / str(whole.pop("file"))).read_text("utf-8")
+        whole["text"] = Path(str(info.context), str(whole.pop("file"))).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"its file cannot be read: {error}") from error
     return whole

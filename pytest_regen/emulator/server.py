@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from email.utils import formatdate
+from functools import partial
 from http.client import responses
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
@@ -14,6 +15,7 @@ import h11
 
 from pytest_regen.emulator.api import refusal
 from pytest_regen.emulator.values import ApiError, HttpResponse, Part
+from pytest_regen.turns.wire import EMULATOR_NAME
 
 MAX_BYTES = 256 * 1024 * 1024
 """The longest body that is read, that of a batch."""
@@ -21,8 +23,11 @@ _LONGEST_HEAD = 32_768
 _PIECE = 65_536
 
 
+Answer = Callable[[str, SplitResult, dict[str, str], bytes], HttpResponse]
+
+
 class LoopbackServer(ThreadingTCPServer):
-    """Passes each request to ``answer``, with one thread per connection.
+    """Passes each request to ``answer``, with one thread per connection; it listens at once.
 
     Args:
         answer: returns the response; must not raise.
@@ -35,19 +40,17 @@ class LoopbackServer(ThreadingTCPServer):
     request_queue_size = 256
     allow_reuse_address = True
 
-    def __init__(
-        self,
-        answer: Callable[[str, SplitResult, dict[str, str], bytes], HttpResponse],
-        *,
-        port: int,
-        patience: float = 30.0,
-    ) -> None:
+    def __init__(self, answer: Answer, *, port: int, patience: float = 30.0) -> None:
         self.answer = answer
         self.patience = patience
         self.stopping = threading.Event()
         self._open: set[socket.socket] = set()
         # The only address that is bound, because only this machine is to connect.
         super().__init__(("127.0.0.1", port), _Connection)
+        # Polled often, because every test that stops an emulator waits for the next look.
+        listen = partial(self.serve_forever, poll_interval=0.02)
+        self._thread = threading.Thread(target=listen, name=EMULATOR_NAME, daemon=True)
+        self._thread.start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for one connection and keep track of it."""
@@ -66,6 +69,7 @@ class LoopbackServer(ThreadingTCPServer):
         """Stop listening and close every open connection."""
         self.stopping.set()
         self.shutdown()
+        self._thread.join()
         self.server_close()
         # A copy, because each thread takes its connection out of the set when it ends.
         for connection in self._open.copy():

@@ -2,8 +2,9 @@
 
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from importlib import import_module
+from operator import or_
 from typing import Annotated, Any, Literal, Required, Union, get_args, get_origin, get_type_hints
 
 from pytest_regen.emulator.values import ApiError
@@ -36,8 +37,10 @@ def _check(value: object, annotation: Any, where: str, notes: list[str]) -> None
     objects = [branch for branch in branches if hasattr(branch, "__required_keys__")]
     lists = [branch for branch in branches if get_origin(branch) in _LISTS]
     flat = [branch for branch in branches if branch not in (*objects, *lists)]
-    if isinstance(value, dict) and objects:
-        _check_tagged(value, objects, flat, where, notes)
+    # A tool's schema is typed as an InputSchema or any other object, so it is any.
+    is_any = any(get_origin(branch) is dict for branch in flat)
+    if isinstance(value, dict) and objects and not is_any:
+        _check_tagged(value, objects, where, notes)
     elif isinstance(value, list) and lists:
         for number, item in enumerate(value):
             _check(item, get_args(lists[0])[0], f"{where}.{number}", notes)
@@ -51,12 +54,8 @@ def _check(value: object, annotation: Any, where: str, notes: list[str]) -> None
             raise ApiError(f"{where}: {complaint}")
 
 
-def _check_tagged(
-    value: dict[str, Any], objects: list[Any], flat: list[Any], where: str, notes: list[str]
-) -> None:
+def _check_tagged(value: dict[str, Any], objects: list[Any], where: str, notes: list[str]) -> None:
     """Check an object by the type whose tag it carries."""
-    # A tool's schema is typed as an InputSchema or any other object.
-    may_differ = any(get_origin(branch) is dict for branch in flat)
     # What has no tag by its type is something newer where the request gives it one.
     tags = [_tags(kind) or {"type": (None,)} for kind in objects]
     fitting = [
@@ -64,14 +63,14 @@ def _check_tagged(
         for kind, of_kind in zip(objects, tags, strict=True)
         if all(value.get(key) in values for key, values in of_kind.items())
     ]
-    if len(objects) == 1 and not may_differ and "type" in _tags(objects[0]):
+    if len(objects) == 1 and "type" in _tags(objects[0]):
         fitting = objects
     tag = next((key for key in _TAGS if key in _fields(objects[0])), "type")
     if fitting:
         _check_object(value, fitting[0], where, notes)
-    elif not may_differ and not isinstance(value.get(tag), str):
+    elif not isinstance(value.get(tag), str):
         raise ApiError(f"{where}.{tag}: Field required")
-    elif not may_differ:
+    else:
         notes.append(f"{where}.{tag}: the SDK has no type for {value[tag]!r:.80}")
 
 
@@ -134,5 +133,5 @@ def _adapter(branches: tuple[Any, ...]) -> Any:
 
     # A file of an image is typed as an open file or a path too, which no JSON holds.
     of_json = {str, int, float, bool, types.NoneType, object}
-    flat = tuple(b for b in branches if b in of_json or get_origin(b) in {Literal, dict})
-    return TypeAdapter(Union[flat])  # noqa: UP007 - a tuple
+    flat = [b for b in branches if b in of_json or get_origin(b) in {Literal, dict}]
+    return TypeAdapter(reduce(or_, flat))

@@ -216,8 +216,9 @@ class ApiError(Exception):
 
     def __init__(self, problem: str | Fault, status: int = 400, **fields: Any) -> None:
         super().__init__(problem)
-        is_whole = isinstance(problem, Fault)
-        self.fault = problem if is_whole else Fault(status, message=problem, **fields)
+        if isinstance(problem, str):
+            problem = Fault(status, message=problem, **fields)
+        self.fault = problem
 
 
 def dump(value: object) -> bytes:

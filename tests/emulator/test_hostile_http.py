@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -259,13 +258,10 @@ def test_a_request_that_stops_halfway_is_given_up(begun: bytes) -> None:
     """It is told so, with 408, once the patience for it has ended; nobody waits for ever."""
     core = api()
     server = LoopbackServer(core.handle, port=0, patience=0.05)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
     try:
         heard = sent(server.server_address[1], begun, ends=False)
     finally:
         server.stop()
-        thread.join()
 
     [(status, text)] = responses(heard)
     assert status == 408
