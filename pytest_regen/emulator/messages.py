@@ -56,8 +56,7 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
 
 def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     """Return the body of the response, keys in the order in which the API sends them."""
-    text, stop_reason, stop_sequence = _apply_limits(turn, reply)
-    content = _content(turn, reply, text, stop_reason)
+    content, stop_reason, stop_sequence = _content(turn, reply)
     identity = (canonical_json(turn.body), canonical_json(content))
     details = {"type": "refusal", "category": reply.category, "explanation": reply.explanation}
     return {
@@ -73,9 +72,13 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     }
 
 
-def _apply_limits(turn: EmulatedTurn, reply: EmulatedReply) -> tuple[str, str, str | None]:
-    """Return the text within the limits of the request, and why it ends."""
+def _content(
+    turn: EmulatedTurn, reply: EmulatedReply
+) -> tuple[list[dict[str, Any]], str, str | None]:
+    """Return what is said within the limits of the request, why it ends, and at which words."""
     limit, text, reason, sequence = turn.body["max_tokens"], reply.text, reply.stop_reason, None
+    if limit == 0:
+        return [], "max_tokens", None  # because such a request only warms the cache
     if reply.tools and reason == "end_turn":
         reason = "tool_use"
     # In the API's order: a stop sequence ends the text before the limit can.
@@ -84,33 +87,23 @@ def _apply_limits(turn: EmulatedTurn, reply: EmulatedReply) -> tuple[str, str, s
         at, sequence = min(reached)
         text, reason = text[:at], "stop_sequence"
     room = limit - text_tokens(reply.thinking or "", turn.model)
-    # Nothing is said by a request that only warms the cache, whatever its reply says it costs.
-    if limit == 0 or (reply.output_tokens is None and text_tokens(text, turn.model) > room):
-        return text[: fit(room, turn.model)], "max_tokens", None
-    return text, reason, sequence
-
-
-def _content(
-    turn: EmulatedTurn, reply: EmulatedReply, text: str, stop_reason: str
-) -> list[dict[str, Any]]:
-    if turn.body["max_tokens"] == 0:
-        return []
+    if reply.output_tokens is None and text_tokens(text, turn.model) > room:
+        text, reason, sequence = text[: fit(room, turn.model)], "max_tokens", None
     content: list[dict[str, Any]] = []
     if turn.thinks:
         default = "omitted" if turn.model.is_modern else "summarized"
-        display = turn.get("thinking", "display") or default
-        summary = (reply.thinking or "") if display == "summarized" else ""
+        is_shown = (turn.get("thinking", "display") or default) == "summarized"
+        summary = (reply.thinking or "") if is_shown else ""
         signed = signature(summary, turn.model, turn.body["messages"])
         content.append({"type": "thinking", "thinking": summary, "signature": signed})
     if text:
         content.append({"type": "text", "text": text})
-    if stop_reason == "max_tokens":
-        return content  # because the calls come after the text, and there was no room for them
-    for number, tool in enumerate(reply.tool_uses):
+    # Calls come after the text, so there is no room for them where it fills all there is.
+    for number, tool in enumerate(reply.tool_uses if reason != "max_tokens" else ()):
         parts = (canonical_json(turn.body), str(number), canonical_json(dict(tool.input)))
         used = {"type": "tool_use", "id": derived_id("toolu_01Emu", *parts)}
         content.append({**used, "name": tool.name, "input": dict(tool.input)})
-    return content
+    return content, reason, sequence
 
 
 def _usage(
@@ -166,8 +159,22 @@ def events_of(message: Mapping[str, Any], reply: EmulatedReply) -> list[Part]:
     begun["usage"]["output_tokens"] = min(1, usage["output_tokens"])
     events = [event("message_start", {"message": begun})]
     for index, block in enumerate(message["content"]):
-        empty, deltas = _deltas(block, reply)
-        events.append(event("content_block_start", {"index": index, "content_block": empty}))
+        if block["type"] == "text":
+            pieces = split_text(block["text"], reply.chunks)
+            deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
+            empty = {"text": ""}
+        elif block["type"] == "thinking":
+            pieces = split_text(block["thinking"], None)
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+            empty = {"thinking": "", "signature": ""}
+        else:
+            pieces = ["", *split_text(canonical_json(block["input"]), None)]
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            empty = {"input": {}}
+        events.append(
+            event("content_block_start", {"index": index, "content_block": {**block, **empty}})
+        )
         filled = [{"index": index, "delta": delta} for delta in deltas]
         events += [event("content_block_delta", data) for data in filled]
         events.append(event("content_block_stop", {"index": index}))
@@ -200,22 +207,3 @@ def split_text(text: str, chunks: int | Sequence[str] | None) -> list[str]:
         pieces.append(text[at : at + length])
         at += length
     return pieces
-
-
-def _deltas(
-    block: Mapping[str, Any], reply: EmulatedReply
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the empty block as it starts, and the deltas that fill it."""
-    match block:
-        case {"type": "text", "text": text}:
-            pieces = split_text(text, reply.chunks)
-            return {**block, "text": ""}, [{"type": "text_delta", "text": p} for p in pieces]
-        case {"type": "thinking", "thinking": thinking, "signature": signed}:
-            pieces = split_text(thinking, None)
-            shown = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
-            end = {"type": "signature_delta", "signature": signed}
-            return {**block, "thinking": "", "signature": ""}, [*shown, end]
-        case _:
-            pieces = ["", *split_text(canonical_json(block["input"]), None)]
-            filled = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-            return {**block, "input": {}}, filled

@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from email.utils import formatdate
 from functools import partial
@@ -91,79 +92,69 @@ class _Connection(BaseRequestHandler):
         self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
 
     def handle(self) -> None:
-        try:
-            while self._exchange():
-                self.http.start_next_cycle()
-        except OSError:
-            return  # the client went away
+        with suppress(OSError):  # because the client went away
+            try:
+                while self._exchange():
+                    self.http.start_next_cycle()
+            except ApiError as error:
+                response = refusal(error)
+                headers = {**response.headers, "connection": "close"}
+                self._send_response(replace(response, headers=headers))
+                # Read on, because a client that is cut off would not read the answer.
+                self.request.shutdown(socket.SHUT_WR)
+                while self.request.recv(_PIECE):
+                    continue
 
     def _exchange(self) -> bool:
         """Answer one request, and return whether another may follow on this connection."""
         # An idle connection may stay open without limit; patience counts from the first byte on.
         self.request.settimeout(None)
-        try:
-            request = self._receive()
-        except h11.RemoteProtocolError as error:
-            # The only two statuses, because the API has no others for what is no HTTP.
-            status = 431 if error.error_status_hint == 431 else 400
-            return self._refuse(ApiError(f"the request is no HTTP/1.1: {error}", status=status))
-        except TimeoutError:
-            return self._refuse(ApiError("the request was not complete in time", status=408))
-        except ApiError as error:
-            return self._refuse(error)
-        if request is None:
-            return False
-        self.request.settimeout(None)
-        response = self.server.answer(*request)
-        # A stop ends a delay early, and a reply that was late on purpose is then not sent.
-        stopped = response.delay > 0 and self.server.stopping.wait(response.delay)
-        if not stopped and response.end != "drop":
-            if response.on_start:
-                response.on_start()
-            self._send_response(response, has_body=request[0] != "HEAD")
-        return self.http.our_state is self.http.their_state is h11.DONE
-
-    def _receive(self) -> tuple[str, SplitResult, dict[str, str], bytes] | None:
-        """Return the next request whole; ``None`` where the client has no more."""
         head = self._event()
         if not isinstance(head, h11.Request):
-            return None
+            return False
+        if head.http_version not in {b"1.0", b"1.1"}:
+            raise ApiError(f"the request is no HTTP/1.1 but {head.http_version.decode()}")
+        method = head.method.decode()
         headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
         try:
             url = urlsplit(head.target.decode())
         except ValueError as error:
             raise ApiError(f"the address cannot be read: {error}") from error
-        if head.http_version not in {b"1.0", b"1.1"}:
-            raise ApiError(f"the request is no HTTP/1.1 but {head.http_version.decode()}")
         body, size = bytearray(), int(headers.get("content-length", 0))
         # By the header first, because a client may announce more than anyone wants to read.
         while size <= MAX_BYTES and isinstance(event := self._event(), h11.Data):
             body += event.data
             size = max(size, len(body))
         if size > MAX_BYTES:
-            raise ApiError("Request exceeds the maximum size", status=413)
-        return head.method.decode(), url, headers, bytes(body)
+            raise ApiError("Request exceeds the maximum size", 413)
+        self.request.settimeout(None)
+        response = self.server.answer(method, url, headers, bytes(body))
+        # A stop ends a delay early, and a reply that was late on purpose is then not sent.
+        stopped = response.delay > 0 and self.server.stopping.wait(response.delay)
+        if not stopped and response.end != "drop":
+            if response.on_start:
+                response.on_start()
+            self._send_response(response, has_body=method != "HEAD")
+        return self.http.our_state is self.http.their_state is h11.DONE
 
     def _event(self) -> Any:
         """Return the next event of the protocol, reading as much as it needs."""
-        while (event := self.http.next_event()) is h11.NEED_DATA:
-            if self.http.they_are_waiting_for_100_continue:
-                self._send(
-                    h11.InformationalResponse(status_code=100, headers=[], reason="Continue")
-                )
-            self.http.receive_data(self.request.recv(_PIECE))
-            self.request.settimeout(self.server.patience)
+        try:
+            while (event := self.http.next_event()) is h11.NEED_DATA:
+                if self.http.they_are_waiting_for_100_continue:
+                    go_on = h11.InformationalResponse(
+                        status_code=100, headers=[], reason="Continue"
+                    )
+                    self._send(go_on)
+                self.http.receive_data(self.request.recv(_PIECE))
+                self.request.settimeout(self.server.patience)
+        except h11.RemoteProtocolError as error:
+            # The only two statuses, because the API has no others for what is no HTTP.
+            status = 431 if error.error_status_hint == 431 else 400
+            raise ApiError(f"the request is no HTTP/1.1: {error}", status) from error
+        except TimeoutError as error:
+            raise ApiError("the request was not complete in time", 408) from error
         return event
-
-    def _refuse(self, error: ApiError) -> bool:
-        """Send the answer, then read on: a client that is cut off would not read it."""
-        response = refusal(error)
-        self._send_response(replace(response, headers={**response.headers, "connection": "close"}))
-        self.request.shutdown(socket.SHUT_WR)
-        self.request.settimeout(self.server.patience)
-        while self.request.recv(_PIECE):
-            continue
-        return False
 
     def _send_response(self, response: HttpResponse, *, has_body: bool = True) -> None:
         headers = [("Date", formatdate(usegmt=True)), *response.headers.items()]

@@ -33,6 +33,8 @@ def check_shape(body: Mapping[str, Any], *, beta: bool) -> list[str]:
 def _check(value: object, annotation: Any, where: str, notes: list[str]) -> None:
     # Pydantic judges what is flat. It cannot judge the whole: it leaves an Iterable unread until
     # somebody iterates, and ignores the keys that a TypedDict does not have.
+    from pydantic import ValidationError
+
     branches = _branches(annotation)
     objects = [branch for branch in branches if hasattr(branch, "__required_keys__")]
     lists = [branch for branch in branches if get_origin(branch) in _LISTS]
@@ -45,13 +47,18 @@ def _check(value: object, annotation: Any, where: str, notes: list[str]) -> None
         for number, item in enumerate(value):
             _check(item, get_args(lists[0])[0], f"{where}.{number}", notes)
     else:
-        complaint = _complaint(value, tuple(flat)) if flat else "Input should be an object"
-        if complaint and lists:
+        complaint = "Input should be an object"
+        try:
+            if flat:
+                _adapter(tuple(flat)).validate_python(value, strict=True)
+                return
+        except ValidationError as error:
+            complaint = str(error.errors()[0]["msg"])
+        if lists:
             complaint = "Input should be a valid list"
-        elif complaint and len(objects) > 1:
+        elif len(objects) > 1:
             complaint = "Input does not match the expected shape."  # in the API's own words
-        if complaint:
-            raise ApiError(f"{where}: {complaint}")
+        raise ApiError(f"{where}: {complaint}")
 
 
 def _check_tagged(value: dict[str, Any], objects: list[Any], where: str, notes: list[str]) -> None:
@@ -114,17 +121,6 @@ def _branches(annotation: Any) -> tuple[Any, ...]:
     if origin in {Union, types.UnionType}:
         return tuple(branch for argument in arguments for branch in _branches(argument))
     return () if hasattr(annotation, "model_fields") else (annotation,)
-
-
-def _complaint(value: object, branches: tuple[Any, ...]) -> str:
-    """Return why a value fits none of the types, empty if it fits one."""
-    from pydantic import ValidationError
-
-    try:
-        _adapter(branches).validate_python(value, strict=True)
-    except ValidationError as error:
-        return str(error.errors()[0]["msg"])
-    return ""
 
 
 @cache
