@@ -1,5 +1,6 @@
 """Message batches and lists of models: created, polled, cancelled and deleted by the clock."""
 
+import math
 import re
 import threading
 from collections import Counter
@@ -76,8 +77,10 @@ class _Batch:
     id: str
     creation: ReceivedRequest
     created_at: float
-    seconds: float
     visible_from: float
+    due: float
+    ending: str | None = None
+    """How all of its requests end; ``None`` where each is answered."""
     cancelled_at: float | None = None
     ended_at: float | None = None
     results: list[dict[str, Any]] = field(default_factory=list)
@@ -132,7 +135,8 @@ class Batches:
         self._repetitions[text] += 1
         now = self._clock.now()
         seconds = self._seconds if step.seconds is None else step.seconds
-        batch = _Batch(id_, creation, now, seconds, now + step.unlisted)
+        batch = _Batch(id_, creation, now, now + step.unlisted, now + min(seconds, _DAY))
+        batch.ending = "expired" if seconds >= _DAY else None
         self._batches[id_] = batch
         return self._description(batch, creation)
 
@@ -150,7 +154,8 @@ class Batches:
         """Cancel a batch: it ends at the next tick of the clock."""
         batch = self._current(id_)
         if batch.ended_at is None and batch.cancelled_at is None:
-            batch.cancelled_at = self._clock.now()
+            batch.cancelled_at, batch.ending = self._clock.now(), "canceled"
+            batch.due = math.nextafter(batch.cancelled_at, math.inf)
         return self._description(batch, request)
 
     def delete(self, _: ReceivedRequest, id_: str) -> dict[str, Any]:
@@ -179,27 +184,23 @@ class Batches:
         batch, now = self._batches.get(id_), self._clock.now()
         if batch is None or now < batch.visible_from:
             raise ApiError(f"Message Batch {id_} not found", 404)
-        due = batch.created_at + min(batch.seconds, _DAY)
-        is_cancelled = batch.cancelled_at is not None and now > batch.cancelled_at
-        if batch.ended_at is None and (is_cancelled or now >= due):
-            batch.ended_at = now if is_cancelled else due
-            ending = "canceled" if is_cancelled else "expired" if batch.seconds >= _DAY else None
+        if batch.ended_at is None and now >= batch.due:
+            batch.ended_at = batch.due
             for request in batch.creation.body["requests"]:
-                result = {"type": ending} if ending else self._result(batch, request)
-                batch.results.append({"custom_id": request["custom_id"], "result": result})
+                id_ = request["custom_id"]
+                result: dict[str, Any] = {"type": batch.ending or "succeeded"}
+                try:
+                    if not batch.ending:
+                        result["message"] = self._answer(request["params"], batch.creation)
+                except ApiError as error:
+                    problem = envelope(error.fault, derived_id("req_emu", batch.id, id_))
+                    result = {"type": "errored", "error": problem}
+                    if error.fault.kind == "expire":
+                        result = {"type": "expired"}
+                batch.results.append({"custom_id": id_, "result": result})
             # Clients must go by custom ids, because the API returns results in any order.
             batch.results.sort(key=lambda result: derived_id(batch.id, result["custom_id"]))
         return batch
-
-    def _result(self, batch: _Batch, request: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            message = self._answer(request["params"], batch.creation)
-        except ApiError as error:
-            if error.fault.kind == "expire":
-                return {"type": "expired"}
-            request_id = derived_id("req_emu", batch.id, request["custom_id"])
-            return {"type": "errored", "error": envelope(error.fault, request_id)}
-        return {"type": "succeeded", "message": message}
 
     def _is_archived(self, batch: _Batch) -> bool:
         return self._clock.now() >= batch.created_at + _KEPT

@@ -75,11 +75,10 @@ class Emulator:
         """All requests that arrived, in order, without credentials."""
         self.failures: list[BaseException] = []
         """Exceptions of the responder, in order; each was answered with status 500."""
-        self.answered: Callable[[values.ReceivedRequest, int], None] | None = None
-        """Called with each request and its status, from several threads."""
         self.answering: Callable[[values.ReceivedRequest, int], None] | None = None
-        """The same, but once the reply's delay is over and its first byte is about to be sent: a
-        request is in flight from its ``at`` until then. Not called where the connection drops."""
+        """Called with each request and its status, from several threads, once the reply's delay is
+        over and its first byte, or none, is about to be sent: it is in flight from its ``at`` until
+        then."""
         # As hashes, because no key is kept.
         self._keys = None if keys is None else set(map(text_hash, keys))
         self._port = port
@@ -165,8 +164,6 @@ class Emulator:
         except Exception as error:  # noqa: BLE001 - a thread that dies would look like a fault
             refusal = error if isinstance(error, values.ApiError) else self._failure(error)
             response = faults.error_response(refusal.fault, id_)
-        if self.answered is not None:
-            self.answered(request, response.status)
 
         def begin() -> None:
             if response.on_start is not None:
@@ -212,7 +209,9 @@ class Emulator:
         # An invalid request does not count against the limits, so its answer reports none.
         turn = self._turn(request.body or {}, request)
         try:
-            self._limiter.admit(turn.model, turn.use.plain + turn.use.write)
+            # Reads are free, because the limit is one of input that is not cached.
+            uncached = turn.use.plain + turn.use.write_5m + turn.use.write_1h
+            self._limiter.admit(turn.model, uncached)
             response = self._response(turn, self._ask(turn.body, request.headers), request.id)
         except values.ApiError as error:
             response = faults.error_response(error.fault, request.id)
@@ -334,6 +333,6 @@ def serve(
             for note in request.notes:
                 answered(f"warning: not checked: {note}")
 
-        emulator.answered = tell
+        emulator.answering = tell
         ready(emulator.base_url)
         (until or threading.Event()).wait()

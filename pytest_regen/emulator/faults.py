@@ -2,18 +2,12 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from http.client import responses
 from typing import Any, Literal
 
 from pytest_regen.emulator.messages import TEXT_DELTA, event
 from pytest_regen.emulator.values import Fault, HttpResponse, Part, dump
 
-_MESSAGES = {
-    401: "invalid x-api-key",
-    413: "Request exceeds the maximum size",
-    429: "This request would exceed the rate limit of your organization.",
-    500: "Internal server error",
-    529: "Overloaded",
-}
 _TYPES = {
     401: "authentication_error",
     402: "billing_error",
@@ -34,7 +28,7 @@ def envelope(fault: Fault, request_id: str) -> dict[str, Any]:
     error: dict[str, Any] = {
         "type": fault.type
         or _TYPES.get(fault.status, "api_error" if is_ours else "invalid_request_error"),
-        "message": fault.message or _MESSAGES.get(fault.status, "An emulated fault."),
+        "message": fault.message or responses.get(fault.status, "Overloaded"),
     }
     if fault.error_code is not None:
         error["details"] = {"error_code": fault.error_code}

@@ -122,7 +122,7 @@ def _usage(
         output = reply.output_tokens
     usage: dict[str, Any] = {
         "input_tokens": turn.use.plain + TRAILING,
-        "cache_creation_input_tokens": turn.use.write,
+        "cache_creation_input_tokens": turn.use.write_5m + turn.use.write_1h,
         "cache_read_input_tokens": turn.use.read,
         "cache_creation": {
             "ephemeral_5m_input_tokens": turn.use.write_5m,
@@ -162,7 +162,7 @@ def events_of(message: Mapping[str, Any], reply: EmulatedReply) -> list[Part]:
         if block["type"] == "text":
             pieces = split_text(block["text"], reply.chunks)
             deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
-            empty = {"text": ""}
+            empty: dict[str, Any] = {"text": ""}
         elif block["type"] == "thinking":
             pieces = split_text(block["thinking"], None)
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]

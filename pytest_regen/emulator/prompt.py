@@ -195,11 +195,6 @@ class CacheUse:
     commit: Callable[[], None]
     """Makes the writes visible to other requests; called when the response begins."""
 
-    @property
-    def write(self) -> int:
-        """Tokens written, with any lifetime."""
-        return self.write_5m + self.write_1h
-
 
 class PromptCache:
     """The prefixes that earlier requests wrote. Safe in several threads."""

@@ -66,12 +66,10 @@ class EmulatedReply:
         _ = self.tool_uses
         if min(self.delay, self.chunk_delay, self.output_tokens or 0) < 0:
             raise ValueError("seconds and tokens must not be negative")
-        if isinstance(self.chunks, int):
-            if self.chunks < 1:
-                raise ValueError(f"a delta holds at least 1 character, not {self.chunks}")
-        elif self.chunks is not None and (
-            not all(self.chunks) or "".join(self.chunks) != self.text
-        ):
+        if isinstance(self.chunks, int) and self.chunks < 1:
+            raise ValueError(f"a delta holds at least 1 character, not {self.chunks}")
+        pieces = None if isinstance(self.chunks, int) else self.chunks
+        if pieces is not None and (not all(pieces) or "".join(pieces) != self.text):
             raise ValueError("the pieces must not be empty and must join to the text")
 
     @property
