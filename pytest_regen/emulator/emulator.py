@@ -264,17 +264,17 @@ class Emulator:
         """Return what the script says, or else the responder."""
         asked = copy.deepcopy(dict(body))
         answer = self.script.find(asked) if self.script else None
-        try:
-            if answer is None and self.responder is not None:
+        if answer is None and self.responder is not None:
+            try:
                 answer = api.call_responder(self.responder, asked, headers)
-            elif answer is None and self.script and self.script.rules:
-                answer = self.script(asked, headers=headers)  # which says that no rule matches
-            elif answer is None:
-                answer = "An emulated reply: this emulator has no responder and no script."
-        except values.ApiError:
-            raise
-        except BaseException as error:  # pytest.fail() in a responder raises no Exception
-            raise self._failure(error, "the responder raised ") from error
+            except values.ApiError:
+                raise
+            except BaseException as error:  # pytest.fail() in a responder raises no Exception
+                raise self._failure(error, "the responder raised ") from error
+        elif answer is None and self.script and self.script.rules:
+            raise self.script.unmatched(asked)
+        elif answer is None:
+            answer = "An emulated reply: this emulator has no responder and no script."
         return values.EmulatedReply(answer) if isinstance(answer, str) else answer
 
     def _response(

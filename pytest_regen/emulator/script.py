@@ -83,7 +83,7 @@ class Rule:
 
 
 class Script:
-    """A responder made of rules; the first match answers. Safe in several threads.
+    """Rules, the first of which that matches answers. Safe in several threads.
 
     Args:
         rules: in order of precedence.
@@ -104,19 +104,12 @@ class Script:
         self._counts: Counter[tuple[int, str]] = Counter()
         self._lock = threading.Lock()
 
-    def __call__(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> ResponderResult:
-        """Answer one request.
-
-        Raises:
-            ApiError: 400, no rule matches.
-        """
-        answer = self.find(body)
-        if answer is not None:
-            return answer
+    def unmatched(self, body: Mapping[str, Any]) -> ApiError:
+        """Return the answer to a request that no rule matches."""
         asked = _text(body["messages"][-1]["content"])[:80]
-        raise ApiError(
+        return ApiError(
             f"{EMULATOR_NAME}: no rule of {self.path or 'the script'} matches this request "
-            f"(last message: {asked!r})",
+            f"(last message: {asked!r})"
         )
 
     def find(self, body: Mapping[str, Any]) -> ResponderResult | None:

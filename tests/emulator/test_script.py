@@ -143,7 +143,7 @@ def test_all_requests_together_walk_through_the_steps() -> None:
 def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
     """The message shows what was asked; a retry would not help."""
     script = Script([Rule([Step("x")], Match(text="never"))], path=Path("replies.yaml"))
-    core = Emulator(script, clock=Clock(0))
+    core = Emulator(script=script, clock=Clock(0))
 
     response = send(core, body(messages=[user("Who are you?")]))
 
