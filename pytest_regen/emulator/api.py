@@ -90,7 +90,7 @@ def refusal(error: ApiError) -> HttpResponse:
     return labelled(error_response(error.fault, request_id), request_id)
 
 
-def check_answer(body: Mapping[str, Any], reply: EmulatedReply) -> None:
+def check_answer(body: Mapping[str, Any], reply: EmulatedReply, stop_reason: str) -> None:
     """Check that a reply keeps the promise of structured output, where jsonschema is installed.
 
     Refusals and truncated replies promise nothing, and ``check_schema=False`` turns this off.
@@ -99,8 +99,7 @@ def check_answer(body: Mapping[str, Any], reply: EmulatedReply) -> None:
         ApiError: 500, without a retry: the script is wrong.
     """
     output = (body.get("output_config") or {}).get("format")
-    is_whole = reply.stop_reason == "end_turn" and not reply.tools and body.get("max_tokens") != 0
-    if not output or not reply.check_schema or not is_whole:
+    if not output or not reply.check_schema or stop_reason != "end_turn":
         return
     # Not needed to answer, so it is no requirement of the emulator.
     try:

@@ -241,9 +241,10 @@ class Emulator:
         answer = self._ask(body, creation.headers)
         if isinstance(answer, values.Fault):
             raise values.ApiError(answer)
-        api.check_answer(body, answer)
+        message = message_of(turn, answer)
+        api.check_answer(body, answer, message["stop_reason"])
         turn.use.commit()  # at once, because a batch has no first byte to wait for
-        return message_of(turn, answer)
+        return message
 
     def _turn(
         self, body: Mapping[str, Any], request: values.ReceivedRequest, tier: str = "standard"
@@ -287,8 +288,8 @@ class Emulator:
         begins = {"cut", "unfinished", "error_event"} if streamed else {"cut", "unfinished"}
         if fault and fault.kind not in begins:
             raise values.ApiError(fault)
-        api.check_answer(turn.body, reply)
         message = message_of(turn, reply)
+        api.check_answer(turn.body, reply, message["stop_reason"])
         # Only now, because nobody knows before it is written how long an answer is.
         self._limiter.spend(turn.model, message["usage"]["output_tokens"])
         response = replace(api.json_response(message), delay=answer.delay, on_start=turn.use.commit)

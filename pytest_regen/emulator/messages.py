@@ -57,6 +57,33 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
 def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     """Return the body of the response, keys in the order in which the API sends them."""
     content, stop_reason, stop_sequence = _content(turn, reply)
+    limit, thought = turn.body["max_tokens"], text_tokens(reply.thinking or "", turn.model)
+    texts = [
+        block["name"] + canonical_json(block["input"]) if "input" in block else block["text"]
+        for block in content
+        if block["type"] != "thinking"
+    ]
+    spoken = sum(text_tokens(text, turn.model) for text in texts)
+    # Even an empty reply costs a token, as in the real API; a request of no output costs none.
+    output = min(limit, max(1, thought + spoken))
+    if reply.output_tokens is not None and limit:
+        output = reply.output_tokens
+    usage: dict[str, Any] = {
+        "input_tokens": turn.use.plain + TRAILING,
+        "cache_creation_input_tokens": turn.use.write_5m + turn.use.write_1h,
+        "cache_read_input_tokens": turn.use.read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": turn.use.write_5m,
+            "ephemeral_1h_input_tokens": turn.use.write_1h,
+        },
+        "output_tokens": output,
+    }
+    if turn.thinks:
+        usage["output_tokens_details"] = {"thinking_tokens": min(limit, thought)}
+    usage["service_tier"] = turn.tier
+    usage["inference_geo"] = turn.body.get("inference_geo") or turn.model.inference_geo
+    if turn.body.get("speed"):
+        usage["speed"] = turn.body["speed"]
     identity = (canonical_json(turn.body), canonical_json(content))
     details = {"type": "refusal", "category": reply.category, "explanation": reply.explanation}
     return {
@@ -68,7 +95,7 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
         "stop_reason": stop_reason,
         "stop_sequence": stop_sequence,
         "stop_details": details if stop_reason == "refusal" else None,
-        "usage": _usage(turn, reply, content),
+        "usage": usage,
     }
 
 
@@ -104,39 +131,6 @@ def _content(
         used = {"type": "tool_use", "id": derived_id("toolu_01Emu", *parts)}
         content.append({**used, "name": tool.name, "input": dict(tool.input)})
     return content, reason, sequence
-
-
-def _usage(
-    turn: EmulatedTurn, reply: EmulatedReply, content: list[dict[str, Any]]
-) -> dict[str, Any]:
-    limit, thought = turn.body["max_tokens"], text_tokens(reply.thinking or "", turn.model)
-    texts = [
-        block["name"] + canonical_json(block["input"]) if "input" in block else block["text"]
-        for block in content
-        if block["type"] != "thinking"
-    ]
-    spoken = sum(text_tokens(text, turn.model) for text in texts)
-    # Even an empty reply costs a token, as in the real API; a request of no output costs none.
-    output = min(limit, max(1, thought + spoken))
-    if reply.output_tokens is not None and limit:
-        output = reply.output_tokens
-    usage: dict[str, Any] = {
-        "input_tokens": turn.use.plain + TRAILING,
-        "cache_creation_input_tokens": turn.use.write_5m + turn.use.write_1h,
-        "cache_read_input_tokens": turn.use.read,
-        "cache_creation": {
-            "ephemeral_5m_input_tokens": turn.use.write_5m,
-            "ephemeral_1h_input_tokens": turn.use.write_1h,
-        },
-        "output_tokens": output,
-    }
-    if turn.thinks:
-        usage["output_tokens_details"] = {"thinking_tokens": min(limit, thought)}
-    usage["service_tier"] = turn.tier
-    usage["inference_geo"] = turn.body.get("inference_geo") or turn.model.inference_geo
-    if turn.body.get("speed"):
-        usage["speed"] = turn.body["speed"]
-    return usage
 
 
 TEXT_DELTA = b'"text_delta"'

@@ -65,8 +65,6 @@ class Place:
 
     where: str
     """As in the API's messages: ``system.0``, ``messages.2.content.1``."""
-    section: str
-    """``tools``, ``system`` or ``messages``."""
     role: str
     block: Mapping[str, Any]
     ttl: str | None = None
@@ -88,18 +86,16 @@ def ttl_of(part: Mapping[str, Any]) -> str | None:
 
 def places(body: Mapping[str, Any]) -> list[Place]:
     """Return the blocks of a request in the order in which the API reads them."""
-    tools = [
-        Place(f"tools.{n}", "tools", "", tool) for n, tool in enumerate(body.get("tools") or ())
-    ]
+    tools = [Place(f"tools.{n}", "", tool) for n, tool in enumerate(body.get("tools") or ())]
     # Behind the other tools, because the API describes web search in the system prompt: whoever
     # adds it still reads the tools from the cache.
     tools.sort(key=lambda tool: str(tool.block.get("type")).startswith("web_search"))
     blocks = enumerate(as_blocks(body.get("system")))
-    ordered = tools + [Place(f"system.{n}", "system", "", block) for n, block in blocks]
+    ordered = tools + [Place(f"system.{n}", "", block) for n, block in blocks]
     for turn, message in enumerate(body["messages"]):
         for number, block in enumerate(as_blocks(message["content"])):
             where = f"messages.{turn}.content.{number}"
-            ordered.append(Place(where, "messages", message["role"], block))
+            ordered.append(Place(where, message["role"], block))
     for place in ordered:
         place.ttl = ttl_of(place.block)
     last = next((place for place in reversed(ordered) if place.can_be_marked), None)
@@ -144,10 +140,10 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> list[Prefix]:
     }
     blocks = []
     for place in ordered:
-        block = bare(place.block)
+        block, section = bare(place.block), place.where.partition(".")[0]
         # The first block of the tools, and the first behind them, bring their instructions.
-        overhead = overheads.pop(place.section == "tools", 0)
-        data = canonical_json([rendered[place.section], place.role, block])
+        overhead = overheads.pop(section == "tools", 0)
+        data = canonical_json([rendered[section], place.role, block])
         size = _block_tokens(block, model) + overhead
         blocks.append((data.encode("utf-8", "surrogatepass"), size, place.ttl))
     return chain(blocks, model.id)

@@ -38,7 +38,7 @@ def check_request(
         raise ApiError(f"model: {body['model']}", 404)
     is_new = request.headers["anthropic-version"] >= "2026-10-21"
     call = EmulatedTurn(body, model, is_new, tier)
-    for rule in (_settings, _tools, _messages, _tool_results, _breakpoints, _signatures):
+    for rule in (_settings, _tools, _messages, _breakpoints, _signatures):
         for is_broken, complaint in rule(call):
             if is_broken:
                 raise ApiError(complaint)
@@ -118,13 +118,9 @@ def _messages(call: EmulatedTurn) -> Rows:
         "The conversation must end with a user message."
     )
     yield messages[-1]["role"] == "assistant" and not call.model.takes_prefill, complaint
-
-
-def _tool_results(call: EmulatedTurn) -> Rows:
-    if call.body.get("thread"):
-        return  # because its earlier turns, and the calls in them, are kept by the API
     asked: list[str] = []
-    for number, message in enumerate(call.body["messages"]):
+    # The earlier turns of a thread, and the calls in them, are kept by the API.
+    for number, message in enumerate([] if call.body.get("thread") else messages):
         blocks = prompt.as_blocks(message["content"])
         answered = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
         missing = ", ".join(id_ for id_ in asked if id_ not in answered)
