@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pytest_regen.canonical import canonical_hash
+from pytest_regen.emulator.prompt import as_blocks
 from pytest_regen.emulator.values import FORBID, ApiError, BatchStep, ResponderResult
 from pytest_regen.turns.wire import EMULATOR_NAME
 
@@ -139,12 +140,8 @@ class Script:
 
 
 def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
     return "\n".join(
         block["text"] if isinstance(block.get("text"), str) else _text(block.get("content"))
-        for block in content
-        if isinstance(block, dict)
+        for block in as_blocks(content)
+        if isinstance(block, Mapping)
     )

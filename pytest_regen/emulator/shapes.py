@@ -63,12 +63,10 @@ def _check(value: object, annotation: Any, where: str, notes: list[str]) -> None
 
 def _check_tagged(value: dict[str, Any], objects: list[Any], where: str, notes: list[str]) -> None:
     """Check an object by the type whose tag it carries."""
-    # What has no tag by its type is something newer where the request gives it one.
-    tags = [_tags(kind) or {"type": (None,)} for kind in objects]
     fitting = [
         kind
-        for kind, of_kind in zip(objects, tags, strict=True)
-        if all(value.get(key) in values for key, values in of_kind.items())
+        for kind in objects
+        if all(value.get(key) in values for key, values in _tags(kind).items())
     ]
     if len(objects) == 1 and "type" in _tags(objects[0]):
         fitting = objects
@@ -103,13 +101,15 @@ def _fields(kind: Any) -> dict[str, Any]:
 @cache
 def _tags(kind: Any) -> dict[str, tuple[Any, ...]]:
     """Return the values of the fields that tell an object's type; ``None`` where it may lack."""
-    return {
+    tags = {
         key: tuple(
             tag for branch in _branches(_fields(kind)[key]) for tag in get_args(branch) or (None,)
         )
         for key in _TAGS
         if key in _fields(kind)
     }
+    # What has no tag by its type is something newer where the request gives it one.
+    return tags or {"type": (None,)}
 
 
 @cache
