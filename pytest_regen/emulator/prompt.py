@@ -165,7 +165,7 @@ def chain(blocks: Iterable[tuple[bytes, int, str | None]], scope: str) -> list[P
     return prefixes
 
 
-def as_blocks(content: object) -> list[Mapping[str, Any]]:
+def as_blocks(content: object) -> list[Any]:
     """Return what a message or system prompt holds; a text is one block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
