@@ -36,8 +36,7 @@ def check_request(
     model = find_model(body["model"])
     if model is None:
         raise ApiError(f"model: {body['model']}", 404)
-    is_new = request.headers["anthropic-version"] >= "2026-10-21"
-    call = EmulatedTurn(body, model, is_new, tier)
+    call = EmulatedTurn(body, model, request.headers["anthropic-version"] >= "2026-10-21", tier)
     for rule in (_settings, _tools, _messages, _breakpoints, _signatures):
         for is_broken, complaint in rule(call):
             if is_broken:
@@ -52,12 +51,12 @@ def _settings(call: EmulatedTurn) -> Rows:
         yield is_refused, f"`{name}` is deprecated for this model."
     yield max_tokens < 0, "max_tokens: Input should be greater than or equal to 0"
     limit = f"{model.max_output}, which is the maximum allowed number of output tokens"
-    is_over = max_tokens > model.max_output
-    yield is_over, f"max_tokens: {max_tokens} > {limit} for {body['model']}"
-    is_batched = call.tier == "batch"
-    for name in ("stream", "speed"):
-        yield is_batched and body.get(name), f"{name}: not supported in a batch"
-    yield is_batched and max_tokens == 0, "max_tokens: 0 is not supported with batches"
+    complaint = f"max_tokens: {max_tokens} > {limit} for {body['model']}"
+    yield max_tokens > model.max_output, complaint
+    if call.tier == "batch":
+        yield max_tokens == 0, "max_tokens: 0 is not supported with batches"
+        yield body.get("stream"), "stream: not supported in a batch"
+        yield body.get("speed"), "speed: not supported in a batch"
     effort, levels = call.get("output_config", "effort"), ", ".join(model.efforts) or "none"
     complaint = f"This model does not support effort level '{effort}'. Supported levels: {levels}."
     yield effort and effort not in model.efforts, complaint
@@ -83,12 +82,11 @@ def _tools(call: EmulatedTurn) -> Rows:
     for number, tool in enumerate(tools):
         # Only of one's own tools, because those of the vendor are named by their types.
         is_wrong = tool.get("type") in {None, "custom"} and not _TOOL_NAME.fullmatch(tool["name"])
-        pattern = f"String should match pattern '^{_TOOL_NAME.pattern}$'"
-        yield is_wrong, f"tools.{number}.custom.name: {pattern}"
+        where = f"tools.{number}.custom.name"
+        yield is_wrong, f"{where}: String should match pattern '^{_TOOL_NAME.pattern}$'"
     yield len(set(names)) < len(names), "tools: Tool names must be unique."
     yield kind and not tools, "tool_choice: may only be specified while providing tools"
-    is_refused = is_forced and not call.model.forces_tools
-    yield is_refused, f'"tool_choice.type.{kind}" {_REFUSED}'
+    yield is_forced and not call.model.forces_tools, f'"tool_choice.type.{kind}" {_REFUSED}'
     yield is_forced and call.thinks, "Thinking may not be enabled when tool_choice forces tool use."
     yield kind == "tool" and choice not in names, f"Tool '{choice}' not found in provided tools"
 
