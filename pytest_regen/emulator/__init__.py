@@ -7,7 +7,8 @@ from pytest_regen.facade import lazy
 if TYPE_CHECKING:
     from pytest_regen.emulator.emulator import Emulator, serve
     from pytest_regen.emulator.limits import Clock, RateLimits
-    from pytest_regen.emulator.script import Match, Rule, Script, Step, load_script
+    from pytest_regen.emulator.script import Match, Rule, Script, Step
+    from pytest_regen.emulator.script_files import load_script
     from pytest_regen.emulator.values import (
         BatchStep,
         EmulatedReply,

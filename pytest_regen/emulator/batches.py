@@ -1,5 +1,6 @@
 """Message batches and lists of models: created, polled, cancelled and deleted by the clock."""
 
+import math
 import re
 import threading
 from collections import Counter
@@ -8,62 +9,53 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_regen.canonical import canonical_json
+from pytest_regen.emulator.faults import envelope
 from pytest_regen.emulator.limits import Clock, timestamp
 from pytest_regen.emulator.messages import derived_id
-from pytest_regen.emulator.values import (
-    ApiError,
-    BatchStep,
-    HttpRequest,
-    dump,
-    public_headers,
-)
+from pytest_regen.emulator.values import ApiError, BatchStep, HttpResponse, ReceivedRequest, dump
 from pytest_regen.turns.models import MODELS, Model, find_model
 
-_DEFAULT_LIMIT = 20
+_DAY = 24 * 3600.0
+_KEPT = 29 * _DAY
+_MAX_REQUESTS = 100_000
 _MAX_LIMIT = 1_000
-_LIMIT = re.compile("[0-9]{1,9}")
+_CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_FIELDS = {"requests", "custom_id", "params"}
+_ENDINGS = ("succeeded", "errored", "canceled", "expired")
 
 
-def page_of(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the page of ``items`` that ``limit``, ``after_id`` and ``before_id`` ask for.
-
-    Raises:
-        ApiError: 400, a parameter is wrong.
-    """
-    text = query.get("limit", str(_DEFAULT_LIMIT))
-    limit = int(text) if _LIMIT.fullmatch(text) else 0
+def _page(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the page of ``items`` that ``limit``, ``after_id`` and ``before_id`` ask for."""
+    ids = [item["id"] for item in items]
+    try:
+        limit = int(query.get("limit", "20"))
+        first = ids.index(query["after_id"]) + 1 if "after_id" in query else 0
+        last = ids.index(query["before_id"]) if "before_id" in query else len(ids)
+    except ValueError as error:
+        raise ApiError(f"there is no such page: {error}") from error
     if not 1 <= limit <= _MAX_LIMIT:
         raise ApiError(f"limit: Input should be between 1 and {_MAX_LIMIT}")
-    ids = [item["id"] for item in items]
-    for name in {"after_id", "before_id"} & set(query):
-        if query[name] not in ids:
-            raise ApiError(f"{name}: '{query[name]}' is not in this list")
-    first = ids.index(query["after_id"]) + 1 if "after_id" in query else 0
-    last = ids.index(query["before_id"]) if "before_id" in query else len(ids)
-    start = max(first, last - limit) if "before_id" in query else first
-    page = list(items[start : min(last, start + limit)])
+    if "before_id" in query:
+        first = max(first, last - limit)
+    page = list(items[first : min(last, first + limit)])
     return {
         "data": page,
-        "has_more": start > 0 if "before_id" in query else start + len(page) < last,
+        "has_more": first > 0 if "before_id" in query else first + limit < last,
         "first_id": page[0]["id"] if page else None,
         "last_id": page[-1]["id"] if page else None,
     }
 
 
-def model_list(query: Mapping[str, str]) -> dict[str, Any]:
+def model_list(request: ReceivedRequest) -> dict[str, Any]:
     """Return one page of the models, newest first."""
-    return page_of([_info(model) for model in MODELS], query)
+    return _page([_info(model) for model in MODELS], request.query)
 
 
-def model_info(name: str) -> dict[str, Any]:
-    """Return one model by id or alias.
-
-    Raises:
-        ApiError: 404.
-    """
+def model_info(_: ReceivedRequest, name: str) -> dict[str, Any]:
+    """Return one model by id or alias; 404 if there is none."""
     model = find_model(name)
     if model is None:
-        raise ApiError(f"model: {name}", status=404)
+        raise ApiError(f"model: {name}", 404)
     return _info(model)
 
 
@@ -80,169 +72,152 @@ def _info(model: Model) -> dict[str, Any]:
     }
 
 
-_DAY = 24 * 3600.0
-_KEPT = 29 * _DAY
-_MAX_REQUESTS = 100_000
-_CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_FIELDS = {"requests", "custom_id", "params"}
-_ENDINGS = ("succeeded", "errored", "canceled", "expired")
-
-BatchAnswer = Callable[..., dict[str, Any]]
-"""Returns the message for one request of a batch, or raises ApiError or ExpiredError."""
-
-
-class ExpiredError(Exception):
-    """A request of a batch was not processed in time."""
-
-
 @dataclass(slots=True)
 class _Batch:
     id: str
-    requests: list[dict[str, Any]]
-    creation: HttpRequest
+    creation: ReceivedRequest
     created_at: float
-    seconds: float
     visible_from: float
+    due: float
+    ending: str | None = None
+    """How all of its requests end; ``None`` where each is answered."""
     cancelled_at: float | None = None
     ended_at: float | None = None
     results: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Batches:
-    """All batches that were not deleted. Safe in several threads.
+    """All batches that were not deleted. Whoever calls holds ``lock``.
 
     Args:
-        answer: returns the message for one request.
+        answer: returns the message for one request of a batch, whose creation it is told too, or
+            raises ApiError.
         clock: a batch ends ``seconds`` after it was created by this clock.
         seconds: how long a batch takes unless it says so itself; with 24 hours or more it expires.
     """
 
-    def __init__(self, answer: BatchAnswer, *, clock: Clock, seconds: float) -> None:
+    def __init__(self, answer: Callable[..., dict[str, Any]], clock: Clock, seconds: float) -> None:
         self._answer = answer
         self._clock = clock
         self._seconds = seconds
         self._batches: dict[str, _Batch] = {}
         self._repetitions: Counter[str] = Counter()
-        self._lock = threading.RLock()
+        self.lock = threading.Lock()
 
-    def create(
-        self, body: Mapping[str, Any], creation: HttpRequest, step: BatchStep
-    ) -> dict[str, Any]:
+    def create(self, creation: ReceivedRequest, step: BatchStep) -> dict[str, Any]:
         """Create a batch; its requests are validated only when it is processed.
 
         Args:
-            body: of the request.
-            creation: the whole request; notes on the batch's requests are added to it.
+            creation: the request; notes on the batch's requests are added to it.
             step: how long this batch takes, and from when on it is seen.
 
         Raises:
             ApiError: 400, a custom id is missing, repeated or malformed.
         """
-        requests = _check_requests(body)
+        body = creation.body or {}
+        requests = body.get("requests")
+        if not isinstance(requests, list) or not 1 <= len(requests) <= _MAX_REQUESTS:
+            raise ApiError(f"requests: List should have between 1 and {_MAX_REQUESTS} items")
+        ids: set[str] = set()
+        for number, request in enumerate(requests):
+            if not isinstance(request, dict) or not isinstance(request.get("params"), dict):
+                raise ApiError(f"requests.{number}.params: Field required")
+            id_ = request.get("custom_id")
+            if not isinstance(id_, str) or not _CUSTOM_ID.fullmatch(id_) or id_ in ids:
+                pattern = f"match '^{_CUSTOM_ID.pattern}$' and be unique in its batch"
+                raise ApiError(f"requests.{number}.custom_id: {id_!r} should {pattern}")
+            ids.add(id_)
         unknown = sorted({key for item in (body, *requests) for key in item} - _FIELDS)
         creation.notes.extend(f"{name}: the SDK has no field of this name" for name in unknown)
         text = canonical_json(requests)
-        with self._lock:
-            # The number tells repetitions of the very same batch apart, and only these.
-            id_ = derived_id("msgbatch_01Emu", text, str(self._repetitions[text]))
-            self._repetitions[text] += 1
-            now = self._clock.now()
-            seconds = self._seconds if step.seconds is None else step.seconds
-            batch = _Batch(id_, requests, creation, now, seconds, now + step.unlisted)
-            self._batches[id_] = batch
-            return self._description(batch, creation.host)
+        # The number tells repetitions of the very same batch apart, and only these.
+        id_ = derived_id("msgbatch_01Emu", text, str(self._repetitions[text]))
+        self._repetitions[text] += 1
+        now = self._clock.now()
+        seconds = self._seconds if step.seconds is None else step.seconds
+        batch = _Batch(id_, creation, now, now + step.unlisted, now + min(seconds, _DAY))
+        batch.ending = "expired" if seconds >= _DAY else None
+        self._batches[id_] = batch
+        return self._description(batch, creation)
 
-    def get(self, id_: str, host: str) -> dict[str, Any]:
+    def get(self, request: ReceivedRequest, id_: str) -> dict[str, Any]:
         """Return the current state of one batch, 404 if there is none."""
-        with self._lock:
-            return self._description(self._current(id_), host)
+        return self._description(self._current(id_), request)
 
-    def page(self, query: Mapping[str, str], host: str) -> dict[str, Any]:
+    def page(self, request: ReceivedRequest) -> dict[str, Any]:
         """Return one page of the batches, newest first."""
-        with self._lock:
-            visible = [b for b in self._batches.values() if self._clock.now() >= b.visible_from]
-            listed = [self._description(self._processed(batch), host) for batch in visible]
-        return page_of(listed[::-1], query)
+        visible = [b for b in self._batches.values() if self._clock.now() >= b.visible_from]
+        listed = [self._description(self._current(b.id), request) for b in visible]
+        return _page(listed[::-1], request.query)
 
-    def cancel(self, id_: str, host: str) -> dict[str, Any]:
+    def cancel(self, request: ReceivedRequest, id_: str) -> dict[str, Any]:
         """Cancel a batch: it ends at the next tick of the clock."""
-        with self._lock:
-            batch = self._current(id_)
-            if batch.ended_at is None and batch.cancelled_at is None:
-                batch.cancelled_at = self._clock.now()
-            return self._description(batch, host)
+        batch = self._current(id_)
+        if batch.ended_at is None and batch.cancelled_at is None:
+            batch.cancelled_at, batch.ending = self._clock.now(), "canceled"
+            batch.due = math.nextafter(batch.cancelled_at, math.inf)
+        return self._description(batch, request)
 
-    def delete(self, id_: str) -> dict[str, Any]:
+    def delete(self, _: ReceivedRequest, id_: str) -> dict[str, Any]:
         """Delete a batch that has ended; 400 while it is processed."""
-        with self._lock:
-            if self._current(id_).ended_at is None:
-                raise ApiError(
-                    f"Message Batch {id_} is in progress; cancel it before you delete it."
-                )
-            del self._batches[id_]
+        if self._current(id_).ended_at is None:
+            raise ApiError(f"Message Batch {id_} is in progress; cancel it before you delete it.")
+        del self._batches[id_]
         return {"id": id_, "type": "message_batch_deleted"}
 
-    def results(self, id_: str) -> bytes:
+    def results(self, _: ReceivedRequest, id_: str) -> HttpResponse:
         """Return the results of a batch, one JSON object per line, in any order.
 
         Raises:
             ApiError: 404, also after 29 days, or 400 while it is processed.
         """
-        with self._lock:
-            batch = self._current(id_)
-            if batch.ended_at is None:
-                raise ApiError(f"Message Batch {id_} has not yet finished processing.")
-            if self._is_archived(batch):
-                raise ApiError(f"Message Batch {id_} has no results any more", status=404)
-            return b"".join(dump(result) + b"\n" for result in batch.results)
+        batch = self._current(id_)
+        if batch.ended_at is None:
+            raise ApiError(f"Message Batch {id_} has not yet finished processing.")
+        if self._is_archived(batch):
+            raise ApiError(f"Message Batch {id_} has no results any more", 404)
+        lines = b"".join(dump(result) + b"\n" for result in batch.results)
+        return HttpResponse(headers={"content-type": "application/binary"}, body=lines)
 
     def _current(self, id_: str) -> _Batch:
         """Return a batch that callers see, processed first if it is due."""
-        batch = self._batches.get(id_)
-        if batch is None or self._clock.now() < batch.visible_from:
-            raise ApiError(f"Message Batch {id_} not found", status=404)
-        return self._processed(batch)
-
-    def _processed(self, batch: _Batch) -> _Batch:
-        now = self._clock.now()
-        due = batch.created_at + min(batch.seconds, _DAY)
-        is_cancelled = batch.cancelled_at is not None and now > batch.cancelled_at
-        if batch.ended_at is None and (is_cancelled or now >= due):
-            batch.ended_at = now if is_cancelled else due
-            ending = "canceled" if is_cancelled else "expired" if batch.seconds >= _DAY else None
-            for request in batch.requests:
-                result = {"type": ending} if ending else self._result(batch, request)
-                batch.results.append({"custom_id": request["custom_id"], "result": result})
+        batch, now = self._batches.get(id_), self._clock.now()
+        if batch is None or now < batch.visible_from:
+            raise ApiError(f"Message Batch {id_} not found", 404)
+        if batch.ended_at is None and now >= batch.due:
+            batch.ended_at = batch.due
+            for request in batch.creation.body["requests"]:
+                id_ = request["custom_id"]
+                result: dict[str, Any] = {"type": batch.ending or "succeeded"}
+                try:
+                    if not batch.ending:
+                        result["message"] = self._answer(request["params"], batch.creation)
+                except ApiError as error:
+                    problem = envelope(error.fault, derived_id("req_emu", batch.id, id_))
+                    result = {"type": "errored", "error": problem}
+                    if error.fault.kind == "expire":
+                        result = {"type": "expired"}
+                batch.results.append({"custom_id": id_, "result": result})
             # Clients must go by custom ids, because the API returns results in any order.
             batch.results.sort(key=lambda result: derived_id(batch.id, result["custom_id"]))
         return batch
 
-    def _result(self, batch: _Batch, request: Mapping[str, Any]) -> dict[str, Any]:
-        headers, notes = public_headers(batch.creation.headers), batch.creation.notes
-        try:
-            message = self._answer(request["params"], headers=headers, notes=notes)
-        except ExpiredError:
-            return {"type": "expired"}
-        except ApiError as error:
-            request_id = derived_id("req_emu", batch.id, request["custom_id"])
-            return {"type": "errored", "error": error.envelope(request_id)}
-        return {"type": "succeeded", "message": message}
-
     def _is_archived(self, batch: _Batch) -> bool:
         return self._clock.now() >= batch.created_at + _KEPT
 
-    def _description(self, batch: _Batch, host: str) -> dict[str, Any]:
+    def _description(self, batch: _Batch, request: ReceivedRequest) -> dict[str, Any]:
         # A client sends its key to results_url, so that has to be the host it asked.
-        url = f"http://{host}/v1/messages/batches/{batch.id}/results"
+        url = f"http://{request.headers.get('host')}/v1/messages/batches/{batch.id}/results"
         archived = self._is_archived(batch)
         running = "in_progress" if batch.cancelled_at is None else "canceling"
         endings = Counter(result["result"]["type"] for result in batch.results)
+        unprocessed = len(batch.creation.body["requests"]) - endings.total()
         return {
             "id": batch.id,
             "type": "message_batch",
             "processing_status": running if batch.ended_at is None else "ended",
             "request_counts": {
-                "processing": len(batch.requests) - endings.total(),
+                "processing": unprocessed,
                 **{ending: endings[ending] for ending in _ENDINGS},
             },
             "ended_at": timestamp(batch.ended_at),
@@ -252,19 +227,3 @@ class Batches:
             "cancel_initiated_at": timestamp(batch.cancelled_at),
             "results_url": None if batch.ended_at is None or archived else url,
         }
-
-
-def _check_requests(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    requests = body.get("requests")
-    if not isinstance(requests, list) or not 1 <= len(requests) <= _MAX_REQUESTS:
-        raise ApiError(f"requests: List should have between 1 and {_MAX_REQUESTS} items")
-    ids: set[str] = set()
-    for number, request in enumerate(requests):
-        if not isinstance(request, dict) or not isinstance(request.get("params"), dict):
-            raise ApiError(f"requests.{number}.params: Field required")
-        id_ = request.get("custom_id")
-        if not isinstance(id_, str) or not _CUSTOM_ID.fullmatch(id_) or id_ in ids:
-            pattern = f"match '^{_CUSTOM_ID.pattern}$' and be unique in its batch"
-            raise ApiError(f"requests.{number}.custom_id: {id_!r} should {pattern}")
-        ids.add(id_)
-    return requests

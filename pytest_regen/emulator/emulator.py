@@ -1,25 +1,38 @@
 """A Messages API on loopback that answers from a script or a callable."""
 
-import json
+import copy
+import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import SplitResult, parse_qsl
 
-from pytest_regen.emulator import values
-from pytest_regen.emulator.api import MAX_BATCH_BYTES, MessagesApi, call_responder, key_of
-from pytest_regen.emulator.limits import Clock, RateLimits
-from pytest_regen.emulator.script import Script, load_script
-from pytest_regen.emulator.server import HOST, LoopbackServer
-from pytest_regen.emulator.shapes import require_sdk
-from pytest_regen.emulator.values import ReceivedRequest, Responder
+from pytest_regen.canonical import text_hash
+from pytest_regen.emulator import api, faults, values
+from pytest_regen.emulator.batches import Batches, model_info, model_list
+from pytest_regen.emulator.limits import Clock, Limiter, RateLimits
+from pytest_regen.emulator.messages import EmulatedTurn, derived_id, events_of, message_of
+from pytest_regen.emulator.prompt import TRAILING, PromptCache, prompt_of
+from pytest_regen.emulator.rules import check_request
+from pytest_regen.emulator.script import Script
+from pytest_regen.emulator.values import Responder
 from pytest_regen.errors import UsageError
+from pytest_regen.extras import needs
 from pytest_regen.turns.wire import EMULATOR_NAME
+
+if TYPE_CHECKING:
+    from pytest_regen.emulator.server import LoopbackServer
+
+# Only these two, because the API refuses any other.
+_VERSIONS = ("2023-06-01", "2026-10-21")
+_MAX_BYTES = 32 * 1024 * 1024
+_BATCHES = "/v1/messages/batches"
+_LONG_KEY = 12
+"""Characters of a key that is looked for in bodies; ``any`` stands in many and is no secret."""
 
 
 class Emulator:
@@ -53,24 +66,38 @@ class Emulator:
     ) -> None:
         self.responder = responder
         self.clock = clock or Clock()
-        self.script = load_script(script) if isinstance(script, Path) else script
-        self.requests: list[ReceivedRequest] = []
+        if isinstance(script, Path):
+            from pytest_regen.emulator.script_files import load_script
+
+            script = load_script(script)
+        self.script = script
+        self.requests: list[values.ReceivedRequest] = []
         """All requests that arrived, in order, without credentials."""
-        self.answered: Callable[[ReceivedRequest, int], None] | None = None
-        """Called with each request and its status, from several threads."""
-        self.answering: Callable[[ReceivedRequest, int], None] | None = None
-        """The same, but once the reply's delay is over and its first byte is about to be sent: a
-        request is in flight from its ``at`` until then. Not called where the connection drops."""
+        self.failures: list[BaseException] = []
+        """Exceptions of the responder, in order; each was answered with status 500."""
+        self.answering: Callable[[values.ReceivedRequest, int], None] | None = None
+        """Called with each request and its status, from several threads, once the reply's delay is
+        over and its first byte, or none, is about to be sent: it is in flight from its ``at`` until
+        then."""
+        # As hashes, because no key is kept.
+        self._keys = None if keys is None else set(map(text_hash, keys))
         self._port = port
         self._server: LoopbackServer | None = None
-        self._thread: threading.Thread | None = None
-        self._api = MessagesApi(
-            self._next_reply,
-            clock=self.clock,
-            keys=keys,
-            limits=limits,
-            batch_seconds=batch_seconds,
-            next_batch=lambda: self.script.next_batch() if self.script else values.BatchStep(),
+        self._limiter = Limiter(limits, self.clock)
+        self._cache = PromptCache()
+        self._batches = batches = Batches(self._answer_in_batch, self.clock, batch_seconds)
+        one = f"{_BATCHES}/([^/]+)"
+        self._routes: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+            ("POST", "/v1/messages", self._message),
+            ("POST", "/v1/messages/count_tokens", self._count),
+            ("POST", _BATCHES, self._create_batch),
+            ("GET", _BATCHES, batches.page),
+            ("GET", one, batches.get),
+            ("DELETE", one, batches.delete),
+            ("POST", f"{one}/cancel", batches.cancel),
+            ("GET", f"{one}/results", batches.results),
+            ("GET", "/v1/models", model_list),
+            ("GET", "/v1/models/([^/]+)", model_info),
         )
 
     @property
@@ -78,12 +105,7 @@ class Emulator:
         """``http://127.0.0.1:PORT``; only while it runs."""
         if self._server is None:
             raise RuntimeError("the emulator is not running: call start() or enter it first")
-        return f"http://{HOST}:{self._server.port}"
-
-    @property
-    def failures(self) -> list[BaseException]:
-        """Exceptions of the responder, in order; each was answered with status 500."""
-        return self._api.failures
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def start(self) -> Self:
         """Start listening; returns at once.
@@ -92,76 +114,196 @@ class Emulator:
             UsageError: the port is in use, or not permitted.
             MissingExtraError: the SDK, whose types say what a request is, is not installed.
         """
-        require_sdk()
+        with needs("anthropic", "requests to the emulator"):
+            # Only looked for, because its import takes a second.
+            if find_spec("anthropic") is None:
+                raise ModuleNotFoundError(name="anthropic")
+            from pytest_regen.emulator.server import LoopbackServer
         if self._server is None:
             try:
-                self._server = LoopbackServer(
-                    self._handle, self._api.refuse, port=self._port, max_bytes=MAX_BATCH_BYTES
-                )
+                self._server = LoopbackServer(self.handle, port=self._port)
             except OSError as error:
                 raise UsageError(
-                    f"the emulator cannot listen on port {self._port} of {HOST}",
+                    f"the emulator cannot listen on port {self._port} of 127.0.0.1",
                     why=str(error.strerror or error),
                     hint="stop what listens there, or choose another --port (0 takes a free one)",
                 ) from error
-            serve_forever = partial(self._server.serve_forever, poll_interval=0.02)
-            self._thread = threading.Thread(target=serve_forever, name=EMULATOR_NAME, daemon=True)
-            self._thread.start()
         return self
 
     def stop(self) -> None:
         """Stop listening and close every connection; may be called twice."""
-        if self._server is not None and self._thread is not None:
+        if self._server is not None:
             self._server.stop()
-            self._thread.join()
-        self._server = self._thread = None
+        self._server = None
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _handle(self, request: values.HttpRequest) -> values.HttpResponse:
-        text, key = request.body.decode("utf-8", "replace"), key_of(request.headers)
+    def handle(
+        self, method: str, url: SplitResult, headers: Mapping[str, str], data: bytes
+    ) -> values.HttpResponse:
+        """Record one request, and return its response without a socket; never raises."""
+        key = api.key_of(headers)
+        if len(key) >= _LONG_KEY:
+            # Before anything reads it, because errors, notes and replies may repeat what it says.
+            data = data.replace(key.encode(), b"<key>")
+        # The same request gets the same id, whichever worker sends it first; a retry gets another.
+        retry = headers.get("x-stainless-retry-count", "0")
+        id_ = derived_id("req_emu", method, url.path, retry, data.decode("utf-8", "replace"))
+        public, query = api.public_headers(headers), dict(parse_qsl(url.query))
+        request = values.ReceivedRequest(method, url.path, public, query=query, id=id_)
+        self.requests.append(request)
         try:
-            body = json.loads(text.replace(key, "<key>") if key else text)
-        except (ValueError, RecursionError):
-            body = None
-        # The same list as the request's, because notes on a batch come when it is processed.
-        headers, notes = values.public_headers(request.headers), request.notes
-        received = ReceivedRequest(request.method, request.path, headers, body, time.time(), notes)
-        self.requests.append(received)
-        response = self._api.handle(request)
-        if self.answered is not None:
-            self.answered(received, response.status)
+            # A batch may be as large as what is read at all.
+            limit = len(data) if url.path == _BATCHES else _MAX_BYTES
+            request.body = api.json_body(data, limit)
+            response = self._route(request, key)
+        except Exception as error:  # noqa: BLE001 - a thread that dies would look like a fault
+            refusal = error if isinstance(error, values.ApiError) else self._failure(error)
+            response = faults.error_response(refusal.fault, id_)
 
         def begin() -> None:
             if response.on_start is not None:
                 response.on_start()
             if self.answering is not None:
-                self.answering(received, response.status)
+                self.answering(request, response.status)
 
-        return replace(response, on_start=begin)
+        accepted = headers.get("accept-encoding", "")
+        return replace(api.labelled(response, id_, accepted), on_start=begin)
 
-    def _next_reply(
-        self, body: dict[str, Any], *, headers: Mapping[str, str]
-    ) -> values.ResponderResult:
-        answer = self.script.find(body) if self.script else None
-        if answer is not None:
-            return answer
-        if self.responder is not None:
-            return call_responder(self.responder, body, headers)
-        if self.script and self.script.rules:
-            return self.script(body, headers=headers)  # which says that no rule matches
-        return values.EmulatedReply(
-            "An emulated reply: this emulator has no responder and no script."
-        )
+    def _failure(self, error: BaseException, what: str = "") -> values.ApiError:
+        """Note an error that is not the client's; the client is told not to retry."""
+        if isinstance(error, RecursionError) and not what:
+            return values.ApiError(api.TOO_DEEP)
+        self.failures.append(error)
+        message = f"{EMULATOR_NAME}: {what}{type(error).__name__}: {error}"
+        return values.ApiError(message, 500, should_retry=False)
+
+    def _route(self, request: values.ReceivedRequest, key: str) -> values.HttpResponse:
+        if not key or (self._keys is not None and text_hash(key) not in self._keys):
+            raise values.ApiError("invalid x-api-key", 401)
+        version = request.headers.get("anthropic-version")
+        if version not in _VERSIONS:
+            wrong = f'"{version}" is not a valid version' if version else "header is required"
+            raise values.ApiError(f"anthropic-version: {wrong}")
+        status = 404
+        # A path that is there with another method is 405, so all routes are looked at before 404.
+        for method, pattern, answer in self._routes:
+            if match := re.fullmatch(pattern, request.path):
+                status = 405
+                if method == request.method:
+                    is_batch = pattern.startswith(_BATCHES)
+                    if is_batch:
+                        self._limiter.admit(None)
+                    # One at a time, because any of these calls may be the one that ends a batch.
+                    with self._batches.lock if is_batch else nullcontext():
+                        response = answer(request, *match.groups())
+                    is_whole = isinstance(response, values.HttpResponse)
+                    return response if is_whole else api.json_response(response)
+        raise values.ApiError("Not found" if status == 404 else "Method Not Allowed", status)
+
+    def _message(self, request: values.ReceivedRequest) -> values.HttpResponse:
+        # An invalid request does not count against the limits, so its answer reports none.
+        turn = self._turn(request.body or {}, request)
+        try:
+            # Reads are free, because the limit is one of input that is not cached.
+            uncached = turn.use.plain + turn.use.write_5m + turn.use.write_1h
+            self._limiter.admit(turn.model, uncached)
+            response = self._response(turn, self._ask(turn.body, request.headers), request.id)
+        except values.ApiError as error:
+            response = faults.error_response(error.fault, request.id)
+        return replace(response, headers={**self._limiter.headers(turn.model), **response.headers})
+
+    def _count(self, request: values.ReceivedRequest) -> dict[str, Any]:
+        # A count takes what a message takes, but for this one field that a message must have.
+        body = {"max_tokens": 1, **(request.body or {})}
+        prompt = prompt_of(body, check_request(body, request).model)
+        return {"input_tokens": prompt[-1].tokens + TRAILING}
+
+    def _create_batch(self, request: values.ReceivedRequest) -> values.HttpResponse:
+        step = self.script.next_batch() if self.script else values.BatchStep()
+        if step.fault and step.fault.kind == "status":
+            raise values.ApiError(step.fault)
+        response = api.json_response(self._batches.create(request, step))
+        if step.fault is None:
+            return response
+        # The batch exists all the same, because a client that lost the answer has to find it.
+        is_dropped = step.fault.kind == "drop"
+        return replace(response, delay=step.fault.delay, end="drop" if is_dropped else "cut")
+
+    def _answer_in_batch(
+        self, body: Mapping[str, Any], creation: values.ReceivedRequest
+    ) -> dict[str, Any]:
+        turn = self._turn(body, creation, "batch")
+        answer = self._ask(body, creation.headers)
+        if isinstance(answer, values.Fault):
+            raise values.ApiError(answer)
+        message = message_of(turn, answer)
+        api.check_answer(body, answer, message["stop_reason"])
+        turn.use.commit()  # at once, because a batch has no first byte to wait for
+        return message
+
+    def _turn(
+        self, body: Mapping[str, Any], request: values.ReceivedRequest, tier: str = "standard"
+    ) -> EmulatedTurn:
+        turn = check_request(body, request, tier)
+        prompt, model = prompt_of(body, turn.model), turn.model
+        tokens = prompt[-1].tokens + TRAILING
+        if tokens > model.max_input:
+            raise values.ApiError(
+                f"prompt is too long: {tokens} tokens > {model.max_input} maximum"
+            )
+        turn.use = self._cache.look_up(prompt, now=self.clock.now(), minimum=model.min_cacheable)
+        return turn
+
+    def _ask(
+        self, body: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> values.EmulatedReply | values.Fault:
+        """Return what the script says, or else the responder."""
+        asked = copy.deepcopy(dict(body))
+        answer = self.script.find(asked) if self.script else None
+        if answer is None and self.responder is not None:
+            try:
+                answer = api.call_responder(self.responder, asked, headers)
+            except values.ApiError:
+                raise
+            except BaseException as error:  # pytest.fail() in a responder raises no Exception
+                raise self._failure(error, "the responder raised ") from error
+        elif answer is None and self.script and self.script.rules:
+            raise self.script.unmatched(asked)
+        elif answer is None:
+            answer = "An emulated reply: this emulator has no responder and no script."
+        return values.EmulatedReply(answer) if isinstance(answer, str) else answer
+
+    def _response(
+        self, turn: EmulatedTurn, answer: values.EmulatedReply | values.Fault, request_id: str
+    ) -> values.HttpResponse:
+        """Return the message, complete or ended early by a fault."""
+        fault = answer if isinstance(answer, values.Fault) else None
+        reply = answer.reply if isinstance(answer, values.Fault) else answer
+        streamed = bool(turn.body.get("stream"))
+        begins = {"cut", "unfinished", "error_event"} if streamed else {"cut", "unfinished"}
+        if fault and fault.kind not in begins:
+            raise values.ApiError(fault)
+        message = message_of(turn, reply)
+        api.check_answer(turn.body, reply, message["stop_reason"])
+        # Only now, because nobody knows before it is written how long an answer is.
+        self._limiter.spend(turn.model, message["usage"]["output_tokens"])
+        response = replace(api.json_response(message), delay=answer.delay, on_start=turn.use.commit)
+        # Only a stream can end politely before its message does.
+        if fault and (fault.kind == "cut" or not streamed):
+            response = replace(response, end="cut")
+        if not streamed:
+            return response
+        parts = tuple(events_of(message, reply))
+        headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+        if fault:
+            parts = faults.stop_early(parts, fault, request_id)
+            headers |= faults.fault_headers(fault)
+        return replace(response, headers=headers, body=b"", parts=parts)
 
 
 def serve(
@@ -169,7 +311,7 @@ def serve(
     replies: Path | None = None,
     *,
     ready: Callable[[str], None] = print,
-    answered: Callable[[str], None] | None = None,
+    answered: Callable[[str], None] = lambda _line: None,
     until: threading.Event | None = None,
 ) -> None:
     """Run an emulator and return when ``until`` is set or on Ctrl-C.
@@ -186,14 +328,12 @@ def serve(
     """
     # Ctrl-C is the normal way to stop it once its address is printed, so it is no error.
     with Emulator(script=replies, port=port) as emulator, suppress(KeyboardInterrupt):
-        if answered is not None:
-            tell = answered
 
-            def answered_with(request: ReceivedRequest, status: int) -> None:
-                tell(f"{request.method} {request.path} {status}")
-                for note in request.notes:
-                    tell(f"warning: not checked: {note}")
+        def tell(request: values.ReceivedRequest, status: int) -> None:
+            answered(f"{request.method} {request.path} {status}")
+            for note in request.notes:
+                answered(f"warning: not checked: {note}")
 
-            emulator.answered = answered_with
+        emulator.answering = tell
         ready(emulator.base_url)
         (until or threading.Event()).wait()

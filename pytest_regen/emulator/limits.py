@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pytest_regen.emulator.values import ApiError
@@ -20,31 +20,23 @@ class Clock:
     """
 
     def __init__(self, at: float | None = None) -> None:
-        self._lock = threading.Lock()
         self._frozen = at
         self._offset = 0.0
 
     def now(self) -> float:
         """Return the seconds since the epoch."""
-        with self._lock:
-            return time.time() + self._offset if self._frozen is None else self._frozen
+        return (time.time() if self._frozen is None else self._frozen) + self._offset
 
     def set(self, at: float) -> None:
         """Stop the clock at ``at`` seconds since the epoch."""
-        with self._lock:
-            self._frozen = at
+        self._frozen, self._offset = at, 0.0
 
     def advance(self, seconds: float) -> None:
         """Move the clock forward; it keeps running if it ran."""
-        with self._lock:
-            if self._frozen is None:
-                self._offset += seconds
-            else:
-                self._frozen += seconds
+        self._offset += seconds
 
 
 _MINUTE = 60.0
-_BATCHES = "batches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +59,17 @@ class RateLimits:
         Raises:
             UsageError: one of them is below 1, or the burst is not above 0.
         """
-        for field in fields(self):
-            limit = getattr(self, field.name)
-            lowest, most = (0, _MINUTE) if field.name == "burst" else (1, math.inf)
-            if not lowest <= limit <= most or limit == 0:
-                raise UsageError(
-                    f"the rate limit {field.name} is {limit}",
-                    why="a bucket that never fills lets nothing through, and none holds more than "
-                    "a minute's worth",
-                    hint="pass 1 or more, for burst up to 60 seconds, or limits=None for none",
-                )
+        smallest = min(self.requests, self.input_tokens, self.output_tokens, self.batch_requests)
+        if smallest < 1 or not 0 < self.burst <= _MINUTE:
+            raise UsageError(
+                f"{self} has a limit below 1, or a burst that is not of 0 to {_MINUTE:.0f} seconds",
+                why="a bucket that never fills lets nothing through, and none holds more than a "
+                "minute's worth",
+                hint="pass 1 or more, for burst up to 60 seconds, or limits=None for none",
+            )
 
 
-UNLIMITED = RateLimits(10**9, 10**12, 10**12, 10**9)
+_UNLIMITED = RateLimits(10**9, 10**12, 10**12, 10**9)
 
 
 class _Bucket:
@@ -87,110 +77,83 @@ class _Bucket:
 
     def __init__(self, limit: int, burst: float, now: float) -> None:
         self.limit = limit
-        self.capacity = max(1.0, limit * burst / _MINUTE)
-        self.level = self.capacity
+        self.capacity = self.level = max(1.0, limit * burst / _MINUTE)
         self.at = now
-
-    def refill(self, now: float) -> None:
-        gained = max(0.0, now - self.at) * self.limit / _MINUTE
-        self.level, self.at = min(self.capacity, self.level + gained), now
 
     def seconds_until(self, amount: float) -> float:
         """Return how long until ``amount`` is available; 0 if it is."""
         return max(0.0, amount - self.level) * _MINUTE / self.limit
-
-    @property
-    def remaining(self) -> int:
-        return max(0, int(self.level))
-
-    @property
-    def full_at(self) -> float:
-        return self.at + self.seconds_until(self.capacity)
 
 
 class Limiter:
     """Grants requests and tokens. Safe in several threads."""
 
     def __init__(self, limits: RateLimits | None, clock: Clock) -> None:
-        self._limits = limits or UNLIMITED
+        self._limits = limits or _UNLIMITED
         self._clock = clock
         self._lock = threading.Lock()
         self._pools: dict[str, dict[str, _Bucket]] = {}
 
-    def admit(self, model: Model, input_tokens: int) -> None:
-        """Take one request and its uncached input.
+    def admit(self, model: Model | None, input_tokens: int = 0) -> None:
+        """Take one request and its uncached input, or with ``None`` one call about batches.
 
         Raises:
             ApiError: 429 with ``retry-after``, and nothing is taken.
         """
         # What the output will be nobody knows yet, so it is enough that its bucket is not empty.
         amounts = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 0}
-        self._take(_class_of(model), amounts, f" (model: {model.id})")
-
-    def admit_batches(self) -> None:
-        """Take one call about batches, which have a pool of their own.
-
-        Raises:
-            ApiError: 429 with ``retry-after``.
-        """
-        self._take(_BATCHES, {"requests": 1}, "")
-
-    def _take(self, name: str, amounts: Mapping[str, int], subject: str) -> None:
         with self._lock:
-            pool = self._pool(name)
+            pool = self._pool(model)
             # All are looked at before any is taken, because a refusal costs nothing.
-            for kind, amount in amounts.items():
-                wait = pool[kind].seconds_until(max(1, amount))
+            for kind, bucket in pool.items():
+                wait = bucket.seconds_until(max(1, amounts[kind]))
                 if wait > 0:
+                    subject = f" (model: {model.id})" if model else ""
                     raise ApiError(
                         "This request would exceed the rate limit for your organization of "
-                        f"{pool[kind].limit:,} {kind.replace('-', ' ')} per minute{subject}.",
-                        status=429,
-                        headers={"retry-after": str(max(1, math.ceil(wait)))},
+                        f"{bucket.limit:,} {kind.replace('-', ' ')} per minute{subject}.",
+                        429,
+                        retry_after=max(1, math.ceil(wait)),
                     )
-            for kind, amount in amounts.items():
-                pool[kind].level -= amount
+            for kind, bucket in pool.items():
+                bucket.level -= amounts[kind]
 
     def spend(self, model: Model, output_tokens: int) -> None:
         """Take the output of a reply, unknown before; the bucket may fall below zero."""
         with self._lock:
-            self._pool(_class_of(model))["output-tokens"].level -= output_tokens
+            self._pool(model)["output-tokens"].level -= output_tokens
 
     def headers(self, model: Model) -> Mapping[str, str]:
         """Return the ``anthropic-ratelimit-*`` headers for one model."""
+        headers = {}
         with self._lock:
-            pool = self._pool(_class_of(model))
-            report = {kind: (b.limit, b.remaining, b.full_at) for kind, b in pool.items()}
-            both = (pool["input-tokens"], pool["output-tokens"])
-            report["tokens"] = (
-                sum(bucket.limit for bucket in both),
-                sum(bucket.remaining for bucket in both),
-                max(bucket.full_at for bucket in both),
-            )
-        return {
-            f"anthropic-ratelimit-{kind}-{name}": text
-            for kind, (limit, remaining, reset) in sorted(report.items())
-            for name, text in (
-                ("limit", str(limit)),
-                ("remaining", str(remaining)),
-                ("reset", str(timestamp(reset))),
-            )
-        }
+            pool = self._pool(model)
+            kinds = {kind: [bucket] for kind, bucket in pool.items()}
+            kinds["tokens"] = [pool["input-tokens"], pool["output-tokens"]]
+            for kind, buckets in kinds.items():
+                prefix = f"anthropic-ratelimit-{kind}"
+                full_at = max(b.at + b.seconds_until(b.capacity) for b in buckets)
+                headers[f"{prefix}-limit"] = str(sum(b.limit for b in buckets))
+                headers[f"{prefix}-remaining"] = str(sum(max(0, int(b.level)) for b in buckets))
+                headers[f"{prefix}-reset"] = str(timestamp(full_at))
+        return headers
 
-    def _pool(self, name: str) -> dict[str, _Bucket]:
-        now = self._clock.now()
+    def _pool(self, model: Model | None) -> dict[str, _Bucket]:
+        limits, now = self._limits, self._clock.now()
+        # The models of one line and major version share their limits.
+        name = f"{model.line}-{model.version[0]}" if model else "batches"
         if name not in self._pools:
-            limits = self._limits
             sizes = {
-                "requests": limits.batch_requests if name == _BATCHES else limits.requests,
+                "requests": limits.requests if model else limits.batch_requests,
                 "input-tokens": limits.input_tokens,
                 "output-tokens": limits.output_tokens,
             }
             self._pools[name] = {k: _Bucket(v, limits.burst, now) for k, v in sizes.items()}
-        # By the clock when they are asked, because nothing runs in the background.
         pool = self._pools[name]
+        # Here, because nothing runs in the background.
         for bucket in pool.values():
-            bucket.refill(now)
+            gained = max(0.0, now - bucket.at) * bucket.limit / _MINUTE
+            bucket.level, bucket.at = min(bucket.capacity, bucket.level + gained), now
         return pool
 
 
@@ -199,8 +162,3 @@ def timestamp(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
-
-
-def _class_of(model: Model) -> str:
-    """Return the class whose models share limits: one line of models in one major version."""
-    return f"{model.line}-{model.version[0]}"

@@ -1,47 +1,42 @@
 """Messages and their events: content, stop reason, usage; ids depend on request and reply only."""
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
-from pytest_regen.canonical import canonical_json
-from pytest_regen.emulator.prompt import TRAILING, CacheUse, bare, fit, text_tokens
+from pytest_regen.canonical import canonical_json, text_hash
+from pytest_regen.emulator.prompt import TRAILING, CacheUse, as_blocks, bare, fit, text_tokens
 from pytest_regen.emulator.values import EmulatedReply, Part, dump
 from pytest_regen.turns.models import Model
-from pytest_regen.turns.wire import EMULATOR_NAME
 
 
-def thinking_is_on(body: Mapping[str, Any], model: Model) -> bool:
-    """Whether the reply to ``body`` starts with a thinking block."""
-    kind = (body.get("thinking") or {}).get("type")
-    return model.thinks_by_default if kind is None else kind in {"enabled", "adaptive"}
-
-
-_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_MARK = EMULATOR_NAME.encode()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EmulatedTurn:
-    """A valid request, with its use of the prompt cache."""
+    """A request whose fields fit their types, and once it is valid its use of the cache."""
 
     body: Mapping[str, Any]
     model: Model
-    use: CacheUse
-    tier: str = "standard"
+    is_new: bool
+    """Whether the version of the API is the one without sampling and with system turns."""
+    tier: str
+    """``standard`` or ``batch``."""
+    use: CacheUse = field(init=False)
+
+    def get(self, name: str, key: str) -> Any:
+        """Return a field of a field; ``None`` where either is absent or null."""
+        return (self.body.get(name) or {}).get(key)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the reply starts with a thinking block."""
+        kind = self.get("thinking", "type")
+        return self.model.thinks_by_default if kind is None else kind in {"enabled", "adaptive"}
 
 
 def derived_id(prefix: str, *parts: str) -> str:
     """Return an id that depends only on ``parts``."""
-    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
-    number = int.from_bytes(digest, "big")
-    letters = []
-    for _ in range(19):
-        number, rest = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[rest])
-    return f"{prefix}{''.join(letters)}"
+    return prefix + text_hash("\0".join(parts)).removeprefix("sha256:")[:24]
 
 
 def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]]) -> str:
@@ -52,19 +47,45 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
         model: the model, to which the signature is bound.
         earlier: the messages before the block's own, which some models bind it to.
     """
-    bound = []
-    for message in earlier if model.binds_thinking else ():
-        content = message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        bound.append([message["role"], [bare(block) for block in blocks]])
-    proof = canonical_json([thinking, model.id, bound]).encode("utf-8", "surrogatepass")
-    return "Emu" + base64.b64encode(_MARK + hashlib.sha512(proof).digest()).decode()
+    bound = [
+        [message["role"], [bare(block) for block in as_blocks(message["content"])]]
+        for message in (earlier if model.binds_thinking else ())
+    ]
+    # Whole, because a real one is long as well, and is told from a key by that.
+    proof = text_hash(canonical_json([thinking, model.id, bound]))
+    return proof.replace("sha256:", "EmuSignature")
 
 
 def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     """Return the body of the response, keys in the order in which the API sends them."""
-    text, stop_reason, stop_sequence = _apply_limits(turn, reply)
-    content = _content(turn, reply, text, stop_reason)
+    content, stop_reason, stop_sequence = _content(turn, reply)
+    limit, thought = turn.body["max_tokens"], text_tokens(reply.thinking or "", turn.model)
+    texts = [
+        block["name"] + canonical_json(block["input"]) if "input" in block else block["text"]
+        for block in content
+        if block["type"] != "thinking"
+    ]
+    spoken = sum(text_tokens(text, turn.model) for text in texts)
+    # Even an empty reply costs a token, as in the real API; a request of no output costs none.
+    output = min(limit, max(1, thought + spoken))
+    if reply.output_tokens is not None and limit:
+        output = reply.output_tokens
+    usage: dict[str, Any] = {
+        "input_tokens": turn.use.plain + TRAILING,
+        "cache_creation_input_tokens": turn.use.write_5m + turn.use.write_1h,
+        "cache_read_input_tokens": turn.use.read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": turn.use.write_5m,
+            "ephemeral_1h_input_tokens": turn.use.write_1h,
+        },
+        "output_tokens": output,
+    }
+    if turn.thinks:
+        usage["output_tokens_details"] = {"thinking_tokens": min(limit, thought)}
+    usage["service_tier"] = turn.tier
+    usage["inference_geo"] = turn.body.get("inference_geo") or turn.model.inference_geo
+    if turn.body.get("speed"):
+        usage["speed"] = turn.body["speed"]
     identity = (canonical_json(turn.body), canonical_json(content))
     details = {"type": "refusal", "category": reply.category, "explanation": reply.explanation}
     return {
@@ -76,98 +97,48 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
         "stop_reason": stop_reason,
         "stop_sequence": stop_sequence,
         "stop_details": details if stop_reason == "refusal" else None,
-        "usage": _usage(turn, reply, content),
+        "usage": usage,
     }
 
 
-def _apply_limits(turn: EmulatedTurn, reply: EmulatedReply) -> tuple[str, str, str | None]:
-    """Return the text within the limits of the request, and why it ends."""
-    # In the API's order: a stop sequence ends the text before the limit can.
-    text, reason, sequence = reply.text, reply.stop_reason, None
-    if turn.body["max_tokens"] == 0:  # a request that only warms the cache
-        return "", "max_tokens", None
+def _content(
+    turn: EmulatedTurn, reply: EmulatedReply
+) -> tuple[list[dict[str, Any]], str, str | None]:
+    """Return what is said within the limits of the request, why it ends, and at which words."""
+    limit, text, reason, sequence = turn.body["max_tokens"], reply.text, reply.stop_reason, None
+    if limit == 0:
+        return [], "max_tokens", None  # because such a request only warms the cache
     if reply.tools and reason == "end_turn":
         reason = "tool_use"
-    found = [(text.find(s), s) for s in turn.body.get("stop_sequences") or () if s in text]
-    if found:
-        at, sequence = min(found)
+    # In the API's order: a stop sequence ends the text before the limit can.
+    ends = [(text.find(stop), stop) for stop in turn.body.get("stop_sequences") or ()]
+    if reached := [end for end in ends if end[0] >= 0]:
+        at, sequence = min(reached)
         text, reason = text[:at], "stop_sequence"
-    room = turn.body["max_tokens"] - text_tokens(reply.thinking or "", turn.model)
+    room = limit - text_tokens(reply.thinking or "", turn.model)
     if reply.output_tokens is None and text_tokens(text, turn.model) > room:
-        return text[: fit(room, turn.model)], "max_tokens", None
-    return text, reason, sequence
-
-
-def _content(
-    turn: EmulatedTurn, reply: EmulatedReply, text: str, stop_reason: str
-) -> list[dict[str, Any]]:
-    if turn.body["max_tokens"] == 0:
-        return []
+        text, reason, sequence = text[: fit(room, turn.model)], "max_tokens", None
     content: list[dict[str, Any]] = []
-    if thinking_is_on(turn.body, turn.model):
+    if turn.thinks:
         default = "omitted" if turn.model.is_modern else "summarized"
-        display = (turn.body.get("thinking") or {}).get("display") or default
-        summary = (reply.thinking or "") if display == "summarized" else ""
+        is_shown = (turn.get("thinking", "display") or default) == "summarized"
+        summary = (reply.thinking or "") if is_shown else ""
         signed = signature(summary, turn.model, turn.body["messages"])
         content.append({"type": "thinking", "thinking": summary, "signature": signed})
     if text:
         content.append({"type": "text", "text": text})
-    if stop_reason == "max_tokens":
-        return content  # because the calls come after the text, and there was no room for them
-    for number, tool in enumerate(reply.tool_uses):
+    # Calls come after the text, so there is no room for them where it fills all there is.
+    for number, tool in enumerate(reply.tool_uses if reason != "max_tokens" else ()):
         parts = (canonical_json(turn.body), str(number), canonical_json(dict(tool.input)))
         used = {"type": "tool_use", "id": derived_id("toolu_01Emu", *parts)}
         content.append({**used, "name": tool.name, "input": dict(tool.input)})
-    return content
-
-
-def _usage(
-    turn: EmulatedTurn, reply: EmulatedReply, content: list[dict[str, Any]]
-) -> dict[str, Any]:
-    limit = turn.body["max_tokens"]
-    thought = min(limit, text_tokens(reply.thinking or "", turn.model))
-    texts = [
-        block["name"] + canonical_json(block["input"]) if "input" in block else block["text"]
-        for block in content
-        if block["type"] != "thinking"
-    ]
-    spoken = sum(text_tokens(text, turn.model) for text in texts)
-    # Even an empty reply costs a token, as in the real API.
-    output = min(limit, max(1, thought + spoken))
-    # A script may report any count, but a request of no output has none to report.
-    if reply.output_tokens is not None and limit:
-        output = reply.output_tokens
-    usage: dict[str, Any] = {
-        "input_tokens": turn.use.plain + TRAILING,
-        "cache_creation_input_tokens": turn.use.write,
-        "cache_read_input_tokens": turn.use.read,
-        "cache_creation": {
-            "ephemeral_5m_input_tokens": turn.use.write_5m,
-            "ephemeral_1h_input_tokens": turn.use.write_1h,
-        },
-        "output_tokens": output,
-    }
-    if thinking_is_on(turn.body, turn.model):
-        usage["output_tokens_details"] = {"thinking_tokens": thought}
-    usage["service_tier"] = turn.tier
-    usage["inference_geo"] = turn.body.get("inference_geo") or turn.model.inference_geo
-    if turn.body.get("speed"):
-        usage["speed"] = turn.body["speed"]
-    return usage
+    return content, reason, sequence
 
 
 TEXT_DELTA = b'"text_delta"'
 """Part of exactly the events that carry text."""
 _LENGTHS = (4, 11, 27, 3, 18, 45, 8)
-_PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 _ENDING = ("stop_reason", "stop_sequence", "stop_details")
-_DELTA_USAGE = (
-    "input_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-    "output_tokens",
-    "output_tokens_details",
-)
 
 
 def events_of(message: Mapping[str, Any], reply: EmulatedReply) -> list[Part]:
@@ -184,17 +155,29 @@ def events_of(message: Mapping[str, Any], reply: EmulatedReply) -> list[Part]:
     begun["usage"]["output_tokens"] = min(1, usage["output_tokens"])
     events = [event("message_start", {"message": begun})]
     for index, block in enumerate(message["content"]):
-        empty, deltas = _deltas(block, reply)
-        events.append(event("content_block_start", {"index": index, "content_block": empty}))
+        if block["type"] == "text":
+            pieces = split_text(block["text"], reply.chunks)
+            deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
+            empty: dict[str, Any] = {"text": ""}
+        elif block["type"] == "thinking":
+            pieces = split_text(block["thinking"], None)
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+            empty = {"thinking": "", "signature": ""}
+        else:
+            pieces = ["", *split_text(canonical_json(block["input"]), None)]
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            empty = {"input": {}}
+        events.append(
+            event("content_block_start", {"index": index, "content_block": {**block, **empty}})
+        )
         filled = [{"index": index, "delta": delta} for delta in deltas]
         events += [event("content_block_delta", data) for data in filled]
         events.append(event("content_block_stop", {"index": index}))
     # The first ping comes as soon as the first block has begun.
-    events.insert(2 if message["content"] else 1, _PING)
-    ending = {
-        "delta": {key: message[key] for key in _ENDING},
-        "usage": {key: usage[key] for key in _DELTA_USAGE if key in usage},
-    }
+    events.insert(2 if message["content"] else 1, b'event: ping\ndata: {"type": "ping"}\n\n')
+    counted = {key: count for key, count in usage.items() if key.endswith(("tokens", "_details"))}
+    ending = {"delta": {key: message[key] for key in _ENDING}, "usage": counted}
     events += [event("message_delta", ending), event("message_stop", {})]
     return [Part(data, reply.chunk_delay if number else 0.0) for number, data in enumerate(events)]
 
@@ -210,31 +193,13 @@ def split_text(text: str, chunks: int | Sequence[str] | None) -> list[str]:
 
     A text shorter than its given pieces ends inside one of them.
     """
-    if isinstance(chunks, int):
-        return [text[at : at + chunks] for at in range(0, len(text), chunks)]
-    lengths = [len(piece) for piece in chunks] if chunks else _LENGTHS
-    pieces, at, turn = [], 0, 0
-    while at < len(text):
-        length = lengths[turn % len(lengths)]
+    lengths = (
+        _LENGTHS if chunks is None else [chunks] if isinstance(chunks, int) else map(len, chunks)
+    )
+    pieces, at = [], 0
+    for length in cycle(lengths):
+        if at >= len(text):
+            break
         pieces.append(text[at : at + length])
-        at, turn = at + length, turn + 1
+        at += length
     return pieces
-
-
-def _deltas(
-    block: Mapping[str, Any], reply: EmulatedReply
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the empty block as it starts, and the deltas that fill it."""
-    if block["type"] == "text":
-        pieces = split_text(block["text"], reply.chunks)
-        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": p} for p in pieces]
-    if block["type"] == "thinking":
-        shown = [
-            {"type": "thinking_delta", "thinking": piece}
-            for piece in split_text(block["thinking"], None)
-        ]
-        signed = {"type": "signature_delta", "signature": block["signature"]}
-        return {"type": "thinking", "thinking": "", "signature": ""}, [*shown, signed]
-    pieces = ["", *split_text(canonical_json(block["input"]), None)]
-    begun = {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
-    return begun, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]

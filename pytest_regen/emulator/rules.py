@@ -2,150 +2,99 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from pytest_regen.emulator import prompt
-from pytest_regen.emulator.messages import signature, thinking_is_on
+from pytest_regen.emulator.messages import EmulatedTurn, signature
 from pytest_regen.emulator.shapes import check_shape
-from pytest_regen.emulator.values import ApiError
-from pytest_regen.turns.models import MODELS, Model, find_model
+from pytest_regen.emulator.values import ApiError, ReceivedRequest
+from pytest_regen.turns.models import MODELS, find_model
 
-_MAX_MESSAGES = 100_000
-_MAX_STRICT = 20
 _MAX_BREAKPOINTS = 4
 _MIN_BUDGET = 1_024
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_REFUSED = "is not supported for this model."
 Rows = Iterator[tuple[object, str]]
 """Whether a rule is broken, and what the API then answers."""
-_NEW = "2026-10-21"
-"""The version of the API that took away sampling and took in system turns."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApiCall:
-    """One request whose fields fit their types."""
-
-    body: Mapping[str, Any]
-    model: Model
-    version: str
-    batched: bool = False
-    counting: bool = False
-
-    def get(self, name: str, key: str) -> Any:
-        """Return a field of a field; ``None`` where either is absent or null."""
-        return (self.body.get(name) or {}).get(key)
 
 
 def check_request(
-    body: Mapping[str, Any],
-    headers: Mapping[str, str],
-    *,
-    batched: bool = False,
-    counting: bool = False,
-    notes: list[str] | None = None,
-) -> Model:
-    """Return the model of a request that the API would accept.
+    body: Mapping[str, Any], request: ReceivedRequest, tier: str = "standard"
+) -> EmulatedTurn:
+    """Return a request that the API would accept.
 
     Args:
         body: the JSON body.
-        headers: ``anthropic-version``, and ``anthropic-beta`` where the beta client sent it.
-        batched: the body is part of a batch.
-        counting: the body is one of ``count_tokens``, which has no ``max_tokens``.
-        notes: is extended by what was let through without being checked.
+        request: what it came with; its notes are extended by what was let through unchecked.
+        tier: ``batch`` where the body is part of one.
 
     Raises:
         ApiError: the first broken rule.
     """
-    # First, because it takes seconds to look at the types of so many.
-    if isinstance(body.get("messages"), list) and len(body["messages"]) > _MAX_MESSAGES:
-        raise ApiError(f"messages: at most {_MAX_MESSAGES} messages are allowed")
-    # A count takes what a message takes, but for this one field that a message must have.
-    whole = {"max_tokens": 1, **body} if counting else body
-    unchecked = check_shape(whole, beta="anthropic-beta" in headers)
-    if notes is not None:
-        notes.extend(unchecked)
+    request.notes.extend(check_shape(body, beta="anthropic-beta" in request.headers))
     model = find_model(body["model"])
     if model is None:
-        raise ApiError(f"model: {body['model']}", status=404)
-    call = ApiCall(body, model, headers["anthropic-version"], batched, counting)
-    for rule in _RULES:
+        raise ApiError(f"model: {body['model']}", 404)
+    call = EmulatedTurn(body, model, request.headers["anthropic-version"] >= "2026-10-21", tier)
+    for rule in (_settings, _tools, _messages, _breakpoints, _signatures):
         for is_broken, complaint in rule(call):
             if is_broken:
                 raise ApiError(complaint)
-    return model
+    return call
 
 
-def _settings(call: ApiCall) -> Rows:
-    body, model, max_tokens = call.body, call.model, call.body.get("max_tokens", 1)
-    effort, levels = call.get("output_config", "effort"), ", ".join(call.model.efforts)
-    takes_sampling = call.version < _NEW and not model.is_modern
+def _settings(call: EmulatedTurn) -> Rows:
+    body, model, max_tokens = call.body, call.model, call.body["max_tokens"]
     for name in ("temperature", "top_p", "top_k"):
-        is_set = body.get(name) is not None
-        yield is_set and not takes_sampling, f"`{name}` is deprecated for this model."
+        is_refused = body.get(name) is not None and (call.is_new or model.is_modern)
+        yield is_refused, f"`{name}` is deprecated for this model."
     yield max_tokens < 0, "max_tokens: Input should be greater than or equal to 0"
-    complaint = (
-        f"max_tokens: {max_tokens} > {model.max_output}, which is the maximum allowed number of "
-        f"output tokens for {body['model']}"
-    )
+    limit = f"{model.max_output}, which is the maximum allowed number of output tokens"
+    complaint = f"max_tokens: {max_tokens} > {limit} for {body['model']}"
     yield max_tokens > model.max_output, complaint
-    for name in ("stream", "speed"):
-        yield call.batched and body.get(name), f"{name}: not supported in a batch"
-    yield call.batched and max_tokens == 0, "max_tokens: 0 is not supported with batches"
-    yield effort and not levels, "This model does not support the effort parameter."
+    if call.tier == "batch":
+        yield max_tokens == 0, "max_tokens: 0 is not supported with batches"
+        yield body.get("stream"), "stream: not supported in a batch"
+        yield body.get("speed"), "speed: not supported in a batch"
+    effort, levels = call.get("output_config", "effort"), ", ".join(model.efforts) or "none"
     complaint = f"This model does not support effort level '{effort}'. Supported levels: {levels}."
     yield effort and effort not in model.efforts, complaint
-    for sequence in body.get("stop_sequences") or ():
-        yield not sequence.strip(), "stop_sequences: each must contain non-whitespace"
-
-
-def _thinking(call: ApiCall) -> Rows:
-    model = call.model
     kind, budget = call.get("thinking", "type"), call.get("thinking", "budget_tokens")
-    complaint = (
-        '"thinking.type.enabled" is not supported for this model. Use '
-        '"thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
-    )
-    yield kind == "enabled" and model.is_modern, complaint
+    way = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
+    is_refused = kind == "enabled" and model.is_modern
+    yield is_refused, f'"thinking.type.enabled" {_REFUSED} {way}'
     is_refused = kind == "disabled" and not model.thinking_optional
-    yield is_refused, '"thinking.type.disabled" is not supported for this model.'
+    yield is_refused, f'"thinking.type.disabled" {_REFUSED}'
     is_refused = kind == "adaptive" and not model.has_adaptive_thinking
     yield is_refused, "adaptive thinking is not supported on this model"
     if kind == "enabled":
-        too_small = "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
-        yield budget < _MIN_BUDGET, too_small
-        is_whole = budget >= call.body.get("max_tokens", budget + 1)
-        yield is_whole, "`max_tokens` must be greater than `thinking.budget_tokens`."
+        least = f"Input should be greater than or equal to {_MIN_BUDGET}"
+        yield budget < _MIN_BUDGET, f"thinking.enabled.budget_tokens: {least}"
+        yield budget >= max_tokens, "`max_tokens` must be greater than `thinking.budget_tokens`."
 
 
-def _tools(call: ApiCall) -> Rows:
+def _tools(call: EmulatedTurn) -> Rows:
     tools, kind = call.body.get("tools") or (), call.get("tool_choice", "type")
     # Toolsets have no names, and of newer tools the type of a name is not known.
     names = [tool["name"] for tool in tools if isinstance(tool.get("name"), str)]
     choice, is_forced = call.get("tool_choice", "name"), kind in {"any", "tool"}
     for number, tool in enumerate(tools):
-        # Only of one's own tools: those of the vendor are named by their types.
+        # Only of one's own tools, because those of the vendor are named by their types.
         is_wrong = tool.get("type") in {None, "custom"} and not _TOOL_NAME.fullmatch(tool["name"])
-        pattern = f"String should match pattern '^{_TOOL_NAME.pattern}$'"
-        yield is_wrong, f"tools.{number}.custom.name: {pattern}"
+        where = f"tools.{number}.custom.name"
+        yield is_wrong, f"{where}: String should match pattern '^{_TOOL_NAME.pattern}$'"
     yield len(set(names)) < len(names), "tools: Tool names must be unique."
-    # The API compiles a grammar of each strict tool, and takes no more of them.
-    strict = sum(bool(tool.get("strict")) for tool in tools)
-    yield strict > _MAX_STRICT, f"tools: at most {_MAX_STRICT} strict tools, found {strict}"
     yield kind and not tools, "tool_choice: may only be specified while providing tools"
-    is_refused = is_forced and not call.model.forces_tools
-    yield is_refused, f'"tool_choice.type.{kind}" is not supported for this model.'
-    thinks = is_forced and thinking_is_on(call.body, call.model)
-    yield thinks, "Thinking may not be enabled when tool_choice forces tool use."
+    yield is_forced and not call.model.forces_tools, f'"tool_choice.type.{kind}" {_REFUSED}'
+    yield is_forced and call.thinks, "Thinking may not be enabled when tool_choice forces tool use."
     yield kind == "tool" and choice not in names, f"Tool '{choice}' not found in provided tools"
 
 
-def _messages(call: ApiCall) -> Rows:
-    messages, is_structured = call.body["messages"], call.get("output_config", "format")
+def _messages(call: EmulatedTurn) -> Rows:
+    messages = call.body["messages"]
     yield not messages, "messages: at least one message is required"
-    is_new = call.version >= _NEW
-    roles = ("user", "assistant", "system") if is_new else ("user", "assistant")
+    roles = ("user", "assistant", "system") if call.is_new else ("user", "assistant")
     for number, message in enumerate(messages):
         words = f"messages.{number}.role: Input should be {' or '.join(map(repr, roles))}"
         yield message["role"] not in roles, words
@@ -159,91 +108,69 @@ def _messages(call: ApiCall) -> Rows:
         block, kind = place.block, place.block.get("type")
         is_empty = kind == "text" and not block["text"] and "cache_control" not in block
         yield is_empty, "messages: text content blocks must be non-empty"
-        moved = is_new and (place.role, kind) == ("assistant", "document")
-        yield moved, f"{place.where}: `document` blocks are not allowed in assistant messages"
-        cited = is_new and (place.role, kind) == ("user", "text") and block.get("citations")
-        yield cited, f"{place.where}.text.citations: citations are not allowed in user messages"
-        cites = "output_config.format: structured output does not go with citations"
-        yield place.cites and is_structured, cites
-    first_words = 'messages: first message must use the "user" role'
-    yield messages[0]["role"] == "assistant", first_words
-    if messages[-1]["role"] == "assistant":
-        complaint = (
-            "This model does not support assistant message prefill. "
-            "The conversation must end with a user message."
-        )
-        yield not call.model.takes_prefill, complaint
-        prefill = "Prefilling assistant messages is not supported with"
-        yield thinking_is_on(call.body, call.model), f"{prefill} thinking."
-        yield is_structured, f"{prefill} output_config.format."
-
-
-def _tool_results(call: ApiCall) -> Rows:
-    if call.body.get("thread"):
-        return  # because its earlier turns, and the calls in them, are kept by the API
+        is_cited = call.is_new and (place.role, kind) == ("user", "text") and block.get("citations")
+        yield is_cited, f"{place.where}.text.citations: citations are not allowed in user messages"
+    yield messages[0]["role"] == "assistant", 'messages: first message must use the "user" role'
+    complaint = (
+        "This model does not support assistant message prefill. "
+        "The conversation must end with a user message."
+    )
+    yield messages[-1]["role"] == "assistant" and not call.model.takes_prefill, complaint
     asked: list[str] = []
-    earlier: set[str] = set()
-    for number, message in enumerate(call.body["messages"]):
-        blocks = message["content"] if isinstance(message["content"], list) else ()
-        answered = [b["tool_use_id"] for b in blocks if b.get("type") == "tool_result"]
-        missing = [id_ for id_ in asked if id_ not in answered]
+    # The earlier turns of a thread, and the calls in them, are kept by the API.
+    for number, message in enumerate([] if call.body.get("thread") else messages):
+        blocks = prompt.as_blocks(message["content"])
+        answered = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
+        missing = ", ".join(id_ for id_ in asked if id_ not in answered)
         complaint = (
             f"messages.{number - 1}: `tool_use` ids were found without `tool_result` blocks "
-            f"immediately after: {', '.join(missing)}. Each `tool_use` block must have a "
-            "corresponding `tool_result` block in the next message."
+            f"immediately after: {missing}."
         )
         yield missing, complaint
-        unasked = [id_ for id_ in answered if id_ not in asked]
+        unasked = ", ".join(id_ for id_ in answered if id_ not in asked)
         complaint = (
             f"messages.{number}: unexpected `tool_use_id` found in `tool_result` blocks: "
-            f"{', '.join(unasked)}. Each `tool_result` block must have a corresponding `tool_use` "
-            "block in the previous message."
+            f"{unasked}. No `tool_use` block of the message before has it."
         )
         yield unasked, complaint
-        asked = [b["id"] for b in blocks if b.get("type") == "tool_use"]
-        repeats = len(earlier.union(asked)) < len(earlier) + len(asked)
-        yield repeats, f"messages.{number}: `tool_use` ids must be unique"
-        earlier.update(asked)
+        asked = [block["id"] for block in blocks if block.get("type") == "tool_use"]
 
 
-def _breakpoints(call: ApiCall) -> Rows:
-    places = list(prompt.places(call.body))
-    marked: dict[int, str | None] = {i: place.ttl for i, place in enumerate(places) if place.ttl}
-    for place in (places[index] for index in marked):
-        thinking = f"{place.where}.{place.block.get('type')}.cache_control"
-        is_thinking = place.block.get("type") in prompt.UNCACHEABLE
-        yield is_thinking, f"{thinking}: Extra inputs are not permitted"
+def _breakpoints(call: EmulatedTurn) -> Rows:
+    ordered, automatic = prompt.places(call.body), prompt.ttl_of(call.body)
+    marked = [place for place in ordered if place.ttl]
+    for place in marked:
+        kind = str(place.block.get("type"))
+        forbidden = f"{place.where}.{kind}.cache_control: Extra inputs are not permitted"
+        yield kind.endswith("thinking"), forbidden
         empty = f"{place.where}.text: cache_control cannot be set for empty text blocks"
         yield not place.can_be_marked, empty
-    automatic = prompt.automatic_place(call.body, places)
-    if automatic is not None:
-        ttl = prompt.ttl_of(call.body["cache_control"])
-        conflict = f"cache_control: ttl='{ttl}' conflicts with that of {places[automatic].where}"
-        yield marked.get(automatic, ttl) != ttl, conflict
-        marked[automatic] = ttl
+    for place in [place for place in ordered if place.can_be_marked][-1:]:
+        conflict = f"cache_control: ttl='{automatic}' conflicts with that of {place.where}"
+        yield automatic and place.ttl != automatic, conflict
     complaint = (
         f"A maximum of {_MAX_BREAKPOINTS} blocks with cache_control may be provided. "
         f"Found {len(marked)}."
     )
     yield len(marked) > _MAX_BREAKPOINTS, complaint
-    for earlier, later in pairwise(sorted(marked)):
+    for earlier, later in pairwise(marked):
         complaint = (
-            f"{places[later].where}.cache_control.ttl: a ttl='1h' cache_control block must not "
-            "come after a ttl='5m' cache_control block. Note that blocks are processed in the "
-            "following order: `tools`, `system`, `messages`."
+            f"{later.where}.cache_control.ttl: a ttl='1h' cache_control block must not come after "
+            "a ttl='5m' cache_control block. Note that blocks are processed in the following "
+            "order: `tools`, `system`, `messages`."
         )
-        yield (marked[earlier], marked[later]) == ("5m", "1h"), complaint
+        yield (earlier.ttl, later.ttl) == ("5m", "1h"), complaint
 
 
-def _signatures(call: ApiCall) -> Rows:
+def _signatures(call: EmulatedTurn) -> Rows:
     messages = call.body["messages"]
     spoken = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
     # Models that bind thinking to a conversation check all of it and what came before; the others
     # check only the latest assistant message.
-    issuers = (call.model,) if call.model.binds_thinking else MODELS
-    for number in spoken if call.model.binds_thinking else spoken[-1:]:
-        content = messages[number]["content"]
-        for index, block in enumerate(content if isinstance(content, list) else ()):
+    is_bound = call.model.binds_thinking
+    issuers, checked = ((call.model,), spoken) if is_bound else (MODELS, spoken[-1:])
+    for number in checked:
+        for index, block in enumerate(prompt.as_blocks(messages[number]["content"])):
             # Redacted thinking is forged, because the emulator never sends any.
             is_changed = block.get("type") == "redacted_thinking"
             if block.get("type") == "thinking":
@@ -251,10 +178,6 @@ def _signatures(call: ApiCall) -> Rows:
                 is_changed = block["signature"] not in signed
             complaint = (
                 f"messages.{number}.content.{index}: `thinking` or `redacted_thinking` blocks in "
-                "the latest assistant message cannot be modified. These blocks must remain as "
-                "they were in the original response."
+                "the latest assistant message cannot be modified."
             )
             yield is_changed, complaint
-
-
-_RULES = (_settings, _thinking, _tools, _messages, _tool_results, _breakpoints, _signatures)

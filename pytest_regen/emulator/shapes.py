@@ -2,13 +2,12 @@
 
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from importlib import import_module
-from importlib.util import find_spec
+from operator import or_
 from typing import Annotated, Any, Literal, Required, Union, get_args, get_origin, get_type_hints
 
 from pytest_regen.emulator.values import ApiError
-from pytest_regen.extras import needs
 
 _LISTS = (Iterable, Sequence, list)
 _TAGS = ("type", "role")
@@ -25,65 +24,58 @@ def check_shape(body: Mapping[str, Any], *, beta: bool) -> list[str]:
         ApiError: 400, with the first field that does not fit its type.
     """
     notes: list[str] = []
-    _check_object(body, _params(beta, bool(body.get("stream"))), "", notes)
-    return notes
-
-
-def require_sdk() -> None:
-    """Check that the SDK is there, without the second that its import takes.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    with needs("anthropic", "requests to the emulator"):
-        if find_spec("anthropic") is None:
-            raise ModuleNotFoundError(name="anthropic")
-
-
-@cache
-def _params(beta: bool, stream: bool) -> type:  # noqa: FBT001 - keys of a cache
     module = import_module(f"anthropic.types.{'beta.' if beta else ''}message_create_params")
-    params: type = getattr(module, f"MessageCreateParams{'' if stream else 'Non'}Streaming")
-    return params
+    stream = "" if body.get("stream") else "Non"
+    _check_object(body, getattr(module, f"MessageCreateParams{stream}Streaming"), "", notes)
+    return notes
 
 
 def _check(value: object, annotation: Any, where: str, notes: list[str]) -> None:
     # Pydantic judges what is flat. It cannot judge the whole: it leaves an Iterable unread until
     # somebody iterates, and ignores the keys that a TypedDict does not have.
+    from pydantic import ValidationError
+
     branches = _branches(annotation)
     objects = [branch for branch in branches if hasattr(branch, "__required_keys__")]
     lists = [branch for branch in branches if get_origin(branch) in _LISTS]
     flat = [branch for branch in branches if branch not in (*objects, *lists)]
-    if isinstance(value, dict) and objects:
-        _check_tagged(value, objects, flat, where, notes)
+    # A tool's schema is typed as an InputSchema or any other object, so it is any.
+    is_any = any(get_origin(branch) is dict for branch in flat)
+    if isinstance(value, dict) and objects and not is_any:
+        _check_tagged(value, objects, where, notes)
     elif isinstance(value, list) and lists:
         for number, item in enumerate(value):
             _check(item, get_args(lists[0])[0], f"{where}.{number}", notes)
     else:
-        complaint = _complaint(value, tuple(flat)) if flat else "Input should be an object"
-        if complaint and lists:
+        complaint = "Input should be an object"
+        try:
+            if flat:
+                _adapter(tuple(flat)).validate_python(value, strict=True)
+                return
+        except ValidationError as error:
+            complaint = str(error.errors()[0]["msg"])
+        if lists:
             complaint = "Input should be a valid list"
-        elif complaint and len(objects) > 1:
+        elif len(objects) > 1:
             complaint = "Input does not match the expected shape."  # in the API's own words
-        if complaint:
-            raise ApiError(f"{where}: {complaint}")
+        raise ApiError(f"{where}: {complaint}")
 
 
-def _check_tagged(
-    value: dict[str, Any], objects: list[Any], flat: list[Any], where: str, notes: list[str]
-) -> None:
+def _check_tagged(value: dict[str, Any], objects: list[Any], where: str, notes: list[str]) -> None:
     """Check an object by the type whose tag it carries."""
-    # A tool's schema is typed as an InputSchema or any other object.
-    may_differ = any(get_origin(branch) is dict for branch in flat)
-    fitting = [kind for kind in objects if _has_tag_of(value, kind)]
-    if len(objects) == 1 and not may_differ and "type" in _tags(objects[0]):
+    fitting = [
+        kind
+        for kind in objects
+        if all(value.get(key) in values for key, values in _tags(kind).items())
+    ]
+    if len(objects) == 1 and "type" in _tags(objects[0]):
         fitting = objects
     tag = next((key for key in _TAGS if key in _fields(objects[0])), "type")
     if fitting:
         _check_object(value, fitting[0], where, notes)
-    elif not may_differ and not isinstance(value.get(tag), str):
+    elif not isinstance(value.get(tag), str):
         raise ApiError(f"{where}.{tag}: Field required")
-    elif not may_differ:
+    else:
         notes.append(f"{where}.{tag}: the SDK has no type for {value[tag]!r:.80}")
 
 
@@ -106,22 +98,18 @@ def _fields(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _has_tag_of(value: Mapping[str, Any], kind: Any) -> bool:
-    # What has no tag by its type is something newer where the request gives it one.
-    tags = _tags(kind) or {"type": (None,)}
-    return all(value.get(key) in values for key, values in tags.items())
-
-
 @cache
 def _tags(kind: Any) -> dict[str, tuple[Any, ...]]:
     """Return the values of the fields that tell an object's type; ``None`` where it may lack."""
-    return {
+    tags = {
         key: tuple(
             tag for branch in _branches(_fields(kind)[key]) for tag in get_args(branch) or (None,)
         )
         for key in _TAGS
         if key in _fields(kind)
     }
+    # What has no tag by its type is something newer where the request gives it one.
+    return tags or {"type": (None,)}
 
 
 @cache
@@ -135,26 +123,11 @@ def _branches(annotation: Any) -> tuple[Any, ...]:
     return () if hasattr(annotation, "model_fields") else (annotation,)
 
 
-def _complaint(value: object, branches: tuple[Any, ...]) -> str:
-    """Return why a value fits none of the types, empty if it fits one."""
-    from pydantic import ValidationError
-
-    try:
-        _adapter(branches).validate_python(value, strict=True)
-    except ValidationError as error:
-        return str(error.errors()[0]["msg"])
-    return ""
-
-
 @cache
 def _adapter(branches: tuple[Any, ...]) -> Any:
     from pydantic import TypeAdapter
 
     # A file of an image is typed as an open file or a path too, which no JSON holds.
-    flat: Any = Union[tuple(filter(_is_of_json, branches))]  # noqa: UP007 - a tuple
-    return TypeAdapter(flat)
-
-
-def _is_of_json(branch: Any) -> bool:
-    names = (str, int, float, bool, types.NoneType, object)
-    return branch in names or get_origin(branch) in {Literal, dict}
+    of_json = {str, int, float, bool, types.NoneType, object}
+    flat = [b for b in branches if b in of_json or get_origin(b) in {Literal, dict}]
+    return TypeAdapter(reduce(or_, flat))

@@ -1,10 +1,10 @@
-"""Replies, faults, requests and responses as values; JSON bodies and errors of the API."""
+"""Replies, faults and received requests as values, and the error that a refusal is."""
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any, ClassVar, Literal
 
 _ERRORS = range(400, 600)
@@ -66,12 +66,10 @@ class EmulatedReply:
         _ = self.tool_uses
         if min(self.delay, self.chunk_delay, self.output_tokens or 0) < 0:
             raise ValueError("seconds and tokens must not be negative")
-        if isinstance(self.chunks, int):
-            if self.chunks < 1:
-                raise ValueError(f"a delta holds at least 1 character, not {self.chunks}")
-        elif self.chunks is not None and (
-            not all(self.chunks) or "".join(self.chunks) != self.text
-        ):
+        if isinstance(self.chunks, int) and self.chunks < 1:
+            raise ValueError(f"a delta holds at least 1 character, not {self.chunks}")
+        pieces = None if isinstance(self.chunks, int) else self.chunks
+        if pieces is not None and (not all(pieces) or "".join(pieces) != self.text):
             raise ValueError("the pieces must not be empty and must join to the text")
 
     @property
@@ -79,12 +77,10 @@ class EmulatedReply:
         """``tools``, each as a ``ToolUse``."""
         uses = []
         for tool in self.tools:
-            use: object = tool
-            if isinstance(tool, Mapping) and {"name"} <= set(tool) <= {"name", "input"}:
-                use = ToolUse(**tool)
-            if not isinstance(use, ToolUse):
-                raise TypeError(f"a tool use has a name and an input, not {tool!r}")
-            uses.append(use)
+            try:
+                uses.append(tool if isinstance(tool, ToolUse) else ToolUse(**tool))
+            except TypeError as error:
+                raise TypeError(f"a tool use has a name and an input, not {tool!r}") from error
         return tuple(uses)
 
 
@@ -163,7 +159,7 @@ Responder = Callable[..., ResponderResult]
 """Called as ``responder(body, headers=headers)``, or ``responder(body)`` if it takes no headers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReceivedRequest:
     """A request as it arrived, without the key that came with it."""
 
@@ -171,91 +167,15 @@ class ReceivedRequest:
     path: str
     headers: Mapping[str, str]
     """By lower-case name; credentials and cookies are left out."""
-    body: Any
+    body: Any = None
     """The JSON body; ``None`` if there is none or it is not JSON."""
-    at: float = field(default=0.0, compare=False)
+    at: float = field(default_factory=time.time, compare=False)
     """When it had arrived whole, in seconds since the epoch, by the system's clock."""
-    notes: Sequence[str] = field(default=(), compare=False)
+    notes: list[str] = field(default_factory=list, compare=False)
     """What was let through unchecked, because the SDK that is installed has no type for it."""
-
-
-End = Literal["whole", "cut", "drop"]
-
-_ERROR_TYPES = {
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-
-
-class ApiError(Exception):
-    """The API answers with an error envelope.
-
-    Args:
-        message: ``error.message``.
-        status: HTTP status.
-        type_: ``error.type``; by default derived from ``status``.
-        headers: further response headers.
-        error_code: ``error.details.error_code``.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int = 400,
-        type_: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        error_code: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.status = status
-        otherwise = (
-            "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "api_error"
-        )
-        self.type = type_ or _ERROR_TYPES.get(status, otherwise)
-        self.headers = dict(headers or {})
-        self.error_code = error_code
-
-    def envelope(self, request_id: str) -> dict[str, Any]:
-        """Return the error body, with the id of the request."""
-        error: dict[str, Any] = {"type": self.type, "message": self.message}
-        if self.error_code is not None:
-            error["details"] = {"error_code": self.error_code}
-        return {"type": "error", "error": error, "request_id": request_id}
-
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """One request: path without query, headers by lower-case name, body as bytes."""
-
-    method: str
-    path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    id: str = "req_emu"
-    notes: list[str] = field(default_factory=list)
-    """What was let through although the SDK's types do not know it."""
-
-    @property
-    def host(self) -> str:
-        """The host and port that the client used for this server."""
-        return self.headers.get("host", "127.0.0.1")
-
-
-def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers without credentials and cookies."""
-    hidden = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
-    return {name: value for name, value in headers.items() if name not in hidden}
+    id: str = field(default="", compare=False)
+    """The ``request-id`` of its response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,30 +197,30 @@ class HttpResponse:
     parts: Sequence[Part] | None = None
     delay: float = 0.0
     """Seconds before the first byte."""
-    end: End = "whole"
+    end: Literal["whole", "cut", "drop"] = "whole"
     """``cut``: the connection ends inside the body; ``drop``: before the status line."""
     on_start: Callable[[], None] | None = None
     """Called when the first byte is about to be sent."""
 
 
+class ApiError(Exception):
+    """The API refuses a request, as if a script had said so.
+
+    Args:
+        problem: the whole fault, or its message.
+        status: HTTP status.
+        fields: others of the fault.
+    """
+
+    def __init__(self, problem: str | Fault, status: int = 400, **fields: Any) -> None:
+        super().__init__(problem)
+        if isinstance(problem, str):
+            problem = Fault(status, message=problem, **fields)
+        self.fault = problem
+
+
 def dump(value: object) -> bytes:
     """Return ``value`` as compact JSON in UTF-8; lone surrogates are escaped."""
-    # As UTF-8 like the API, but lone surrogates have none.
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
-
-
-def json_response(value: object, *, status: int = 200) -> HttpResponse:
-    """Return a response whose body is ``value`` as JSON."""
-    return HttpResponse(status, {"content-type": "application/json"}, dump(value))
-
-
-def error_response(error: ApiError, request_id: str, delay: float = 0.0) -> HttpResponse:
-    """Return the response for ``error``."""
-    # Every recorded 400 had this header, although clients do not retry those anyway.
-    is_bad = error.status == HTTPStatus.BAD_REQUEST
-    hopeless = {"x-should-retry": "false"} if is_bad else {}
-    headers = {"content-type": "application/json", **hopeless, **error.headers}
-    return HttpResponse(error.status, headers, dump(error.envelope(request_id)), delay=delay)
+    # As UTF-8 like the API; a lone surrogate has no bytes there, and its replacement is an escape.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")

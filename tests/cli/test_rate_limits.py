@@ -17,7 +17,7 @@ def statuses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """What an emulator in the environment answers with, which allows ten requests a second."""
     found: list[int] = []
     with Emulator(ReferenceWriter(), limits=RateLimits(requests=600, burst=1)) as running:
-        running.answered = lambda _, status: found.append(status)
+        running.answering = lambda _, status: found.append(status)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-a-test")
         yield found

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from emulator_requests import api, body, dumped, said, send, text, user
 
-from pytest_regen.emulator.api import MessagesApi
+from pytest_regen.emulator import Emulator
 from pytest_regen.emulator.limits import Clock, RateLimits
 from pytest_regen.emulator.script import Script
 from pytest_regen.emulator.values import BatchStep, Fault
@@ -14,18 +14,18 @@ from pytest_regen.emulator.values import BatchStep, Fault
 ROOT = "/v1/messages/batches"
 
 
-def create(core: MessagesApi, *params: dict[str, Any]) -> dict[str, Any]:
+def create(core: Emulator, *params: dict[str, Any]) -> dict[str, Any]:
     """Return a batch of the given requests."""
     requests = [{"custom_id": f"r{n}", "params": given} for n, given in enumerate(params)]
     return said(send(core, {"requests": requests}, path=ROOT))
 
 
-def get(core: MessagesApi, path: str, **query: str) -> dict[str, Any]:
+def get(core: Emulator, path: str, **query: str) -> dict[str, Any]:
     """Return what stands at one path of the batches."""
     return said(send(core, method="GET", path=f"{ROOT}{path}", query=query))
 
 
-def results(core: MessagesApi, batch: dict[str, Any]) -> list[dict[str, Any]]:
+def results(core: Emulator, batch: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the results of a batch that has ended, in the order in which they come."""
     response = send(core, method="GET", path=f"{ROOT}/{batch['id']}/results")
     return [json.loads(line) for line in response.body.splitlines()]
@@ -163,7 +163,7 @@ def test_a_batch_can_take_a_time_of_its_own() -> None:
     """Steps tell it, one after the other; the last one repeats."""
     clock = Clock(0.0)
     steps = Script(batches=[BatchStep(seconds=5), BatchStep(seconds=9)])
-    core = api(clock=clock, next_batch=steps.next_batch)
+    core = api(clock=clock, script=steps)
     made = [create(core, body(max_tokens=n)) for n in (1, 2, 3)]
     clock.advance(6)
 
@@ -177,7 +177,7 @@ def test_a_batch_can_be_there_although_nobody_was_told() -> None:
     steps = Script(
         batches=[BatchStep(fault=Fault(kind=kind)) for kind in ("drop", "cut", "status")]
     )
-    core = api(next_batch=steps.next_batch)
+    core = api(script=steps)
     requests = {"requests": [{"custom_id": "a", "params": body()}]}
 
     dropped, cut, refused = (send(core, requests, path=ROOT) for _ in range(3))
@@ -189,7 +189,7 @@ def test_a_batch_can_be_there_although_nobody_was_told() -> None:
 def test_a_batch_can_be_listed_late() -> None:
     """The API may still be busy with the call that creates it."""
     clock = Clock(0.0)
-    core = api(clock=clock, next_batch=lambda: BatchStep(unlisted=5))
+    core = api(clock=clock, script=Script(batches=[BatchStep(unlisted=5)]))
     batch = create(core, body())
     early = get(core, "")["data"], send(core, method="GET", path=f"{ROOT}/{batch['id']}").status
     clock.advance(5)

@@ -77,7 +77,7 @@ def test_no_window_lets_more_through_than_a_bucket(
 
 def test_a_limit_below_one_is_the_callers_mistake() -> None:
     """A bucket that never fills would refuse everything, without a time to come back."""
-    with pytest.raises(UsageError, match="output_tokens is 0"):
+    with pytest.raises(UsageError, match="output_tokens=0"):
         RateLimits(output_tokens=0)
 
 

@@ -5,15 +5,15 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from emulator_requests import HEADERS, api, ask, body, dumped, said, text, user
 from tables import each
 
-from pytest_regen.emulator.api import MessagesApi
+from pytest_regen.emulator import Emulator
 from pytest_regen.emulator.limits import Clock
-from pytest_regen.emulator.prompt import PromptBlock, PromptCache
-from pytest_regen.emulator.values import HttpRequest
+from pytest_regen.emulator.prompt import PromptCache, chain
 
 REFERENCE = (
     Path(__file__).parents[3] / "shared/research/anthropic-files/prompt_cache_reference_model.py"
@@ -154,8 +154,7 @@ def by_accounting(clock: Clock) -> Cost:
     cache = PromptCache()
 
     def cost(_: Fields, blocks: list[ReferenceBlock], model: str) -> Charged:
-        links = [PromptBlock(*block, "messages") for block in blocks]
-        use = cache.look_up(links, now=clock.now(), minimum=MINIMUM[model], scope=model)
+        use = cache.look_up(chain(blocks, model), now=clock.now(), minimum=MINIMUM[model])
         return (use.read, use.write_1h, use.write_5m, use.plain), use.commit
 
     return cost
@@ -166,8 +165,7 @@ def by_request(clock: Clock) -> Cost:
     core = api(clock=clock)
 
     def cost(fields: Fields, _: list[ReferenceBlock], __: str) -> Charged:
-        request = HttpRequest("POST", "/v1/messages", {}, HEADERS, dumped(fields()))
-        response = core.handle(request)
+        response = core.handle("POST", urlsplit("/v1/messages"), HEADERS, dumped(fields()))
         usage = said(response)["usage"]
         created = usage["cache_creation"]
         hour, minutes = created["ephemeral_1h_input_tokens"], created["ephemeral_5m_input_tokens"]
@@ -212,7 +210,7 @@ def marked(*words: tuple[str, str | None]) -> list[dict[str, Any]]:
     return [text(content, ttl) for content, ttl in words]
 
 
-def usage(core: MessagesApi, **fields: Any) -> tuple[int, int, int]:
+def usage(core: Emulator, **fields: Any) -> tuple[int, int, int]:
     """Return what a request reads, writes and pays in full."""
     found = ask(core, **fields)["usage"]
     return (
@@ -265,10 +263,10 @@ def test_what_is_written_shows_only_when_the_response_begins() -> None:
     """Two requests sent at once both write."""
     core = api()
     fields = body(system=marked((LONG, "5m")))
-    request = HttpRequest("POST", "/v1/messages", {}, HEADERS, dumped(fields))
+    request = ("POST", urlsplit("/v1/messages"), HEADERS, dumped(fields))
 
-    waiting = core.handle(request)
-    other = core.handle(request)
+    waiting = core.handle(*request)
+    other = core.handle(*request)
 
     assert said(waiting)["usage"]["cache_creation_input_tokens"] == LONG_TOKENS
     assert said(other)["usage"]["cache_creation_input_tokens"] == LONG_TOKENS

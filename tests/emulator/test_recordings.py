@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from emulator_requests import HEADERS, api, dumped, said
 
-from pytest_regen.emulator.api import MessagesApi
+from pytest_regen.emulator import Emulator
 from pytest_regen.emulator.limits import Clock
-from pytest_regen.emulator.values import EmulatedReply, HttpRequest, HttpResponse, ToolUse
+from pytest_regen.emulator.values import EmulatedReply, HttpResponse, ToolUse
 from pytest_regen.turns.models import find_model
 
 FOLDER = Path(__file__).parents[3] / "shared/data/anthropic-cassettes"
@@ -128,7 +129,7 @@ def reply_of(text: str) -> EmulatedReply:
     )
 
 
-def emulated(interaction: dict[str, Any], core: MessagesApi | None = None) -> HttpResponse:
+def emulated(interaction: dict[str, Any], core: Emulator | None = None) -> HttpResponse:
     """Return what the emulator answers to the recorded request, told to say the same."""
     reply = reply_of(response_text(interaction))
     core = core or api(reply, clock=Clock(0.0))
@@ -137,7 +138,7 @@ def emulated(interaction: dict[str, Any], core: MessagesApi | None = None) -> Ht
     packed = {} if "parsed_body" in interaction["response"] else {"accept-encoding": "gzip"}
     headers = {**HEADERS, **packed, "anthropic-version": "2023-06-01"}
     fields = request_of(interaction)
-    return core.handle(HttpRequest("POST", path, {}, headers, dumped(fields)))
+    return core.handle("POST", urlsplit(path), headers, dumped(fields))
 
 
 def fields(value: Any, path: str = "$") -> Iterator[tuple[str, object]]:

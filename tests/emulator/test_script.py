@@ -11,6 +11,7 @@ from tables import each
 from pytest_regen.emulator import (
     BatchStep,
     EmulatedReply,
+    Emulator,
     Fault,
     Match,
     Rule,
@@ -18,7 +19,6 @@ from pytest_regen.emulator import (
     Step,
     load_script,
 )
-from pytest_regen.emulator.api import MessagesApi
 from pytest_regen.emulator.limits import Clock
 from pytest_regen.errors import UsageError
 
@@ -143,7 +143,7 @@ def test_all_requests_together_walk_through_the_steps() -> None:
 def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
     """The message shows what was asked; a retry would not help."""
     script = Script([Rule([Step("x")], Match(text="never"))], path=Path("replies.yaml"))
-    core = MessagesApi(script, clock=Clock(0))
+    core = Emulator(script=script, clock=Clock(0))
 
     response = send(core, body(messages=[user("Who are you?")]))
 
@@ -164,7 +164,10 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
         ("rules: [{replies: [x]}]", ": Field required"),
         ("version: 1", "rules is {'version': 1}: Field required"),
         ("version: 1\nrules: [{replys: [x]}]", "rules[0].replies is"),
-        ("version: 1\nrules: [{replies: []}]", "rules[0].replies is empty"),
+        (
+            "version: 1\nrules: [{replies: []}]",
+            "rules[0].replies is []: List should have at least 1 item",
+        ),
         ("version: 1\nrules: [{match: {usr: x}, replies: [x]}]", "rules[0].match.usr is unknown"),
         ("version: 1\nrules: [{match: {turn: x}, replies: [x]}]", "rules[0].match.turn is 'x'"),
         ("version: 1\nrules: [{match: {pattern: '('}, replies: [x]}]", "rules[0].match is"),
@@ -178,6 +181,14 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
         ("version: 1\nrules: [{replies: [{text: x, times: 0}]}]", "times is 0"),
         ("version: 1\nrules: [{replies: [{text: x, file: y}]}]", "has both text and file"),
         ("version: 1\nrules: [{replies: [{file: none.cs}]}]", "file cannot be read"),
+        (
+            "version: 1\nrules: [{replies: [{fault: 529, text: x}]}]",
+            "rules[0].replies[0] is {'fault': 529, 'text': 'x'}: Value error, only times stands",
+        ),
+        (
+            "version: 1\nrules: [{replies: [{fault: {kind: cut, reply: {file: none.cs}}}]}]",
+            "rules[0].replies[0].fault is",
+        ),
         (
             "version: 1\nrules: [{replies: [{fault: {kind: boom}}]}]",
             "fault.kind is 'boom': Input should be 'status', 'drop'",

@@ -269,6 +269,31 @@ def test_structured_output(emulator: Emulator, client: Client) -> None:
         talk.messages.parse(**CALL, output_format=Person)
 
 
+@pytest.mark.parametrize(
+    ("reply", "limit"),
+    [
+        (EmulatedReply('{"name":', stop_reason="max_tokens"), 1_000),
+        ('{"name":"Ada","age":36}', 4),
+        ("Ada is 36 years old.", 4),
+    ],
+    ids=["by the script", "by the request", "by the request, and no JSON"],
+)
+def test_a_cut_reply_is_not_held_to_the_schema(
+    emulator: Emulator, client: Client, reply: EmulatedReply | str, limit: int
+) -> None:
+    """What is cut is no JSON any more, whoever cut it, so it arrives as far as it goes."""
+    says(emulator, reply)
+    schema = {"type": "object", "required": ["age"]}
+
+    message = client().messages.create(
+        **{**CALL, "max_tokens": limit},
+        output_config={"format": {"type": "json_schema", "schema": schema}},
+    )
+
+    assert message.stop_reason == "max_tokens"
+    assert 0 < len(message.content[-1].text) < 20
+
+
 def test_counted_tokens_are_those_of_usage(client: Client) -> None:
     """``count_tokens`` foresees what the call then reports."""
     talk = client()

@@ -102,6 +102,7 @@ DOORS = {
         "units",
         "validation.behaviour",
     ),
+    "h11": ("emulator.server",),
     "hypothesis": ("strategies", "testing"),
     "jsonschema": (
         "emulator.api",

@@ -3,10 +3,10 @@
 import gzip
 import json
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
-from pytest_regen.emulator.api import MessagesApi
-from pytest_regen.emulator.limits import Clock
-from pytest_regen.emulator.values import EmulatedReply, Fault, HttpRequest, HttpResponse
+from pytest_regen.emulator import Clock, Emulator
+from pytest_regen.emulator.values import EmulatedReply, Fault, HttpResponse
 
 HEADERS = {
     "authorization": "Bearer sk-test",
@@ -16,10 +16,10 @@ HEADERS = {
 MODEL = "claude-sonnet-5-5"
 
 
-def api(said: str | EmulatedReply | Fault = "Hello.", **options: Any) -> MessagesApi:
-    """Return a core that says the same to every request."""
+def api(said: str | EmulatedReply | Fault = "Hello.", **options: Any) -> Emulator:
+    """Return an emulator that says the same to every request; it need not be started."""
     options.setdefault("clock", Clock(1_000_000.0))
-    return MessagesApi(lambda _body: said, **options)
+    return Emulator(lambda _body: said, **options)
 
 
 def body(**fields: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def text(words: str, ttl: str | None = None) -> dict[str, Any]:
 
 
 def send(
-    core: MessagesApi,
+    core: Emulator,
     payload: Any = None,
     *,
     path: str = "/v1/messages",
@@ -59,7 +59,8 @@ def send(
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     merged = {k: v for k, v in {**HEADERS, **given}.items() if v is not None}
     data = payload if isinstance(payload, bytes) else b"" if payload is None else dumped(payload)
-    response = core.handle(HttpRequest(method, path, query or {}, merged, data))
+    url = urlsplit(f"{path}?{urlencode(query or {})}")
+    response = core.handle(method, url, merged, data)
     if response.on_start:
         response.on_start()
     return response
@@ -78,7 +79,7 @@ def said(response: HttpResponse) -> dict[str, Any]:
     return parsed
 
 
-def ask(core: MessagesApi, **fields: Any) -> dict[str, Any]:
+def ask(core: Emulator, **fields: Any) -> dict[str, Any]:
     """Return the message that answers a valid request."""
     response = send(core, body(**fields))
     assert response.status == 200, said(response)

@@ -28,7 +28,7 @@ class Counted(Emulator):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.statuses: list[int] = []
-        self.answered = lambda _request, status: self.statuses.append(status)
+        self.answering = lambda _request, status: self.statuses.append(status)
 
 
 def provider_of(emulator: Emulator, **options: Any) -> AnthropicProvider:
