@@ -153,7 +153,7 @@ class Account:
                 turn.number, purpose, call.request, call.reply, call.failure, sent=sent
             )
             with self._lock:
-                self.transcript.add(exchange)
+                self.transcript.append(exchange)
                 self.usage += exchange.usage or Usage()
 
         return self.exchange.around(steps, log=log)

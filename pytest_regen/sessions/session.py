@@ -55,56 +55,46 @@ def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
         UsageError: the schema would not survive: an object of free form could then hold nothing,
             and bounds are refused. The hint in the prompt works with any schema.
     """
-    # Not the stable schema: it leaves out by what pydantic tells an open object from one that is
-    # closed by default.
-    open_schema = _close(adapter.json_schema())
-    problems = [
-        f"{where} {problem}"
-        for node, where in _schemas(open_schema, "the reply")
-        for problem in _open_parts(node)
-    ]
-    if problems:
+    # Not the stable schema, because that leaves out by what pydantic tells an open object from one
+    # that is closed by default.
+    problem = next(_problems(adapter.json_schema(), "the reply"), None)
+    if problem:
         raise UsageError(
             "the response type does not survive structured output",
-            why="; ".join(problems),
+            why=problem,
             hint="leave structured_output off: the schema then stands in the prompt and "
             "replies are validated here",
         )
-    schema: dict[str, Any] = _close(stable_schema(adapter))
+    schema = stable_schema(adapter)
+    for node, _ in _schemas(schema, ""):
+        if node.get("type") == "object":
+            node["additionalProperties"] = False
     return schema
 
 
-def _close(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_close(inner) for inner in node]
-    if not isinstance(node, dict):
-        return node
-    closed = {key: _close(inner) for key, inner in node.items()}
-    if closed.get("type") == "object" and "properties" in closed:
-        closed.setdefault("additionalProperties", False)
-    return closed
-
-
-def _schemas(node: Mapping[str, Any], where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _schemas(node: dict[str, Any], where: str) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield ``node`` and every schema in it, each with the name of the field it belongs to."""
     yield node, where
-    for key in ("properties", "$defs"):
-        for name, inner in node.get(key, {}).items():
-            yield from _schemas(inner, name)
-    for key in ("allOf", "anyOf", "oneOf", "prefixItems"):
-        for inner in node.get(key, ()):
-            yield from _schemas(inner, where)
-    if "items" in node:
-        yield from _schemas(node["items"], where)
+    for key, part in node.items():
+        if key in ("properties", "$defs"):
+            for name, inner in part.items():
+                yield from _schemas(inner, name)
+        elif key in ("allOf", "anyOf", "oneOf", "prefixItems", "items"):
+            for inner in part if isinstance(part, list) else [part]:
+                yield from _schemas(inner, where)
 
 
-def _open_parts(node: Mapping[str, Any]) -> Iterator[str]:
-    if not _SHAPES & node.keys():
-        yield "may be anything"
-    if node.get("type") == "object" and node.get("additionalProperties") is not False:
-        yield "is an object of free form"
-    for keyword in sorted(_REFUSED & node.keys()):
-        yield f"has {keyword}, which the API refuses"
+def _problems(schema: dict[str, Any], where: str) -> Iterator[str]:
+    for node, place in _schemas(schema, where):
+        if not _SHAPES & node.keys():
+            yield f"{place} may be anything"
+        # Without properties it is a map, because pydantic closes a model without fields itself.
+        elif node.get("type") == "object" and node.get(
+            "additionalProperties", "properties" not in node
+        ):
+            yield f"{place} is an object of free form"
+        for keyword in sorted(_REFUSED & node.keys()):
+            yield f"{place} has {keyword}, which the API refuses"
 
 
 T = TypeVar("T")
