@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, TypeVar
+from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 from pytest_regen.errors import BudgetError, UsageError
-from pytest_regen.sessions.state import VERSION, SessionState, sendable
+from pytest_regen.sessions.state import VERSION, SessionState, load_state, sendable
 from pytest_regen.sessions.transcript import (
     Exchange,
     Purpose,
@@ -181,6 +181,9 @@ class SessionBase:
         settings: provider, model and limits of the session.
     """
 
+    STATE: ClassVar[type[SessionState]]
+    """What ``to_json`` writes."""
+
     def __init__(self, system: str, settings: SessionSettings) -> None:
         self.system = system
         self._settings = settings
@@ -298,10 +301,15 @@ class SessionBase:
         )
         return self._account.enter(steps, turn)
 
-    def _state_json(self, kind: str) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
+        """Return the session as plain JSON, for ``from_json``: history, turns, usage.
+
+        What only a program can hold is not in it: provider, types, functions. Nor is the
+        transcript, which has its own ``to_json``.
+        """
         return {
             "version": VERSION,
-            "kind": kind,
+            "kind": self.STATE.KIND,
             "system": self.system,
             "model": self._settings.model,
             "usage": usage_to_json(self.usage),
@@ -310,7 +318,16 @@ class SessionBase:
             ],
         }
 
-    def _restore(self, state: SessionState) -> None:
+    @classmethod
+    def _restored(cls, data: object, *parts: Any, **settings: Any) -> Self:
+        """Return the session that ``to_json`` wrote, made from ``parts`` and what that holds."""
+        state = load_state(data, cls.STATE)
+        settings = {"model": state.model, **state.arguments(), **settings}
+        session = cls(state.system, *parts, **settings)
+        session._restore(state)
+        return session
+
+    def _restore(self, state: Any) -> None:
         self._history = state.messages()
         self._account.restore(state.usage.to_usage())
 

@@ -5,7 +5,8 @@ camelCase of files and replies is read as well.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import (
@@ -329,6 +330,28 @@ class ScenarioIndex:
             )
         return next(iter(matches.items()), None)
 
+    def correctable(self, correction: ScenarioCorrection) -> tuple[str, TestScenario]:
+        """Return the scenario that a correction is about and its id.
+
+        Raises:
+            UsageError: it names no scenario, several of them, or a handwritten one.
+        """
+        match = self.find(correction)
+        if match is None:
+            by_id = f" with the id {correction.scenario_id}" if correction.scenario_id else ""
+            raise UsageError(
+                f"no scenario{by_id} is called {correction.scenario_description!r}",
+                why="a correction that names nothing would be lost",
+                hint="give it the scenario_id or the request of the scenario it is about",
+            )
+        if match[1].is_handwritten:
+            raise UsageError(
+                f"{match[1].description!r} is handwritten and cannot be corrected",
+                why="what a person wrote is never contradicted",
+                hint="take the correction for a fault of the rules, or change the scenario by hand",
+            )
+        return match
+
 
 def merge_replacements(
     scenarios: Sequence[TestScenario],
@@ -362,61 +385,22 @@ def merge_replacements(
         UsageError: a correction's description is that of several scenarios and it has no id.
     """
     index = ScenarioIndex(scenarios)
-    corrected = [
-        match for correction in corrections if (match := index.find(correction)) is not None
-    ]
-    gone = [(discard.scenario.id, discard.scenario) for discard in discarded]
-    if accepts is None:
-        faulty = [(id_, scenario.description) for id_, scenario in [*corrected, *gone]]
-        return _merge_by_description(scenarios, index.ids, replacements, faulty)
-    accepted = {scenario.id: scenario for scenario in reversed(replacements) if accepts(scenario)}
-    covered = {id_ for id_, _ in corrected if id_ in accepted}
-    return _merge_by_request(scenarios, index.ids, accepted, covered | {id_ for id_, _ in gone})
-
-
-def _merge_by_request(
-    scenarios: Sequence[TestScenario],
-    ids: Sequence[str],
-    accepted: Mapping[str, TestScenario],
-    removed: Collection[str],
-) -> list[TestScenario]:
-    """Return the scenarios that are not removed, then the accepted ones of other requests."""
-    staying = [
-        (id_, scenario)
-        for id_, scenario in zip(ids, scenarios, strict=True)
-        if scenario.is_handwritten or id_ not in removed
-    ]
-    ids_staying = {id_ for id_, _ in staying}
-    fresh = [scenario for id_, scenario in accepted.items() if id_ not in ids_staying]
-    return [*(scenario for _, scenario in staying), *reversed(fresh)]
-
-
-def _merge_by_description(
-    scenarios: Sequence[TestScenario],
-    ids: Sequence[str],
-    replacements: Sequence[TestScenario],
-    faulty: Iterable[tuple[str, str]],
-) -> list[TestScenario]:
-    """Replace what is faulty; where several requests share a description, the request decides."""
-    requests: dict[str, set[str]] = defaultdict(set)
-    for id_, scenario in zip(ids, scenarios, strict=True):
-        requests[scenario.description].add(id_)
-    gone = {
-        (description, id_)
-        for faulty_id, description in faulty
-        for id_ in requests[description]
-        if len(requests[description]) == 1 or id_ == faulty_id
-    }
+    matches = [index.find(correction) for correction in corrections]
+    gone = {match[0] for match in matches if match is not None}
+    if accepts is not None:
+        accepted = [scenario for scenario in replacements if accepts(scenario)]
+        replacements = list({scenario.id: scenario for scenario in reversed(accepted)}.values())
+        replacements.reverse()
+        gone &= {scenario.id for scenario in replacements}
+    gone |= {discard.scenario.id for discard in discarded}
     staying = [
         scenario
-        for id_, scenario in zip(ids, scenarios, strict=True)
-        if scenario.is_handwritten or (scenario.description, id_) not in gone
+        for id_, scenario in zip(index.ids, scenarios, strict=True)
+        if scenario.is_handwritten or id_ not in gone
     ]
-    descriptions = {scenario.description for scenario in staying}
-    return [
-        *staying,
-        *(scenario for scenario in replacements if scenario.description not in descriptions),
-    ]
+    name = attrgetter("description" if accepts is None else "id")
+    names = set(map(name, staying))
+    return [*staying, *(scenario for scenario in replacements if name(scenario) not in names)]
 
 
 def apply_corrections(
@@ -430,21 +414,7 @@ def apply_corrections(
     index = ScenarioIndex(scenarios)
     changed = {}
     for correction in corrections:
-        match = index.find(correction)
-        if match is None:
-            raise UsageError(
-                f"no scenario is called {correction.scenario_description!r}",
-                why="a correction that names nothing would be lost",
-                hint="give the correction the scenario_id of the scenario it is about",
-            )
-        id_, scenario = match
-        if scenario.is_handwritten:
-            raise UsageError(
-                f"the correction of {correction.scenario_description!r} contradicts a handwritten "
-                "scenario",
-                why="what a person wrote is never changed by a model's verdict",
-                hint="change the scenario by hand, or take the correction for a fault of the rules",
-            )
+        id_, scenario = index.correctable(correction)
         changed[id_] = scenario.model_copy(
             update={
                 "expected_decision": correction.corrected_decision,

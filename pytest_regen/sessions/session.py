@@ -1,7 +1,7 @@
 """A conversation with a model whose replies are values of one type."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, Self, TypeVar, Unpack
+from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
 
 from pydantic import TypeAdapter
 
@@ -15,8 +15,8 @@ from pytest_regen.sessions.conversation import (
 )
 from pytest_regen.sessions.state import (
     GeneratorState,
+    SessionState,
     content_hash,
-    load_state,
     sendable,
 )
 from pytest_regen.turns.steps import Steps, adrive, drive
@@ -131,6 +131,8 @@ class GeneratorSession(SessionBase, Generic[T]):
         UsageError: a limit allows nothing, or the schema does not survive structured output.
     """
 
+    STATE: ClassVar[type[SessionState]] = GeneratorState
+
     def __init__(
         self,
         system: str,
@@ -191,12 +193,8 @@ class GeneratorSession(SessionBase, Generic[T]):
             return await adrive(self._steps(message, turn, check), self._account.exchange.wire)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the session as plain JSON, for ``from_json``: history, turns, usage.
-
-        The provider and the response type are not in it, nor is the transcript, which has its own
-        ``to_json``.
-        """
-        return {**self._state_json(GeneratorState.KIND), "schema_hash": self._sent_schema}
+        """Return the session as plain JSON, for ``from_json``."""
+        return {**super().to_json(), "schema_hash": self._sent_schema}
 
     @classmethod
     def from_json(
@@ -221,13 +219,11 @@ class GeneratorSession(SessionBase, Generic[T]):
             UsageError: ``data`` is no session, or does not hold together; all that is wrong is
                 named.
         """
-        state = load_state(data, GeneratorState)
-        session = cls(
-            state.system, response, provider=provider, **{"model": state.model, **settings}
-        )
-        session._restore(state)
-        session._sent_schema = state.schema_hash
-        return session
+        return cls._restored(data, response, provider=provider, **settings)
+
+    def _restore(self, state: Any) -> None:
+        super()._restore(state)
+        self._sent_schema = state.schema_hash
 
     def _steps(self, message: str, turn: Turn, check: ValueCheck[T] | None) -> Steps[T]:
         # Once, not in every turn: it stands in the history from then on, and would only be paid

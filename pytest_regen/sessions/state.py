@@ -206,6 +206,10 @@ class SessionState(_Stored):
     usage: StoredUsage
     history: list[StoredMessage]
 
+    def arguments(self) -> dict[str, Any]:
+        """Return what a session is made from, beside its prompt and model."""
+        return {}
+
     def messages(self) -> tuple[Message, ...]:
         """Return the history.
 
@@ -247,6 +251,10 @@ class ScenarioState(ItemState):
     KIND: ClassVar[str] = "scenario-session"
     annotations: list[ToolAnnotation]
     handwritten: list[TestScenario]
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the tools and what people wrote."""
+        return {"annotations": self.annotations, "handwritten": self.handwritten}
 
 
 def load_state(data: object, state: type[S]) -> S:

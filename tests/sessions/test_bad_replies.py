@@ -201,7 +201,7 @@ def test_a_correction_of_what_does_not_exist_is_an_error(name: dict[str, str]) -
     talk.generate()
     lost = correction("/nowhere", "deny", **name)
 
-    with pytest.raises(UsageError, match="knows no scenario"):
+    with pytest.raises(UsageError, match="no scenario"):
         talk.regenerate(ScenarioFeedback(corrections=(lost,)))
     told = lost.model_copy(update={"request": scenario("/nowhere").request, "scenario_id": None})
     talk.regenerate(ScenarioFeedback(corrections=(told,)))

@@ -327,7 +327,7 @@ def test_probes_alone_are_no_reason_for_a_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "problem"), [("/nowhere", "knows no scenario"), ("/h", "handwritten")]
+    ("path", "problem"), [("/nowhere", "no scenario"), ("/h", "handwritten")]
 )
 def test_a_correction_of_nothing_or_of_a_person_is_refused(path: str, problem: str) -> None:
     """It is neither lost nor told."""
