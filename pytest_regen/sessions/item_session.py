@@ -182,7 +182,6 @@ class ItemSession(SessionBase, Generic[T]):
                 listed_problems(problems(value), "problems=") if problems else ()
             ),
             to_json=to_json,
-            members=frozenset(schema.get("required", ())),
         )
         self._start(system, kind, provider, options)
         shared = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}

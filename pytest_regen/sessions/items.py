@@ -43,8 +43,6 @@ class ItemKind(Generic[T]):
     """How messages name an item."""
     problems: Callable[[T], Iterable[str]]
     to_json: Callable[[T], dict[str, Any]]
-    members: frozenset[str]
-    """Names by which an object of a reply is taken for an item without a list around it."""
 
     @property
     def noun(self) -> str:
@@ -183,11 +181,11 @@ class ItemReader(Generic[T]):
         self._texts: list[str] = []
         self._problems: list[str] = []
         self._is_asked_again = False
-        self._is_merged = False
         self._notes: list[str] = []
         self.items: dict[str, T] = {}
         """What can be used, by key."""
         self.is_cut = False
+        self._was_cut = False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -270,26 +268,11 @@ class ItemReader(Generic[T]):
                 than those asked for came; then only what is missing is asked for.
         """
         name = self._kind.name
-        lists = self._lists(text)
-        if not lists:
-            envelope = TypeAdapter(dict[str, list[JsonValue]])
-            members = parse_json_with_schema(text, envelope)
-            raise ReplyFormatError(
-                f"the reply has no list of {name}",
-                text=text,
-                problem=f'the reply has no list "{name}"; it has {", ".join(members) or "nothing"}',
-                why="its form was given in the first message",
-                hint=f"say in the system prompt which {name} are wanted",
-            )
+        items = self._answer(text)
         self.is_cut = False
         self._texts.append(text)
-        self._problems = problems = self._take(lists[0])
-        if len(lists) > 1:
-            self._is_merged = True
-            self._notes.append(f"the reply holds {len(lists)} lists of {name}; all were taken")
-            drafts = [problem for items in lists[1:] for problem in self._take(items)]
-            self._notes += [f"left out of another list: {problem}" for problem in drafts]
-        if self._task.is_first and not (lists[0] or self.items):
+        self._problems = problems = self._take(items)
+        if self._task.is_first and not (items or self.items):
             raise ReplyFormatError(
                 f"the reply holds no {self._kind.noun}",
                 text=text,
@@ -299,7 +282,7 @@ class ItemReader(Generic[T]):
             )
         shortfall = [] if self._is_asked_again else self.shortfall()
         if problems or shortfall:
-            raise self._unusable(text, problems, len(lists[0]), shortfall)
+            raise self._unusable(text, problems, len(items), shortfall)
         return self.items
 
     def salvage(self, pieces: Sequence[str]) -> dict[str, T] | None:
@@ -312,19 +295,14 @@ class ItemReader(Generic[T]):
             ReplyFormatError: some of them cannot be used; only those are asked for again.
         """
         name = self._kind.name
-        first = "|".join(sorted(self._kind.members))
-        begun_list = re.compile(rf'\{{\s*"{name}"\s*:|\A[^\[{{"]*(?=\[\s*\{{\s*"(?:{first})")')
-        texts = [pieces[0]]
-        for piece in pieces[1:]:
-            begun = begun_list.search(piece)
-            start = begun.start() if begun else len(piece)
-            texts[-1] += piece[:start]
-            texts += [piece[start:]] if begun else []
+        # A list that a continuation begins anew is read from its beginning, because the one before
+        # it has no end.
+        texts = re.split(rf'(?=\{{\s*"{name}"\s*:)', "".join(pieces))
         items = [item for text in texts for item in complete_items(text, name)]
         self._problems = problems = self._take(items)
         if not self.items:
             return None
-        self.is_cut = self._is_merged = True
+        self.is_cut = self._was_cut = True
         self._notes.append(f"the reply was cut off: {len(self.items)} whole {name} were kept")
         if problems:
             raise self._unusable("".join(pieces), problems, len(items), [])
@@ -349,40 +327,36 @@ class ItemReader(Generic[T]):
 
     def text_to_commit(self, text: str) -> str:
         """Return the text for the history: the reply itself if all items are from it."""
-        is_changed = self._problems or self._is_merged
-        return (
-            text
-            if self._texts == [text] and not is_changed
-            else self._kind.text(self.items.values())
-        )
+        is_whole = self._texts == [text] and not (self._problems or self._was_cut)
+        return text if is_whole else self._kind.text(self.items.values())
 
-    def _lists(self, text: str) -> list[list[JsonValue]]:
-        """Return the lists of items in a reply, the answer first, then drafts and further parts.
+    def _answer(self, text: str) -> list[JsonValue]:
+        """Return the list of items in a reply; one without the object around it counts.
 
-        Lists without the object around them, and items without a list, count.
+        Raises:
+            ReplyFormatError: there is none.
         """
         name = self._kind.name
-
-        def is_item(value: object) -> bool:
-            members = self._kind.members
-            return isinstance(value, dict) and bool(members) and value.keys() >= members
-
-        lists: list[tuple[str, list[JsonValue]]] = []
-        single: list[JsonValue] = []
+        texts, lists = [], []
+        # Not by a schema, because pydantic's reader of JSON refuses all of a text with half a
+        # character in it, and one bad item is to cost one item.
         for candidate in json_texts(text):
             value = candidate.value
-            is_envelope = isinstance(value, dict) and isinstance(value.get(name), list)
-            items = value[name] if is_envelope else value
-            if isinstance(items, list) and (is_envelope or any(map(is_item, items))):
-                lists.append((candidate.text, items))
-            elif is_item(value):
-                single.append(value)
-        if single:
-            lists.append((json.dumps(single), single))
-        if not lists:
-            return []
-        answer = likely_answer([text for text, _ in lists])
-        return [lists[answer][1], *(items for n, (_, items) in enumerate(lists) if n != answer)]
+            is_bare = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+            items = value.get(name) if isinstance(value, dict) else value if is_bare else None
+            if isinstance(items, list):
+                texts.append(candidate.text)
+                lists.append(items)
+        if lists:
+            return lists[likely_answer(texts)]
+        members = parse_json_with_schema(text, TypeAdapter(dict[str, JsonValue]))
+        raise ReplyFormatError(
+            f"the reply has no list of {name}",
+            text=text,
+            problem=f'the reply has no list "{name}"; it has {", ".join(members) or "nothing"}',
+            why="its form was given in the first message",
+            hint=f"say in the system prompt which {name} are wanted",
+        )
 
     def _take(self, items: Sequence[JsonValue]) -> list[str]:
         problems = []

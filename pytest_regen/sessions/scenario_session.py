@@ -96,7 +96,6 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
             label=lambda scenario: repr(scenario.description),
             problems=self._problems,
             to_json=lambda scenario: {name: scenario.to_json()[name] for name in _MEMBERS},
-            members=frozenset({"description", "request"}),
         )
         self._start(system, kind, provider, options)
         self._memory = Memory({scenario.id: scenario for scenario in self.handwritten})
