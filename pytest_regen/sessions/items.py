@@ -145,9 +145,14 @@ def read_item(adapter: TypeAdapter[T], data: JsonValue) -> T:
         ValidationError: it is none.
     """
     text = json.dumps(data, ensure_ascii=False)
-    if text != sendable(text):
+    if _is_torn(text):
         return adapter.validate_python(data)  # Because the reader of JSON takes no half characters.
     return adapter.validate_json(text)
+
+
+def _is_torn(text: str) -> bool:
+    """Return whether a text holds half a character, and not only the escape of one."""
+    return text != sendable(text)
 
 
 class ItemReader(Generic[T]):
@@ -271,7 +276,7 @@ class ItemReader(Generic[T]):
         items = self._answer(text)
         self.is_cut = False
         self._texts.append(text)
-        self._problems = problems = self._take(items)
+        self._problems = problems = self._take(items, text)
         if self._task.is_first and not (items or self.items):
             raise ReplyFormatError(
                 f"the reply holds no {self._kind.noun}",
@@ -299,7 +304,7 @@ class ItemReader(Generic[T]):
         # it has no end.
         texts = re.split(rf'(?=\{{\s*"{name}"\s*:)', "".join(pieces))
         items = [item for text in texts for item in complete_items(text, name)]
-        self._problems = problems = self._take(items)
+        self._problems = problems = self._take(items, "".join(pieces))
         if not self.items:
             return None
         self.is_cut = self._was_cut = True
@@ -358,12 +363,18 @@ class ItemReader(Generic[T]):
             hint=f"say in the system prompt which {name} are wanted",
         )
 
-    def _take(self, items: Sequence[JsonValue]) -> list[str]:
+    def _take(self, items: Sequence[JsonValue], text: str) -> list[str]:
         problems = []
         seen: dict[str, tuple[int, T]] = {}
         for number, data in enumerate(items, start=1):
+            # An escape is what a model means, because it can write nothing else; a half that stands
+            # there itself is what is left of a character.
+            is_torn = _is_torn(text) and _is_torn(json.dumps(data, ensure_ascii=False))
             try:
-                problem = self._take_one(read_item(self._kind.adapter, data), number, seen)
+                item = read_item(self._kind.adapter, data)
+                problem = (
+                    "it holds half a character" if is_torn else self._take_one(item, number, seen)
+                )
             except ValidationError as error:
                 problem = "; ".join(
                     f"{'.'.join(map(str, detail['loc'])) or 'it'}: {detail['msg']}"
