@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         ScenarioGeneratorSession,
         generate_scenarios,
         generate_test_scenarios,
-        scenario_input_hash,
     )
     from pytest_regen.sessions.scenarios import (
         ConditionalRoles,
@@ -125,7 +124,6 @@ __all__ = [
     "merge_replacements",
     "read_artifact",
     "scenario_id",
-    "scenario_input_hash",
     "structural_conflict",
     "write_artifact",
 ]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 from pytest_regen.errors import BudgetError, UsageError
-from pytest_regen.sessions.state import VERSION, SessionState, load_state, sendable
+from pytest_regen.sessions.state import VERSION, SessionState, content_hash, load_state, sendable
 from pytest_regen.sessions.transcript import (
     Exchange,
     Purpose,
@@ -183,6 +183,8 @@ class SessionBase:
 
     STATE: ClassVar[type[SessionState]]
     """What ``to_json`` writes."""
+    _inputs: tuple[Any, ...] = ()
+    """What else its replies depend on."""
 
     def __init__(self, system: str, settings: SessionSettings) -> None:
         self.system = system
@@ -194,8 +196,14 @@ class SessionBase:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of what its replies depend on, whatever was asked so far."""
-        raise NotImplementedError  # pragma: no cover - each session says it
+        """Hash of what its replies depend on, whatever was asked so far.
+
+        Prompts, model, types and limits are in it; budgets, progress and the version of this
+        package are not, because they change no reply.
+        """
+        settings = self._settings
+        limits = (settings.max_tokens, settings.max_repairs, settings.max_turns)
+        return content_hash(self.STATE.KIND, self.system, settings.model, *limits, *self._inputs)
 
     @property
     def history(self) -> tuple[Message, ...]:

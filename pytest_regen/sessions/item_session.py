@@ -39,7 +39,6 @@ from pytest_regen.sessions.state import (
     ItemState,
     SessionState,
     StoredMemory,
-    content_hash,
     not_ours,
     problems_of,
     sendable,
@@ -183,7 +182,6 @@ class ItemSession(SessionBase, Generic[T]):
             ),
             to_json=to_json,
         )
-        self._start(system, kind, provider, options)
         shared = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
         self._hint = describe_schema(
             {
@@ -193,7 +191,9 @@ class ItemSession(SessionBase, Generic[T]):
                 **shared,
             }
         )
+        self._inputs = (self._hint,)
         self._lacks = lacks
+        self._start(system, kind, provider, options)
 
     def _start(
         self, system: str, kind: ItemKind[T], provider: Provider, options: SessionOptions
@@ -204,19 +204,6 @@ class ItemSession(SessionBase, Generic[T]):
         self._kind = kind
         self._memory: Memory[T] = Memory()
         self._reader: ItemReader[T] | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of what its items depend on: prompt, model, type, limits."""
-        settings = self._settings
-        return content_hash(
-            "items",
-            self.system,
-            settings.model,
-            self._hint,
-            settings.max_tokens,
-            settings.max_repairs,
-        )
 
     @property
     def items(self) -> list[T]:

@@ -23,19 +23,18 @@ from pytest_regen.sessions.feedback import (
 from pytest_regen.sessions.item_session import Feedback, ItemFeedback, ItemSession
 from pytest_regen.sessions.items import Finding, ItemKind, Memory, Task
 from pytest_regen.sessions.prompts import PROMPT_FORMAT, first_message, response_hint
-from pytest_regen.sessions.scenarios import TestScenario, ToolAnnotation
+from pytest_regen.sessions.scenarios import TestScenario, ToolAnnotation, untested_tools
 from pytest_regen.sessions.state import (
     Artifact,
     ScenarioState,
     SessionState,
     check_path,
-    content_hash,
     read_artifact,
     write_artifact,
 )
 from pytest_regen.text import flatten
 from pytest_regen.turns.steps import Steps
-from pytest_regen.turns.values import DEFAULT_MODEL, SESSION_MAX_TOKENS, Provider
+from pytest_regen.turns.values import Provider
 
 
 def _as_generated(data: Any) -> Any:
@@ -97,21 +96,10 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
             problems=self._problems,
             to_json=lambda scenario: {name: scenario.to_json()[name] for name in _MEMBERS},
         )
+        self._hint = response_hint(self.annotations)
+        self._inputs = (PROMPT_FORMAT, self._hint, self.annotations, self.handwritten)
         self._start(system, kind, provider, options)
         self._memory = Memory({scenario.id: scenario for scenario in self.handwritten})
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of what its scenarios depend on: prompt, model, tools, ground truth, limits."""
-        settings = self._settings
-        return scenario_input_hash(
-            self.system,
-            self.annotations,
-            self.handwritten,
-            model=settings.model,
-            max_tokens=settings.max_tokens,
-            max_repairs=settings.max_repairs,
-        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``."""
@@ -146,26 +134,24 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
 
     def _first_task(self) -> Task[TestScenario]:
         return Task(
-            first_message(self.handwritten) + response_hint(self.annotations),
+            first_message(self.handwritten) + self._hint,
             lacks=self._untested_by(self._tools, self.handwritten),
             is_first=True,
         )
 
     @staticmethod
     def _untested_by(
-        tools: Iterable[tuple[Any, ...]], before: Sequence[TestScenario] = ()
+        tools: Iterable[tuple[str, str]], before: Sequence[TestScenario] = ()
     ) -> Callable[[Sequence[TestScenario]], list[str]]:
         """Return what says which of ``tools`` neither a reply nor the scenarios before it test."""
-
-        def lacks(scenarios: Sequence[TestScenario]) -> list[str]:
-            tested = {scenario.request.tool for scenario in (*before, *scenarios)}
-            return [f"no scenario tests {'/'.join(tool)}" for tool in tools if tool not in tested]
-
-        return lacks
+        return lambda scenarios: [
+            f"no scenario tests {'/'.join(tool)}"
+            for tool in untested_tools(tools, [*before, *scenarios])
+        ]
 
     def _task(self, feedback: Feedback) -> Task[TestScenario]:
         task = super()._task(feedback)
-        tools = [f.facts for f in task.findings if f.section == UNTESTED]
+        tools: list[Any] = [f.facts for f in task.findings if f.section == UNTESTED]
         return replace(task, lacks=self._untested_by(tools))
 
     def _findings(self, feedback: Any) -> Iterator[Finding[TestScenario]]:
@@ -178,34 +164,6 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
 
     def _message(self, findings: Sequence[Finding[TestScenario]]) -> str:
         return message_of(findings)
-
-
-def scenario_input_hash(
-    system: str,
-    annotations: Sequence[ToolAnnotation],
-    handwritten: Sequence[TestScenario] = (),
-    *,
-    model: str = DEFAULT_MODEL,
-    max_tokens: int = SESSION_MAX_TOKENS,
-    max_repairs: int = 2,
-    **_: object,
-) -> str:
-    """Return the hash of everything a generated set depends on.
-
-    Prompts, model, schema, limits and the number of the prompt format are in it; budgets, progress
-    and the version of this package are not: they change no scenario.
-    """
-    return content_hash(
-        "scenarios",
-        PROMPT_FORMAT,
-        system,
-        annotations,
-        handwritten,
-        model,
-        response_hint(annotations),
-        max_tokens,
-        max_repairs,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +212,7 @@ def generate_test_scenarios(
 ) -> ScenarioGenerationResult:
     """Return the scenarios of ``artifact`` if nothing they depend on has changed, else new ones.
 
-    A session exists only on a miss. A set that failed its verification is a miss, too.
+    A set that failed its verification is made anew, too.
 
     Args:
         system: the system prompt.
@@ -268,18 +226,19 @@ def generate_test_scenarios(
         StoreWriteError: the artifact cannot be written, which is looked at first; scenarios that
             were generated are in the result that is its attribute ``unkept``.
     """
-    tools, truth = check_tools(annotations), check_handwritten(handwritten)
-    input_hash = scenario_input_hash(system, tools, truth, **settings)
+    session = ScenarioGeneratorSession(
+        system, annotations, handwritten, provider=provider, **settings
+    )
+    input_hash = session.fingerprint
+    tools = [annotation.tool for annotation in session.annotations]
     path = None if artifact is None else check_path(artifact)
     stored = read_artifact(path) if path else None
     if stored and stored.input_hash == input_hash and stored.status != "failed":
-        untested = _untested_tools(tools, stored.scenarios)
+        untested = untested_tools(tools, stored.scenarios)
         return ScenarioGenerationResult(stored.scenarios, input_hash, untested_tools=untested)
-    session = ScenarioGeneratorSession(system, tools, truth, provider=provider, **settings)
     scenarios = tuple(session.generate())
-    result = ScenarioGenerationResult(
-        scenarios, input_hash, session, _untested_tools(tools, scenarios)
-    )
+    untested = untested_tools(tools, scenarios)
+    result = ScenarioGenerationResult(scenarios, input_hash, session, untested)
     if path:
         try:
             write_artifact(path, Artifact(input_hash, "generated", scenarios))
@@ -287,10 +246,3 @@ def generate_test_scenarios(
             error.unkept = result
             raise
     return result
-
-
-def _untested_tools(
-    tools: Sequence[ToolAnnotation], scenarios: Sequence[TestScenario]
-) -> tuple[tuple[str, str], ...]:
-    tested = {scenario.request.tool for scenario in scenarios}
-    return tuple(annotation.tool for annotation in tools if annotation.tool not in tested)

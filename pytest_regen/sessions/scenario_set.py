@@ -22,6 +22,7 @@ from pytest_regen.sessions.scenarios import (
     ScenarioFeedback,
     TestScenario,
     merge_replacements,
+    untested_tools,
 )
 
 
@@ -117,7 +118,7 @@ class ScenarioSet:
     @property
     def untested_tools(self) -> tuple[tuple[str, str], ...]:
         """Tools, annotated or of the first answer, that no scenario tests."""
-        return tuple(sorted(self._tools - {scenario.request.tool for scenario in self.scenarios}))
+        return untested_tools(sorted(self._tools), self.scenarios)
 
     @property
     def coverage(self) -> float:

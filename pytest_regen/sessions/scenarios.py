@@ -294,6 +294,14 @@ class ToolAnnotation(Value):
         return self.server_name, self.tool_name
 
 
+def untested_tools(
+    tools: Iterable[tuple[str, str]], scenarios: Iterable[TestScenario]
+) -> tuple[tuple[str, str], ...]:
+    """Return those of ``tools`` (server and name) that no scenario tests."""
+    tested = {scenario.request.tool for scenario in scenarios}
+    return tuple(tool for tool in tools if tool not in tested)
+
+
 class ScenarioIndex:
     """Scenarios by request and by description, so that each is hashed once.
 

@@ -16,7 +16,6 @@ from pytest_regen.sessions.conversation import (
 from pytest_regen.sessions.state import (
     GeneratorState,
     SessionState,
-    content_hash,
     sendable,
 )
 from pytest_regen.turns.steps import Steps, adrive, drive
@@ -148,21 +147,7 @@ class GeneratorSession(SessionBase, Generic[T]):
         self._schema_hash = text_hash(self._hint)
         self._sent_schema = ""
         self._schema = closed_schema(self._adapter) if structured_output else None
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of what its replies depend on, beside what is asked: prompt, model, form, limits."""
-        settings = self._settings
-        return content_hash(
-            "session",
-            self.system,
-            settings.model,
-            self._schema_hash,
-            settings.max_tokens,
-            settings.max_repairs,
-            settings.max_turns,
-            int(self._schema is not None),
-        )
+        self._inputs = (self._hint, int(structured_output))
 
     def ask(self, message: str, *, check: ValueCheck[T] | None = None) -> T:
         """Take one turn and return the value of its reply.
