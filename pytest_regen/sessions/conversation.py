@@ -105,7 +105,7 @@ def check_limits(**limits: tuple[int | None, int]) -> None:
         if value is not None and value < least:
             raise UsageError(
                 f"{name} is {value}",
-                why=f"a session needs at least {least}",
+                why=f"less than {least} would allow nothing",
                 hint=f"pass {name}={least} or more",
             )
 

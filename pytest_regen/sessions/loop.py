@@ -27,14 +27,12 @@ from pytest_regen.errors import (
 from pytest_regen.sessions.feedback import check_handwritten, check_tools
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
 from pytest_regen.sessions.protocols import (
-    AsyncScenarioSource,
     ExecutionResult,
     Judgement,
     LoopParts,
     LoopSettings,
     Policy,
     RepairContext,
-    ScenarioSource,
     fingerprint_of,
 )
 from pytest_regen.sessions.report import Disagreement, LoopReport, RunStop
@@ -100,13 +98,13 @@ class Verification:
         self._judgements = 0
         self._analysis = ""
         self._rule_changes: list[str] = []
-        self._source: ScenarioSource | AsyncScenarioSource | None = None
+        self._source: object = None
         self._failing: tuple[ExecutionResult, ...] = ()
         self._is_heard = True
         self._shown: dict[str, tuple[str, str, str]] = {}
         """By scenario id, how it stood when the judge last heard of it."""
 
-    def verify_and_repair(self, source: ScenarioSource | AsyncScenarioSource) -> PartCalls[RunStop]:
+    def verify_and_repair(self, source: object) -> PartCalls[RunStop]:
         """Verify and repair until everything passes, attempts are used up or nothing changes."""
         self._source = source
         return (yield from repeat(self, self._settings.max_repairs))
@@ -162,7 +160,7 @@ class Verification:
         for result in results:
             id_ = result.scenario.id
             is_new = self._shown.get(id_) != _state_of(result)
-            is_unjudged = not result.passed and self.set.verdict_on(id_) is None
+            is_unjudged = not result.passed and id_ not in self.set.verdicts
             if is_new or (repeats_questions and is_unjudged):
                 changed.append(result)
                 is_open = is_open or not result.passed
@@ -231,16 +229,17 @@ class Verification:
             return
         engine = self._parts.engine(candidate)
         before, after = self.set.execute(), self.set.execute(engine)
-        was, now = self.set.score(), self.set.score(engine)
-        if not (now.failing < was.failing and now.handwritten <= was.handwritten):
+        (failed, handwritten_failed), (fail, handwritten_fail) = map(
+            self.set.score, (self.set.engine, engine)
+        )
+        if fail >= failed or handwritten_fail > handwritten_failed:
             self.set.log.note(
-                f"repair {attempt} of the rules was not taken: "
-                f"{plural(now.failing, 'scenario')} would fail instead of {was.failing}"
+                f"repair {attempt} of the rules was not taken: {plural(fail, 'scenario')} would "
+                f"fail instead of {failed}"
             )
             return
         self.policy = candidate
         self.set.use(engine)
-        self.set.correct_wanted()
         self._rule_changes += _changes(before, after)
 
     def state(self) -> str:
@@ -257,10 +256,10 @@ class Verification:
         """
         results = self.set.execute()
         if all(result.passed for result in results):
-            stop = "passed" if self.set.coverage >= self._settings.min_coverage else "coverage"
-            lacks_generated = self._parts.needs_generated and not self.set.generated_count
-            if lacks_generated or not results:
-                stop = "empty"
+            tested = 1 - len(self.set.untested_tools) / max(1, len(self.set.tools))
+            stop = "passed" if tested >= self._settings.min_coverage else "coverage"
+            if len(results) == len(self.set.handwritten):
+                stop = "empty"  # People's scenarios alone need no run.
         return LoopReport(
             passed=stop == "passed",
             stop_reason=stop,
@@ -269,7 +268,9 @@ class Verification:
             results=results,
             histories=self.set.log.histories(results),
             disagreements=tuple(
-                self._disagreement(result) for result in results if not result.passed
+                Disagreement(result, self.set.verdicts.get(result.scenario.id))
+                for result in results
+                if not result.passed
             ),
             corrections=tuple(self.set.corrections),
             untested_tools=self.set.untested_tools,
@@ -278,17 +279,6 @@ class Verification:
             notes=tuple(self.set.log.notes),
             input_hash=input_hash,
             cached=cached,
-        )
-
-    def _disagreement(self, result: ExecutionResult) -> Disagreement:
-        verdict = self.set.verdict_on(result.scenario.id)
-        return Disagreement(
-            result.scenario,
-            result.actual,
-            result.rule,
-            verdict.kind if verdict else None,
-            # Where rules are blamed the expectation is held right, whatever else the verdict says.
-            verdict.corrected_decision if verdict and verdict.kind != "rule" else None,
         )
 
 

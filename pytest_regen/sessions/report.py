@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
-from pytest_regen.sessions.protocols import BlameKind, ExecutionResult, Policy
-from pytest_regen.sessions.scenarios import ActualDecision, ScenarioCorrection, TestScenario
+from pytest_regen.sessions.protocols import Attribution, ExecutionResult, Policy
+from pytest_regen.sessions.scenarios import ScenarioCorrection, TestScenario
 from pytest_regen.text import plural
 
 ScenarioOutcome = Literal["passed", "corrected", "failed", "discarded"]
@@ -40,29 +41,28 @@ class ScenarioHistory:
 class Disagreement:
     """A scenario that still fails, and who says what about it. A person has to decide."""
 
-    scenario: TestScenario
-    actual: ActualDecision
-    """What the engine decides."""
-    rule: str
-    blamed: BlameKind | None = None
-    """Whom the judge blames; ``None`` where it did not say so in a way that could be understood."""
-    judged: ActualDecision | None = None
-    """What the judge holds right, where that is not what the scenario expects."""
+    result: ExecutionResult
+    """What the scenario expects, and what the engine decides."""
+    verdict: Attribution | None = None
+    """What the judge says; ``None`` where it did not say so in a way that could be understood."""
 
     def __str__(self) -> str:
-        judge = (
-            f"the judge says {self.judged}" if self.judged else f"the judge blames {self.blamed}"
-        )
-        if self.judged is None and self.blamed is None:
+        result, verdict, scenario = self.result, self.verdict, self.result.scenario
+        # Where rules are blamed the expectation is held right, whatever else the verdict says.
+        if verdict and verdict.kind != "rule":
+            judge = f"the judge says {verdict.corrected_decision}"
+        elif verdict:
+            judge = "the judge blames rule"
+        else:
             judge = "the judge does not say whose fault it is"
-        scenario = self.scenario
         return (
             f"{scenario.description!r} ({scenario.request}): expected "
-            f"{scenario.expected_decision}, the engine says {self.actual} ({self.rule}), {judge}"
+            f"{scenario.expected_decision}, the engine says {result.actual} ({result.rule}), "
+            f"{judge}"
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoopReport:
     """How a run ended."""
 
@@ -87,12 +87,10 @@ class LoopReport:
     input_hash: str = ""
     cached: bool = False
     """Whether no model was asked: all scenarios of a verified artifact passed again."""
-    _histories: dict[str, ScenarioHistory] = field(init=False, repr=False, compare=False)
-    """By id, so that looking up every scenario stays linear."""
 
-    def __post_init__(self) -> None:
-        """Put the histories under their ids."""
-        object.__setattr__(self, "_histories", {history.id: history for history in self.histories})
+    @cached_property
+    def _by_id(self) -> dict[str, ScenarioHistory]:
+        return {history.id: history for history in self.histories}
 
     def history(self, scenario_id: str) -> ScenarioHistory:
         """Return what happened to one scenario.
@@ -100,7 +98,7 @@ class LoopReport:
         Raises:
             KeyError: the run never saw it.
         """
-        return self._histories[scenario_id]
+        return self._by_id[scenario_id]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON, without the policy."""
