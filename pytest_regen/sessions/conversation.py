@@ -27,7 +27,7 @@ from pytest_regen.sessions.transcript import (
 from pytest_regen.text import plural
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, TurnExchange
-from pytest_regen.turns.steps import OnProgress, Steps, tell
+from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive, tell
 from pytest_regen.turns.structured import Parsed, object_steps
 from pytest_regen.turns.values import (
     DEFAULT_MODEL,
@@ -90,10 +90,6 @@ class SessionSettings:
             token_budget=(self.token_budget, 1),
         )
 
-    def tell(self, message: str) -> None:
-        """Call ``on_progress`` with one line."""
-        tell(self.on_progress, message)
-
 
 def check_limits(**limits: tuple[int | None, int]) -> None:
     """Check each limit, given as its value and the least value that allows anything.
@@ -121,42 +117,6 @@ class _SessionBudget(Budget):
             why="a call is made only while its estimate fits the budget",
             hint="raise token_budget, or ask for less",
         )
-
-
-class Account:
-    """The turn exchange of a session, and what went through it, for all its conversations."""
-
-    def __init__(self, settings: SessionSettings) -> None:
-        self.usage = Usage()
-        self.transcript = SessionTranscript()
-        self._lock = threading.Lock()
-        self._own = _SessionBudget(settings.token_budget)
-        shared = (settings.shared_budget,) if settings.shared_budget else ()
-        self.exchange = TurnExchange(settings.provider, budgets=(*shared, self._own))
-
-    def restore(self, usage: Usage) -> None:
-        """Continue from what was spent before."""
-        self.usage = usage
-        self._own.settle(0, usage)
-
-    def enter(self, steps: Steps[R], turn: "Turn") -> Steps[R]:
-        """Return ``steps``; each of their calls is paid for and entered in the transcript."""
-
-        def log(call: CallRecord) -> None:
-            purpose: Purpose = "ask"
-            if turn.last_call:
-                is_continuation = call.request.messages[-1].content == CONTINUE
-                purpose = "continuation" if is_continuation else "repair"
-            turn.last_call = call
-            sent = None if call.reply else call.usage
-            exchange = Exchange(
-                turn.number, purpose, call.request, call.reply, call.failure, sent=sent
-            )
-            with self._lock:
-                self.transcript.append(exchange)
-                self.usage += exchange.usage or Usage()
-
-        return self.exchange.around(steps, log=log)
 
 
 @dataclass(slots=True)
@@ -188,10 +148,19 @@ class SessionBase:
 
     def __init__(self, system: str, settings: SessionSettings) -> None:
         self.system = system
+        self.history: tuple[Message, ...] = ()
+        """The committed turns: user and assistant messages, alternating."""
+        self.transcript = SessionTranscript()
+        """Every call made: failed and cancelled ones, repairs and continuations included."""
+        self.usage = Usage()
+        """Tokens of all calls, those of failed turns included: they are paid."""
+        self.reports: tuple[TurnReport, ...] = ()
+        """One report per turn tried since the session was made or restored."""
         self._settings = settings
-        self._account = Account(settings)
-        self._history: tuple[Message, ...] = ()
-        self._reports: tuple[TurnReport, ...] = ()
+        self._budget = _SessionBudget(settings.token_budget)
+        shared = (settings.shared_budget,) if settings.shared_budget else ()
+        self._exchange = TurnExchange(settings.provider, budgets=(*shared, self._budget))
+        self._progress = settings.on_progress
         self._busy = threading.Lock()
 
     @property
@@ -206,32 +175,23 @@ class SessionBase:
         return content_hash(self.STATE.KIND, self.system, settings.model, *limits, *self._inputs)
 
     @property
-    def history(self) -> tuple[Message, ...]:
-        """The committed turns: user and assistant messages, alternating."""
-        return self._history
-
-    @property
-    def transcript(self) -> SessionTranscript:
-        """Every call made: failed and cancelled ones, repairs and continuations included."""
-        return self._account.transcript
-
-    @property
     def turn_count(self) -> int:
         """Committed turns."""
-        return len(self._history) // 2
+        return len(self.history) // 2
 
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all calls, those of failed turns included: they are paid."""
-        return self._account.usage
+    def _take(self, steps: Callable[[Turn], Steps[R]], on_progress: OnProgress | None = None) -> R:
+        """Take one turn and return what its steps return."""
+        with self._turn(on_progress) as turn:
+            return drive(steps(turn), self._exchange.wire)
 
-    @property
-    def reports(self) -> tuple[TurnReport, ...]:
-        """One report per turn tried since the session was made or restored."""
-        return self._reports
+    async def _atake(
+        self, steps: Callable[[Turn], Steps[R]], on_progress: OnProgress | None = None
+    ) -> R:
+        with self._turn(on_progress) as turn:
+            return await adrive(steps(turn), self._exchange.wire)
 
     @contextmanager
-    def _turn(self) -> Iterator[Turn]:
+    def _turn(self, on_progress: OnProgress | None) -> Iterator[Turn]:
         """Hold the session for one turn, and report the turn, also one that fails.
 
         Raises:
@@ -246,6 +206,7 @@ class SessionBase:
             )
         turn, failure = Turn(self.turn_count + 1), ""
         since = len(self.transcript)
+        self._progress = on_progress or self._settings.on_progress
         try:
             self._check_turns()
             yield turn
@@ -261,7 +222,7 @@ class SessionBase:
                 notes=turn.notes,
                 failure=failure,
             )
-            self._reports = (*self._reports, report)
+            self.reports = (*self.reports, report)
             self._busy.release()
 
     def _check_turns(self) -> None:
@@ -272,6 +233,9 @@ class SessionBase:
                 why="max_turns bounds what a session may spend",
                 hint="raise max_turns, or start a new session",
             )
+
+    def _tell(self, message: str) -> None:
+        tell(self._progress, message)
 
     def _ask(
         self,
@@ -294,7 +258,7 @@ class SessionBase:
         *before, last = messages
         request = TurnRequest(
             self.system,
-            (*self._history, *before, replace(last, cache=settings.cache)),
+            (*self.history, *before, replace(last, cache=settings.cache)),
             settings.model,
             settings.max_tokens,
             response_schema=response_schema,
@@ -305,9 +269,23 @@ class SessionBase:
             parse,
             max_repairs=settings.max_repairs,
             salvage=salvage,
-            progress=settings.tell,
+            progress=self._tell,
         )
-        return self._account.enter(steps, turn)
+
+        def log(call: CallRecord) -> None:
+            purpose: Purpose = "ask"
+            if turn.last_call:
+                is_continuation = call.request.messages[-1].content == CONTINUE
+                purpose = "continuation" if is_continuation else "repair"
+            turn.last_call = call
+            sent = None if call.reply else call.usage
+            exchange = Exchange(
+                turn.number, purpose, call.request, call.reply, call.failure, sent=sent
+            )
+            self.transcript.append(exchange)
+            self.usage += exchange.usage or Usage()
+
+        return self._exchange.around(steps, log=log)
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``: history, turns, usage.
@@ -322,7 +300,7 @@ class SessionBase:
             "model": self._settings.model,
             "usage": usage_to_json(self.usage),
             "history": [
-                {"role": message.role, "content": message.content} for message in self._history
+                {"role": message.role, "content": message.content} for message in self.history
             ],
         }
 
@@ -336,10 +314,11 @@ class SessionBase:
         return session
 
     def _restore(self, state: Any) -> None:
-        self._history = state.messages()
-        self._account.restore(state.usage.to_usage())
+        self.history = state.messages()
+        self.usage = state.usage.to_usage()
+        self._budget.settle(0, self.usage)
 
     def _commit(self, turn: Turn, user: Message, text: str) -> None:
         """Let a question and its answer enter the history, and the turn count."""
-        self._history = (*self._history, user, Message("assistant", sendable(text)))
+        self.history = (*self.history, user, Message("assistant", sendable(text)))
         turn.is_committed = True

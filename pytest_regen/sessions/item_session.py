@@ -2,8 +2,8 @@
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, Unpack
 
 from pydantic import ValidationError
@@ -45,7 +45,7 @@ from pytest_regen.sessions.state import (
 )
 from pytest_regen.text import plural, quoted
 from pytest_regen.turns.exchange import extend
-from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive, tell
+from pytest_regen.turns.steps import OnProgress, Steps
 from pytest_regen.turns.structured import Schema, adapter_of, describe_schema, stable_schema
 from pytest_regen.turns.values import Message, Provider
 
@@ -198,8 +198,6 @@ class ItemSession(SessionBase, Generic[T]):
     def _start(
         self, system: str, kind: ItemKind[T], provider: Provider, options: SessionOptions
     ) -> None:
-        self._progress = self._watcher = options.get("on_progress")
-        options["on_progress"] = self._tell
         super().__init__(system, SessionSettings(provider, **options))
         self._kind = kind
         self._memory: Memory[T] = Memory()
@@ -229,13 +227,11 @@ class ItemSession(SessionBase, Generic[T]):
             BudgetError: the turns or the tokens are spent.
             ProviderError: there was no reply.
         """
-        with self._watched_turn(on_progress) as turn:
-            return drive(self._first_steps(turn), self._account.exchange.wire)
+        return self._take(self._first_steps, on_progress)
 
     async def agenerate(self, on_progress: OnProgress | None = None) -> list[T]:
         """Take the first turn without blocking the event loop; as ``generate``."""
-        with self._watched_turn(on_progress) as turn:
-            return await adrive(self._first_steps(turn), self._account.exchange.wire)
+        return await self._atake(self._first_steps, on_progress)
 
     def regenerate(self, feedback: Feedback, on_progress: OnProgress | None = None) -> list[T]:
         """Send what was wrong and return the replacements, and only these.
@@ -252,16 +248,13 @@ class ItemSession(SessionBase, Generic[T]):
             BudgetError: the turns or the tokens are spent.
             ProviderError: there was no reply.
         """
-        with self._watched_turn(on_progress) as turn:
-            return drive(self._next_steps(self._task(feedback), turn), self._account.exchange.wire)
+        return self._take(partial(self._next_steps, feedback), on_progress)
 
     async def aregenerate(
         self, feedback: Feedback, on_progress: OnProgress | None = None
     ) -> list[T]:
         """Send and return without blocking the event loop; as ``regenerate``."""
-        with self._watched_turn(on_progress) as turn:
-            steps = self._next_steps(self._task(feedback), turn)
-            return await adrive(steps, self._account.exchange.wire)
+        return await self._atake(partial(self._next_steps, feedback), on_progress)
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``, without type and provider."""
@@ -305,15 +298,6 @@ class ItemSession(SessionBase, Generic[T]):
             by_key.setdefault(self._kind.key(item), item)
         self._memory = Memory(by_key, stored.wrong, frozenset(stored.sent))
 
-    @contextmanager
-    def _watched_turn(self, on_progress: OnProgress | None) -> Iterator[Turn]:
-        with self._turn() as turn:
-            self._progress = on_progress or self._watcher
-            yield turn
-
-    def _tell(self, message: str) -> None:
-        tell(self._progress, message)
-
     def _first_steps(self, turn: Turn) -> Steps[list[T]]:
         if self.turn_count:
             raise UsageError(
@@ -332,7 +316,8 @@ class ItemSession(SessionBase, Generic[T]):
             is_first=True,
         )
 
-    def _next_steps(self, task: Task[T], turn: Turn) -> Steps[list[T]]:
+    def _next_steps(self, feedback: Feedback, turn: Turn) -> Steps[list[T]]:
+        task = self._task(feedback)
         self._tell(f"Regenerating {self._kind.name} (turn {turn.number})...")
         return (yield from self._steps(task, turn))
 
@@ -357,7 +342,7 @@ class ItemSession(SessionBase, Generic[T]):
                 count = len(reader.items)
                 self._tell(f"Asking for more than {plural(count, self._kind.noun)}...")
                 request = extend(call.request, call.reply.text, sendable(missing))
-                messages = request.messages[len(self._history) :]
+                messages = request.messages[len(self.history) :]
         except (ProviderError, BudgetError) as error:
             is_enough = isinstance(error, ReplyFormatError) or reader.waits_for_more_alone
             if not (is_enough and reader.give_up()):

@@ -1,6 +1,7 @@
 """A conversation with a model whose replies are values of one type."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
 
 from pydantic import TypeAdapter
@@ -18,7 +19,7 @@ from pytest_regen.sessions.state import (
     SessionState,
     sendable,
 )
-from pytest_regen.turns.steps import Steps, adrive, drive
+from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.structured import (
     Schema,
     adapter_of,
@@ -167,15 +168,11 @@ class GeneratorSession(SessionBase, Generic[T]):
             BudgetError: the turns or the tokens are spent.
             ProviderError: there was no reply.
         """
-        _check_message(message)
-        with self._turn() as turn:
-            return drive(self._steps(message, turn, check), self._account.exchange.wire)
+        return self._take(partial(self._steps, message, check))
 
     async def aask(self, message: str, *, check: ValueCheck[T] | None = None) -> T:
         """Take one turn without blocking the event loop; as ``ask``."""
-        _check_message(message)
-        with self._turn() as turn:
-            return await adrive(self._steps(message, turn, check), self._account.exchange.wire)
+        return await self._atake(partial(self._steps, message, check))
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``."""
@@ -210,7 +207,11 @@ class GeneratorSession(SessionBase, Generic[T]):
         super()._restore(state)
         self._sent_schema = state.schema_hash
 
-    def _steps(self, message: str, turn: Turn, check: ValueCheck[T] | None) -> Steps[T]:
+    def _steps(self, message: str, check: ValueCheck[T] | None, turn: Turn) -> Steps[T]:
+        if not message.strip():
+            raise UsageError(
+                "the message is empty", hint="say what is wanted: session.ask('Write …')"
+            )
         # Once, not in every turn: it stands in the history from then on, and would only be paid
         # again.
         hint = "" if self._sent_schema == self._schema_hash else self._hint
@@ -224,11 +225,6 @@ class GeneratorSession(SessionBase, Generic[T]):
         self._commit(turn, user, parsed.text)
         self._sent_schema = self._schema_hash
         return parsed.value
-
-
-def _check_message(message: str) -> None:
-    if not message.strip():
-        raise UsageError("the message is empty", hint="say what is wanted: session.ask('Write …')")
 
 
 def apply_check(value: T, text: str, check: ValueCheck[T] | None) -> T:
