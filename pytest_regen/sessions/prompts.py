@@ -41,9 +41,6 @@ def build_generator_system_prompt(
     annotations: Sequence[ToolAnnotation],
     *,
     invariants: Sequence[str] = (),
-    sandbox: str | None = None,
-    protected: Sequence[str] = (),
-    permitted_directories: Sequence[str] = (),
     lists: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Return the system prompt of a scenario generator. Pure: equal arguments, equal bytes.
@@ -56,21 +53,12 @@ def build_generator_system_prompt(
         annotations: the tools.
         invariants: what the engine decides before any rule, one sentence each. A generator that
             does not know them writes scenarios that no rule can satisfy.
-        sandbox: folder in which everything is allowed.
-        protected: paths that no request may touch.
-        permitted_directories: folders that the compiled rules name.
         lists: named lists of the policy and their values, all of them.
     """
-    rules = list(invariants)
-    if sandbox:
-        rules.append(f"Requests whose paths all lie within the sandbox {sandbox} are allowed.")
-    if protected:
-        rules.append(f"Requests that touch {', '.join(protected)} are denied.")
     sections = [
         _INSTRUCTIONS,
-        section("Structural Invariants", "", rules),
+        section("Structural Invariants", "", invariants),
         f"## Constitution\n\n{constitution.strip()}" if constitution.strip() else "",
-        section("Directories Named by the Rules", "", permitted_directories),
         section(
             "Lists",
             "",

@@ -121,11 +121,6 @@ def plain_numbers(value: Any) -> Any:
     return value
 
 
-def are_similar(scenario: TestScenario, other: TestScenario) -> bool:
-    """Return whether two scenarios ask about the same request, whatever they say about it."""
-    return scenario.id == other.id
-
-
 def expectation_holds(expected: ExpectedDecision, actual: ActualDecision) -> bool:
     """Return whether ``actual`` is what was expected.
 

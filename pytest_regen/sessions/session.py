@@ -29,21 +29,6 @@ from pytest_regen.turns.structured import (
 )
 from pytest_regen.turns.values import Message, Provider
 
-_REFUSED = frozenset(
-    {
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-        "maxItems",
-        "uniqueItems",
-        "patternProperties",
-    }
-)
-"""Keywords the API answers with an error."""
 _SHAPES = frozenset({"$ref", "allOf", "anyOf", "const", "enum", "oneOf", "type"})
 """Keywords of which a schema has one, unless it allows anything."""
 
@@ -52,8 +37,8 @@ def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
     """Return the JSON Schema of ``adapter`` with every object closed.
 
     Raises:
-        UsageError: the schema would not survive: an object of free form could then hold nothing,
-            and bounds are refused. The hint in the prompt works with any schema.
+        UsageError: the schema would not survive: an object of free form could then hold nothing.
+            The hint in the prompt works with any schema.
     """
     # Not the stable schema, because that leaves out by what pydantic tells an open object from one
     # that is closed by default.
@@ -93,8 +78,6 @@ def _problems(schema: dict[str, Any], where: str) -> Iterator[str]:
             "additionalProperties", "properties" not in node
         ):
             yield f"{place} is an object of free form"
-        for keyword in sorted(_REFUSED & node.keys()):
-            yield f"{place} has {keyword}, which the API refuses"
 
 
 T = TypeVar("T")
