@@ -13,6 +13,7 @@ from pytest_regen.sessions.scenarios import (
     ScenarioRequest,
     TestScenario,
     ToolAnnotation,
+    of_a_person,
 )
 from pytest_regen.text import flatten, quoted
 
@@ -221,11 +222,7 @@ def check_spares_people(
     if truth is None or not truth.is_handwritten:
         return
     if expected is None or not _compatible(truth.expected_decision, expected):
-        raise UsageError(
-            f"{truth.description!r} is handwritten and cannot be {what}",
-            why="what a person wrote is never changed, contradicted or dropped",
-            hint="take it for a fault of the rules, or change the scenario by hand",
-        )
+        raise of_a_person(truth, what)
 
 
 def _complete(correction: ScenarioCorrection, index: ScenarioIndex) -> ScenarioCorrection:

@@ -195,7 +195,9 @@ class _Run:
         self._generated = check_list(generated, TestScenario, "generate()", self._source)
         self.set.add_first(self._generated)
         self._tell(plural(len(self.set.scenarios), "scenario"))
-        stop = yield from repeat(self, self._settings.max_repairs)
+        stop = yield from repeat(
+            self._verify, self._repair, self._state, self._settings.max_repairs
+        )
         if self.policy != first:
             # Because the next run has nothing but the last rules to make the generator with.
             self._source = self._parts.generator(self.policy)
@@ -226,7 +228,7 @@ class _Run:
             repr(settings),
         )
 
-    def verify(self, attempt: int) -> PartCalls[bool]:
+    def _verify(self, attempt: int) -> PartCalls[bool]:
         """Execute everything, hear the judge about what is new, execute its probes.
 
         Returns:
@@ -296,7 +298,7 @@ class _Run:
             self.set.log.note(f"the judge says {says}; the engine says otherwise and decides")
         return judgement
 
-    def repair(self, attempt: int) -> PartCalls[bool]:
+    def _repair(self, attempt: int) -> PartCalls[bool]:
         """Have the rules repaired that fail, and ask for what is to be replaced.
 
         Returns:
@@ -365,7 +367,7 @@ class _Run:
             more = plural(len(changes) - _MOST_CHANGES, "other request")
             self._rule_changes.append(f"and {more}")
 
-    def state(self) -> str:
+    def _state(self) -> str:
         """Return what a repair has to change: the rules, the set, or what is to be sent."""
         return content_hash(self.policy, list(self.set.scenarios), [self.set.unsent_feedback])
 

@@ -1,7 +1,7 @@
 """The report of a compile-verify-repair run: for each scenario what happened and why."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -146,9 +146,7 @@ class LoopLog:
 
     notes: dict[str, None] = field(default_factory=dict)
     """In order, each once."""
-    _scenarios: dict[str, TestScenario] = field(default_factory=dict)
-    _events: dict[str, list[str]] = field(default_factory=dict)
-    _outcomes: dict[str, ScenarioOutcome] = field(default_factory=dict)
+    _histories: dict[str, ScenarioHistory] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         """Remember something about no scenario in particular, once."""
@@ -158,30 +156,20 @@ class LoopLog:
         self, scenario: TestScenario, event: str = "", outcome: ScenarioOutcome | None = None
     ) -> None:
         """Remember a scenario as it is now, and what happened to it."""
-        self._scenarios[scenario.id] = scenario
-        events = self._events.setdefault(scenario.id, [])
-        if event and event not in events:
-            events.append(event)
-        if outcome:
-            self._outcomes[scenario.id] = outcome
+        id_ = scenario.id
+        before = self._histories.get(id_, ScenarioHistory(id_, scenario, "passed"))
+        is_new = event and event not in before.events
+        events = (*before.events, event) if is_new else before.events
+        self._histories[id_] = ScenarioHistory(id_, scenario, outcome or before.outcome, events)
 
     def knows(self, scenario: TestScenario) -> bool:
         """Return whether a scenario of this request was seen."""
-        return scenario.id in self._scenarios
+        return scenario.id in self._histories
 
-    def histories(self, results: "tuple[ExecutionResult, ...]") -> tuple[ScenarioHistory, ...]:
+    def histories(self, results: Iterable[ExecutionResult]) -> tuple[ScenarioHistory, ...]:
         """Return every scenario seen, with the outcome that the last execution gives it."""
-        final: dict[str, ScenarioOutcome] = {}
-        for result in results:
-            was = self._outcomes.get(result.scenario.id)
-            passed: ScenarioOutcome = "corrected" if was == "corrected" else "passed"
-            final[result.scenario.id] = passed if result.passed else "failed"
+        passed = {result.scenario.id: result.passed for result in results}
         return tuple(
-            ScenarioHistory(
-                id_,
-                scenario,
-                final.get(id_) or self._outcomes[id_],
-                tuple(self._events[id_]),
-            )
-            for id_, scenario in self._scenarios.items()
+            history if passed.get(history.id, True) else replace(history, outcome="failed")
+            for history in self._histories.values()
         )

@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import (
-    AfterValidator,
     AliasGenerator,
     BaseModel,
     BeforeValidator,
@@ -30,19 +29,13 @@ ExpectedDecision = Literal["allow", "deny", "escalate", "not-allow"]
 """``not-allow`` stands in handwritten scenarios only: deny and escalate both pass."""
 
 
-def _finite(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    canonical_json(value)  # Refuses NaN and infinities, which no request can carry.
-    return value
-
-
-Arguments = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
-
-
 class Value(BaseModel):
     """Base of the values here: frozen, snake_case, camelCase read as well."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True,
+        # No request can carry them.
+        allow_inf_nan=False,
         # Written in snake_case: an alias for reading must not become the name in a file.
         alias_generator=AliasGenerator(validation_alias=to_camel),
         validate_by_name=True,
@@ -61,7 +54,7 @@ class ScenarioRequest(Value):
 
     server_name: str
     tool_name: str
-    arguments: Arguments = Field(default_factory=dict)
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def tool(self) -> tuple[str, str]:
@@ -297,6 +290,15 @@ def untested_tools(
     return tuple(tool for tool in tools if tool not in tested)
 
 
+def of_a_person(scenario: TestScenario, what: str) -> UsageError:
+    """Return the error of what would change or contradict a handwritten scenario."""
+    return UsageError(
+        f"{scenario.description!r} is handwritten and cannot be {what}",
+        why="what a person wrote is never changed, contradicted or dropped",
+        hint="take it for a fault of the rules, or change the scenario by hand",
+    )
+
+
 class ScenarioIndex:
     """Scenarios by request and by description, so that each is hashed once.
 
@@ -348,11 +350,7 @@ class ScenarioIndex:
                 hint="give it the scenario_id or the request of the scenario it is about",
             )
         if match[1].is_handwritten:
-            raise UsageError(
-                f"{match[1].description!r} is handwritten and cannot be corrected",
-                why="what a person wrote is never contradicted",
-                hint="take the correction for a fault of the rules, or change the scenario by hand",
-            )
+            raise of_a_person(match[1], "corrected")
         return match
 
 
