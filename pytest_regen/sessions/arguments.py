@@ -11,6 +11,8 @@ from pytest_regen.sessions.scenarios import ScenarioRequest, ToolAnnotation
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
 
+# A schema that says nothing about other names is closed here, because a misspelt argument would
+# otherwise pass as one more.
 _CLOSED_BY = ("additionalProperties", "unevaluatedProperties")
 _MOST_FORMS = 3
 _SHOWN = 300

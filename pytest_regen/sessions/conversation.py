@@ -1,12 +1,4 @@
-"""A conversation under a fixed system prompt whose turns are transactions.
-
-- A user message and its reply enter the history together, and the turn is counted, once the reply
-  was understood. Storing the reply first would let one wrong reply poison every later turn.
-- Every turn has schema repair, within the turn: repairs and continuations leave no trace in the
-  history. Without it a session would end with the first reply that a limit cut or that lacks a
-  bracket, after all the turns paid before.
-- A turn that fails leaves the history as it was.
-"""
+"""A conversation under a fixed system prompt whose turns are transactions."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -161,6 +153,7 @@ class SessionBase:
         shared = (settings.shared_budget,) if settings.shared_budget else ()
         self._exchange = TurnExchange(settings.provider, budgets=(*shared, self._budget))
         self._progress = settings.on_progress
+        # Two turns at once would each commit a history without the other.
         self._busy = threading.Lock()
 
     @property
@@ -214,6 +207,7 @@ class SessionBase:
             failure = str(error) or type(error).__name__
             raise
         finally:
+            # Also of a turn that fails or is interrupted, because what it took is paid.
             report = report_turn(
                 self.transcript,
                 turn.number,
@@ -246,15 +240,13 @@ class SessionBase:
         salvage: Callable[[Sequence[str]], T | None] | None = None,
         response_schema: dict[str, object] | None = None,
     ) -> Steps[Parsed[T]]:
-        """Return the steps of one question; what is answered enters the history by ``_commit``.
-
-        Breakpoints stand on the system prompt and on the last message of every request, because
-        that is what the next turn and a repair both read. With the second-to-last one marked, a
-        repair would pay for the newest message again. Whether there are any, and for how long they
-        live, is ``cache`` of the session, and no argument of a turn: a turn with other breakpoints
-        than the one before it would read less than that one wrote.
-        """
+        """Return the steps of one question; what is answered enters the history by ``_commit``."""
         settings = self._settings
+        # Breakpoints stand on the system prompt and on the last message of every request, because
+        # that is what the next turn and a repair both read. With the second-to-last one marked, a
+        # repair would pay for the newest message again. Whether there are any, and for how long
+        # they live, is for the session to say and not for a turn, because a turn with other
+        # breakpoints than the one before it would read less than that one wrote.
         *before, last = messages
         request = TurnRequest(
             self.system,
@@ -264,6 +256,8 @@ class SessionBase:
             response_schema=response_schema,
             cache=settings.cache,
         )
+        # Repairs are within the turn, because without them a session would end with the first
+        # reply that a limit cut or that lacks a bracket, after all the turns paid before.
         steps = object_steps(
             request,
             parse,
@@ -278,6 +272,7 @@ class SessionBase:
                 is_continuation = call.request.messages[-1].content == CONTINUE
                 purpose = "continuation" if is_continuation else "repair"
             turn.last_call = call
+            # What was sent is paid also where no reply arrived.
             sent = None if call.reply else call.usage
             exchange = Exchange(
                 turn.number, purpose, call.request, call.reply, call.failure, sent=sent
@@ -308,6 +303,7 @@ class SessionBase:
     def _restored(cls, data: object, *parts: Any, **settings: Any) -> Self:
         """Return the session that ``to_json`` wrote, made from ``parts`` and what that holds."""
         state = load_state(data, cls.STATE)
+        # The model of the state counts, because the prompt cache is one of the model.
         settings = {"model": state.model, **state.arguments(), **settings}
         session = cls(state.system, *parts, **settings)
         session._restore(state)
@@ -320,5 +316,7 @@ class SessionBase:
 
     def _commit(self, turn: Turn, user: Message, text: str) -> None:
         """Let a question and its answer enter the history, and the turn count."""
+        # Together, and only once the reply was understood, because one wrong reply in the history
+        # would poison every later turn.
         self.history = (*self.history, user, Message("assistant", sendable(text)))
         turn.is_committed = True

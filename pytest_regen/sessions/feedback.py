@@ -51,10 +51,8 @@ _SECTIONS = (_CORRECTED, _DISCARDED, _GAPS, _RULES, _NOTES, UNTESTED)
 
 
 def format_feedback_message(feedback: ScenarioFeedback) -> str:
-    """Return ``feedback`` as the user message of the next turn.
-
-    The schema is not repeated: it stands in the first message.
-    """
+    """Return ``feedback`` as the user message of the next turn."""
+    # The schema is not repeated, because it stands in the first message.
     return message_of(list(findings_of(feedback, {})))
 
 
@@ -91,11 +89,9 @@ def message_of(findings: Sequence[Finding[TestScenario]]) -> str:
 def findings_of(
     feedback: ScenarioFeedback, by_id: Mapping[str, TestScenario]
 ) -> Iterator[Finding[TestScenario]]:
-    """Yield what ``feedback`` says, about the scenarios of a session by id.
-
-    What people, models and servers wrote cannot leave its line: texts are quoted, names and rules
-    written on one line, later lines of a note marked.
-    """
+    """Yield what ``feedback`` says, about the scenarios of a session by id."""
+    # What people, models and servers wrote cannot leave its line, because it could pose as a
+    # section: texts are quoted, names and rules flattened, later lines of a note marked.
     for correction in feedback.corrections:
         right, was = correction.corrected_decision, correction.original_decision
         scenario = by_id.get(correction.id or "") or TestScenario(
@@ -175,6 +171,7 @@ def check_feedback(
                 why="scenarios of tools that are not annotated are not taken",
                 hint="annotate it, or leave it out of untested_tools",
             )
+    # What a person wrote is the ground truth that everything else is measured by.
     for discarded in feedback.discarded_scenarios:
         check_spares_people(discarded.scenario, by_id, "discarded")
     for probe in feedback.probe_scenarios:
@@ -227,6 +224,7 @@ def check_spares_people(
 
 def _complete(correction: ScenarioCorrection, index: ScenarioIndex) -> ScenarioCorrection:
     """Return a correction with the old decision and the request."""
+    # About a request that the session does not know, which says by itself what it is about.
     if correction.request is not None and index.find(correction) is None:
         return correction
     id_, scenario = index.correctable(correction)
@@ -278,6 +276,8 @@ def check_handwritten(scenarios: Sequence[TestScenario]) -> tuple[TestScenario, 
     strictest: dict[str, TestScenario] = {}
     for scenario in marked:
         other = strictest.setdefault(scenario.id, scenario)
+        # Compared with the strictest so far, because "not-allow" would agree with two that do not
+        # agree with each other.
         if other.expected_decision == "not-allow":
             strictest[scenario.id] = scenario
         if not _compatible(scenario.expected_decision, other.expected_decision):

@@ -344,6 +344,8 @@ class ItemSession(SessionBase, Generic[T]):
                 request = extend(call.request, call.reply.text, sendable(missing))
                 messages = request.messages[len(self.history) :]
         except (ProviderError, BudgetError) as error:
+            # What was answered is kept, because it was paid for. A line that fails while bad items
+            # wait for their repair fails the turn, because the next try may mend them.
             is_enough = isinstance(error, ReplyFormatError) or reader.waits_for_more_alone
             if not (is_enough and reader.give_up()):
                 raise
@@ -353,6 +355,7 @@ class ItemSession(SessionBase, Generic[T]):
         self._commit(turn, user, reader.text_to_commit(text))
         self._memory = reader.memory()
         self._reader = None
+        # Copies, because a caller who changes an item would change what the session remembers.
         return copy.deepcopy(list(reader.items.values()))
 
     def _task(self, feedback: Feedback) -> Task[T]:

@@ -1,8 +1,4 @@
-"""Items of any type, written by a model in one conversation and replaced one by one.
-
-The engine of ``ItemSession`` and, with it, of ``ScenarioGeneratorSession``: replies are read item
-by item, so that one bad item costs one item, and held against what was asked for.
-"""
+"""Items of any type: what is asked for, and replies that are read item by item."""
 
 import json
 import re
@@ -155,6 +151,7 @@ def _is_torn(text: str) -> bool:
     return text != sendable(text)
 
 
+# Item by item, because one bad item of 200 is to cost one item, and not all of them again.
 class ItemReader(Generic[T]):
     """Collects the items of one turn over its replies.
 
@@ -233,6 +230,7 @@ class ItemReader(Generic[T]):
         Raises:
             ReplyFormatError: too much came, or nothing of it.
         """
+        # A part is enough, because what is missing can be sent again.
         fresh = len(self._fresh)
         answers = len(self.items) - fresh + min(fresh, self._others)
         asks = bool(self._corrected or self._others)
@@ -248,10 +246,8 @@ class ItemReader(Generic[T]):
             )
 
     def memory(self) -> Memory[T]:
-        """Return what is known after the turn.
-
-        A correction without an answer is not taken as sent: it can be asked about again.
-        """
+        """Return what is known after the turn."""
+        # A correction without an answer can be asked about again, because nothing came of it.
         sent = {
             finding.hash
             for finding in self._task.findings
@@ -285,6 +281,7 @@ class ItemReader(Generic[T]):
                 why="its list is empty, and an empty set would pass whatever is tested",
                 hint=f"say in the system prompt which {name} are wanted",
             )
+        # Once in a turn, because a model that forgets a thing twice forgets it again.
         shortfall = [] if self._is_asked_again else self.shortfall()
         if problems or shortfall:
             raise self._unusable(text, problems, len(items), shortfall)
@@ -332,6 +329,7 @@ class ItemReader(Generic[T]):
 
     def text_to_commit(self, text: str) -> str:
         """Return the text for the history: the reply itself if all items are from it."""
+        # Its own words where they can stay, because the next turn then reads them from the cache.
         is_whole = self._texts == [text] and not (self._problems or self._was_cut)
         return text if is_whole else self._kind.text(self.items.values())
 
@@ -406,7 +404,7 @@ class ItemReader(Generic[T]):
         standing = None if key in self._corrected else self._memory.by_key.get(key)
         earlier = standing or self.items.get(key)
         if kind.verdict(other) != verdict and earlier in (None, other):
-            # Neither can be taken for what was meant.
+            # Neither is taken, because nothing says which of them was meant.
             self.items.pop(key, None)
             return (
                 f"is the same as {kind.noun} {first} ({kind.label(other)}) and says something "
@@ -438,7 +436,7 @@ class ItemReader(Generic[T]):
             parts.append(f"This is not what was asked for:\n{listed}")
             asks.append("what is missing")
             if self._are_too_many:
-                # Which of them were meant is for the model to say.
+                # None of them, because which were meant is for the model to say.
                 self.items = {k: item for k, item in self.items.items() if k in self._corrected}
                 asks[-1] = "those that were asked for, and no others"
         number = len(self.items)

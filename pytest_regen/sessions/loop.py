@@ -1,17 +1,7 @@
 """Compile, generate, verify, repair, until every scenario passes or nothing changes any more.
 
 The engine is the oracle. The judge says whose fault a failure is; its word counts where the engine
-agrees, and is reported as a disagreement where it does not. What could have been otherwise:
-
-- A corrected scenario is corrected in place and stays, unless a replacement of the same request
-  passes. Taking it out and hoping for an equivalent would undo the correction just made, and lose
-  its request where the answer is empty or about something else.
-- Replacements are asked for where something is to be replaced: corrections, discards, tools that
-  nothing tests. Never for probes alone: a probe is in the set already, so that a turn about it
-  would be paid for nothing, and "the ones above" would name none.
-- Success is declared by the last full execution alone, after the last change of anything.
-- The loop is a function over parts, and the session a class that any caller may own, rather than
-  steps of one program: what people have is compilers, engines and judges of their own.
+agrees, and is reported as a disagreement where it does not.
 """
 
 import os
@@ -196,7 +186,7 @@ class _Run:
         self.set.add_first(self._generated)
         self._tell(plural(len(self.set.scenarios), "scenario"))
         stop = yield from repeat(
-            self._verify, self._repair, self._state, self._settings.max_repairs
+            self.verify, self.repair, self.state, self._settings.max_repairs
         )
         if self.policy != first:
             # Because the next run has nothing but the last rules to make the generator with.
@@ -228,7 +218,7 @@ class _Run:
             repr(settings),
         )
 
-    def _verify(self, attempt: int) -> PartCalls[bool]:
+    def verify(self, attempt: int) -> PartCalls[bool]:
         """Execute everything, hear the judge about what is new, execute its probes.
 
         Returns:
@@ -298,7 +288,7 @@ class _Run:
             self.set.log.note(f"the judge says {says}; the engine says otherwise and decides")
         return judgement
 
-    def _repair(self, attempt: int) -> PartCalls[bool]:
+    def repair(self, attempt: int) -> PartCalls[bool]:
         """Have the rules repaired that fail, and ask for what is to be replaced.
 
         Returns:
@@ -311,6 +301,8 @@ class _Run:
         if blamed:
             yield from self._repair_rules(blamed, attempt)
         feedback = self.set.unsent_feedback
+        # Never for probes alone, because a probe is in the set already: a turn about it would be
+        # paid for nothing, and "the ones above" would name none.
         if not feedback.asks_for_replacements:
             return self._is_heard
         feedback = feedback.model_copy(update={"rule_changes": tuple(self._rule_changes)})
@@ -321,6 +313,7 @@ class _Run:
             self.set.log.note(f"no replacements: {error}")
             return self._is_heard
         replacements = check_list(answer, TestScenario, "regenerate()", self._source)
+        # Only now, because a turn that failed has told the generator nothing.
         self._rule_changes = []
         self.set.add_replacements(replacements, feedback)
         return self._is_heard
@@ -341,6 +334,7 @@ class _Run:
             self.set.log.note(f"the rules were not repaired: {error}")
             return
         candidate = check_policy(answer)
+        # The same rules would fail the same scenarios, so that there is nothing to execute.
         if candidate == self.policy:
             self.set.log.note(f"repair {attempt} changed no rule")
             return
@@ -367,7 +361,7 @@ class _Run:
             more = plural(len(changes) - _MOST_CHANGES, "other request")
             self._rule_changes.append(f"and {more}")
 
-    def _state(self) -> str:
+    def state(self) -> str:
         """Return what a repair has to change: the rules, the set, or what is to be sent."""
         return content_hash(self.policy, list(self.set.scenarios), [self.set.unsent_feedback])
 
@@ -379,6 +373,7 @@ class _Run:
             cached: whether the result is from the artifact, without a call.
         """
         results = self.set.execute()
+        # This execution alone says whether the run passed, because nothing changes after it.
         if all(result.passed for result in results):
             tested = 1 - len(self.set.untested_tools) / max(1, len(self.set.tools))
             stop = "passed" if tested >= self._settings.min_coverage else "coverage"

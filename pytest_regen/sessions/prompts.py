@@ -45,7 +45,6 @@ def build_generator_system_prompt(
 ) -> str:
     """Return the system prompt of a scenario generator. Pure: equal arguments, equal bytes.
 
-    What changes least stands first, so that prompts for other tools share a long beginning.
     Handwritten scenarios go into the first message.
 
     Args:
@@ -55,6 +54,8 @@ def build_generator_system_prompt(
             does not know them writes scenarios that no rule can satisfy.
         lists: named lists of the policy and their values, all of them.
     """
+    # What changes least stands first, because prompts for other tools then share a long beginning,
+    # which is read from the cache.
     sections = [
         _INSTRUCTIONS,
         section("Structural Invariants", "", invariants),
@@ -77,6 +78,7 @@ def section(title: str, explanation: str, lines: Iterable[str]) -> str:
 
 def list_item(text: str) -> str:
     """Return what somebody wrote as it can stand in a list: no line of it begins a section."""
+    # Whoever wrote it: a failure of a test may hold a page that was written to be read by a model.
     first, *more = text.strip().splitlines()
     begins_section = first.lstrip().startswith(("#", "-", "*", "=", "```"))
     return "\n".join(
@@ -152,12 +154,10 @@ CALLS
 
 
 def response_hint(annotations: Sequence[ToolAnnotation]) -> str:
-    """Return what tells a model the form of a reply about these tools, for the end of a message.
-
-    Each server goes with its own tools: with two independent lists of names a tool of another
-    server would fit. The reason stands before the decision, for a model writes from left to right
-    and would only justify a decision that stands there already.
-    """
+    """Return what tells a model the form of a reply about these tools, for the end of a message."""
+    # Each server goes with its own tools, because with two independent lists of names a tool of
+    # another server would fit. In the hint the reason stands before the decision, because a model
+    # writes from left to right and would only justify a decision that stands there already.
     by_server: dict[str, list[str]] = {}
     for annotation in annotations:
         by_server.setdefault(annotation.server_name, []).append(annotation.tool_name)

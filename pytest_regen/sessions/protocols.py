@@ -127,6 +127,7 @@ def execute(scenario: TestScenario, engine: Engine) -> ExecutionResult:
     """
     ruling = engine.evaluate(scenario.request)
     who = f"the engine {type(engine).__name__} decides about {scenario.request}"
+    # By name, because the engine is the caller's, and a wrong answer is to name it and not us.
     rule = getattr(ruling, "rule", None)
     decision = decision_of(getattr(ruling, "decision", None), f"{who}:")
     if not isinstance(rule, str):
@@ -147,6 +148,7 @@ def structural_conflict(scenario: TestScenario, engine: Engine) -> DiscardedScen
         UsageError: the engine returns no decision, or its rule has no name.
     """
     result = execute(scenario, engine)
+    # By the name of the rule, because nothing else tells an invariant from a compiled rule.
     is_structural = result.rule.startswith(STRUCTURAL_PREFIX)
     if not is_structural or expectation_holds(scenario.expected_decision, result.actual):
         return None

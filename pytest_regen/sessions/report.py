@@ -158,6 +158,7 @@ class LoopLog:
         """Remember a scenario as it is now, and what happened to it."""
         id_ = scenario.id
         before = self._histories.get(id_, ScenarioHistory(id_, scenario, "passed"))
+        # Each event once, because a verification after the other finds the same.
         is_new = event and event not in before.events
         events = (*before.events, event) if is_new else before.events
         self._histories[id_] = ScenarioHistory(id_, scenario, outcome or before.outcome, events)

@@ -41,6 +41,7 @@ def _as_generated(data: Any) -> Any:
     """Return a scenario of a reply without what only people may say: whose it is."""
     if not isinstance(data, dict):
         return data
+    # An empty one tells nothing in a list of failures, and a type would refuse people's as well.
     if not str(data.get("description", "x")).strip():
         raise ValueError("description: it is empty")
     return {key: value for key, value in data.items() if key != "source"}
@@ -92,6 +93,7 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
             "scenarios",
             key=lambda scenario: scenario.id,
             verdict=lambda scenario: scenario.expected_decision,
+            # By description, because a model has never seen the hash that identifies a request.
             label=lambda scenario: repr(scenario.description),
             problems=self._problems,
             to_json=lambda scenario: {name: scenario.to_json()[name] for name in _MEMBERS},
@@ -151,6 +153,7 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
 
     def _task(self, feedback: Feedback) -> Task[TestScenario]:
         task = super()._task(feedback)
+        # Of this feedback alone, because tools of an earlier one were asked for by then.
         tools: list[Any] = [f.facts for f in task.findings if f.section == UNTESTED]
         return replace(task, lacks=self._untested_by(tools))
 
@@ -233,6 +236,7 @@ def generate_test_scenarios(
     tools = [annotation.tool for annotation in session.annotations]
     path = None if artifact is None else check_path(artifact)
     stored = read_artifact(path) if path else None
+    # A set that failed its verification is no success to start from.
     if stored and stored.input_hash == input_hash and stored.status != "failed":
         untested = untested_tools(tools, stored.scenarios)
         return ScenarioGenerationResult(stored.scenarios, input_hash, untested_tools=untested)
@@ -243,6 +247,6 @@ def generate_test_scenarios(
         try:
             write_artifact(path, Artifact(input_hash, "generated", scenarios))
         except StoreWriteError as error:
-            error.unkept = result
+            error.unkept = result  # Because it was paid for.
             raise
     return result

@@ -104,6 +104,7 @@ class ScenarioSet:
         self._add_handwritten(scenario for scenario in scenarios if scenario.is_handwritten)
         for scenario in scenarios:
             if not scenario.is_handwritten:
+                # Also of one that is discarded next, because coverage would shrink unseen.
                 self.tools.add(scenario.request.tool)
                 self._enter(scenario, "generated")
 
@@ -303,6 +304,8 @@ class ScenarioSet:
             elif not self._passes(scenario):
                 event = f"a replacement expecting {scenario.expected_decision} fails; the old one"
                 self.log.record(present, f"{event} stays")
+            # Otherwise the corrected one stays, because taking it out and hoping for an equivalent
+            # would lose its request where the answer is empty or about something else.
             elif self._impossible(scenario) is None:
                 del self._scenarios[id_]  # It stands where replacements do: at the end.
                 self._scenarios[id_] = scenario

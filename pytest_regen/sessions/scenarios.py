@@ -67,10 +67,7 @@ class ScenarioRequest(Value):
 
 
 class TestScenario(Value):
-    """A request and the decision expected for it.
-
-    Its identity is its request: a description is prose, and two scenarios may share one.
-    """
+    """A request and the decision expected for it."""
 
     __test__: ClassVar[bool] = False  # The name is what it is; pytest must not collect it.
 
@@ -89,6 +86,7 @@ class TestScenario(Value):
     @property
     def id(self) -> str:
         """``sha256:`` and the hash of server, tool and canonical arguments."""
+        # Of the request alone, because a description is prose, and two scenarios may share one.
         return scenario_id(self.request)
 
     @property
@@ -128,13 +126,13 @@ def decision_of(value: object, who: str) -> ActualDecision:
     """Return what an engine returned as a decision; a ``str`` enumeration of the three is fine.
 
     Args:
-        value: what it gave. Nothing is guessed: an ``"ALLOW"`` that is no ``"allow"`` would
-            otherwise hold for what people forbade.
+        value: what it gave.
         who: beginning of the sentence if it is none, "the engine decides".
 
     Raises:
         UsageError: ``value`` is none of the three.
     """
+    # Nothing is guessed, because an "ALLOW" that is no "allow" would hold for what people forbade.
     decisions: tuple[ActualDecision, ...] = get_args(ActualDecision)
     for decision in decisions:
         if isinstance(value, str) and value == decision:
@@ -147,15 +145,13 @@ def decision_of(value: object, who: str) -> ActualDecision:
 
 
 class ScenarioCorrection(Value):
-    """One fact for the generator: you said X, right is Y.
-
-    The last four fields may be left out, and should not be: without them the model sees a title
-    and a verdict, and cannot know what it had said, about which request, and which rule decided.
-    """
+    """One fact for the generator: you said X, right is Y."""
 
     scenario_description: str
     corrected_decision: ActualDecision
     corrected_reasoning: str = ""
+    # These may be left out, and should not be, because without them the model sees a title and a
+    # verdict, and cannot know what it had said, about which request, and which rule decided.
     scenario_id: str | None = None
     original_decision: ExpectedDecision | None = None
     request: ScenarioRequest | None = None
@@ -191,12 +187,9 @@ Tool = Annotated[tuple[str, str], BeforeValidator(_tool_by_name)]
 
 
 class ScenarioFeedback(Value):
-    """What verification found, for the generator's next turn.
+    """What verification found, for the generator's next turn. Any sequence is taken."""
 
-    Every field defaults to empty rather than being required, so that a new kind of feedback breaks
-    no caller. Any sequence is taken.
-    """
-
+    # Every field defaults to empty, because a new kind of feedback is to break no caller.
     corrections: tuple[ScenarioCorrection, ...] = ()
     discarded_scenarios: tuple[DiscardedScenario, ...] = ()
     probe_scenarios: tuple[TestScenario, ...] = ()
@@ -387,6 +380,8 @@ def merge_replacements(
     """
     index = ScenarioIndex(scenarios)
     matches = [index.find(correction) for correction in corrections]
+    # A correction that names nothing takes nothing out, because the set may be a part of what the
+    # session knows.
     gone = {match[0] for match in matches if match is not None}
     if accepts is not None:
         accepted = [scenario for scenario in replacements if accepts(scenario)]

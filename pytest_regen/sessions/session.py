@@ -195,8 +195,7 @@ class GeneratorSession(SessionBase, Generic[T]):
             raise UsageError(
                 "the message is empty", hint="say what is wanted: session.ask('Write …')"
             )
-        # Once, not in every turn: it stands in the history from then on, and would only be paid
-        # again.
+        # Once, because it stands in the history from then on, and would only be paid again.
         hint = "" if self._sent_schema == self._schema_hash else self._hint
         user = Message("user", sendable(message + hint))
         parsed = yield from self._ask(

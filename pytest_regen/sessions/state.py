@@ -121,6 +121,7 @@ def check_policy(policy: object) -> Mapping[str, Any]:
     """
     if not isinstance(policy, Mapping):
         raise _not_plain(f"it is {policy!r:.100}")
+    # Before anything is paid that rests on it, because it is written at the end of the run.
     try:
         canonical_json(policy)
     except (TypeError, ValueError, RecursionError) as error:
@@ -145,15 +146,16 @@ S = TypeVar("S", bound="SessionState")
 Tokens = Annotated[int, Field(ge=0)] | None
 
 
+# Strict and closed, because a state that is poisoned would be paid for in every later turn.
 class _Stored(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class StoredMessage(_Stored):
-    """A message of the API, which refuses empty ones."""
+    """A message of the API."""
 
     role: Role
-    content: str = Field(pattern=r"\S")
+    content: str = Field(pattern=r"\S")  # Because the API refuses empty ones.
 
 
 class StoredUsage(_Stored):
@@ -193,6 +195,7 @@ class SessionState(_Stored):
         Raises:
             UsageError: it does not alternate from user to assistant.
         """
+        # The API refuses two messages of one role, and a question without its answer is no turn.
         roles = [message.role for message in self.history]
         if roles != ["user", "assistant"] * (len(roles) // 2):
             raise not_ours(f"its history does not alternate: {', '.join(roles)}")

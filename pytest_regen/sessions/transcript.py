@@ -37,6 +37,7 @@ class Exchange:
         """Tokens of the whole request, cached or not; ``None`` where the provider did not say."""
         if self.reply is None or self.reply.usage.input_tokens is None:
             return None
+        # By the count of the API what the cache had a part in is no input.
         usage = self.reply.usage
         read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
         return (usage.input_tokens or 0) + read + written

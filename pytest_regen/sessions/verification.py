@@ -51,6 +51,7 @@ class PartCaller:
         Raises:
             UsageError: the part has neither.
         """
+        # The twin first, because a method that waits would hold up the event loop.
         twin = getattr(call.part, f"a{call.method}", None)
         if twin is not None:
             return await twin(*call.arguments)
@@ -150,7 +151,7 @@ class _ItemRun(Generic[T]):
     def run(self, max_repairs: int) -> PartCalls[VerifiedItems[T]]:
         generated = yield PartCall(self._session, "generate")
         self._items = {self._session.key_of(item): item for item in generated}
-        stop = yield from repeat(self._verify, self._repair, self._state, max_repairs)
+        stop = yield from repeat(self.verify, self.repair, self.state, max_repairs)
         faults = tuple(
             ItemFault(self._items[key], problem) for key, problem in self._problems.items()
         )
@@ -159,12 +160,13 @@ class _ItemRun(Generic[T]):
             stop == "passed" and bool(right), stop, right, faults, self._repairs, tuple(self._notes)
         )
 
-    def _verify(self, attempt: int) -> PartCalls[bool]:
+    def verify(self, attempt: int) -> PartCalls[bool]:
         """Ask the oracle about each item that it has not seen."""
         del attempt
         for key, item in self._items.items():
             if key in self._judged:
                 continue
+            # Each once, because an oracle may be slow, and what was right is never looked at again.
             problem = yield PartCall(self._oracle, "__call__", (item,))
             if problem is not None and not isinstance(problem, str):
                 raise wrong_type(self._oracle, "the oracle", problem, "a text or None")
@@ -173,7 +175,7 @@ class _ItemRun(Generic[T]):
                 self._problems[key] = problem or "the oracle refuses it"
         return not self._problems
 
-    def _repair(self, attempt: int) -> PartCalls[bool]:
+    def repair(self, attempt: int) -> PartCalls[bool]:
         self._tell(f"{plural(len(self._problems), 'item')} failed, repair {attempt}...")
         self._repairs += 1
         faults = [ItemFault(self._items[key], text) for key, text in self._problems.items()]
@@ -193,7 +195,7 @@ class _ItemRun(Generic[T]):
                 self._judged.discard(key)
         return True
 
-    def _state(self) -> object:
+    def state(self) -> object:
         return dict(self._items), dict(self._problems)
 
 
