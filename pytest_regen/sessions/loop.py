@@ -185,9 +185,7 @@ class _Run:
         self._generated = check_list(generated, TestScenario, "generate()", self._source)
         self.set.add_first(self._generated)
         self._tell(plural(len(self.set.scenarios), "scenario"))
-        stop = yield from repeat(
-            self.verify, self.repair, self.state, self._settings.max_repairs
-        )
+        stop = yield from repeat(self.verify, self.repair, self.state, self._settings.max_repairs)
         if self.policy != first:
             # Because the next run has nothing but the last rules to make the generator with.
             self._source = self._parts.generator(self.policy)

@@ -1,6 +1,6 @@
 """The report of a compile-verify-repair run: for each scenario what happened and why."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -118,26 +118,26 @@ class LoopReport:
 
     def describe(self) -> str:
         """Return the report as text for a terminal."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
         verdict = "passed" if self.passed else f"NOT passed ({self.stop_reason})"
         cached = ", from a verified artifact" if self.cached else ""
-        yield f"{plural(len(self.scenarios), 'scenario')}, {verdict}{cached}"
         sums = {
             "repair": self.repairs,
             "judgement": self.judgements,
             "correction": len(self.corrections),
             "disagreement": len(self.disagreements),
         }
-        yield ", ".join(plural(number, noun) for noun, number in sums.items())
-        yield from (f"disagreement: {disagreement}" for disagreement in self.disagreements)
-        yield from (f"not tested: {'/'.join(tool)}" for tool in self.untested_tools)
-        yield from (f"note: {note}" for note in self.notes)
+        lines = [
+            f"{plural(len(self.scenarios), 'scenario')}, {verdict}{cached}",
+            ", ".join(plural(number, noun) for noun, number in sums.items()),
+            *(f"disagreement: {disagreement}" for disagreement in self.disagreements),
+            *(f"not tested: {'/'.join(tool)}" for tool in self.untested_tools),
+            *(f"note: {note}" for note in self.notes),
+        ]
         for history in self.histories:
             if history.events:
-                yield f"{history.outcome}: {history.scenario.description!r}"
-                yield from (f"  {event}" for event in history.events)
+                lines.append(f"{history.outcome}: {history.scenario.description!r}")
+                lines += [f"  {event}" for event in history.events]
+        return "\n".join(lines)
 
 
 @dataclass(slots=True)

@@ -42,14 +42,19 @@ def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
     """
     # Not the stable schema, because that leaves out by what pydantic tells an open object from one
     # that is closed by default.
-    problem = next(_problems(adapter.json_schema(), "the reply"), None)
-    if problem:
-        raise UsageError(
-            "the response type does not survive structured output",
-            why=problem,
-            hint="leave structured_output off: the schema then stands in the prompt and "
-            "replies are validated here",
-        )
+    for node, place in _schemas(adapter.json_schema(), "the reply"):
+        # Without properties it is a map, because pydantic closes a model without fields itself.
+        is_open = node.get("additionalProperties", "properties" not in node)
+        problem = "" if _SHAPES & node.keys() else "may be anything"
+        if node.get("type") == "object" and is_open:
+            problem = "is an object of free form"
+        if problem:
+            raise UsageError(
+                "the response type does not survive structured output",
+                why=f"{place} {problem}",
+                hint="leave structured_output off: the schema then stands in the prompt and "
+                "replies are validated here",
+            )
     schema = stable_schema(adapter)
     for node, _ in _schemas(schema, ""):
         if node.get("type") == "object":
@@ -67,17 +72,6 @@ def _schemas(node: dict[str, Any], where: str) -> Iterator[tuple[dict[str, Any],
         elif key in ("allOf", "anyOf", "oneOf", "prefixItems", "items"):
             for inner in part if isinstance(part, list) else [part]:
                 yield from _schemas(inner, where)
-
-
-def _problems(schema: dict[str, Any], where: str) -> Iterator[str]:
-    for node, place in _schemas(schema, where):
-        if not _SHAPES & node.keys():
-            yield f"{place} may be anything"
-        # Without properties it is a map, because pydantic closes a model without fields itself.
-        elif node.get("type") == "object" and node.get(
-            "additionalProperties", "properties" not in node
-        ):
-            yield f"{place} is an object of free form"
 
 
 T = TypeVar("T")

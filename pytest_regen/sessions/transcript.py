@@ -70,8 +70,31 @@ class SessionTranscript(list[Exchange]):
 
         ``offset`` counts the messages it shares with the call before it.
         """
-        before = (None, *(exchange.request for exchange in self))
-        return [_entry(*pair) for pair in zip(self, before, strict=False)]
+        entries = []
+        earlier: TurnRequest | None = None
+        for exchange in self:
+            request, reply = exchange.request, exchange.reply
+            offset = _common_length(request.messages, earlier.messages) if earlier else 0
+            is_new = earlier is None or earlier.system != request.system
+            entries.append(
+                {
+                    "turn": exchange.turn,
+                    "purpose": exchange.purpose,
+                    "model": request.model,
+                    **({"system": request.system} if is_new else {}),
+                    "offset": offset,
+                    "messages": [
+                        {"role": message.role, "content": message.content}
+                        for message in request.messages[offset:]
+                    ],
+                    "reply": reply.text if reply else None,
+                    "stop_reason": (reply.stop_reason or None) if reply else None,
+                    "usage": usage_to_json(exchange.usage) if exchange.usage else None,
+                    "failure": exchange.failure,
+                }
+            )
+            earlier = request
+        return entries
 
 
 def _common_length(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
@@ -82,27 +105,6 @@ def _common_length(messages: Sequence[Message], earlier: Sequence[Message]) -> i
             break
         count += 1
     return count
-
-
-def _entry(exchange: Exchange, earlier: TurnRequest | None) -> dict[str, Any]:
-    request, reply = exchange.request, exchange.reply
-    offset = _common_length(request.messages, earlier.messages) if earlier else 0
-    is_new = earlier is None or earlier.system != request.system
-    return {
-        "turn": exchange.turn,
-        "purpose": exchange.purpose,
-        "model": request.model,
-        **({"system": request.system} if is_new else {}),
-        "offset": offset,
-        "messages": [
-            {"role": message.role, "content": message.content}
-            for message in request.messages[offset:]
-        ],
-        "reply": reply.text if reply else None,
-        "stop_reason": (reply.stop_reason or None) if reply else None,
-        "usage": usage_to_json(exchange.usage) if exchange.usage else None,
-        "failure": exchange.failure,
-    }
 
 
 def usage_to_json(usage: Usage) -> dict[str, int | str | None]:
