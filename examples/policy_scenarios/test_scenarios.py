@@ -70,8 +70,10 @@ def test_a_disagreement_is_reported_and_nothing_is_shipped(tmp_path: Path) -> No
     report = run("disagreement", artifact=made)
 
     [open_question] = report.disagreements
+    result, verdict = open_question.result, open_question.verdict
     assert not report.passed
-    assert open_question.scenario.description == "Write to a volunteer who left"
-    assert (open_question.scenario.expected_decision, open_question.actual) == ("allow", "escalate")
-    assert open_question.judged == "deny"
+    assert result.scenario.description == "Write to a volunteer who left"
+    assert (result.scenario.expected_decision, result.actual) == ("allow", "escalate")
+    assert verdict is not None
+    assert verdict.corrected_decision == "deny"
     assert not made.exists()

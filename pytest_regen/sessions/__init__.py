@@ -11,22 +11,15 @@ if TYPE_CHECKING:
     from pytest_regen.sessions.loop import acompile_verify_repair, compile_verify_repair
     from pytest_regen.sessions.prompts import PROMPT_FORMAT, build_generator_system_prompt
     from pytest_regen.sessions.protocols import (
-        AsyncJudge,
-        AsyncPolicyCompiler,
-        AsyncScenarioSource,
         Attribution,
         Engine,
         ExecutionResult,
-        Judge,
         Judgement,
         LoopParts,
         LoopSettings,
         Policy,
-        PolicyCompiler,
         RepairContext,
         Ruling,
-        ScenarioSource,
-        StructuralFilter,
         structural_conflict,
     )
     from pytest_regen.sessions.report import Disagreement, LoopReport, ScenarioHistory
@@ -35,7 +28,6 @@ if TYPE_CHECKING:
         ScenarioGeneratorSession,
         generate_scenarios,
         generate_test_scenarios,
-        scenario_input_hash,
     )
     from pytest_regen.sessions.scenarios import (
         ConditionalRoles,
@@ -47,7 +39,6 @@ if TYPE_CHECKING:
         TestScenario,
         ToolAnnotation,
         apply_corrections,
-        are_similar,
         expectation_holds,
         merge_replacements,
         scenario_id,
@@ -71,9 +62,6 @@ else:
 __all__ = [
     "PROMPT_FORMAT",
     "Artifact",
-    "AsyncJudge",
-    "AsyncPolicyCompiler",
-    "AsyncScenarioSource",
     "Attribution",
     "CacheReport",
     "ConditionalRoles",
@@ -86,13 +74,11 @@ __all__ = [
     "ItemFault",
     "ItemFeedback",
     "ItemSession",
-    "Judge",
     "Judgement",
     "LoopParts",
     "LoopReport",
     "LoopSettings",
     "Policy",
-    "PolicyCompiler",
     "RepairContext",
     "RoleChoice",
     "Ruling",
@@ -102,9 +88,7 @@ __all__ = [
     "ScenarioGeneratorSession",
     "ScenarioHistory",
     "ScenarioRequest",
-    "ScenarioSource",
     "SessionTranscript",
-    "StructuralFilter",
     "TestScenario",
     "ToolAnnotation",
     "TurnReport",
@@ -112,7 +96,6 @@ __all__ = [
     "acompile_verify_repair",
     "agenerate_verify_repair",
     "apply_corrections",
-    "are_similar",
     "argument_problems",
     "build_generator_system_prompt",
     "compile_verify_repair",
@@ -125,7 +108,6 @@ __all__ = [
     "merge_replacements",
     "read_artifact",
     "scenario_id",
-    "scenario_input_hash",
     "structural_conflict",
     "write_artifact",
 ]

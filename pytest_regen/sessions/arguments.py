@@ -9,8 +9,10 @@ from pytest_regen.extras import needs
 from pytest_regen.sessions.scenarios import ScenarioRequest, ToolAnnotation
 
 if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema import Draft202012Validator
 
+# A schema that says nothing about other names is closed here, because a misspelt argument would
+# otherwise pass as one more.
 _CLOSED_BY = ("additionalProperties", "unevaluatedProperties")
 _MOST_FORMS = 3
 _SHOWN = 300
@@ -35,7 +37,13 @@ def argument_problems(request: ScenarioRequest, annotation: ToolAnnotation) -> t
     # exist. What cannot be known has no objections, because a false alarm costs a paid reply.
     with suppress(Exception):
         for error in validator.iter_errors(request.arguments):
-            problems[_describe(error)] = None
+            text = error.message
+            if error.context:  # Of several forms, what keeps the value from each.
+                forms = dict.fromkeys(inner.message for inner in error.context)
+                text = " or ".join([*forms][:_MOST_FORMS])
+            name = error.json_path.removeprefix("$").removeprefix(".")
+            place = f"the argument {name!r}" if name else "the arguments"
+            problems[f"{place}: {text:.{_SHOWN}}"] = None
     return tuple(problems)
 
 
@@ -50,14 +58,3 @@ def _validator(text: str) -> "Draft202012Validator":
         schema["unevaluatedProperties"] = False
     # An empty registry, because jsonschema would fetch what a reference to an address names.
     return Draft202012Validator(schema, registry=Registry())
-
-
-def _describe(error: "ValidationError") -> str:
-    """Return a problem with its place; of several forms, what keeps the value from each."""
-    text = error.message
-    if error.context:
-        forms = dict.fromkeys(inner.message for inner in error.context)
-        text = " or ".join([*forms][:_MOST_FORMS])
-    name = error.json_path.removeprefix("$").removeprefix(".")
-    place = f"the argument {name!r}" if name else "the arguments"
-    return f"{place}: {text:.{_SHOWN}}"

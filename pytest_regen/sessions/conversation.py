@@ -1,21 +1,13 @@
-"""A conversation under a fixed system prompt whose turns are transactions.
-
-- A user message and its reply enter the history together, and the turn is counted, once the reply
-  was understood. Storing the reply first would let one wrong reply poison every later turn.
-- Every turn has schema repair, within the turn: repairs and continuations leave no trace in the
-  history. Without it a session would end with the first reply that a limit cut or that lacks a
-  bracket, after all the turns paid before.
-- A turn that fails leaves the history as it was.
-"""
+"""A conversation under a fixed system prompt whose turns are transactions."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, TypeVar
+from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 from pytest_regen.errors import BudgetError, UsageError
-from pytest_regen.sessions.state import VERSION, SessionState, sendable
+from pytest_regen.sessions.state import VERSION, SessionState, content_hash, load_state, sendable
 from pytest_regen.sessions.transcript import (
     Exchange,
     Purpose,
@@ -27,7 +19,7 @@ from pytest_regen.sessions.transcript import (
 from pytest_regen.text import plural
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, TurnExchange
-from pytest_regen.turns.steps import OnProgress, Steps, tell
+from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive, tell
 from pytest_regen.turns.structured import ObjectWithRepair, object_steps
 from pytest_regen.turns.values import (
     DEFAULT_MODEL,
@@ -90,10 +82,6 @@ class SessionSettings:
             token_budget=(self.token_budget, 1),
         )
 
-    def tell(self, message: str) -> None:
-        """Call ``on_progress`` with one line."""
-        tell(self.on_progress, message)
-
 
 def check_limits(**limits: tuple[int | None, int]) -> None:
     """Check each limit, given as its value and the least value that allows anything.
@@ -105,7 +93,7 @@ def check_limits(**limits: tuple[int | None, int]) -> None:
         if value is not None and value < least:
             raise UsageError(
                 f"{name} is {value}",
-                why=f"a session needs at least {least}",
+                why=f"less than {least} would allow nothing",
                 hint=f"pass {name}={least} or more",
             )
 
@@ -121,42 +109,6 @@ class _SessionBudget(Budget):
             why="a call is made only while its estimate fits the budget",
             hint="raise token_budget, or ask for less",
         )
-
-
-class Account:
-    """The turn exchange of a session, and what went through it, for all its conversations."""
-
-    def __init__(self, settings: SessionSettings) -> None:
-        self.usage = Usage()
-        self.transcript = SessionTranscript()
-        self._lock = threading.Lock()
-        self._own = _SessionBudget(settings.token_budget)
-        shared = (settings.shared_budget,) if settings.shared_budget else ()
-        self.exchange = TurnExchange(settings.provider, budgets=(*shared, self._own))
-
-    def restore(self, usage: Usage) -> None:
-        """Continue from what was spent before."""
-        self.usage = usage
-        self._own.settle(0, usage)
-
-    def enter(self, steps: Steps[R], turn: "Turn") -> Steps[R]:
-        """Return ``steps``; each of their calls is paid for and entered in the transcript."""
-
-        def log(call: CallRecord) -> None:
-            purpose: Purpose = "ask"
-            if turn.last_call:
-                is_continuation = call.request.messages[-1].content == CONTINUE
-                purpose = "continuation" if is_continuation else "repair"
-            turn.last_call = call
-            sent = None if call.reply else call.usage
-            exchange = Exchange(
-                turn.number, purpose, call.request, call.reply, call.failure, sent=sent
-            )
-            with self._lock:
-                self.transcript.add(exchange)
-                self.usage += exchange.usage or Usage()
-
-        return self.exchange.around(steps, log=log)
 
 
 @dataclass(slots=True)
@@ -181,46 +133,58 @@ class SessionBase:
         settings: provider, model and limits of the session.
     """
 
+    STATE: ClassVar[type[SessionState]]
+    """What ``to_json`` writes."""
+    _inputs: tuple[Any, ...] = ()
+    """What else its replies depend on."""
+
     def __init__(self, system: str, settings: SessionSettings) -> None:
         self.system = system
+        self.history: tuple[Message, ...] = ()
+        """The committed turns: user and assistant messages, alternating."""
+        self.transcript = SessionTranscript()
+        """Every call made: failed and cancelled ones, repairs and continuations included."""
+        self.usage = Usage()
+        """Tokens of all calls, those of failed turns included: they are paid."""
+        self.reports: tuple[TurnReport, ...] = ()
+        """One report per turn tried since the session was made or restored."""
         self._settings = settings
-        self._account = Account(settings)
-        self._history: tuple[Message, ...] = ()
-        self._reports: tuple[TurnReport, ...] = ()
+        self._budget = _SessionBudget(settings.token_budget)
+        shared = (settings.shared_budget,) if settings.shared_budget else ()
+        self._exchange = TurnExchange(settings.provider, budgets=(*shared, self._budget))
+        self._progress = settings.on_progress
+        # Two turns at once would each commit a history without the other.
         self._busy = threading.Lock()
 
     @property
     def fingerprint(self) -> str:
-        """Hash of what its replies depend on, whatever was asked so far."""
-        raise NotImplementedError  # pragma: no cover - each session says it
+        """Hash of what its replies depend on, whatever was asked so far.
 
-    @property
-    def history(self) -> tuple[Message, ...]:
-        """The committed turns: user and assistant messages, alternating."""
-        return self._history
-
-    @property
-    def transcript(self) -> SessionTranscript:
-        """Every call made: failed and cancelled ones, repairs and continuations included."""
-        return self._account.transcript
+        Prompts, model, types and limits are in it; budgets, progress and the version of this
+        package are not, because they change no reply.
+        """
+        settings = self._settings
+        limits = (settings.max_tokens, settings.max_repairs, settings.max_turns)
+        return content_hash(self.STATE.KIND, self.system, settings.model, *limits, *self._inputs)
 
     @property
     def turn_count(self) -> int:
         """Committed turns."""
-        return len(self._history) // 2
+        return len(self.history) // 2
 
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all calls, those of failed turns included: they are paid."""
-        return self._account.usage
+    def _take(self, steps: Callable[[Turn], Steps[R]], on_progress: OnProgress | None = None) -> R:
+        """Take one turn and return what its steps return."""
+        with self._turn(on_progress) as turn:
+            return drive(steps(turn), self._exchange.wire)
 
-    @property
-    def reports(self) -> tuple[TurnReport, ...]:
-        """One report per turn tried since the session was made or restored."""
-        return self._reports
+    async def _atake(
+        self, steps: Callable[[Turn], Steps[R]], on_progress: OnProgress | None = None
+    ) -> R:
+        with self._turn(on_progress) as turn:
+            return await adrive(steps(turn), self._exchange.wire)
 
     @contextmanager
-    def _turn(self) -> Iterator[Turn]:
+    def _turn(self, on_progress: OnProgress | None) -> Iterator[Turn]:
         """Hold the session for one turn, and report the turn, also one that fails.
 
         Raises:
@@ -235,6 +199,7 @@ class SessionBase:
             )
         turn, failure = Turn(self.turn_count + 1), ""
         since = len(self.transcript)
+        self._progress = on_progress or self._settings.on_progress
         try:
             self._check_turns()
             yield turn
@@ -242,6 +207,7 @@ class SessionBase:
             failure = str(error) or type(error).__name__
             raise
         finally:
+            # Also of a turn that fails or is interrupted, because what it took is paid.
             report = report_turn(
                 self.transcript,
                 turn.number,
@@ -250,7 +216,7 @@ class SessionBase:
                 notes=turn.notes,
                 failure=failure,
             )
-            self._reports = (*self._reports, report)
+            self.reports = (*self.reports, report)
             self._busy.release()
 
     def _check_turns(self) -> None:
@@ -262,6 +228,9 @@ class SessionBase:
                 hint="raise max_turns, or start a new session",
             )
 
+    def _tell(self, message: str) -> None:
+        tell(self._progress, message)
+
     def _ask(
         self,
         messages: Sequence[Message],
@@ -271,50 +240,83 @@ class SessionBase:
         salvage: Callable[[Sequence[str]], T | None] | None = None,
         response_schema: dict[str, object] | None = None,
     ) -> Steps[ObjectWithRepair[T]]:
-        """Return the steps of one question; what is answered enters the history by ``_commit``.
-
-        Breakpoints stand on the system prompt and on the last message of every request, because
-        that is what the next turn and a repair both read. With the second-to-last one marked, a
-        repair would pay for the newest message again. Whether there are any, and for how long they
-        live, is ``cache`` of the session, and no argument of a turn: a turn with other breakpoints
-        than the one before it would read less than that one wrote.
-        """
+        """Return the steps of one question; what is answered enters the history by ``_commit``."""
         settings = self._settings
+        # Breakpoints stand on the system prompt and on the last message of every request, because
+        # that is what the next turn and a repair both read. With the second-to-last one marked, a
+        # repair would pay for the newest message again. Whether there are any, and for how long
+        # they live, is for the session to say and not for a turn, because a turn with other
+        # breakpoints than the one before it would read less than that one wrote.
         *before, last = messages
         request = TurnRequest(
             self.system,
-            (*self._history, *before, replace(last, cache=settings.cache)),
+            (*self.history, *before, replace(last, cache=settings.cache)),
             settings.model,
             settings.max_tokens,
             response_schema=response_schema,
             cache=settings.cache,
         )
+        # Repairs are within the turn, because without them a session would end with the first
+        # reply that a limit cut or that lacks a bracket, after all the turns paid before.
         steps = object_steps(
             request,
             parse,
             max_repairs=settings.max_repairs,
             salvage=salvage,
-            progress=settings.tell,
+            progress=self._tell,
         )
-        return self._account.enter(steps, turn)
 
-    def _state_json(self, kind: str) -> dict[str, Any]:
+        def log(call: CallRecord) -> None:
+            purpose: Purpose = "ask"
+            if turn.last_call:
+                is_continuation = call.request.messages[-1].content == CONTINUE
+                purpose = "continuation" if is_continuation else "repair"
+            turn.last_call = call
+            # What was sent is paid also where no reply arrived.
+            sent = None if call.reply else call.usage
+            exchange = Exchange(
+                turn.number, purpose, call.request, call.reply, call.failure, sent=sent
+            )
+            self.transcript.append(exchange)
+            self.usage += exchange.usage or Usage()
+
+        return self._exchange.around(steps, log=log)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the session as plain JSON, for ``from_json``: history, turns, usage.
+
+        What only a program can hold is not in it: provider, types, functions. Nor is the
+        transcript, which has its own ``to_json``.
+        """
         return {
             "version": VERSION,
-            "kind": kind,
+            "kind": self.STATE.KIND,
             "system": self.system,
             "model": self._settings.model,
             "usage": usage_to_json(self.usage),
             "history": [
-                {"role": message.role, "content": message.content} for message in self._history
+                {"role": message.role, "content": message.content} for message in self.history
             ],
         }
 
-    def _restore(self, state: SessionState) -> None:
-        self._history = state.messages()
-        self._account.restore(state.usage.to_usage())
+    @classmethod
+    def _restored(cls, data: object, *parts: Any, **settings: Any) -> Self:
+        """Return the session that ``to_json`` wrote, made from ``parts`` and what that holds."""
+        state = load_state(data, cls.STATE)
+        # The model of the state counts, because the prompt cache is one of the model.
+        settings = {"model": state.model, **state.arguments(), **settings}
+        session = cls(state.system, *parts, **settings)
+        session._restore(state)
+        return session
+
+    def _restore(self, state: Any) -> None:
+        self.history = state.messages()
+        self.usage = state.usage.to_usage()
+        self._budget.settle(0, self.usage)
 
     def _commit(self, turn: Turn, user: Message, text: str) -> None:
         """Let a question and its answer enter the history, and the turn count."""
-        self._history = (*self._history, user, Message("assistant", sendable(text)))
+        # Together, and only once the reply was understood, because one wrong reply in the history
+        # would poison every later turn.
+        self.history = (*self.history, user, Message("assistant", sendable(text)))
         turn.is_committed = True

@@ -1,86 +1,144 @@
 """Feedback about scenarios: whether it can be sent, and how it reads as a message."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pytest_regen.errors import UsageError
-from pytest_regen.sessions.prompts import list_item, section
+from pytest_regen.sessions.items import Finding, Section, counted, listed
+from pytest_regen.sessions.prompts import list_item
 from pytest_regen.sessions.scenarios import (
-    DiscardedScenario,
     ExpectedDecision,
     ScenarioCorrection,
     ScenarioFeedback,
     ScenarioIndex,
+    ScenarioRequest,
     TestScenario,
     ToolAnnotation,
+    of_a_person,
 )
 from pytest_regen.text import flatten, quoted
 
-_KINDS = ("corrected", "discarded")
-
-_OPENING = "Some of your scenarios were wrong. Here is what verification found."
-_OPENING_OF_NOTES = "Here is what was found about your scenarios."
+_CORRECTED = Section(
+    "Corrected Scenarios",
+    "These scenarios had wrong expected decisions. The verifier determined the correct decisions:",
+    "same",
+    # A corrected one gives way only to the same request; a discarded one is gone, so that another
+    # request has to take its place.
+    "{} for the corrected ones: the same request each, to the letter (only the same request takes "
+    "its place), with the correct decision and its reason",
+)
+_DISCARDED = Section(
+    "Discarded Scenarios (Structural Conflicts)",
+    "These scenarios conflict with hardcoded structural invariants and were removed. Do NOT "
+    "regenerate them:",
+    "other",
+    "{} for the discarded ones: another request of the same tool each",
+)
+_GAPS = Section(
+    "Coverage Gaps Found by Verifier",
+    "The verifier generated probe scenarios that found gaps. They are in the set now: consider the "
+    "areas around them, and do not repeat them:",
+    "",
+)
+_RULES = Section("Changed Rules", "The rules were changed since your last answer:", "")
+_NOTES = Section("Other Findings", "This was found about your scenarios:", "note")
+UNTESTED = Section(
+    "Untested Tools",
+    "No scenario is left for these tools. Write at least one for each:",
+    "more",
+    "at least {} for the untested tools: one for each",
+)
+_SECTIONS = (_CORRECTED, _DISCARDED, _GAPS, _RULES, _NOTES, UNTESTED)
 
 
 def format_feedback_message(feedback: ScenarioFeedback) -> str:
-    """Return ``feedback`` as the user message of the next turn.
-
-    - An opening sentence says what the sections are, unless there are none.
-    - A correction gives the old decision and the request beside the right decision: a title and a
-      verdict alone do not say what was wrong.
-    - The closing asks for replacements of the discarded scenarios as well as of the corrected
-      ones, and says how many and of which requests. A corrected one gives way only to the same
-      request; a discarded one is gone, so that another request has to take its place.
-    - What people, models and servers wrote cannot leave its line: texts are quoted, names and
-      rules written on one line, later lines of a note marked.
-    - The schema is not repeated: it stands in the first message.
-    """
-    sections = [
-        section(
-            "Corrected Scenarios",
-            "These scenarios had wrong expected decisions. The verifier determined the correct "
-            "decisions:",
-            map(_correction, feedback.corrections),
-        ),
-        section(
-            "Discarded Scenarios (Structural Conflicts)",
-            "These scenarios conflict with hardcoded structural invariants and were removed. Do "
-            "NOT regenerate them:",
-            map(_discard, feedback.discarded_scenarios),
-        ),
-        section(
-            "Coverage Gaps Found by Verifier",
-            "The verifier generated probe scenarios that found gaps. They are in the set now: "
-            "consider the areas around them, and do not repeat them:",
-            (f"{probe.request} -> {probe.expected_decision}" for probe in feedback.probe_scenarios),
-        ),
-        section(
-            "Changed Rules",
-            "The rules were changed since your last answer:",
-            map(flatten, feedback.rule_changes),
-        ),
-        section(
-            "Other Findings",
-            "This was found about your scenarios:",
-            [list_item(note) for note in feedback.notes if note.strip()],
-        ),
-        section(
-            "Untested Tools",
-            "No scenario is left for these tools. Write at least one for each:",
-            (flatten("/".join(tool)) for tool in feedback.untested_tools),
-        ),
-    ]
-    parts = [section for section in sections if section]
-    has_wrong = feedback.corrections or feedback.discarded_scenarios
-    opening = [_OPENING if has_wrong else _OPENING_OF_NOTES] if parts else []
-    return "\n\n".join([*opening, *parts, _request(feedback)])
+    """Return ``feedback`` as the user message of the next turn."""
+    # The schema is not repeated, because it stands in the first message.
+    return message_of(list(findings_of(feedback, {})))
 
 
-def _correction(correction: ScenarioCorrection) -> str:
+def message_of(findings: Sequence[Finding[TestScenario]]) -> str:
+    """Return the user message that says ``findings``, and what is to be written."""
+    asking = {finding.section.asks for finding in findings}
+    kinds = {"same": "corrected", "other": "discarded"}
+    # Of no findings at all it speaks as of both, because that is the message that has been agreed.
+    about = [word for asks, word in kinds.items() if asks in asking or not findings]
+    opening = (
+        "Some of your scenarios were wrong. Here is what verification found."
+        if about
+        else "Here is what was found about your scenarios."
+    )
+    what = "the scenarios that the findings above ask for"
+    rules, prohibited = [], []
+    if about:
+        what = f"replacement scenarios for the {' and '.join(about)} ones above"
+    if "discarded" in about:
+        prohibited.append("repeat discarded scenarios")
+    if "corrected" in about:
+        rules.append("Keep your new scenarios consistent with the corrections.")
+        prohibited.append("reproduce the original wrong expectations")
+    if prohibited:
+        rules.append(f"Do not {' or '.join(prohibited)}.")
+    new = "replacements" if about else "new ones"
+    rules.append(f"Answer in the same JSON form as before, with the {new} only.")
+    counts = counted(findings, _SECTIONS)
+    request = "\n".join([f"Generate {what}{':' if counts else '.'}", *counts])
+    request += ("\n\n" if counts else " ") + " ".join(rules) + "\n"
+    return "\n\n".join([*([opening] if findings else []), *listed(findings, _SECTIONS), request])
+
+
+def findings_of(
+    feedback: ScenarioFeedback, by_id: Mapping[str, TestScenario]
+) -> Iterator[Finding[TestScenario]]:
+    """Yield what ``feedback`` says, about the scenarios of a session by id."""
+    # What people, models and servers wrote cannot leave its line, because it could pose as a
+    # section: texts are quoted, names and rules flattened, later lines of a note marked.
+    for correction in feedback.corrections:
+        right, was = correction.corrected_decision, correction.original_decision
+        scenario = by_id.get(correction.id or "") or TestScenario(
+            description=correction.scenario_description,
+            request=correction.request or ScenarioRequest(server_name="", tool_name=""),
+            expected_decision=right,
+        )
+        yield Finding(
+            _CORRECTED,
+            _correction_line(correction),
+            (right, correction.id),
+            scenario.id,
+            scenario.model_copy(update={"expected_decision": right}),
+            was if was and was != right else "",
+            f"expecting {was} for this request was corrected before: the right decision is {right}",
+            # The last word counts, because what is right now may be what was right before.
+            is_again=correction.id in by_id and scenario.expected_decision != right,
+        )
+    for discarded in feedback.discarded_scenarios:
+        scenario, always = discarded.scenario, f"{flatten(discarded.rule)} always returns"
+        expected = scenario.expected_decision
+        yield Finding(
+            _DISCARDED,
+            f"{quoted(scenario.description)} [{scenario.request}]: {always} {discarded.actual}, "
+            f"you expected {expected}",
+            (scenario.id, expected, discarded.rule),
+            scenario.id,
+            verdict=expected,
+            answer_to_repeat=f"this request was discarded: {always} {discarded.actual}",
+        )
+    for probe in feedback.probe_scenarios:
+        yield Finding(_GAPS, f"{probe.request} -> {probe.expected_decision}", (probe.to_json(),))
+    for text in feedback.rule_changes:
+        yield Finding(_RULES, flatten(text), (text,))
+    for text in filter(str.strip, feedback.notes):
+        yield Finding(_NOTES, list_item(text), (text,))
+    for tool in feedback.untested_tools:
+        yield Finding(UNTESTED, flatten("/".join(tool)), tool)
+
+
+def _correction_line(correction: ScenarioCorrection) -> str:
+    # A title and a verdict alone would not say what was wrong.
     earlier = f"you said '{correction.original_decision}', " if correction.original_decision else ""
     request = f" [{correction.request}]" if correction.request else ""
-    reasons = (
-        [f"reason: {quoted(text)}"] if (text := correction.corrected_reasoning.strip()) else []
-    )
+    reasons = []
+    if correction.corrected_reasoning.strip():
+        reasons.append(f"reason: {quoted(correction.corrected_reasoning.strip())}")
     if correction.rule:
         reasons.append(f"the rule that decides is {flatten(correction.rule)}")
     return (
@@ -89,50 +147,11 @@ def _correction(correction: ScenarioCorrection) -> str:
     )
 
 
-def _discard(discarded: DiscardedScenario) -> str:
-    scenario = discarded.scenario
-    return (
-        f"{quoted(scenario.description)} [{scenario.request}]: {flatten(discarded.rule)} always "
-        f"returns {discarded.actual}, you expected {scenario.expected_decision}"
-    )
-
-
-def _request(feedback: ScenarioFeedback) -> str:
-    """Return what the model is to write, and how many of each."""
-    wrong, gone = len(feedback.corrections), len(feedback.discarded_scenarios)
-    tools = len(feedback.untested_tools)
-    kinds = [kind for kind, count in zip(_KINDS, (wrong, gone), strict=True) if count]
-    counts = []
-    if wrong:
-        counts.append(
-            f"- {wrong} for the corrected ones: the same request each, to the letter (only the "
-            "same request takes its place), with the correct decision and its reason"
-        )
-    if gone:
-        counts.append(f"- {gone} for the discarded ones: another request of the same tool each")
-    if tools:
-        counts.append(f"- at least {tools} for the untested tools: one for each")
-    if kinds or feedback.is_empty:
-        what = f"replacement scenarios for the {' and '.join(kinds or _KINDS)} ones above"
-    else:
-        what = "the scenarios that the findings above ask for"
-    lines = [f"Generate {what}{':' if counts else '.'}", *counts]
-    rules = ["Keep your new scenarios consistent with the corrections."] if wrong else []
-    dont = ["repeat discarded scenarios"] if gone else []
-    dont += ["reproduce the original wrong expectations"] if wrong else []
-    if feedback.is_empty:
-        rules = ["Keep your new scenarios consistent with the corrections."]
-        dont = ["repeat discarded scenarios", "reproduce the original wrong expectations"]
-    rules += [f"Do not {' or '.join(dont)}."] if dont else []
-    new = "replacements" if kinds or feedback.is_empty else "new ones"
-    rules.append(f"Answer in the same JSON form as before, with the {new} only.")
-    return "\n".join(lines) + ("\n\n" if counts else " ") + " ".join(rules) + "\n"
-
-
 def check_feedback(
     feedback: ScenarioFeedback,
     by_id: Mapping[str, TestScenario],
     tools: Collection[tuple[str, str]],
+    corrected_before: Collection[str] = (),
 ) -> ScenarioFeedback:
     """Return ``feedback`` with its corrections completed, if it can be sent.
 
@@ -140,6 +159,7 @@ def check_feedback(
         feedback: what verification found.
         by_id: the scenarios of the session, by id.
         tools: those that are annotated.
+        corrected_before: ids of those that stand as a correction left them.
 
     Raises:
         UsageError: it asks for what cannot be.
@@ -151,29 +171,37 @@ def check_feedback(
                 why="scenarios of tools that are not annotated are not taken",
                 hint="annotate it, or leave it out of untested_tools",
             )
+    # What a person wrote is the ground truth that everything else is measured by.
     for discarded in feedback.discarded_scenarios:
         check_spares_people(discarded.scenario, by_id, "discarded")
     for probe in feedback.probe_scenarios:
         check_spares_people(probe, by_id, "contradicted by a probe", probe.expected_decision)
     index = ScenarioIndex(by_id.values())
-    completed = tuple(_complete(correction, index) for correction in feedback.corrections)
-    right: dict[str, ScenarioCorrection] = {}
-    for correction in completed:
-        other = right.setdefault(correction.id or correction.scenario_description, correction)
-        if other.corrected_decision != correction.corrected_decision:
+    corrections: dict[str, ScenarioCorrection] = {}
+    for correction in feedback.corrections:
+        completed = _complete(correction, index)
+        right, name = completed.corrected_decision, completed.scenario_description
+        if completed.original_decision == right and completed.id not in corrected_before:
             raise UsageError(
-                f"{correction.scenario_description!r} is corrected to "
-                f"{other.corrected_decision!r} and to {correction.corrected_decision!r}",
+                f"{name!r} is corrected to {right!r}, which is what it expects",
+                why="there would be nothing to replace",
+                hint="leave the correction out, or say in notes what else is wrong",
+            )
+        other = corrections.setdefault(completed.id or name, completed)
+        if other.corrected_decision != right:
+            raise UsageError(
+                f"{name!r} is corrected to {other.corrected_decision!r} and to {right!r}",
                 why="only one of them can be right",
                 hint="pass one correction per scenario",
             )
     # What the model wrote itself is no gap to it.
-    gaps = tuple(
+    gaps = [
         probe
         for probe in feedback.probe_scenarios
         if probe.id not in by_id or by_id[probe.id].is_handwritten
-    )
-    return feedback.model_copy(update={"corrections": completed, "probe_scenarios": gaps})
+    ]
+    update = {"corrections": tuple(corrections.values()), "probe_scenarios": tuple(gaps)}
+    return feedback.model_copy(update=update)
 
 
 def check_spares_people(
@@ -191,33 +219,15 @@ def check_spares_people(
     if truth is None or not truth.is_handwritten:
         return
     if expected is None or not _compatible(truth.expected_decision, expected):
-        raise UsageError(
-            f"{truth.description!r} is handwritten and cannot be {what}",
-            why="what a person wrote is never changed, contradicted or dropped",
-            hint="take it for a fault of the rules, or change the scenario by hand",
-        )
+        raise of_a_person(truth, what)
 
 
 def _complete(correction: ScenarioCorrection, index: ScenarioIndex) -> ScenarioCorrection:
     """Return a correction with the old decision and the request."""
-    match = index.find(correction)
-    if match is None:
-        if correction.request is not None:
-            return correction
-        id_ = correction.scenario_id
-        by_id = f" with the id {id_}, called" if id_ else " called"
-        raise UsageError(
-            f"this session knows no scenario{by_id} {correction.scenario_description!r}",
-            why="a correction that names nothing would be lost",
-            hint="give it the scenario_id or the request it is about",
-        )
-    id_, scenario = match
-    if scenario.is_handwritten:
-        raise UsageError(
-            f"{scenario.description!r} is handwritten and cannot be corrected",
-            why="what a person wrote is never contradicted",
-            hint="take the correction for a fault of the rules, or change the scenario by hand",
-        )
+    # About a request that the session does not know, which says by itself what it is about.
+    if correction.request is not None and index.find(correction) is None:
+        return correction
+    id_, scenario = index.correctable(correction)
     return correction.model_copy(
         update={
             "scenario_id": id_,
@@ -266,6 +276,8 @@ def check_handwritten(scenarios: Sequence[TestScenario]) -> tuple[TestScenario, 
     strictest: dict[str, TestScenario] = {}
     for scenario in marked:
         other = strictest.setdefault(scenario.id, scenario)
+        # Compared with the strictest so far, because "not-allow" would agree with two that do not
+        # agree with each other.
         if other.expected_decision == "not-allow":
             strictest[scenario.id] = scenario
         if not _compatible(scenario.expected_decision, other.expected_decision):

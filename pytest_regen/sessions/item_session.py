@@ -2,9 +2,9 @@
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar, Unpack
+from functools import partial
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, Unpack
 
 from pydantic import ValidationError
 
@@ -22,21 +22,30 @@ from pytest_regen.sessions.conversation import (
     SessionSettings,
     Turn,
 )
-from pytest_regen.sessions.items import MOST_PER_WISH, ItemKind, ItemReader, Memory, Task, read_item
-from pytest_regen.sessions.prompts import list_item, section
+from pytest_regen.sessions.items import (
+    Finding,
+    ItemKind,
+    ItemReader,
+    Memory,
+    Section,
+    Task,
+    counted,
+    listed,
+    read_item,
+)
+from pytest_regen.sessions.prompts import list_item
 from pytest_regen.sessions.session import listed_problems
 from pytest_regen.sessions.state import (
     ItemState,
+    SessionState,
     StoredMemory,
-    content_hash,
-    load_state,
     not_ours,
     problems_of,
     sendable,
 )
 from pytest_regen.text import plural, quoted
 from pytest_regen.turns.exchange import extend
-from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive, tell
+from pytest_regen.turns.steps import OnProgress, Steps
 from pytest_regen.turns.structured import Schema, adapter_of, describe_schema, stable_schema
 from pytest_regen.turns.values import Message, Provider
 
@@ -88,6 +97,39 @@ class ItemFeedback(Generic[T]):
         yield from (*self.wanted, *(f"not there: {probe!r}" for probe in self.probes), *self.notes)
 
 
+_WRONG = Section(
+    "Wrong",
+    "These are wrong:",
+    "same",
+    "{} for the wrong ones, each about the same thing (the same key)",
+)
+_DISCARDED = Section(
+    "Discarded",
+    "These cannot be and were removed. Do not write them again:",
+    "other",
+    "{} for the discarded ones, each another one",
+)
+_WANTED = Section(
+    "Wanted",
+    "There is nothing yet about these:",
+    "more",
+    "{} at least for what is wanted, one for each",
+)
+_HINTS = Section(
+    "Hints", "These were found by others and are there already; consider what is around them:", ""
+)
+_NOTES = Section("Other Findings", "Moreover:", "note")
+_SECTIONS = (_WRONG, _DISCARDED, _WANTED, _HINTS, _NOTES)
+
+
+class Feedback(Protocol):
+    """What any feedback says of itself."""
+
+    @property
+    def asks_for_replacements(self) -> bool:
+        """Whether there is something to write, so that a turn is worth its tokens."""
+
+
 class ItemSession(SessionBase, Generic[T]):
     """Writes a list of items in one conversation, turn by turn.
 
@@ -108,6 +150,8 @@ class ItemSession(SessionBase, Generic[T]):
     Raises:
         UsageError: a limit allows nothing.
     """
+
+    STATE: ClassVar[type[SessionState]] = ItemState
 
     def __init__(
         self,
@@ -137,9 +181,7 @@ class ItemSession(SessionBase, Generic[T]):
                 listed_problems(problems(value), "problems=") if problems else ()
             ),
             to_json=to_json,
-            members=frozenset(schema.get("required", ())),
         )
-        self._start(system, kind, provider, options)
         shared = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
         self._hint = describe_schema(
             {
@@ -149,30 +191,17 @@ class ItemSession(SessionBase, Generic[T]):
                 **shared,
             }
         )
+        self._inputs = (self._hint,)
         self._lacks = lacks
+        self._start(system, kind, provider, options)
 
     def _start(
         self, system: str, kind: ItemKind[T], provider: Provider, options: SessionOptions
     ) -> None:
-        self._progress = self._watcher = options.get("on_progress")
-        options["on_progress"] = self._tell
         super().__init__(system, SessionSettings(provider, **options))
         self._kind = kind
         self._memory: Memory[T] = Memory()
         self._reader: ItemReader[T] | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of what its items depend on: prompt, model, type, limits."""
-        settings = self._settings
-        return content_hash(
-            "items",
-            self.system,
-            settings.model,
-            self._hint,
-            settings.max_tokens,
-            settings.max_repairs,
-        )
 
     @property
     def items(self) -> list[T]:
@@ -198,17 +227,13 @@ class ItemSession(SessionBase, Generic[T]):
             BudgetError: the turns or the tokens are spent.
             ProviderError: there was no reply.
         """
-        with self._watched_turn(on_progress) as turn:
-            return drive(self._first_steps(turn), self._account.exchange.wire)
+        return self._take(self._first_steps, on_progress)
 
     async def agenerate(self, on_progress: OnProgress | None = None) -> list[T]:
         """Take the first turn without blocking the event loop; as ``generate``."""
-        with self._watched_turn(on_progress) as turn:
-            return await adrive(self._first_steps(turn), self._account.exchange.wire)
+        return await self._atake(self._first_steps, on_progress)
 
-    def regenerate(
-        self, feedback: ItemFeedback[T], on_progress: OnProgress | None = None
-    ) -> list[T]:
+    def regenerate(self, feedback: Feedback, on_progress: OnProgress | None = None) -> list[T]:
         """Send what was wrong and return the replacements, and only these.
 
         What was sent and answered in an earlier turn is not sent again, unless something else was
@@ -223,20 +248,25 @@ class ItemSession(SessionBase, Generic[T]):
             BudgetError: the turns or the tokens are spent.
             ProviderError: there was no reply.
         """
-        with self._watched_turn(on_progress) as turn:
-            return drive(self._next_steps(self._task(feedback), turn), self._account.exchange.wire)
+        return self._take(partial(self._next_steps, feedback), on_progress)
 
     async def aregenerate(
-        self, feedback: ItemFeedback[T], on_progress: OnProgress | None = None
+        self, feedback: Feedback, on_progress: OnProgress | None = None
     ) -> list[T]:
         """Send and return without blocking the event loop; as ``regenerate``."""
-        with self._watched_turn(on_progress) as turn:
-            steps = self._next_steps(self._task(feedback), turn)
-            return await adrive(steps, self._account.exchange.wire)
+        return await self._atake(partial(self._next_steps, feedback), on_progress)
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``, without type and provider."""
-        return self._items_json(ItemState.KIND)
+        memory = self._memory
+        return {
+            **super().to_json(),
+            "memory": {
+                "items": list(map(self._kind.to_json, memory.by_key.values())),
+                "wrong": {key: dict(verdicts) for key, verdicts in memory.wrong.items()},
+                "sent": sorted(memory.sent),
+            },
+        }
 
     @classmethod
     def from_json(
@@ -253,41 +283,20 @@ class ItemSession(SessionBase, Generic[T]):
         Raises:
             UsageError: ``data`` is no session of such items.
         """
-        state = load_state(data, ItemState)
-        session = cls(state.system, item, provider=provider, **{"model": state.model, **settings})
-        session._restore(state)
-        session._restore_memory(state.memory)
-        return session
+        return cls._restored(data, item, provider=provider, **settings)
 
-    def _items_json(self, kind: str) -> dict[str, Any]:
-        memory, to_json = self._memory, self._kind.to_json
-        return {
-            **self._state_json(kind),
-            "memory": {
-                "items": [to_json(item) for item in memory.by_key.values()],
-                "wrong": {key: dict(verdicts) for key, verdicts in memory.wrong.items()},
-                "sent": sorted(memory.sent),
-            },
-        }
-
-    def _restore_memory(self, stored: StoredMemory) -> None:
-        by_key: dict[str, T] = {}
+    def _restore(self, state: Any) -> None:
+        super()._restore(state)
+        stored: StoredMemory = state.memory
+        by_key = dict(self._memory.by_key)
         for number, data in enumerate(stored.items):
             try:
                 item = read_item(self._kind.adapter, data)
             except ValidationError as error:
                 raise not_ours(problems_of(error, f"memory.items.{number}")) from error
-            by_key[self._kind.key(item)] = item
+            # What a session holds before its first turn stays as it is.
+            by_key.setdefault(self._kind.key(item), item)
         self._memory = Memory(by_key, stored.wrong, frozenset(stored.sent))
-
-    @contextmanager
-    def _watched_turn(self, on_progress: OnProgress | None) -> Iterator[Turn]:
-        with self._turn() as turn:
-            self._progress = on_progress or self._watcher
-            yield turn
-
-    def _tell(self, message: str) -> None:
-        tell(self._progress, message)
 
     def _first_steps(self, turn: Turn) -> Steps[list[T]]:
         if self.turn_count:
@@ -303,11 +312,12 @@ class ItemSession(SessionBase, Generic[T]):
         lacks = self._lacks
         return Task(
             f"Write the {self._kind.name} following the instructions above.{self._hint}",
-            is_first=True,
             lacks=lambda items: listed_problems(lacks(items), "lacks=") if lacks else (),
+            is_first=True,
         )
 
-    def _next_steps(self, task: Task[T], turn: Turn) -> Steps[list[T]]:
+    def _next_steps(self, feedback: Feedback, turn: Turn) -> Steps[list[T]]:
+        task = self._task(feedback)
         self._tell(f"Regenerating {self._kind.name} (turn {turn.number})...")
         return (yield from self._steps(task, turn))
 
@@ -332,8 +342,10 @@ class ItemSession(SessionBase, Generic[T]):
                 count = len(reader.items)
                 self._tell(f"Asking for more than {plural(count, self._kind.noun)}...")
                 request = extend(call.request, call.reply.text, sendable(missing))
-                messages = request.messages[len(self._history) :]
+                messages = request.messages[len(self.history) :]
         except (ProviderError, BudgetError) as error:
+            # What was answered is kept, because it was paid for. A line that fails while bad items
+            # wait for their repair fails the turn, because the next try may mend them.
             is_enough = isinstance(error, ReplyFormatError) or reader.waits_for_more_alone
             if not (is_enough and reader.give_up()):
                 raise
@@ -341,148 +353,75 @@ class ItemSession(SessionBase, Generic[T]):
         reader.check_answered(text)
         turn.notes += reader.notes
         self._commit(turn, user, reader.text_to_commit(text))
-        self._memory = task.remember(self._memory, reader.items)
+        self._memory = reader.memory()
         self._reader = None
+        # Copies, because a caller who changes an item would change what the session remembers.
         return copy.deepcopy(list(reader.items.values()))
 
-    def _task(self, feedback: ItemFeedback[T]) -> Task[T]:
+    def _task(self, feedback: Feedback) -> Task[T]:
         """Return what ``feedback`` asks for, if it can be asked.
 
         Raises:
             NoProgressError: all of it was sent before.
-            UsageError: there was no first turn, or it asks for nothing, or about unknown items.
+            UsageError: there was no first turn, or it asks for nothing, or for what cannot be.
         """
-        memory, kind = self._memory, self._kind
-        notes = [note for note in feedback.notes if note.strip()]
-        wishes = [wish for wish in feedback.wanted if wish.strip()]
-        check_asks(self.turn_count, asks=feedback.asks_for_replacements)
-        for fault in (*feedback.corrections, *feedback.discarded):
-            if kind.key(fault.item) not in memory.by_key:
-                raise UsageError(
-                    f"this session knows no {kind.label(fault.item)}",
-                    why="a correction that names nothing would be lost",
-                    hint=f"pass one of session.items, as it was returned; key= is what tells "
-                    f"{kind.name} apart",
+        if not self.turn_count:
+            raise UsageError(
+                "there is nothing to replace yet",
+                why="no turn of this session was committed",
+                hint="call generate() first",
+            )
+        if not feedback.asks_for_replacements:
+            raise UsageError(
+                "the feedback has nothing to replace",
+                why="probes and changed rules are hints; without anything that is wrong or missing "
+                "a turn would be paid for nothing",
+                hint="pass corrections, discarded items, what is wanted, or notes",
+            )
+        sent = self._memory.sent
+        # Each once, because who finds things may find them twice, and each is paid in every turn.
+        new = {f.hash: f for f in self._findings(feedback) if f.is_again or f.hash not in sent}
+        if not any(finding.section.asks for finding in new.values()):
+            raise NoProgressError(
+                "everything in this feedback was sent in an earlier turn",
+                why="asking again in the same words would be answered as before",
+                hint="stop here, or say what else is wrong",
+            )
+        findings = list(new.values())
+        return Task(self._message(findings), findings)
+
+    def _findings(self, feedback: Any) -> Iterator[Finding[T]]:
+        kind = self._kind
+        for part, faults in ((_WRONG, feedback.corrections), (_DISCARDED, feedback.discarded)):
+            for fault in faults:
+                key, verdict = kind.key(fault.item), kind.verdict(fault.item)
+                if key not in self._memory.by_key:
+                    raise UsageError(
+                        f"this session knows no {kind.label(fault.item)}",
+                        why="a correction that names nothing would be lost",
+                        hint="pass one of session.items, as it was returned; key= is what tells "
+                        f"{kind.name} apart",
+                    )
+                yield Finding(
+                    part,
+                    f"{quoted(kind.to_json(fault.item))}: {quoted(fault.problem)}",
+                    (key, verdict),
+                    key,
+                    fault.item if part == _WRONG else None,
+                    verdict,
+                    f"this {kind.noun} was wrong before: {quoted(fault.problem)}",
                 )
-        sent: dict[str, str] = {}
-        unsent = Unsent(memory.sent, sent)
-        corrections = [
-            fault
-            for fault in feedback.corrections
-            if unsent.is_new("correction", kind.verdict(fault.item), key=kind.key(fault.item))
+        for part, texts in ((_WANTED, feedback.wanted), (_NOTES, feedback.notes)):
+            yield from (Finding(part, list_item(text), (text,)) for text in texts if text.strip())
+        for probe in feedback.probes:
+            data = kind.to_json(probe)
+            yield Finding(_HINTS, quoted(data), (data,))
+
+    def _message(self, findings: Sequence[Finding[T]]) -> str:
+        counts = counted(findings, _SECTIONS)
+        closing = [
+            f"Write new {self._kind.name}{':' if counts else ' for the findings above.'}",
+            *counts,
+            "Answer in the same JSON form as before, with the new ones only.",
         ]
-        discarded = [
-            fault
-            for fault in feedback.discarded
-            if unsent.is_new("discard", kind.key(fault.item), kind.verdict(fault.item))
-        ]
-        wishes = [wish for wish in wishes if unsent.is_new("wish", wish)]
-        probes = [probe for probe in feedback.probes if unsent.is_new("probe", kind.to_json(probe))]
-        notes = [note for note in notes if unsent.is_new("note", note)]
-        check_news(is_new=bool(corrections or discarded or wishes or notes))
-        wrong = {key: dict(verdicts) for key, verdicts in memory.wrong.items()}
-        for fault in (*corrections, *discarded):
-            sentence = f"this {kind.noun} was wrong before: {quoted(fault.problem)}"
-            wrong.setdefault(kind.key(fault.item), {})[kind.verdict(fault.item)] = sentence
-
-        def listed(faults: Sequence[ItemFault[T]]) -> list[str]:
-            return [f"{quoted(kind.to_json(f.item))}: {quoted(f.problem)}" for f in faults]
-
-        sections = [
-            section("Wrong", f"These {kind.name} are wrong:", listed(corrections)),
-            section(
-                "Discarded",
-                f"These {kind.name} cannot be and were removed. Do not write them again:",
-                listed(discarded),
-            ),
-            section("Wanted", "There is nothing yet about these:", map(list_item, wishes)),
-            section(
-                "Hints",
-                "These were found by others and are there already; consider what is around them:",
-                [quoted(kind.to_json(probe)) for probe in probes],
-            ),
-            section("Other Findings", "Moreover:", map(list_item, notes)),
-        ]
-        counted = [
-            (len(corrections), "for the wrong ones, each about the same thing (the same key)"),
-            (len(discarded), "for the discarded ones, each another one"),
-            (len(wishes), "at least for what is wanted, one for each"),
-        ]
-        counts = [f"- {count} {what}" for count, what in counted if count]
-        closing = [f"Write new {kind.name}{':' if counts else ' for the findings above.'}", *counts]
-        closing.append("Answer in the same JSON form as before, with the new ones only.")
-        message = "\n\n".join([*filter(None, sections), "\n".join(closing)])
-        keys = {kind.key(fault.item): fault.item for fault in corrections}
-        other = len(discarded) + len(wishes)
-        most = len(discarded) + MOST_PER_WISH * len(wishes)
-        return Task(
-            message,
-            corrected=keys,
-            wrong=wrong,
-            discarded=frozenset(kind.key(fault.item) for fault in discarded),
-            other_items=other,
-            most_others=most + (max(len(memory.by_key), 1) if notes else 0),
-            sent=sent,
-        )
-
-
-class Unsent:
-    """Tells what of some feedback is new, so that nothing is sent twice.
-
-    Args:
-        before: hashes of what was sent in committed turns.
-        now: takes the hashes of what is new, each with the key of the correction that it is.
-    """
-
-    def __init__(self, before: frozenset[str], now: dict[str, str]) -> None:
-        self._before = before
-        self._now = now
-
-    def is_new(self, *facts: object, key: str = "", again: bool = False) -> bool:
-        """Return whether this was not sent before, and note it as sent.
-
-        Args:
-            facts: what makes two things the same to a reader: not their wording.
-            key: of the item, where it is a correction.
-            again: whether it is sent even if it was before.
-        """
-        hash_ = canonical_hash([*facts, key])
-        if hash_ in self._now or (hash_ in self._before and not again):
-            return False
-        self._now[hash_] = key
-        return True
-
-
-def check_asks(turns: int, *, asks: bool) -> None:
-    """Check that there is something to replace, and something said about it.
-
-    Raises:
-        UsageError: there was no first turn, or the feedback asks for nothing.
-    """
-    if not turns:
-        raise UsageError(
-            "there is nothing to replace yet",
-            why="no turn of this session was committed",
-            hint="call generate() first",
-        )
-    if not asks:
-        raise UsageError(
-            "the feedback has nothing to replace",
-            why="probes and changed rules are hints; without anything that is wrong or missing a "
-            "turn would be paid for nothing",
-            hint="pass corrections, discarded items, what is wanted, or notes",
-        )
-
-
-def check_news(*, is_new: bool) -> None:
-    """Check that there is something that was not sent before.
-
-    Raises:
-        NoProgressError: there is nothing.
-    """
-    if not is_new:
-        raise NoProgressError(
-            "everything in this feedback was sent in an earlier turn",
-            why="asking again in the same words would be answered as before",
-            hint="stop here, or say what else is wrong",
-        )
+        return "\n\n".join([*listed(findings, _SECTIONS), "\n".join(closing)])

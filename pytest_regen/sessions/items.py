@@ -1,18 +1,17 @@
-"""Items of any type, written by a model in one conversation and replaced one by one.
-
-The engine of ``ItemSession`` and, with it, of ``ScenarioGeneratorSession``: replies are read item
-by item, so that one bad item costs one item, and held against what was asked for.
-"""
+"""Items of any type: what is asked for, and replies that are read item by item."""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import ReplyFormatError
+from pytest_regen.sessions.prompts import section
 from pytest_regen.sessions.state import sendable
 from pytest_regen.text import flatten, plural
 from pytest_regen.turns.reply_text import complete_items, json_texts
@@ -40,8 +39,6 @@ class ItemKind(Generic[T]):
     """How messages name an item."""
     problems: Callable[[T], Iterable[str]]
     to_json: Callable[[T], dict[str, Any]]
-    members: frozenset[str]
-    """Names by which an object of a reply is taken for an item without a list around it."""
 
     @property
     def noun(self) -> str:
@@ -67,38 +64,74 @@ class Memory(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a message with feedback, and what is asked for because of each finding in it."""
+
+    title: str
+    explanation: str
+    asks: Literal["same", "other", "more", "note", ""]
+    """The same item again, another in its place, one for what there is none, anything; or nothing,
+    because it is a hint."""
+    count: str = ""
+    """How the message says how many are wanted: the number stands for ``{}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding(Generic[T]):
+    """One thing that some feedback says, in the form that any feedback is sent and remembered."""
+
+    section: Section
+    line: str
+    """How the message says it."""
+    facts: tuple[Any, ...]
+    """What makes two the same to a reader: not their wording."""
+    key: str = ""
+    """Of the item that it is about, if it is about one."""
+    item: T | None = None
+    """What stands for a corrected item until a replacement comes."""
+    verdict: str = ""
+    """What was wrong with the item."""
+    answer_to_repeat: str = ""
+    """What the model is told that gives that verdict again."""
+    is_again: bool = False
+    """Whether it is sent even where it was sent before."""
+
+    @property
+    def hash(self) -> str:
+        """Identity, by which it is remembered as sent."""
+        return canonical_hash([self.section.title, *self.facts])
+
+
+def listed(findings: Sequence[Finding[T]], sections: Sequence[Section]) -> list[str]:
+    """Return the sections of a message that have findings."""
+    texts = (
+        section(part.title, part.explanation, [f.line for f in findings if f.section == part])
+        for part in sections
+    )
+    return [text for text in texts if text]
+
+
+def counted(findings: Sequence[Finding[T]], sections: Sequence[Section]) -> list[str]:
+    """Return how many items are wanted for each section, as a list."""
+    numbers = Counter(finding.section for finding in findings)
+    return [
+        f"- {part.count.format(numbers[part])}" for part in sections if part.count * numbers[part]
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
     """What a turn asks for: its reply is held against it, and it is remembered afterwards."""
 
     message: str
-    is_first: bool = False
-    corrected: Mapping[str, T] = field(default_factory=dict)
-    """By key, what waits for a replacement of the same key, as it stands after its correction."""
-    wrong: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """As ``Memory.wrong`` after the turn."""
-    discarded: frozenset[str] = frozenset()
-    """Keys of what is gone."""
-    other_items: int = 0
-    """How many items of new keys are asked for: one for each that was discarded or is wanted."""
-    most_others: int | None = None
-    """How many are taken; ``None`` for any number."""
-    sent: Mapping[str, str] = field(default_factory=dict)
-    """Hashes of what the message says, each with the key of the correction that it is."""
+    findings: Sequence[Finding[T]] = ()
     lacks: Callable[[Sequence[T]], Iterable[str]] = lambda _: ()
     """Returns in words what the set still lacks, given the items of the reply."""
+    is_first: bool = False
 
-    def remember(self, memory: Memory[T], items: Mapping[str, T]) -> Memory[T]:
-        """Return what is known once ``items`` have answered this.
-
-        A correction without an answer is not taken as sent: it can be asked about again.
-        """
-        sent = {hash_ for hash_, key in self.sent.items() if key in items or not key}
-        standing = {
-            key: self.corrected.get(key, item)
-            for key, item in memory.by_key.items()
-            if key not in self.discarded
-        }
-        return Memory({**standing, **items}, self.wrong or memory.wrong, memory.sent | sent)
+    def asking(self, *asks: str) -> list[Finding[T]]:
+        """Return the findings that ask for something of these kinds."""
+        return [finding for finding in self.findings if finding.section.asks in asks]
 
 
 def read_item(adapter: TypeAdapter[T], data: JsonValue) -> T:
@@ -108,11 +141,17 @@ def read_item(adapter: TypeAdapter[T], data: JsonValue) -> T:
         ValidationError: it is none.
     """
     text = json.dumps(data, ensure_ascii=False)
-    if text != sendable(text):
+    if _is_torn(text):
         return adapter.validate_python(data)  # Because the reader of JSON takes no half characters.
     return adapter.validate_json(text)
 
 
+def _is_torn(text: str) -> bool:
+    """Return whether a text holds half a character, and not only the escape of one."""
+    return text != sendable(text)
+
+
+# Item by item, because one bad item of 200 is to cost one item, and not all of them again.
 class ItemReader(Generic[T]):
     """Collects the items of one turn over its replies.
 
@@ -125,18 +164,30 @@ class ItemReader(Generic[T]):
     def __init__(self, kind: ItemKind[T], task: Task[T], memory: Memory[T]) -> None:
         self._kind = kind
         self._task = task
-        self._wrong = task.wrong or memory.wrong
-        self._standing = {
-            key: item for key, item in memory.by_key.items() if key not in task.corrected
-        }
+        self._memory = memory
+        self._corrected = {f.key: f.item for f in task.asking("same") if f.item is not None}
+        self._wrong = {key: dict(verdicts) for key, verdicts in memory.wrong.items()}
+        for finding in task.asking("same", "other"):
+            verdicts = self._wrong.setdefault(finding.key, {})
+            if finding.item is not None:
+                # Because what is right now may be what was corrected before.
+                verdicts.pop(kind.verdict(finding.item), None)
+            if finding.verdict:
+                verdicts[finding.verdict] = finding.answer_to_repeat
+        self._others = len(task.asking("other", "more"))
+        # A note may be about anything, so that no more is taken than there was.
+        about_notes = max(len(memory.by_key), 1) if task.asking("note") else 0
+        self._most_others = (
+            self._others + (MOST_PER_WISH - 1) * len(task.asking("more")) + about_notes
+        )
         self._texts: list[str] = []
         self._problems: list[str] = []
         self._is_asked_again = False
-        self._is_merged = False
         self._notes: list[str] = []
         self.items: dict[str, T] = {}
         """What can be used, by key."""
         self.is_cut = False
+        self._was_cut = False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -150,21 +201,28 @@ class ItemReader(Generic[T]):
 
     def shortfall(self) -> list[str]:
         """Return in words how what came differs from what was asked for."""
-        task, noun = self._task, self._kind.noun
-        fresh = [key for key in self.items if key not in task.corrected]
+        noun, fresh = self._kind.noun, self._fresh
         missing = [
             f"no {noun} came for the corrected {self._kind.label(item)}"
-            for key, item in task.corrected.items()
+            for key, item in self._corrected.items()
             if key not in self.items
         ]
-        if len(fresh) < task.other_items:
-            missing.append(f"{len(fresh)} of {plural(task.other_items, f'other {noun}')} came")
-        if task.most_others is not None and len(fresh) > task.most_others:
+        if len(fresh) < self._others:
+            missing.append(f"{len(fresh)} of {plural(self._others, f'other {noun}')} came")
+        if self._are_too_many:
             missing.append(
-                f"{plural(len(fresh), f'other {noun}')} came, and {task.most_others} at most were "
+                f"{plural(len(fresh), f'other {noun}')} came, and {self._most_others} at most were "
                 "asked for"
             )
-        return [*missing, *task.lacks(list(self.items.values()))]
+        return [*missing, *self._task.lacks(list(self.items.values()))]
+
+    @property
+    def _fresh(self) -> list[str]:
+        return [key for key in self.items if key not in self._corrected]
+
+    @property
+    def _are_too_many(self) -> bool:
+        return not self._task.is_first and len(self._fresh) > self._most_others
 
     def check_answered(self, text: str) -> None:
         """Check that what was asked for came, or a part of it.
@@ -172,12 +230,12 @@ class ItemReader(Generic[T]):
         Raises:
             ReplyFormatError: too much came, or nothing of it.
         """
-        shortfall = self.shortfall()
-        fresh = len(self.items.keys() - self._task.corrected.keys())
-        most = self._task.most_others
-        asks = bool(self._task.corrected or self._task.other_items)
-        answers = len(self.items) - fresh + min(fresh, self._task.other_items)
-        if (most is not None and fresh > most) or (asks and not answers):
+        # A part is enough, because what is missing can be sent again.
+        fresh = len(self._fresh)
+        answers = len(self.items) - fresh + min(fresh, self._others)
+        asks = bool(self._corrected or self._others)
+        if self._are_too_many or (asks and not answers):
+            shortfall = self.shortfall()
             came = ", ".join(map(self._kind.label, list(self.items.values())[:5])) or "nothing"
             raise ReplyFormatError(
                 f"the {self._kind.name} that came are not those that were asked for",
@@ -187,6 +245,22 @@ class ItemReader(Generic[T]):
                 hint="ask again: the feedback counts as not sent; or drop the items concerned",
             )
 
+    def memory(self) -> Memory[T]:
+        """Return what is known after the turn."""
+        # A correction without an answer can be asked about again, because nothing came of it.
+        sent = {
+            finding.hash
+            for finding in self._task.findings
+            if finding.section.asks != "same" or finding.key in self.items
+        }
+        gone = {finding.key for finding in self._task.asking("other")}
+        standing = {
+            key: self._corrected.get(key, item)
+            for key, item in self._memory.by_key.items()
+            if key not in gone
+        }
+        return Memory({**standing, **self.items}, self._wrong, self._memory.sent | sent)
+
     def read(self, text: str) -> dict[str, T]:
         """Collect the items of a reply that can be used.
 
@@ -195,26 +269,11 @@ class ItemReader(Generic[T]):
                 than those asked for came; then only what is missing is asked for.
         """
         name = self._kind.name
-        lists = self._lists(text)
-        if not lists:
-            envelope = TypeAdapter(dict[str, list[JsonValue]])
-            members = parse_json_with_schema(text, envelope)
-            raise ReplyFormatError(
-                f"the reply has no list of {name}",
-                text=text,
-                problem=f'the reply has no list "{name}"; it has {", ".join(members) or "nothing"}',
-                why="its form was given in the first message",
-                hint=f"say in the system prompt which {name} are wanted",
-            )
+        items = self._answer(text)
         self.is_cut = False
         self._texts.append(text)
-        self._problems = problems = self._take(lists[0])
-        if len(lists) > 1:
-            self._is_merged = True
-            self._notes.append(f"the reply holds {len(lists)} lists of {name}; all were taken")
-            drafts = [problem for items in lists[1:] for problem in self._take(items)]
-            self._notes += [f"left out of another list: {problem}" for problem in drafts]
-        if self._task.is_first and not (lists[0] or self.items):
+        self._problems = problems = self._take(items, text)
+        if self._task.is_first and not (items or self.items):
             raise ReplyFormatError(
                 f"the reply holds no {self._kind.noun}",
                 text=text,
@@ -222,9 +281,10 @@ class ItemReader(Generic[T]):
                 why="its list is empty, and an empty set would pass whatever is tested",
                 hint=f"say in the system prompt which {name} are wanted",
             )
+        # Once in a turn, because a model that forgets a thing twice forgets it again.
         shortfall = [] if self._is_asked_again else self.shortfall()
         if problems or shortfall:
-            raise self._unusable(text, problems, len(lists[0]), shortfall)
+            raise self._unusable(text, problems, len(items), shortfall)
         return self.items
 
     def salvage(self, pieces: Sequence[str]) -> dict[str, T] | None:
@@ -237,19 +297,14 @@ class ItemReader(Generic[T]):
             ReplyFormatError: some of them cannot be used; only those are asked for again.
         """
         name = self._kind.name
-        first = "|".join(sorted(self._kind.members))
-        begun_list = re.compile(rf'\{{\s*"{name}"\s*:|\A[^\[{{"]*(?=\[\s*\{{\s*"(?:{first})")')
-        texts = [pieces[0]]
-        for piece in pieces[1:]:
-            begun = begun_list.search(piece)
-            start = begun.start() if begun else len(piece)
-            texts[-1] += piece[:start]
-            texts += [piece[start:]] if begun else []
+        # A list that a continuation begins anew is read from its beginning, because the one before
+        # it has no end.
+        texts = re.split(rf'(?=\{{\s*"{name}"\s*:)', "".join(pieces))
         items = [item for text in texts for item in complete_items(text, name)]
-        self._problems = problems = self._take(items)
+        self._problems = problems = self._take(items, "".join(pieces))
         if not self.items:
             return None
-        self.is_cut = self._is_merged = True
+        self.is_cut = self._was_cut = True
         self._notes.append(f"the reply was cut off: {len(self.items)} whole {name} were kept")
         if problems:
             raise self._unusable("".join(pieces), problems, len(items), [])
@@ -274,47 +329,50 @@ class ItemReader(Generic[T]):
 
     def text_to_commit(self, text: str) -> str:
         """Return the text for the history: the reply itself if all items are from it."""
-        is_changed = self._problems or self._is_merged
-        return (
-            text
-            if self._texts == [text] and not is_changed
-            else self._kind.text(self.items.values())
-        )
+        # Its own words where they can stay, because the next turn then reads them from the cache.
+        is_whole = self._texts == [text] and not (self._problems or self._was_cut)
+        return text if is_whole else self._kind.text(self.items.values())
 
-    def _lists(self, text: str) -> list[list[JsonValue]]:
-        """Return the lists of items in a reply, the answer first, then drafts and further parts.
+    def _answer(self, text: str) -> list[JsonValue]:
+        """Return the list of items in a reply; one without the object around it counts.
 
-        Lists without the object around them, and items without a list, count.
+        Raises:
+            ReplyFormatError: there is none.
         """
         name = self._kind.name
-
-        def is_item(value: object) -> bool:
-            members = self._kind.members
-            return isinstance(value, dict) and bool(members) and value.keys() >= members
-
-        lists: list[tuple[str, list[JsonValue]]] = []
-        single: list[JsonValue] = []
+        texts, lists = [], []
+        # Not by a schema, because pydantic's reader of JSON refuses all of a text with half a
+        # character in it, and one bad item is to cost one item.
         for candidate in json_texts(text):
             value = candidate.value
-            is_envelope = isinstance(value, dict) and isinstance(value.get(name), list)
-            items = value[name] if is_envelope else value
-            if isinstance(items, list) and (is_envelope or any(map(is_item, items))):
-                lists.append((candidate.text, items))
-            elif is_item(value):
-                single.append(value)
-        if single:
-            lists.append((json.dumps(single), single))
-        if not lists:
-            return []
-        answer = likely_answer([text for text, _ in lists])
-        return [lists[answer][1], *(items for n, (_, items) in enumerate(lists) if n != answer)]
+            is_bare = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+            items = value.get(name) if isinstance(value, dict) else value if is_bare else None
+            if isinstance(items, list):
+                texts.append(candidate.text)
+                lists.append(items)
+        if lists:
+            return lists[likely_answer(texts)]
+        members = parse_json_with_schema(text, TypeAdapter(dict[str, JsonValue]))
+        raise ReplyFormatError(
+            f"the reply has no list of {name}",
+            text=text,
+            problem=f'the reply has no list "{name}"; it has {", ".join(members) or "nothing"}',
+            why="its form was given in the first message",
+            hint=f"say in the system prompt which {name} are wanted",
+        )
 
-    def _take(self, items: Sequence[JsonValue]) -> list[str]:
+    def _take(self, items: Sequence[JsonValue], text: str) -> list[str]:
         problems = []
         seen: dict[str, tuple[int, T]] = {}
         for number, data in enumerate(items, start=1):
+            # An escape is what a model means, because it can write nothing else; a half that stands
+            # there itself is what is left of a character.
+            is_torn = _is_torn(text) and _is_torn(json.dumps(data, ensure_ascii=False))
             try:
-                problem = self._take_one(read_item(self._kind.adapter, data), number, seen)
+                item = read_item(self._kind.adapter, data)
+                problem = (
+                    "it holds half a character" if is_torn else self._take_one(item, number, seen)
+                )
             except ValidationError as error:
                 problem = "; ".join(
                     f"{'.'.join(map(str, detail['loc'])) or 'it'}: {detail['msg']}"
@@ -343,9 +401,10 @@ class ItemReader(Generic[T]):
         if repeated:
             return repeated
         first, other = seen.setdefault(key, (number, item))
-        earlier = self._standing.get(key) or self.items.get(key)
+        standing = None if key in self._corrected else self._memory.by_key.get(key)
+        earlier = standing or self.items.get(key)
         if kind.verdict(other) != verdict and earlier in (None, other):
-            # Neither can be taken for what was meant.
+            # Neither is taken, because nothing says which of them was meant.
             self.items.pop(key, None)
             return (
                 f"is the same as {kind.noun} {first} ({kind.label(other)}) and says something "
@@ -376,10 +435,9 @@ class ItemReader(Generic[T]):
             listed = "\n".join(f"- {flatten(line)}" for line in shortfall)
             parts.append(f"This is not what was asked for:\n{listed}")
             asks.append("what is missing")
-            fresh = self.items.keys() - self._task.corrected.keys()
-            if self._task.most_others is not None and len(fresh) > self._task.most_others:
-                # Which of them were meant is for the model to say.
-                self.items = {k: item for k, item in self.items.items() if k not in fresh}
+            if self._are_too_many:
+                # None of them, because which were meant is for the model to say.
+                self.items = {k: item for k, item in self.items.items() if k in self._corrected}
                 asks[-1] = "those that were asked for, and no others"
         number = len(self.items)
         ask = ""

@@ -41,14 +41,10 @@ def build_generator_system_prompt(
     annotations: Sequence[ToolAnnotation],
     *,
     invariants: Sequence[str] = (),
-    sandbox: str | None = None,
-    protected: Sequence[str] = (),
-    permitted_directories: Sequence[str] = (),
     lists: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Return the system prompt of a scenario generator. Pure: equal arguments, equal bytes.
 
-    What changes least stands first, so that prompts for other tools share a long beginning.
     Handwritten scenarios go into the first message.
 
     Args:
@@ -56,21 +52,14 @@ def build_generator_system_prompt(
         annotations: the tools.
         invariants: what the engine decides before any rule, one sentence each. A generator that
             does not know them writes scenarios that no rule can satisfy.
-        sandbox: folder in which everything is allowed.
-        protected: paths that no request may touch.
-        permitted_directories: folders that the compiled rules name.
         lists: named lists of the policy and their values, all of them.
     """
-    rules = list(invariants)
-    if sandbox:
-        rules.append(f"Requests whose paths all lie within the sandbox {sandbox} are allowed.")
-    if protected:
-        rules.append(f"Requests that touch {', '.join(protected)} are denied.")
+    # What changes least stands first, because prompts for other tools then share a long beginning,
+    # which is read from the cache.
     sections = [
         _INSTRUCTIONS,
-        section("Structural Invariants", "", rules),
+        section("Structural Invariants", "", invariants),
         f"## Constitution\n\n{constitution.strip()}" if constitution.strip() else "",
-        section("Directories Named by the Rules", "", permitted_directories),
         section(
             "Lists",
             "",
@@ -89,6 +78,7 @@ def section(title: str, explanation: str, lines: Iterable[str]) -> str:
 
 def list_item(text: str) -> str:
     """Return what somebody wrote as it can stand in a list: no line of it begins a section."""
+    # Whoever wrote it: a failure of a test may hold a page that was written to be read by a model.
     first, *more = text.strip().splitlines()
     begins_section = first.lstrip().startswith(("#", "-", "*", "=", "```"))
     return "\n".join(
@@ -164,12 +154,10 @@ CALLS
 
 
 def response_hint(annotations: Sequence[ToolAnnotation]) -> str:
-    """Return what tells a model the form of a reply about these tools, for the end of a message.
-
-    Each server goes with its own tools: with two independent lists of names a tool of another
-    server would fit. The reason stands before the decision, for a model writes from left to right
-    and would only justify a decision that stands there already.
-    """
+    """Return what tells a model the form of a reply about these tools, for the end of a message."""
+    # Each server goes with its own tools, because with two independent lists of names a tool of
+    # another server would fit. In the hint the reason stands before the decision, because a model
+    # writes from left to right and would only justify a decision that stands there already.
     by_server: dict[str, list[str]] = {}
     for annotation in annotations:
         by_server.setdefault(annotation.server_name, []).append(annotation.tool_name)

@@ -1,17 +1,16 @@
-"""What the compile-verify-repair loop works with: its parts as protocols, what passes as values."""
+"""What the compile-verify-repair loop works with: its parts, and what passes between them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
 from pydantic import model_validator
 
 from pytest_regen.errors import UsageError
-from pytest_regen.sessions.conversation import SessionBase
+from pytest_regen.sessions.conversation import SessionBase, check_limits
 from pytest_regen.sessions.scenarios import (
     ActualDecision,
     DiscardedScenario,
-    ScenarioFeedback,
     ScenarioRequest,
     TestScenario,
     ToolAnnotation,
@@ -73,8 +72,7 @@ class ExecutionResult:
 class Attribution(Value):
     """Whose fault a failing scenario is, as the judge sees it.
 
-    ``scenario_id`` counts where it is given, else the description. The nested form
-    ``{"scenarioDescription": …, "blame": {"kind": …}}`` is read as well.
+    ``scenario_id`` counts where it is given, else the description.
     """
 
     kind: BlameKind
@@ -84,13 +82,6 @@ class Attribution(Value):
     corrected_decision: ActualDecision | None = None
     """What should have been expected, for the kinds ``scenario`` and ``both``."""
     corrected_reasoning: str = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _flatten(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and isinstance(data.get("blame"), Mapping):
-            return {**{k: v for k, v in data.items() if k != "blame"}, **data["blame"]}
-        return data
 
     @model_validator(mode="after")
     def _correctable(self) -> Self:
@@ -124,94 +115,6 @@ class RepairContext:
     """Scenario id to the decision that the judge holds right, where that is not the expected."""
 
 
-class PolicyCompiler(Protocol):
-    """Makes rules."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Everything its result depends on: prompt, model, inputs, settings."""
-
-    def compile(self) -> Policy:
-        """Return the policy."""
-        ...
-
-    def repair(self, policy: Policy, context: RepairContext) -> Policy:
-        """Return a policy that repairs the failures of ``context``."""
-        ...
-
-
-class AsyncPolicyCompiler(Protocol):
-    """Makes rules in an event loop."""
-
-    @property
-    def fingerprint(self) -> str:
-        """As of ``PolicyCompiler``."""
-
-    async def acompile(self) -> Policy:
-        """Return the policy."""
-        ...
-
-    async def arepair(self, policy: Policy, context: RepairContext) -> Policy:
-        """Return a policy that repairs the failures of ``context``."""
-        ...
-
-
-class ScenarioSource(Protocol):
-    """Makes scenarios; ``ScenarioGeneratorSession`` is one."""
-
-    def generate(self) -> list[TestScenario]:
-        """Return the first set, handwritten ones included."""
-        ...
-
-    def regenerate(self, feedback: ScenarioFeedback) -> list[TestScenario]:
-        """Return replacements only."""
-        ...
-
-
-class AsyncScenarioSource(Protocol):
-    """Makes scenarios in an event loop; ``ScenarioGeneratorSession`` is one."""
-
-    async def agenerate(self) -> list[TestScenario]:
-        """Return the first set, handwritten ones included."""
-        ...
-
-    async def aregenerate(self, feedback: ScenarioFeedback) -> list[TestScenario]:
-        """Return replacements only."""
-        ...
-
-
-class StructuralFilter(Protocol):
-    """Finds scenarios that no set of rules can satisfy."""
-
-    def __call__(self, scenario: TestScenario, engine: Engine) -> DiscardedScenario | None:
-        """Return the scenario as discarded, or ``None`` where rules can decide it.
-
-        ``engine`` is the engine that verifies: a filter with another one would let through what
-        can never pass.
-        """
-        ...
-
-
-class Judge(Protocol):
-    """Says whose fault failures are, and which requests are not tested yet."""
-
-    def judge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
-        """Return an opinion about ``results``.
-
-        These are all results the first time. Later they are the failures that it has not judged
-        yet, and what else is new or has changed; where nothing of that fails, it is not asked.
-        """
-        ...
-
-
-class AsyncJudge(Protocol):
-    """Says the same as a ``Judge``, in an event loop."""
-
-    async def ajudge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
-        """Return an opinion about ``results``; as ``Judge.judge``."""
-        ...
-
-
 STRUCTURAL_PREFIX = "structural-"
 """What names of invariants begin with, as against compiled rules and ``default-deny``."""
 
@@ -224,6 +127,7 @@ def execute(scenario: TestScenario, engine: Engine) -> ExecutionResult:
     """
     ruling = engine.evaluate(scenario.request)
     who = f"the engine {type(engine).__name__} decides about {scenario.request}"
+    # By name, because the engine is the caller's, and a wrong answer is to name it and not us.
     rule = getattr(ruling, "rule", None)
     decision = decision_of(getattr(ruling, "decision", None), f"{who}:")
     if not isinstance(rule, str):
@@ -244,6 +148,7 @@ def structural_conflict(scenario: TestScenario, engine: Engine) -> DiscardedScen
         UsageError: the engine returns no decision, or its rule has no name.
     """
     result = execute(scenario, engine)
+    # By the name of the rule, because nothing else tells an invariant from a compiled rule.
     is_structural = result.rule.startswith(STRUCTURAL_PREFIX)
     if not is_structural or expectation_holds(scenario.expected_decision, result.actual):
         return None
@@ -252,25 +157,36 @@ def structural_conflict(scenario: TestScenario, engine: Engine) -> DiscardedScen
 
 @dataclass(frozen=True, slots=True)
 class LoopParts:
-    """Who does what in a run. The asynchronous forms are for ``acompile_verify_repair``."""
+    """Who does what in a run.
 
-    compiler: PolicyCompiler | AsyncPolicyCompiler
-    generator: Callable[[Policy], ScenarioSource | AsyncScenarioSource]
-    """Makes the session for a policy. Also called, and not asked, to learn what it depends on."""
+    Compiler, judge and session may have methods named ``acompile``, ``arepair``, ``ajudge``,
+    ``agenerate`` and ``aregenerate`` as well, or instead: ``acompile_verify_repair`` awaits those.
+    """
+
+    compiler: Any
+    """``compile()`` returns a policy, ``repair(policy, context: RepairContext)`` one that repairs
+    the failures of ``context``."""
+    generator: Callable[[Policy], Any]
+    """Makes the session for a policy. Also called, and not asked, to learn what it depends on.
+    ``generate()`` returns the first set, handwritten scenarios included, and
+    ``regenerate(feedback: ScenarioFeedback)`` replacements only."""
     engine: Callable[[Policy], Engine]
     """Makes the engine for a policy."""
-    judge: Judge | AsyncJudge
+    judge: Any
+    """``judge(policy, results: Sequence[ExecutionResult])`` returns a ``Judgement``. These are all
+    results the first time. Later they are the failures that it has not judged yet, and what else
+    is new or has changed; where nothing of that fails, it is not asked."""
     handwritten: Sequence[TestScenario] = ()
     """Scenarios of people: in every set, never changed, contradicted or dropped."""
     annotations: Sequence[ToolAnnotation] = ()
     """The tools. Each must be tested in the end, and the arguments of scenarios are held against
     their schemas. Without any, the tools of the first answer count."""
-    structural: StructuralFilter = structural_conflict
+    structural: Callable[[TestScenario, Engine], DiscardedScenario | None] = structural_conflict
+    """Returns a scenario as discarded that no set of rules can satisfy. It is given the engine that
+    verifies: a filter with another one would let through what can never pass."""
     fingerprint: Sequence[str] = ()
     """What else the result depends on: protected paths, allowlists, versions of the engine. What
     compiler, generator and judge depend on they say themselves, see ``fingerprint_of``."""
-    needs_generated: bool = True
-    """Whether a set of handwritten scenarios alone is an empty one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,53 +211,30 @@ class LoopSettings:
         Raises:
             UsageError: one of them makes no sense.
         """
-        counts_ok = self.max_repairs >= 0 and self.max_rounds >= 1 and self.max_probes >= 0
-        if not counts_ok or not 0 <= self.min_coverage <= 1:
+        check_limits(
+            max_repairs=(self.max_repairs, 0),
+            max_rounds=(self.max_rounds, 1),
+            max_probes=(self.max_probes, 0),
+        )
+        if not 0 <= self.min_coverage <= 1:
             raise UsageError(
-                f"these limits make no sense: {self}",
-                hint="max_repairs and max_probes are 0 or more, max_rounds 1 or more, min_coverage "
-                "lies between 0 and 1",
+                f"min_coverage is {self.min_coverage}",
+                why="it is a share of the tools",
+                hint="pass a number from 0 to 1",
             )
-
-
-_DEPTH = 3
-"""How deep in a part sessions are looked for: a list or mapping counts, as any object does."""
 
 
 def fingerprint_of(part: object) -> str:
     """Return a hash of what a part's answers depend on; empty where that cannot be known.
 
-    That is what its ``fingerprint`` says, where it has one, and what the sessions that it holds
+    That is what its ``fingerprint`` says, where it has one, and what the sessions in its attributes
     know: system prompt, model, tools, limits, schema.
     """
     stated = getattr(part, "fingerprint", "")
-    sessions = (
-        ()
-        if isinstance(part, SessionBase)
-        else sorted(set(_session_fingerprints(part, _DEPTH, set())))
-    )
-    return content_hash(type(part).__name__, str(stated), *sessions) if stated or sessions else ""
-
-
-def _session_fingerprints(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
-    """Yield the fingerprints of the sessions within ``thing``; no property of it is called."""
-    if depth == 0 or id(thing) in seen or isinstance(thing, type | str | bytes | int | float):
-        return
-    seen.add(id(thing))
-    if isinstance(thing, Mapping):
-        inner = list(thing.values())
-    elif isinstance(thing, list | tuple | set | frozenset):
-        inner = list(thing)
-    else:
-        slots = (
-            name for class_ in type(thing).__mro__ for name in getattr(class_, "__slots__", ())
-        )
-        inner = [*getattr(thing, "__dict__", {}).values()]
-        inner += [
-            getattr(thing, name) for name in slots if name != "__dict__" and hasattr(thing, name)
-        ]
-    for part in inner:
-        if isinstance(part, SessionBase):
-            yield part.fingerprint
-        else:
-            yield from _session_fingerprints(part, depth - 1, seen)
+    sessions: set[str] = set()
+    # No property of a part is called, because that may do anything.
+    for value in () if isinstance(part, SessionBase) else getattr(part, "__dict__", {}).values():
+        values = value.values() if isinstance(value, Mapping) else [value]
+        sessions |= {held.fingerprint for held in values if isinstance(held, SessionBase)}
+    parts = (type(part).__name__, str(stated), *sorted(sessions))
+    return content_hash(*parts) if stated or sessions else ""

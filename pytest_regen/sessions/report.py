@@ -1,11 +1,12 @@
 """The report of a compile-verify-repair run: for each scenario what happened and why."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
-from pytest_regen.sessions.protocols import BlameKind, ExecutionResult, Policy
-from pytest_regen.sessions.scenarios import ActualDecision, ScenarioCorrection, TestScenario
+from pytest_regen.sessions.protocols import Attribution, ExecutionResult, Policy
+from pytest_regen.sessions.scenarios import ScenarioCorrection, TestScenario
 from pytest_regen.text import plural
 
 ScenarioOutcome = Literal["passed", "corrected", "failed", "discarded"]
@@ -40,29 +41,28 @@ class ScenarioHistory:
 class Disagreement:
     """A scenario that still fails, and who says what about it. A person has to decide."""
 
-    scenario: TestScenario
-    actual: ActualDecision
-    """What the engine decides."""
-    rule: str
-    blamed: BlameKind | None = None
-    """Whom the judge blames; ``None`` where it did not say so in a way that could be understood."""
-    judged: ActualDecision | None = None
-    """What the judge holds right, where that is not what the scenario expects."""
+    result: ExecutionResult
+    """What the scenario expects, and what the engine decides."""
+    verdict: Attribution | None = None
+    """What the judge says; ``None`` where it did not say so in a way that could be understood."""
 
     def __str__(self) -> str:
-        judge = (
-            f"the judge says {self.judged}" if self.judged else f"the judge blames {self.blamed}"
-        )
-        if self.judged is None and self.blamed is None:
+        result, verdict, scenario = self.result, self.verdict, self.result.scenario
+        # Where rules are blamed the expectation is held right, whatever else the verdict says.
+        if verdict and verdict.kind != "rule":
+            judge = f"the judge says {verdict.corrected_decision}"
+        elif verdict:
+            judge = "the judge blames rule"
+        else:
             judge = "the judge does not say whose fault it is"
-        scenario = self.scenario
         return (
             f"{scenario.description!r} ({scenario.request}): expected "
-            f"{scenario.expected_decision}, the engine says {self.actual} ({self.rule}), {judge}"
+            f"{scenario.expected_decision}, the engine says {result.actual} ({result.rule}), "
+            f"{judge}"
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoopReport:
     """How a run ended."""
 
@@ -87,12 +87,10 @@ class LoopReport:
     input_hash: str = ""
     cached: bool = False
     """Whether no model was asked: all scenarios of a verified artifact passed again."""
-    _histories: dict[str, ScenarioHistory] = field(init=False, repr=False, compare=False)
-    """By id, so that looking up every scenario stays linear."""
 
-    def __post_init__(self) -> None:
-        """Put the histories under their ids."""
-        object.__setattr__(self, "_histories", {history.id: history for history in self.histories})
+    @cached_property
+    def _by_id(self) -> dict[str, ScenarioHistory]:
+        return {history.id: history for history in self.histories}
 
     def history(self, scenario_id: str) -> ScenarioHistory:
         """Return what happened to one scenario.
@@ -100,7 +98,7 @@ class LoopReport:
         Raises:
             KeyError: the run never saw it.
         """
-        return self._histories[scenario_id]
+        return self._by_id[scenario_id]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON, without the policy."""
@@ -120,26 +118,26 @@ class LoopReport:
 
     def describe(self) -> str:
         """Return the report as text for a terminal."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
         verdict = "passed" if self.passed else f"NOT passed ({self.stop_reason})"
         cached = ", from a verified artifact" if self.cached else ""
-        yield f"{plural(len(self.scenarios), 'scenario')}, {verdict}{cached}"
         sums = {
             "repair": self.repairs,
             "judgement": self.judgements,
             "correction": len(self.corrections),
             "disagreement": len(self.disagreements),
         }
-        yield ", ".join(plural(number, noun) for noun, number in sums.items())
-        yield from (f"disagreement: {disagreement}" for disagreement in self.disagreements)
-        yield from (f"not tested: {'/'.join(tool)}" for tool in self.untested_tools)
-        yield from (f"note: {note}" for note in self.notes)
+        lines = [
+            f"{plural(len(self.scenarios), 'scenario')}, {verdict}{cached}",
+            ", ".join(plural(number, noun) for noun, number in sums.items()),
+            *(f"disagreement: {disagreement}" for disagreement in self.disagreements),
+            *(f"not tested: {'/'.join(tool)}" for tool in self.untested_tools),
+            *(f"note: {note}" for note in self.notes),
+        ]
         for history in self.histories:
             if history.events:
-                yield f"{history.outcome}: {history.scenario.description!r}"
-                yield from (f"  {event}" for event in history.events)
+                lines.append(f"{history.outcome}: {history.scenario.description!r}")
+                lines += [f"  {event}" for event in history.events]
+        return "\n".join(lines)
 
 
 @dataclass(slots=True)
@@ -148,9 +146,7 @@ class LoopLog:
 
     notes: dict[str, None] = field(default_factory=dict)
     """In order, each once."""
-    _scenarios: dict[str, TestScenario] = field(default_factory=dict)
-    _events: dict[str, list[str]] = field(default_factory=dict)
-    _outcomes: dict[str, ScenarioOutcome] = field(default_factory=dict)
+    _histories: dict[str, ScenarioHistory] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         """Remember something about no scenario in particular, once."""
@@ -160,30 +156,21 @@ class LoopLog:
         self, scenario: TestScenario, event: str = "", outcome: ScenarioOutcome | None = None
     ) -> None:
         """Remember a scenario as it is now, and what happened to it."""
-        self._scenarios[scenario.id] = scenario
-        events = self._events.setdefault(scenario.id, [])
-        if event and event not in events:
-            events.append(event)
-        if outcome:
-            self._outcomes[scenario.id] = outcome
+        id_ = scenario.id
+        before = self._histories.get(id_, ScenarioHistory(id_, scenario, "passed"))
+        # Each event once, because a verification after the other finds the same.
+        is_new = event and event not in before.events
+        events = (*before.events, event) if is_new else before.events
+        self._histories[id_] = ScenarioHistory(id_, scenario, outcome or before.outcome, events)
 
     def knows(self, scenario: TestScenario) -> bool:
         """Return whether a scenario of this request was seen."""
-        return scenario.id in self._scenarios
+        return scenario.id in self._histories
 
-    def histories(self, results: "tuple[ExecutionResult, ...]") -> tuple[ScenarioHistory, ...]:
+    def histories(self, results: Iterable[ExecutionResult]) -> tuple[ScenarioHistory, ...]:
         """Return every scenario seen, with the outcome that the last execution gives it."""
-        final: dict[str, ScenarioOutcome] = {}
-        for result in results:
-            was = self._outcomes.get(result.scenario.id)
-            passed: ScenarioOutcome = "corrected" if was == "corrected" else "passed"
-            final[result.scenario.id] = passed if result.passed else "failed"
+        passed = {result.scenario.id: result.passed for result in results}
         return tuple(
-            ScenarioHistory(
-                id_,
-                scenario,
-                final.get(id_) or self._outcomes[id_],
-                tuple(self._events[id_]),
-            )
-            for id_, scenario in self._scenarios.items()
+            history if passed.get(history.id, True) else replace(history, outcome="failed")
+            for history in self._histories.values()
         )

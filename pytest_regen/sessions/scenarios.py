@@ -5,11 +5,11 @@ camelCase of files and replies is read as well.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import (
-    AfterValidator,
     AliasGenerator,
     BaseModel,
     BeforeValidator,
@@ -29,19 +29,13 @@ ExpectedDecision = Literal["allow", "deny", "escalate", "not-allow"]
 """``not-allow`` stands in handwritten scenarios only: deny and escalate both pass."""
 
 
-def _finite(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    canonical_json(value)  # Refuses NaN and infinities, which no request can carry.
-    return value
-
-
-Arguments = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
-
-
 class Value(BaseModel):
     """Base of the values here: frozen, snake_case, camelCase read as well."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True,
+        # No request can carry them.
+        allow_inf_nan=False,
         # Written in snake_case: an alias for reading must not become the name in a file.
         alias_generator=AliasGenerator(validation_alias=to_camel),
         validate_by_name=True,
@@ -60,7 +54,7 @@ class ScenarioRequest(Value):
 
     server_name: str
     tool_name: str
-    arguments: Arguments = Field(default_factory=dict)
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def tool(self) -> tuple[str, str]:
@@ -73,10 +67,7 @@ class ScenarioRequest(Value):
 
 
 class TestScenario(Value):
-    """A request and the decision expected for it.
-
-    Its identity is its request: a description is prose, and two scenarios may share one.
-    """
+    """A request and the decision expected for it."""
 
     __test__: ClassVar[bool] = False  # The name is what it is; pytest must not collect it.
 
@@ -95,6 +86,7 @@ class TestScenario(Value):
     @property
     def id(self) -> str:
         """``sha256:`` and the hash of server, tool and canonical arguments."""
+        # Of the request alone, because a description is prose, and two scenarios may share one.
         return scenario_id(self.request)
 
     @property
@@ -120,11 +112,6 @@ def plain_numbers(value: Any) -> Any:
     return value
 
 
-def are_similar(scenario: TestScenario, other: TestScenario) -> bool:
-    """Return whether two scenarios ask about the same request, whatever they say about it."""
-    return scenario.id == other.id
-
-
 def expectation_holds(expected: ExpectedDecision, actual: ActualDecision) -> bool:
     """Return whether ``actual`` is what was expected.
 
@@ -139,13 +126,13 @@ def decision_of(value: object, who: str) -> ActualDecision:
     """Return what an engine returned as a decision; a ``str`` enumeration of the three is fine.
 
     Args:
-        value: what it gave. Nothing is guessed: an ``"ALLOW"`` that is no ``"allow"`` would
-            otherwise hold for what people forbade.
+        value: what it gave.
         who: beginning of the sentence if it is none, "the engine decides".
 
     Raises:
         UsageError: ``value`` is none of the three.
     """
+    # Nothing is guessed, because an "ALLOW" that is no "allow" would hold for what people forbade.
     decisions: tuple[ActualDecision, ...] = get_args(ActualDecision)
     for decision in decisions:
         if isinstance(value, str) and value == decision:
@@ -158,15 +145,13 @@ def decision_of(value: object, who: str) -> ActualDecision:
 
 
 class ScenarioCorrection(Value):
-    """One fact for the generator: you said X, right is Y.
-
-    The last four fields may be left out, and should not be: without them the model sees a title
-    and a verdict, and cannot know what it had said, about which request, and which rule decided.
-    """
+    """One fact for the generator: you said X, right is Y."""
 
     scenario_description: str
     corrected_decision: ActualDecision
     corrected_reasoning: str = ""
+    # These may be left out, and should not be, because without them the model sees a title and a
+    # verdict, and cannot know what it had said, about which request, and which rule decided.
     scenario_id: str | None = None
     original_decision: ExpectedDecision | None = None
     request: ScenarioRequest | None = None
@@ -202,12 +187,9 @@ Tool = Annotated[tuple[str, str], BeforeValidator(_tool_by_name)]
 
 
 class ScenarioFeedback(Value):
-    """What verification found, for the generator's next turn.
+    """What verification found, for the generator's next turn. Any sequence is taken."""
 
-    Every field defaults to empty rather than being required, so that a new kind of feedback breaks
-    no caller. Any sequence is taken.
-    """
-
+    # Every field defaults to empty, because a new kind of feedback is to break no caller.
     corrections: tuple[ScenarioCorrection, ...] = ()
     discarded_scenarios: tuple[DiscardedScenario, ...] = ()
     probe_scenarios: tuple[TestScenario, ...] = ()
@@ -293,6 +275,23 @@ class ToolAnnotation(Value):
         return self.server_name, self.tool_name
 
 
+def untested_tools(
+    tools: Iterable[tuple[str, str]], scenarios: Iterable[TestScenario]
+) -> tuple[tuple[str, str], ...]:
+    """Return those of ``tools`` (server and name) that no scenario tests."""
+    tested = {scenario.request.tool for scenario in scenarios}
+    return tuple(tool for tool in tools if tool not in tested)
+
+
+def of_a_person(scenario: TestScenario, what: str) -> UsageError:
+    """Return the error of what would change or contradict a handwritten scenario."""
+    return UsageError(
+        f"{scenario.description!r} is handwritten and cannot be {what}",
+        why="what a person wrote is never changed, contradicted or dropped",
+        hint="take it for a fault of the rules, or change the scenario by hand",
+    )
+
+
 class ScenarioIndex:
     """Scenarios by request and by description, so that each is hashed once.
 
@@ -329,6 +328,24 @@ class ScenarioIndex:
             )
         return next(iter(matches.items()), None)
 
+    def correctable(self, correction: ScenarioCorrection) -> tuple[str, TestScenario]:
+        """Return the scenario that a correction is about and its id.
+
+        Raises:
+            UsageError: it names no scenario, several of them, or a handwritten one.
+        """
+        match = self.find(correction)
+        if match is None:
+            by_id = f" with the id {correction.scenario_id}" if correction.scenario_id else ""
+            raise UsageError(
+                f"no scenario{by_id} is called {correction.scenario_description!r}",
+                why="a correction that names nothing would be lost",
+                hint="give it the scenario_id or the request of the scenario it is about",
+            )
+        if match[1].is_handwritten:
+            raise of_a_person(match[1], "corrected")
+        return match
+
 
 def merge_replacements(
     scenarios: Sequence[TestScenario],
@@ -362,61 +379,24 @@ def merge_replacements(
         UsageError: a correction's description is that of several scenarios and it has no id.
     """
     index = ScenarioIndex(scenarios)
-    corrected = [
-        match for correction in corrections if (match := index.find(correction)) is not None
-    ]
-    gone = [(discard.scenario.id, discard.scenario) for discard in discarded]
-    if accepts is None:
-        faulty = [(id_, scenario.description) for id_, scenario in [*corrected, *gone]]
-        return _merge_by_description(scenarios, index.ids, replacements, faulty)
-    accepted = {scenario.id: scenario for scenario in reversed(replacements) if accepts(scenario)}
-    covered = {id_ for id_, _ in corrected if id_ in accepted}
-    return _merge_by_request(scenarios, index.ids, accepted, covered | {id_ for id_, _ in gone})
-
-
-def _merge_by_request(
-    scenarios: Sequence[TestScenario],
-    ids: Sequence[str],
-    accepted: Mapping[str, TestScenario],
-    removed: Collection[str],
-) -> list[TestScenario]:
-    """Return the scenarios that are not removed, then the accepted ones of other requests."""
-    staying = [
-        (id_, scenario)
-        for id_, scenario in zip(ids, scenarios, strict=True)
-        if scenario.is_handwritten or id_ not in removed
-    ]
-    ids_staying = {id_ for id_, _ in staying}
-    fresh = [scenario for id_, scenario in accepted.items() if id_ not in ids_staying]
-    return [*(scenario for _, scenario in staying), *reversed(fresh)]
-
-
-def _merge_by_description(
-    scenarios: Sequence[TestScenario],
-    ids: Sequence[str],
-    replacements: Sequence[TestScenario],
-    faulty: Iterable[tuple[str, str]],
-) -> list[TestScenario]:
-    """Replace what is faulty; where several requests share a description, the request decides."""
-    requests: dict[str, set[str]] = defaultdict(set)
-    for id_, scenario in zip(ids, scenarios, strict=True):
-        requests[scenario.description].add(id_)
-    gone = {
-        (description, id_)
-        for faulty_id, description in faulty
-        for id_ in requests[description]
-        if len(requests[description]) == 1 or id_ == faulty_id
-    }
+    matches = [index.find(correction) for correction in corrections]
+    # A correction that names nothing takes nothing out, because the set may be a part of what the
+    # session knows.
+    gone = {match[0] for match in matches if match is not None}
+    if accepts is not None:
+        accepted = [scenario for scenario in replacements if accepts(scenario)]
+        replacements = list({scenario.id: scenario for scenario in reversed(accepted)}.values())
+        replacements.reverse()
+        gone &= {scenario.id for scenario in replacements}
+    gone |= {discard.scenario.id for discard in discarded}
     staying = [
         scenario
-        for id_, scenario in zip(ids, scenarios, strict=True)
-        if scenario.is_handwritten or (scenario.description, id_) not in gone
+        for id_, scenario in zip(index.ids, scenarios, strict=True)
+        if scenario.is_handwritten or id_ not in gone
     ]
-    descriptions = {scenario.description for scenario in staying}
-    return [
-        *staying,
-        *(scenario for scenario in replacements if scenario.description not in descriptions),
-    ]
+    name = attrgetter("description" if accepts is None else "id")
+    names = set(map(name, staying))
+    return [*staying, *(scenario for scenario in replacements if name(scenario) not in names)]
 
 
 def apply_corrections(
@@ -430,21 +410,7 @@ def apply_corrections(
     index = ScenarioIndex(scenarios)
     changed = {}
     for correction in corrections:
-        match = index.find(correction)
-        if match is None:
-            raise UsageError(
-                f"no scenario is called {correction.scenario_description!r}",
-                why="a correction that names nothing would be lost",
-                hint="give the correction the scenario_id of the scenario it is about",
-            )
-        id_, scenario = match
-        if scenario.is_handwritten:
-            raise UsageError(
-                f"the correction of {correction.scenario_description!r} contradicts a handwritten "
-                "scenario",
-                why="what a person wrote is never changed by a model's verdict",
-                hint="change the scenario by hand, or take the correction for a fault of the rules",
-            )
+        id_, scenario = index.correctable(correction)
         changed[id_] = scenario.model_copy(
             update={
                 "expected_decision": correction.corrected_decision,

@@ -1,7 +1,8 @@
 """A conversation with a model whose replies are values of one type."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, Self, TypeVar, Unpack
+from functools import partial
+from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
 
 from pydantic import TypeAdapter
 
@@ -15,11 +16,10 @@ from pytest_regen.sessions.conversation import (
 )
 from pytest_regen.sessions.state import (
     GeneratorState,
-    content_hash,
-    load_state,
+    SessionState,
     sendable,
 )
-from pytest_regen.turns.steps import Steps, adrive, drive
+from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.structured import (
     Schema,
     adapter_of,
@@ -29,21 +29,6 @@ from pytest_regen.turns.structured import (
 )
 from pytest_regen.turns.values import Message, Provider
 
-_REFUSED = frozenset(
-    {
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-        "maxItems",
-        "uniqueItems",
-        "patternProperties",
-    }
-)
-"""Keywords the API answers with an error."""
 _SHAPES = frozenset({"$ref", "allOf", "anyOf", "const", "enum", "oneOf", "type"})
 """Keywords of which a schema has one, unless it allows anything."""
 
@@ -52,59 +37,41 @@ def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
     """Return the JSON Schema of ``adapter`` with every object closed.
 
     Raises:
-        UsageError: the schema would not survive: an object of free form could then hold nothing,
-            and bounds are refused. The hint in the prompt works with any schema.
+        UsageError: the schema would not survive: an object of free form could then hold nothing.
+            The hint in the prompt works with any schema.
     """
-    # Not the stable schema: it leaves out by what pydantic tells an open object from one that is
-    # closed by default.
-    open_schema = _close(adapter.json_schema())
-    problems = [
-        f"{where} {problem}"
-        for node, where in _schemas(open_schema, "the reply")
-        for problem in _open_parts(node)
-    ]
-    if problems:
-        raise UsageError(
-            "the response type does not survive structured output",
-            why="; ".join(problems),
-            hint="leave structured_output off: the schema then stands in the prompt and "
-            "replies are validated here",
-        )
-    schema: dict[str, Any] = _close(stable_schema(adapter))
+    # Not the stable schema, because that leaves out by what pydantic tells an open object from one
+    # that is closed by default.
+    for node, place in _schemas(adapter.json_schema(), "the reply"):
+        # Without properties it is a map, because pydantic closes a model without fields itself.
+        is_open = node.get("additionalProperties", "properties" not in node)
+        problem = "" if _SHAPES & node.keys() else "may be anything"
+        if node.get("type") == "object" and is_open:
+            problem = "is an object of free form"
+        if problem:
+            raise UsageError(
+                "the response type does not survive structured output",
+                why=f"{place} {problem}",
+                hint="leave structured_output off: the schema then stands in the prompt and "
+                "replies are validated here",
+            )
+    schema = stable_schema(adapter)
+    for node, _ in _schemas(schema, ""):
+        if node.get("type") == "object":
+            node["additionalProperties"] = False
     return schema
 
 
-def _close(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_close(inner) for inner in node]
-    if not isinstance(node, dict):
-        return node
-    closed = {key: _close(inner) for key, inner in node.items()}
-    if closed.get("type") == "object" and "properties" in closed:
-        closed.setdefault("additionalProperties", False)
-    return closed
-
-
-def _schemas(node: Mapping[str, Any], where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _schemas(node: dict[str, Any], where: str) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield ``node`` and every schema in it, each with the name of the field it belongs to."""
     yield node, where
-    for key in ("properties", "$defs"):
-        for name, inner in node.get(key, {}).items():
-            yield from _schemas(inner, name)
-    for key in ("allOf", "anyOf", "oneOf", "prefixItems"):
-        for inner in node.get(key, ()):
-            yield from _schemas(inner, where)
-    if "items" in node:
-        yield from _schemas(node["items"], where)
-
-
-def _open_parts(node: Mapping[str, Any]) -> Iterator[str]:
-    if not _SHAPES & node.keys():
-        yield "may be anything"
-    if node.get("type") == "object" and node.get("additionalProperties") is not False:
-        yield "is an object of free form"
-    for keyword in sorted(_REFUSED & node.keys()):
-        yield f"has {keyword}, which the API refuses"
+    for key, part in node.items():
+        if key in ("properties", "$defs"):
+            for name, inner in part.items():
+                yield from _schemas(inner, name)
+        elif key in ("allOf", "anyOf", "oneOf", "prefixItems", "items"):
+            for inner in part if isinstance(part, list) else [part]:
+                yield from _schemas(inner, where)
 
 
 T = TypeVar("T")
@@ -141,6 +108,8 @@ class GeneratorSession(SessionBase, Generic[T]):
         UsageError: a limit allows nothing, or the schema does not survive structured output.
     """
 
+    STATE: ClassVar[type[SessionState]] = GeneratorState
+
     def __init__(
         self,
         system: str,
@@ -156,21 +125,7 @@ class GeneratorSession(SessionBase, Generic[T]):
         self._schema_hash = text_hash(self._hint)
         self._sent_schema = ""
         self._schema = closed_schema(self._adapter) if structured_output else None
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of what its replies depend on, beside what is asked: prompt, model, form, limits."""
-        settings = self._settings
-        return content_hash(
-            "session",
-            self.system,
-            settings.model,
-            self._schema_hash,
-            settings.max_tokens,
-            settings.max_repairs,
-            settings.max_turns,
-            int(self._schema is not None),
-        )
+        self._inputs = (self._hint, int(structured_output))
 
     def ask(self, message: str, *, check: ValueCheck[T] | None = None) -> T:
         """Take one turn and return the value of its reply.
@@ -190,23 +145,15 @@ class GeneratorSession(SessionBase, Generic[T]):
             BudgetError: the turns or the tokens are spent.
             ProviderError: there was no reply.
         """
-        _check_message(message)
-        with self._turn() as turn:
-            return drive(self._steps(message, turn, check), self._account.exchange.wire)
+        return self._take(partial(self._steps, message, check))
 
     async def aask(self, message: str, *, check: ValueCheck[T] | None = None) -> T:
         """Take one turn without blocking the event loop; as ``ask``."""
-        _check_message(message)
-        with self._turn() as turn:
-            return await adrive(self._steps(message, turn, check), self._account.exchange.wire)
+        return await self._atake(partial(self._steps, message, check))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the session as plain JSON, for ``from_json``: history, turns, usage.
-
-        The provider and the response type are not in it, nor is the transcript, which has its own
-        ``to_json``.
-        """
-        return {**self._state_json(GeneratorState.KIND), "schema_hash": self._sent_schema}
+        """Return the session as plain JSON, for ``from_json``."""
+        return {**super().to_json(), "schema_hash": self._sent_schema}
 
     @classmethod
     def from_json(
@@ -231,17 +178,18 @@ class GeneratorSession(SessionBase, Generic[T]):
             UsageError: ``data`` is no session, or does not hold together; all that is wrong is
                 named.
         """
-        state = load_state(data, GeneratorState)
-        session = cls(
-            state.system, response, provider=provider, **{"model": state.model, **settings}
-        )
-        session._restore(state)
-        session._sent_schema = state.schema_hash
-        return session
+        return cls._restored(data, response, provider=provider, **settings)
 
-    def _steps(self, message: str, turn: Turn, check: ValueCheck[T] | None) -> Steps[T]:
-        # Once, not in every turn: it stands in the history from then on, and would only be paid
-        # again.
+    def _restore(self, state: Any) -> None:
+        super()._restore(state)
+        self._sent_schema = state.schema_hash
+
+    def _steps(self, message: str, check: ValueCheck[T] | None, turn: Turn) -> Steps[T]:
+        if not message.strip():
+            raise UsageError(
+                "the message is empty", hint="say what is wanted: session.ask('Write …')"
+            )
+        # Once, because it stands in the history from then on, and would only be paid again.
         hint = "" if self._sent_schema == self._schema_hash else self._hint
         user = Message("user", sendable(message + hint))
         parsed = yield from self._ask(
@@ -253,11 +201,6 @@ class GeneratorSession(SessionBase, Generic[T]):
         self._commit(turn, user, parsed.text)
         self._sent_schema = self._schema_hash
         return parsed.output
-
-
-def _check_message(message: str) -> None:
-    if not message.strip():
-        raise UsageError("the message is empty", hint="say what is wanted: session.ask('Write …')")
 
 
 def apply_check(value: T, text: str, check: ValueCheck[T] | None) -> T:

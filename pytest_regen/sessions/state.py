@@ -1,17 +1,16 @@
 """Sessions and scenarios as plain JSON: what is read is checked whole before it is used."""
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
-from pytest_regen.canonical import canonical_json
+from pytest_regen.canonical import canonical_hash, canonical_json
 from pytest_regen.errors import StoreWriteError, UsageError
 from pytest_regen.files import refuse_obstacle, replace_file
 from pytest_regen.sessions.scenarios import TestScenario, ToolAnnotation, Value
@@ -22,7 +21,7 @@ ArtifactStatus = Literal["generated", "verified", "failed"]
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Artifact:
     """A set of scenarios and where it comes from."""
 
@@ -35,21 +34,19 @@ class Artifact:
     """The rules the scenarios were verified with."""
 
 
-def content_hash(*parts: str | Sequence[Value] | Mapping[str, Any] | int | None) -> str:
-    """Return ``sha256:`` and the hash of ``parts``.
+_ARTIFACT = TypeAdapter(Artifact)
 
-    Each part is prefixed with its length: ``("ab", "c")`` and ``("a", "bc")`` differ.
-    """
-    digest = hashlib.sha256()
-    for part in parts:
-        plain: object = part
-        if isinstance(part, list | tuple):
-            plain = [item.to_json() if isinstance(item, Value) else item for item in part]
-        text = part if isinstance(part, str) else canonical_json(plain)
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return "sha256:" + digest.hexdigest()
+
+def content_hash(*parts: str | Sequence[Value] | Mapping[str, Any] | int | None) -> str:
+    """Return ``sha256:`` and the hash of ``parts``, which do not run into each other."""
+    return canonical_hash(
+        [
+            [item.to_json() if isinstance(item, Value) else item for item in part]
+            if isinstance(part, list | tuple)
+            else part
+            for part in parts
+        ]
+    )
 
 
 def read_artifact(path: Path) -> Artifact | None:
@@ -59,20 +56,9 @@ def read_artifact(path: Path) -> Artifact | None:
     """
     try:
         data = json.loads(path.read_text("utf-8"))
-        policy = data.get("policy")
-        is_known = data["version"] == _VERSION and data["status"] in get_args(ArtifactStatus)
-        if not is_known or not isinstance(policy, dict | None):
-            return None
-        return Artifact(
-            str(data["input_hash"]),
-            data["status"],
-            tuple(TestScenario.model_validate(scenario) for scenario in data["scenarios"]),
-            policy,
-        )
-    except (
-        *(OSError, ValueError, KeyError, TypeError, AttributeError, ValidationError),
-        RecursionError,  # Lists in lists in lists, which this module never writes.
-    ):
+        return _ARTIFACT.validate_python(data) if data.pop("version") == _VERSION else None
+    # The last of lists in lists in lists, which this module never writes.
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -135,6 +121,7 @@ def check_policy(policy: object) -> Mapping[str, Any]:
     """
     if not isinstance(policy, Mapping):
         raise _not_plain(f"it is {policy!r:.100}")
+    # Before anything is paid that rests on it, because it is written at the end of the run.
     try:
         canonical_json(policy)
     except (TypeError, ValueError, RecursionError) as error:
@@ -154,29 +141,21 @@ VERSION = 2
 """Number of the form that is written, and the only one that is read."""
 
 _MOST_PROBLEMS = 5
-_SHOWN = 40
-_DESCRIPTIONS = {
-    "missing": "is missing",
-    "model_type": "is no object",
-    "extra_forbidden": "is not known here: a later version may have written it",
-    "string_pattern_mismatch": "is empty",
-    "too_short": "has too few items",
-}
-"""Problems in other words than those of pydantic, which speak of its own terms."""
 
 S = TypeVar("S", bound="SessionState")
 Tokens = Annotated[int, Field(ge=0)] | None
 
 
+# Strict and closed, because a state that is poisoned would be paid for in every later turn.
 class _Stored(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class StoredMessage(_Stored):
-    """A message of the API, which refuses empty ones."""
+    """A message of the API."""
 
     role: Role
-    content: str = Field(pattern=r"\S")
+    content: str = Field(pattern=r"\S")  # Because the API refuses empty ones.
 
 
 class StoredUsage(_Stored):
@@ -206,12 +185,17 @@ class SessionState(_Stored):
     usage: StoredUsage
     history: list[StoredMessage]
 
+    def arguments(self) -> dict[str, Any]:
+        """Return what a session is made from, beside its prompt and model."""
+        return {}
+
     def messages(self) -> tuple[Message, ...]:
         """Return the history.
 
         Raises:
             UsageError: it does not alternate from user to assistant.
         """
+        # The API refuses two messages of one role, and a question without its answer is no turn.
         roles = [message.role for message in self.history]
         if roles != ["user", "assistant"] * (len(roles) // 2):
             raise not_ours(f"its history does not alternate: {', '.join(roles)}")
@@ -248,6 +232,10 @@ class ScenarioState(ItemState):
     annotations: list[ToolAnnotation]
     handwritten: list[TestScenario]
 
+    def arguments(self) -> dict[str, Any]:
+        """Return the tools and what people wrote."""
+        return {"annotations": self.annotations, "handwritten": self.handwritten}
+
 
 def load_state(data: object, state: type[S]) -> S:
     """Return ``data``, from any source, as the state that ``to_json`` wrote.
@@ -259,10 +247,9 @@ def load_state(data: object, state: type[S]) -> S:
         raise not_ours("it is text", hint="read it first: from_json(json.loads(text), …)")
     if not isinstance(data, Mapping):
         raise not_ours(f"it is of type {type(data).__name__}, and to_json() returns a dict")
-    if data.get("kind") != state.KIND:
-        raise not_ours(f"its kind is {data.get('kind')!r}, not {state.KIND!r}")
-    if data.get("version") != VERSION:
-        raise not_ours(f"its version is {data.get('version')!r}, and {VERSION} is read here")
+    for name, right in (("kind", state.KIND), ("version", VERSION)):
+        if data.get(name) != right:
+            raise not_ours(f"its {name} is {data.get(name)!r}, and {right!r} is read here")
     try:
         return state.model_validate(dict(data))
     except ValidationError as error:
@@ -270,16 +257,13 @@ def load_state(data: object, state: type[S]) -> S:
 
 
 def problems_of(error: ValidationError, place: str = "") -> str:
-    """Return the first problems of an error in words, each with its place below ``place``."""
-    problems = []
-    for problem in error.errors(include_url=False, include_context=False):
-        value = repr(problem["input"])
-        excerpt = value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}..."
-        words = _DESCRIPTIONS.get(problem["type"], f"is {excerpt}: {problem['msg']}")
-        where = ".".join(filter(None, (place, *map(str, problem["loc"]))))
-        problems.append(f"{where} {words}")
-    left = len(problems) - _MOST_PROBLEMS
-    return "; ".join(problems[:_MOST_PROBLEMS]) + (f"; and {left} more" if left > 0 else "")
+    """Return what is wrong in words, each problem with its place below ``place``."""
+    problems = error.errors(include_url=False, include_context=False)
+    return "; ".join(
+        f"{'.'.join(filter(None, (place, *map(str, problem['loc']))))}: {problem['msg']}, not "
+        f"{problem['input']!r:.40}"
+        for problem in problems[:_MOST_PROBLEMS]
+    )
 
 
 def not_ours(why: str, hint: str = "pass what to_json() returned") -> UsageError:

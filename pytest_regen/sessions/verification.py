@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pytest_regen.errors import BudgetError, NoProgressError, ProviderError, UsageError
 from pytest_regen.sessions.item_session import ItemFault, ItemFeedback, ItemSession
@@ -51,6 +51,7 @@ class PartCaller:
         Raises:
             UsageError: the part has neither.
         """
+        # The twin first, because a method that waits would hold up the event loop.
         twin = getattr(call.part, f"a{call.method}", None)
         if twin is not None:
             return await twin(*call.arguments)
@@ -92,34 +93,30 @@ def check_list(value: object, type_: type[T], method: str, part: object) -> list
     return list(value)
 
 
-class Repairable(Protocol):
-    """What is verified and repaired again and again; attempts count from 1."""
+def repeat(
+    verify: Callable[[int], PartCalls[bool]],
+    repair: Callable[[int], PartCalls[bool]],
+    state: Callable[[], object],
+    attempts: int,
+) -> PartCalls[LoopStop]:
+    """Verify and repair until everything passes, attempts are used up or nothing changes.
 
-    def verify(self, attempt: int, /) -> PartCalls[bool]:
-        """Return whether nothing is left to repair."""
-        ...
-
-    def repair(self, attempt: int, /) -> PartCalls[bool]:
-        """Return whether another attempt about the same state would be the same."""
-        ...
-
-    def state(self) -> object:
-        """Return what a repair has to change."""
-        ...
-
-
-def repeat(work: Repairable, attempts: int) -> PartCalls[LoopStop]:
-    """Verify and repair until everything passes, attempts are used up or nothing changes."""
+    Args:
+        verify: returns whether nothing is left to repair; attempts count from 1.
+        repair: returns whether another attempt about the same state would be the same.
+        state: returns what a repair has to change.
+        attempts: times that a repair is tried.
+    """
     for attempt in range(1, attempts + 2):
-        if (yield from work.verify(attempt)):
+        if (yield from verify(attempt)):
             return "passed"
         if attempt > attempts:
-            return "attempts"
-        before = work.state()
-        is_final = yield from work.repair(attempt)
-        if is_final and work.state() == before:
+            break
+        before = state()
+        is_final = yield from repair(attempt)
+        if is_final and state() == before:
             return "no_progress"
-    raise AssertionError("unreachable: the last attempt returns")  # pragma: no cover
+    return "attempts"
 
 
 @dataclass(frozen=True)  # No slots, because ``VerifiedItems[Row](…)`` would not work.
@@ -154,7 +151,7 @@ class _ItemRun(Generic[T]):
     def run(self, max_repairs: int) -> PartCalls[VerifiedItems[T]]:
         generated = yield PartCall(self._session, "generate")
         self._items = {self._session.key_of(item): item for item in generated}
-        stop = yield from repeat(self, max_repairs)
+        stop = yield from repeat(self.verify, self.repair, self.state, max_repairs)
         faults = tuple(
             ItemFault(self._items[key], problem) for key, problem in self._problems.items()
         )
@@ -169,6 +166,7 @@ class _ItemRun(Generic[T]):
         for key, item in self._items.items():
             if key in self._judged:
                 continue
+            # Each once, because an oracle may be slow, and what was right is never looked at again.
             problem = yield PartCall(self._oracle, "__call__", (item,))
             if problem is not None and not isinstance(problem, str):
                 raise wrong_type(self._oracle, "the oracle", problem, "a text or None")

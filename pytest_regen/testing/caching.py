@@ -79,7 +79,7 @@ def assert_cache_prefix_stable(
 def _request(call: Exchange | TurnRequest | Mapping[str, Any], number: int) -> _Request:
     name, branch, purpose, turn = f"request {number}", "", "ask", number
     if isinstance(call, Exchange):
-        branch, purpose, turn = call.branch, call.purpose, call.turn
+        purpose, turn = call.purpose, call.turn
         name += f" (turn {turn}, {purpose})"
         call = call.request
     body = request_body(call) if isinstance(call, TurnRequest) else call

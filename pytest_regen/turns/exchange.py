@@ -387,7 +387,8 @@ def extend(request: TurnRequest, reply: str, ask: str) -> TurnRequest:
     """Return ``request`` with a reply and a further message; the breakpoint moves to the end."""
     cache: CacheTtl | None = request.messages[-1].cache
     before = [replace(message, cache=None) for message in request.messages]
-    text = reply.rstrip() or _NO_TEXT
+    # Half a character goes back as its escape, because no request can hold it.
+    text = (reply.rstrip() or _NO_TEXT).encode("utf-8", "backslashreplace").decode("utf-8")
     messages = (*before, Message("assistant", text), Message("user", ask, cache))
     return replace(request, messages=messages)
 

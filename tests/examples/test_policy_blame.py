@@ -14,7 +14,6 @@ from policy_doubles import (
 )
 
 from pytest_regen.sessions import (
-    Judge,
     LoopParts,
     LoopReport,
     TestScenario,
@@ -32,7 +31,7 @@ WRONG = {
 """Real scenarios that expect ``deny`` where the engine they were written for escalates."""
 
 
-def run(seed: int, judge: Judge, artifact: Path | None = None) -> LoopReport:
+def run(seed: int, judge: SeededJudge, artifact: Path | None = None) -> LoopReport:
     """Run the loop over the real rules and scenarios."""
     scenarios = real_scenarios()
     parts = LoopParts(
@@ -51,7 +50,7 @@ def check(report: LoopReport) -> Counter[str]:
     engine = real_engine(load("compiled-policy"))
     shipped = {one.id: one for one in report.scenarios}
     outcomes = {one.id: one.outcome for one in report.histories}
-    disagreed = {one.scenario.id for one in report.disagreements}
+    disagreed = {one.result.scenario.id for one in report.disagreements}
     became: Counter[str] = Counter()
     for original in real_scenarios():
         now, outcome = shipped[original.id], outcomes[original.id]

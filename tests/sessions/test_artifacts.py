@@ -12,15 +12,20 @@ from scenario_doubles import READ, TOOLS, handwritten, said, scenario
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.sessions import (
     Artifact,
+    ScenarioGeneratorSession,
     content_hash,
     generate_test_scenarios,
     read_artifact,
-    scenario_input_hash,
     write_artifact,
 )
 from pytest_regen.turns import ScriptedProvider
 
 A, B = scenario("/a"), scenario("/b", "deny")
+
+
+def input_hash(**arguments: Any) -> str:
+    """Return what a set depends on."""
+    return ScenarioGeneratorSession(provider=ScriptedProvider([]), **arguments).fingerprint
 
 
 @given(st.lists(st.text()), st.lists(st.text()))
@@ -52,14 +57,14 @@ def test_everything_a_set_depends_on_is_in_its_hash(change: dict[str, Any]) -> N
     """Prompt, tools and their schemas, ground truth, model, limits."""
     base: dict[str, Any] = {"system": "x", "annotations": TOOLS, "handwritten": []}
 
-    assert scenario_input_hash(**base) != scenario_input_hash(**{**base, **change})
+    assert input_hash(**base) != input_hash(**{**base, **change})
 
 
 def test_budgets_and_progress_are_not_in_the_hash() -> None:
     """They change no scenario."""
-    assert scenario_input_hash("x", TOOLS) == scenario_input_hash(
-        "x", TOOLS, token_budget=9, on_progress=print, cache="1h"
-    )
+    base: dict[str, Any] = {"system": "x", "annotations": TOOLS}
+
+    assert input_hash(**base) == input_hash(**base, token_budget=9, on_progress=print, cache="1h")
 
 
 def test_a_second_generation_asks_nobody(tmp_path: Path) -> None:
@@ -100,7 +105,7 @@ def test_without_an_artifact_nothing_is_kept() -> None:
 def test_a_failed_set_is_a_miss(tmp_path: Path) -> None:
     """It is never taken for a success."""
     path = tmp_path / "scenarios.json"
-    write_artifact(path, Artifact(scenario_input_hash("x", TOOLS), "failed", (A,)))
+    write_artifact(path, Artifact(input_hash(system="x", annotations=TOOLS), "failed", (A,)))
 
     found = generate_test_scenarios(
         "x", TOOLS, provider=ScriptedProvider([said([B])]), artifact=path

@@ -203,6 +203,18 @@ def test_half_a_character_is_carried_as_its_escape() -> None:
         message.content.encode()
 
 
+def test_half_a_character_itself_is_a_bad_item() -> None:
+    """It is what is left of a character; the reply goes back with its escape."""
+    rows = [{"id": 1, "day": "2026-01-01"}, {"id": 2, "day": "2026-01-01", "name": "\ud83d"}]
+    broken = json.dumps({"items": rows}, ensure_ascii=False)
+    provider, talk = session(broken, said([row(2)]))
+
+    assert talk.generate() == [row(1), row(2)]
+    assert "1 of your 2 items cannot be used:\n- item 2: it holds half" in last(provider)
+    for message in provider.requests[1].messages:
+        message.content.encode()
+
+
 def test_a_turn_knows_what_it_cost() -> None:
     """In dollars, each request priced by itself."""
     from pytest_regen.turns import Usage

@@ -102,7 +102,9 @@ def test_a_correction_counts_only_if_the_engine_agrees(kind: str) -> None:
     assert not report.passed
     assert named(report.scenarios)[1] == ("read /b", "deny")
     (left,) = report.disagreements
-    assert (left.scenario, left.actual, left.judged) == (WRONG, "escalate", "allow")
+    assert (left.result.scenario, left.result.actual) == (WRONG, "escalate")
+    assert left.verdict is not None
+    assert left.verdict.corrected_decision == "allow"
     assert "the judge says allow" in str(left)
 
 
@@ -126,7 +128,7 @@ def test_a_failure_that_nobody_names_outlives_a_later_round(probe: TestScenario)
     ).run()
 
     assert not report.passed
-    assert [one.scenario for one in report.disagreements] == [WRONG]
+    assert [one.result.scenario for one in report.disagreements] == [WRONG]
 
 
 def test_a_failure_of_the_first_round_does_not_vanish() -> None:
@@ -183,7 +185,7 @@ def test_a_verdict_that_never_names_anything_is_reported() -> None:
     report = bench([A, WRONG], blaming(name="else")).run()
 
     assert report.history(WRONG.id).outcome == "failed"
-    assert report.disagreements[0].blamed is None
+    assert report.disagreements[0].verdict is None
 
 
 def test_of_two_failing_twins_neither_is_guessed_at() -> None:
@@ -200,7 +202,7 @@ def test_of_two_failing_twins_neither_is_guessed_at() -> None:
 
     guessed, told = bench(twins, blaming()).run(), bench(twins, by_id).run()
 
-    assert [one.blamed for one in guessed.disagreements] == [None, None]
+    assert [one.verdict for one in guessed.disagreements] == [None, None]
     assert any("2 failing scenarios are called so" in note for note in guessed.notes)
     assert told.passed
     assert [one.expected_decision for one in told.scenarios] == ["allow", "escalate"]
@@ -212,7 +214,7 @@ def test_a_verdict_on_nobody_is_reported() -> None:
     report = bench([A, WRONG], lambda _: Judgement(attributions=(lost,))).run()
 
     assert any("blames 'sha256:0', and no failing scenario" in note for note in report.notes)
-    assert report.disagreements[0].blamed is None
+    assert report.disagreements[0].verdict is None
 
 
 def test_rules_that_allow_too_much_fail_what_people_forbade() -> None:
@@ -222,7 +224,7 @@ def test_rules_that_allow_too_much_fail_what_people_forbade() -> None:
 
     assert not report.passed
     (left,) = report.disagreements
-    assert (left.scenario, left.actual) == (own, "allow")
+    assert (left.result.scenario, left.result.actual) == (own, "allow")
     assert "expected not-allow, the engine says allow (rule /a)" in report.describe()
 
 
@@ -273,7 +275,7 @@ def test_a_judge_that_cannot_be_heard_decides_nothing() -> None:
         raise TransportError("no judge", hint="again")
 
     assert bench([A, B], silent).run().passed
-    assert bench([A, WRONG], silent).run().disagreements[0].blamed is None
+    assert bench([A, WRONG], silent).run().disagreements[0].verdict is None
 
 
 def test_rules_that_break_more_than_they_mend_are_not_taken() -> None:

@@ -91,17 +91,6 @@ def test_the_rules_on_disk_are_those_that_decided(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_no_success_any_more_is_made_again(tmp_path: Path) -> None:
-    """A set of handwritten scenarios alone passes only where that is wanted."""
-    artifact = tmp_path / "scenarios.json"
-    own = [handwritten("/secret")]
-    allowed = bench([], handwritten=own, needs_generated=False).run(artifact)
-    wanted = bench([A], handwritten=own).run(artifact)
-
-    assert (allowed.passed, allowed.cached) == (True, False)
-    assert (wanted.passed, wanted.cached, len(wanted.scenarios)) == (True, False, 2)
-
-
 @pytest.mark.parametrize(
     "change",
     [

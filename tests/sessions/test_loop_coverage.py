@@ -144,7 +144,7 @@ def test_of_two_people_who_ask_the_same_the_stricter_counts(*, stricter_first: b
     report = bench([A], handwritten=own).run()
 
     assert not report.passed
-    assert [one.scenario.expected_decision for one in report.disagreements] == ["deny"]
+    assert [one.result.scenario.expected_decision for one in report.disagreements] == ["deny"]
 
 
 def test_contradictory_handwritten_scenarios_are_refused_before_anything_is_paid() -> None:
@@ -164,7 +164,7 @@ def test_a_handwritten_scenario_is_never_corrected() -> None:
     report = work.run()
 
     assert not report.passed
-    assert report.disagreements[0].scenario == own
+    assert report.disagreements[0].result.scenario == own
     assert len(work.compiler.contexts) == 1
     assert any("handwritten" in event for event in report.history(own.id).events)
 

@@ -20,17 +20,9 @@ def test_the_same_arguments_are_the_same_bytes() -> None:
 
 def test_invariants_are_told() -> None:
     """A generator that does not know them writes what no rule can satisfy."""
-    prompt = build_generator_system_prompt(
-        "Be kind.",
-        [READ],
-        invariants=["Unknown tools are denied."],
-        sandbox="/box",
-        protected=["/box/keys"],
-        permitted_directories=["/downloads"],
-    )
+    told = "Unknown tools are denied."
 
-    for told in ("Unknown tools are denied.", "sandbox /box", "/box/keys are denied", "/downloads"):
-        assert told in prompt
+    assert f"- {told}" in build_generator_system_prompt("Be kind.", [READ], invariants=[told])
 
 
 def test_tools_are_told_with_roles_schema_and_conditions() -> None:

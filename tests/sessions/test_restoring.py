@@ -136,22 +136,26 @@ def test_a_changed_type_is_told_again_after_a_failure() -> None:
         ("version", 9, "version is 9"),
         ("version", True, "version"),
         ("version", "1", "version is '1'"),
-        ("system", None, "system is None: "),
-        ("system", ..., "system is missing"),
+        ("system", None, "system: Input should be a valid string, not None"),
+        ("system", ..., "system: Field required"),
         ("model", 3, "model"),
-        ("later", 1, "later is not known here"),
+        ("later", 1, "later: Extra inputs are not permitted"),
         ("history", None, "history"),
         ("history", "abc", "history"),
-        ("history", ["words"], "history.0 is no object"),
+        ("history", ["words"], "history.0: Input should be"),
         ("history", [{"role": "user", "content": "dangling"}], "does not alternate: user"),
         ("history.0.role", "assistant", "does not alternate"),
         ("history.0.role", ["user"], "history.0.role"),
         ("history.0.content", [{"type": "text"}], "history.0.content"),
         ("history.1.content", None, "history.1.content"),
-        ("history.1.content", " ", "history.1.content is empty"),
-        ("usage", None, "usage is no object"),
+        ("history.1.content", " ", "history.1.content: String should match"),
+        ("usage", None, "usage: Input should be"),
         ("usage", [1], "usage"),
-        ("usage.input_tokens", "lots", "usage.input_tokens is 'lots': "),
+        (
+            "usage.input_tokens",
+            "lots",
+            "valid integer, not 'lots'",
+        ),
         ("usage.input_tokens", -1, "usage.input_tokens"),
         ("usage.output_tokens", True, "usage.output_tokens"),
         ("usage.thinking_tokens", 3, "usage.thinking_tokens"),
@@ -169,7 +173,7 @@ def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> 
 @each(
     ("path", "value", "why"),
     [
-        ("annotations", ..., "annotations is missing"),
+        ("annotations", ..., "annotations: Field required"),
         ("annotations", [{"x": 1}], "annotations.0"),
         ("handwritten", ..., "handwritten"),
         ("handwritten", [{"q": 1}], "handwritten.0"),
@@ -180,7 +184,7 @@ def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> 
         ("memory.sent", "abc", "memory.sent"),
         ("history", [3], "history.0"),
         ("history.1.role", "user", "does not alternate"),
-        ("usage", {"foo": 1}, "usage.input_tokens is missing"),
+        ("usage", {"foo": 1}, "usage.input_tokens: Field required"),
     ],
 )
 def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why: str) -> None:
@@ -221,14 +225,3 @@ def test_any_state_is_restored_or_refused(place: str, value: Any) -> None:
         assert json.loads(json.dumps(found.to_json())) == json.loads(
             json.dumps(data | {place: value})
         )
-
-
-@pytest.mark.parametrize(("wrong", "more"), [(5, ""), (6, "; and 1 more")])
-def test_problems_beyond_the_fifth_are_counted(wrong: int, more: str) -> None:
-    """None is counted where none was left out."""
-    broken = state() | {f"unknown_{number}": 1 for number in range(wrong)}
-
-    with pytest.raises(UsageError) as caught:
-        restored(broken)
-    assert (more or "unknown_4") in str(caught.value)
-    assert ("more" in str(caught.value)) is bool(more)

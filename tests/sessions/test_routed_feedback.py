@@ -189,7 +189,7 @@ def test_asked_once():
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ('fail("nope")', "*this session knows no scenario called 'nope'*"),
+        ('fail("nope")', "*no scenario is called 'nope'*"),
         (
             'pytest_regen.fail(feedback=ScenarioFeedback(untested_tools=[("f", "write")]))',
             "*this session knows no tool f/write*",

@@ -326,9 +326,7 @@ def test_probes_alone_are_no_reason_for_a_turn() -> None:
             talk.regenerate(feedback)
 
 
-@pytest.mark.parametrize(
-    ("path", "problem"), [("/nowhere", "knows no scenario"), ("/h", "handwritten")]
-)
+@pytest.mark.parametrize(("path", "problem"), [("/nowhere", "no scenario"), ("/h", "handwritten")])
 def test_a_correction_of_nothing_or_of_a_person_is_refused(path: str, problem: str) -> None:
     """It is neither lost nor told."""
     talk = session(ScriptedProvider([said([A])]), [handwritten("/h")])

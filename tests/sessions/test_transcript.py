@@ -92,11 +92,11 @@ def test_the_bookkeeping_of_a_turn_grows_with_its_request_alone(is_failing: bool
         ]
         transcript = SessionTranscript(requests[:-1])
         Counted.looks = 0
-        transcript.add(requests[-1])
+        transcript.append(requests[-1])
         report_turn(transcript, turns, since=turns, committed=True)
         looks[turns] = Counted.looks / (2 * turns + 1)
 
-    assert looks[80] < 1.5 * looks[20] < 8 * 1.5
+    assert looks[80] <= 1.5 * looks[20] < 8 * 1.5
 
 
 def test_the_helper_looks_at_each_message_of_each_request_a_few_times() -> None:
