@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby, pairwise
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ _LABEL: Final = 24
 """Characters before a token that can be its label."""
 _LETTERS: Final = 2
 """A label has more of them than a bullet or a quote."""
+_OPENING: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
+_ANSWERS: Final = re.compile(r"(?:.*/)?((?:user_?)?(?:answers?|replies|reply))/", re.IGNORECASE)
 
 
 def find_misplaced(shape: Shape, prompt: str) -> list[str]:
@@ -38,7 +40,7 @@ def find_misplaced(shape: Shape, prompt: str) -> list[str]:
         readings.append({one for one, other in zip(answers, due, strict=True) if one != other})
     if any(reading == set() for reading in readings):
         return []
-    wrong = {("answer", n) for n in next((each for each in readings if each), answers)}
+    wrong = {("answer", number) for number in next(filter(None, readings), answers)}
     return [path for path, token in tokens.items() if roles[token] in wrong]
 
 
@@ -62,18 +64,33 @@ def posing(
         moved: yield texts that have a label of their own with answers only: they change places.
     """
     tokens = shape.sent_tokens(ANY_MARK)
-    is_answer = {path: shape.sample.role(path)[0] == "answer" for path in tokens}
     with_answers, without = labels(answered), labels(skipped)
+    answers = [path for path in tokens if shape.sample.role(path)[0] == "answer"]
+    gone = [path for path in answers if tokens[path] not in without]
     for path, token in tokens.items():
-        mine, before = with_answers.get(token, set()), without.get(token, set())
-        if not mine or (is_answer[path] and token in with_answers and token in without):
-            continue
-        for answer, other in tokens.items():
-            is_gone = is_answer[answer] and other not in without
-            if is_gone and not is_answer[path] and (before & with_answers.get(other, set())) - mine:
-                if moved == (not mine <= before):
+        mine, after = with_answers.get(token, set()), without.get(token, set())
+        for answer in gone if mine and path not in answers else ():
+            if (after & with_answers.get(tokens[answer], set())) - mine:
+                if moved == (not mine <= after):
                     yield path, answer
                 break
+
+
+def called_answers(shape: Shape, prompt: str) -> Iterator[tuple[str, str]]:
+    """Yield texts that stand below a key of JSON that says answers, where no answer does."""
+    tokens = shape.sent_tokens(ANY_MARK)
+    roles = {path: shape.sample.role(path)[0] for path in tokens}
+    text = readable(prompt)
+    if not all(token in text for path, token in tokens.items() if roles[path] == "answer"):
+        return  # Another check names what is lost.
+    below: dict[str, set[str]] = {}
+    for token, stands_under in labels(prompt).items():
+        for match in filter(None, map(_ANSWERS.fullmatch, stands_under)):
+            below.setdefault(match[1], set()).add(token)
+    for key, below_key in below.items():
+        paths = [path for path, token in tokens.items() if token in below_key]
+        if not any(roles[path] == "answer" for path in paths):
+            yield from ((path, key) for path in paths if not roles[path])
 
 
 def labels(prompt: str) -> dict[str, set[str]]:
@@ -85,7 +102,7 @@ def labels(prompt: str) -> dict[str, set[str]]:
         label = before.rpartition("\n")[2][-_LABEL:]
         if sum(map(str.isalpha, label)) > _LETTERS:
             stands_under.setdefault(match[0], set()).add(label)
-    for value in json_values(prompt):
+    for value in _json_values(prompt):
         for keys, leaf in leaves(value):
             names = ["*" if type(key) is int else TOKEN.sub("*", str(key)) for key in keys]
             for match in TOKEN.finditer(str(leaf)):
@@ -95,7 +112,7 @@ def labels(prompt: str) -> dict[str, set[str]]:
     return stands_under
 
 
-def json_values(prompt: str) -> Iterator[Any]:
+def _json_values(prompt: str) -> Iterator[Any]:
     """Yield the objects and lists of JSON in a prompt."""
     decoder, at = json.JSONDecoder(), 0
     while match := _OPENING.search(prompt, at):
@@ -105,26 +122,3 @@ def json_values(prompt: str) -> Iterator[Any]:
             at = match.end()
         else:
             yield value
-
-
-_OPENING: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
-_ANSWERS: Final = re.compile(r"(?:user_?)?(?:answers?|replies|reply)", re.IGNORECASE)
-
-
-def called_answers(shape: Shape, prompt: str) -> Iterator[tuple[str, str]]:
-    """Yield texts that stand below a key of JSON that says answers, where no answer does."""
-    tokens: Mapping[str, str] = shape.sent_tokens(ANY_MARK)
-    roles = {path: shape.sample.role(path)[0] for path in tokens}
-    text = readable(prompt)
-    if not all(token in text for path, token in tokens.items() if roles[path] == "answer"):
-        return  # Another check names what is lost.
-    below: dict[str, set[str]] = {}
-    for value in json_values(prompt):
-        for keys, leaf in leaves(value):
-            for key in (str(key) for key in keys):
-                if _ANSWERS.fullmatch(key):
-                    below.setdefault(key, set()).update(TOKEN.findall(str(leaf)))
-    for key, found in below.items():
-        paths = [path for path, token in tokens.items() if token in found]
-        if not any(roles[path] == "answer" for path in paths):
-            yield from ((path, key) for path in paths if not roles[path])
