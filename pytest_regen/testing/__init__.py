@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_regen.testing.failures import FeedbackError, fail
     from pytest_regen.testing.known_bad import KNOWN_BAD
     from pytest_regen.testing.languages import LanguageConformance
-    from pytest_regen.testing.remote import HttpAgent, base_url, http
+    from pytest_regen.testing.remote import base_url, http
     from pytest_regen.testing.stateless import (
         CHECKS,
         check_stateless_agent,
@@ -41,7 +41,6 @@ __all__ = [
     "ContextLossError",
     "Feedback",
     "FeedbackError",
-    "HttpAgent",
     "KindConformance",
     "LanguageConformance",
     "Replies",

@@ -296,7 +296,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], system: str = "") -> TurnR
 
 def text_of(request: Request) -> str:
     """Return all that a request says, system prompt first."""
-    return "\n".join((request["system"], *(one["content"] for one in request["messages"])))
+    return "\n".join((request["system"], *(message["content"] for message in request["messages"])))
 
 
 def readable(prompt: str) -> str:

@@ -48,12 +48,12 @@ def assert_cache_prefix_stable(
     latest: dict[str, _Request] = {}
     for number, call in enumerate(transcript, start=1):
         name, branch, purpose, turn, is_answered = f"request {number}", "", "ask", number, True
-        asked: Any = call
+        sent: Any = call
         if isinstance(call, Exchange):
             branch, purpose, turn = call.branch, call.purpose, call.turn
             name += f" (turn {turn}, {purpose})"
-            asked, is_answered = call.request, call.reply is not None
-        body = request_body(asked) if isinstance(asked, TurnRequest) else asked
+            sent, is_answered = call.request, call.reply is not None
+        body = request_body(sent) if isinstance(sent, TurnRequest) else sent
         settings = {key: body.get(key) for key in _FOLDED}
         request = _Request(name, turn, settings, [*_blocks(body)])
         _check_breakpoints(request)

@@ -38,8 +38,8 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
     work = {
         "factory": _reference(make),
         "model": _reference(model),
-        "request": request.model_dump(mode="json"),
-        "replies": [replies.generate, replies.ask, list(replies.unusable)],
+        "request": request.model_dump_json(),
+        "generate": replies.generate,
     }
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
     child = subprocess.run(
@@ -76,10 +76,9 @@ def _reference(thing: Any) -> list[str]:
 def main() -> None:
     """Take the turn that standard input describes."""
     work = json.load(sys.stdin)
-    generate, ask, unusable = work["replies"]
-    replies = Replies(generate, ask, tuple(unusable))
+    replies = Replies(work["generate"])
     make, model = _import(*work["factory"]), _import(*work["model"])
-    request = model.model_validate_json(json.dumps(work["request"]))
+    request = model.model_validate_json(work["request"])
 
     def turn() -> Any:
         return Agent(make).take(request, replies.render).plain

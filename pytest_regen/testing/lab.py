@@ -61,8 +61,8 @@ class Lab:
                     where = f", where inferences have confidence {confidence}"
                     yield Shape(sample, wire), where
             yield replace(sample.turn, is_long=True), ", where texts are as long as they may be"
-            for one in sample.turn.answering_one():
-                yield one, ", where only one question is answered"
+            for turn in sample.turn.answering_one():
+                yield turn, ", where only one question is answered"
 
     def observe(
         self, shape: Shape, script: str = "write", *, mark: str = "", agent: Agent | None = None
@@ -113,7 +113,7 @@ class Lab:
 
         return reply
 
-    def compare(self, one: Shape, other: Shape) -> bool | None:
+    def compare(self, shape: Shape, other: Shape) -> bool | None:
         """Return whether an agent makes the same of two requests; ``None`` if nothing shows it.
 
         The first is taken again after the second. If that differs, too, then by memory or by the
@@ -122,8 +122,8 @@ class Lab:
         mark = new_mark()
         # With one mark for all, because an agent may put a digest of its texts into the prompt.
         for marks in ((new_mark(), new_mark(), new_mark()), (mark, mark, mark)):
-            turns = zip((one, other, one), marks, strict=True)
-            before, between, after = (self.observe(turn, mark=one).plain for turn, one in turns)
+            turns = zip((shape, other, shape), marks, strict=True)
+            before, between, after = (self.observe(turn, mark=its).plain for turn, its in turns)
             if before == after:
                 return bool(before == between)
         return None

@@ -27,17 +27,19 @@ def find_misplaced(shape: Shape, prompt: str) -> list[str]:
     roles = {token: shape.sample.role(path) for path, token in tokens.items()}
     marks = [roles.get(match[0], ("", "")) for match in TOKEN.finditer(readable(prompt))]
     order = [mark for mark, _ in groupby(mark for mark in marks if mark[0])]
-    asked = list(dict.fromkeys(number for kind, number in order if kind == "question"))
+    questions = list(dict.fromkeys(number for kind, number in order if kind == "question"))
     answers = list(dict.fromkeys(number for kind, number in order if kind == "answer"))
-    if not answers or not set(answers) <= set(asked):
+    if not answers or not set(answers) <= set(questions):
         return []
     readings = [
         _wrong_neighbours([("", ""), *order]),
         _wrong_neighbours([("", ""), *reversed(order)]),
     ]
     if readings == [None, None]:
-        due = [number for number in asked if number in answers]
-        readings.append({one for one, other in zip(answers, due, strict=True) if one != other})
+        due = [number for number in questions if number in answers]
+        readings.append(
+            {answer for answer, right in zip(answers, due, strict=True) if answer != right}
+        )
     if any(reading == set() for reading in readings):
         return []
     wrong = {("answer", number) for number in next(filter(None, readings), answers)}
@@ -46,10 +48,10 @@ def find_misplaced(shape: Shape, prompt: str) -> list[str]:
 
 def _wrong_neighbours(order: list[tuple[str, str]]) -> set[str] | None:
     """Return the answers that follow another question; ``None`` if one follows none."""
-    pairs = [(one, two) for one, two in pairwise(order) if two[0] == "answer"]
-    if any(one[0] != "question" for one, _ in pairs):
+    pairs = [(before, mark) for before, mark in pairwise(order) if mark[0] == "answer"]
+    if any(before[0] != "question" for before, _ in pairs):
         return None
-    return {two[1] for one, two in pairs if one[1] != two[1]}
+    return {mark[1] for before, mark in pairs if before[1] != mark[1]}
 
 
 def posing(

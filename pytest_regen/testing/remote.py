@@ -54,7 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
         provider = providers[int(number) if number.isdigit() else -1]
         try:
             request = request_of(
-                [{**one, "content": _text(one.get("content"))} for one in body["messages"]],
+                [{**part, "content": _text(part.get("content"))} for part in body["messages"]],
                 _text(body.get("system")),
             )
             text = provider.send(request).text

@@ -189,7 +189,7 @@ def _at_once(lab: Lab, *shapes: Shape) -> Iterator[str]:
     for name in names:
         mark = new_mark()
         requests = [shape.request(mark) for shape in shapes]
-        alone = [Agent(lab.make).take(one, lab.script(mark, name)) for one in requests]
+        alone = [Agent(lab.make).take(turn, lab.script(mark, name)) for turn in requests]
         sent = sorted(canonical_json(request) for seen in alone for request in seen.requests)
         try:
             both = Agent(lab.make).take_at_once(requests, lab.script(mark, name, at_once=True))
@@ -304,7 +304,9 @@ def skip_works(lab: Lab) -> Iterator[str]:
         # All are skipped, or all but one.
         for fewer in (skipped, *shape.answering_one()):
             posed = places.posing(shape, answered, lab.observe(fewer).prompt)
-            yield from (f"{path} stands where the answer {one} would stand" for path, one in posed)
+            yield from (
+                f"{path} stands where the answer {answer} would stand" for path, answer in posed
+            )
 
 
 CHECKS: Final[Mapping[str, tuple[Callable[[Lab], Iterator[str]], str]]] = {
@@ -397,7 +399,7 @@ def check_stateless_agent(
         ContextLossError: it fails; one failure is raised as it is, several in one.
         UsageError: a check could not be made, and no other fails.
     """
-    found = failing_checks(
+    by_name = failing_checks(
         make,
         replies=replies,
         checks=checks,
@@ -406,7 +408,7 @@ def check_stateless_agent(
         max_calls=max_calls,
         skeleton=skeleton,
     )
-    failures = tuple(found.values())
+    failures = tuple(by_name.values())
     if len(failures) == 1:
         raise failures[0]
     if failures:

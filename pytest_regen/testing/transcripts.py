@@ -167,7 +167,11 @@ class ClarificationFlow:
         """
         self._first = parse_request({"message": description})
         result = self._take(self._first)
-        self._ask = _as_ask(result)
+        plain = plain_result(result)
+        if isinstance(result, Ask):
+            self._ask = result
+        elif isinstance(plain, Mapping) and plain.get("needs_clarification"):
+            self._ask = Ask.model_validate(plain)
         return result
 
     def answer(self, answers: Mapping[str, object]) -> Any:
@@ -180,12 +184,12 @@ class ClarificationFlow:
             InvalidContextError: they do not fit the questions.
             TranscriptError: the prompt is not the one that was recorded.
         """
-        asked = self.questions.model_dump(mode="json", by_alias=True)
+        ask = self.questions.model_dump(mode="json", by_alias=True)
         message = self._first.message if self._first else ""
         context = {
             "originalDescription": message,
-            "questionsAsked": asked["clarification_questions"],
-            "inferredContext": asked["inferred_context"],
+            "questionsAsked": ask["clarification_questions"],
+            "inferredContext": ask["inferred_context"],
             "answers": {key: plain_result(value) for key, value in answers.items()},
         }
         return self._take(parse_request({"message": message, "conversationContext": context}))
@@ -218,12 +222,12 @@ class ClarificationFlow:
         expected = turns[number] if turns is not None else None
         calls: list[TranscriptCall] = []
 
-        def compare(asked: TurnRequest) -> None:
+        def compare(request: TurnRequest) -> None:
             if expected is not None:
-                self._compare(expected.calls, len(calls), _call(asked))
+                self._compare(expected.calls, len(calls), _call(request))
 
-        def keep(asked: TurnRequest, reply: Reply) -> None:
-            calls.append(_call(asked, reply.text))
+        def keep(request: TurnRequest, reply: Reply) -> None:
+            calls.append(_call(request, reply.text))
 
         agent = self._make(TurnExchange(self._provider, before=compare, after=keep))
         turn = agent.turn if hasattr(agent, "turn") else agent
@@ -275,15 +279,6 @@ def _call(request: TurnRequest, reply: str = "") -> TranscriptCall:
     return TranscriptCall(
         system_sha256=text_hash(request.system), prompt=scrub_text(prompt), reply=scrub_text(reply)
     )
-
-
-def _as_ask(result: object) -> Ask | None:
-    if isinstance(result, Ask):
-        return result
-    plain = plain_result(result)
-    if isinstance(plain, Mapping) and plain.get("needs_clarification"):
-        return Ask.model_validate(plain)
-    return None
 
 
 class _Recorded:
