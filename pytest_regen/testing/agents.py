@@ -128,6 +128,7 @@ class _Model:
     def send(self, request: TurnRequest) -> Reply:
         if self.script is None:
             raise AssertionError("the agent sends outside of a turn")
+        # A copy as JSON, because an agent may go on building the list that it sends.
         plain = json.loads(json.dumps(dataclasses.asdict(request)))
         self.requests.append(plain)
         if len(self.requests) > _MOST_CALLS:
@@ -180,6 +181,7 @@ class Agent:
         except Exception as error:  # noqa: BLE001 - whatever the agent raises is what it did
             return Observed(requests, repr(error), error=error)
         except ScriptEndError:
+            # No error of the agent's, because it would go on for ever.
             return Observed(requests, None)
         plain = plain_result(result)
         asks = plain.get("needs_clarification") if isinstance(plain, dict) else None
@@ -198,6 +200,7 @@ class Agent:
             return await asyncio.gather(*turns, return_exceptions=True)
 
         def in_small_steps(request: Any) -> Any:
+            # Of this thread alone, because a debugger may trace the others.
             sys.settrace(self._model.give_way)
             return resolve(self._turn(request))
 

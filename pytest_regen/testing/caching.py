@@ -58,6 +58,7 @@ def assert_cache_prefix_stable(
         request = _Request(name, turn, settings, [*_blocks(body)])
         _check_breakpoints(request)
         before = latest.get(branch)
+        # By turns, because repairs and continuations are dropped from what the next turn sends.
         if purpose == "ask":
             # A retried turn continues the turn before it, as the first try did.
             earlier = firsts.setdefault(branch, [])

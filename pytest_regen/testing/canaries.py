@@ -153,6 +153,7 @@ class Sample:
             value = self.model.model_validate_json(json.dumps(wire))
         except ValidationError:
             return False
+        # Kept as it is, because what a validator normalizes would not be looked for.
         return bool(json.loads(value.model_dump_json(exclude_none=True)) == wire)
 
     def role(self, path: str) -> tuple[str, str]:
@@ -170,6 +171,7 @@ class Sample:
     def longest(self, path: str) -> int:
         """Return how many characters a text may have."""
         if path not in self._lengths:
+            # Tried, because a limit may stand in a validator that no schema shows.
             low, high = 1, _MOST
             while low < high:
                 middle = (low + high + 1) // 2
@@ -277,6 +279,7 @@ class Shape:
                 tokens[path] += (" täxt" * (room // 5 + 1))[:room] + end
         swapped = {text: tokens[path] for path, text in self.sample.texts.items()}
         wire = swap_texts(self.wire, swapped)
+        # Of other models nobody knows what a request around the conversation looks like.
         if self.sample.model is not ConversationContext:
             return self.sample.model.model_validate_json(json.dumps(wire))
         members = {

@@ -43,7 +43,8 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
     }
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
     child = subprocess.run(
-        [sys.executable, "-c", "from pytest_regen.testing.fresh import main; main()"],
+        # Without the folder it is started in, because this process may not import from there.
+        [sys.executable, "-P", "-c", "from pytest_regen.testing.fresh import main; main()"],
         input=json.dumps(work),
         capture_output=True,
         encoding="utf-8",
@@ -58,6 +59,7 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
             hint="make it importable and free of side effects, or leave the check 'stateless' out: "
             "check_stateless_agent(make, checks=[name for name in CHECKS if name != 'stateless'])",
         )
+    # The last line, because an agent may print.
     plain, later = json.loads(child.stdout.rpartition("\n")[2])
     return {FRESH: tuple(plain), "another day in another time zone": tuple(later)}
 
@@ -101,6 +103,7 @@ def _set_forward(by: timedelta) -> None:
     real, localtime, gmtime = time.time, time.localtime, time.gmtime
     strftime, time_ns = time.strftime, time.time_ns
 
+    # Classes, because an agent may ask whether a value is one of them.
     class Datetime(datetime, metaclass=_Standing):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Any:

@@ -35,6 +35,7 @@ def find_misplaced(shape: Shape, prompt: str) -> list[str]:
         _wrong_neighbours([("", ""), *order]),
         _wrong_neighbours([("", ""), *reversed(order)]),
     ]
+    # Two lists, because no answer follows a question from either end.
     if readings == [None, None]:
         due = [number for number in questions if number in answers]
         readings.append(
@@ -121,6 +122,7 @@ def _json_values(prompt: str) -> Iterator[Any]:
         try:
             value, at = decoder.raw_decode(prompt, match.start())
         except ValueError:
+            # Prose has braces, too, and JSON may begin within them.
             at = match.end()
         else:
             yield value

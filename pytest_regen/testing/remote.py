@@ -28,6 +28,7 @@ _SECONDS: Final = 60
 class _Server(ThreadingHTTPServer):
     """The scripted model on loopback: Messages API and chat completions."""
 
+    # Because an agent keeps its connections open, which the interpreter would wait for.
     daemon_threads = True
     block_on_close = False
 
@@ -43,6 +44,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Because headers and body are two writes, between which a client waits 40 ms.
     disable_nagle_algorithm = True
     server: _Server
 

@@ -191,6 +191,7 @@ def _at_once(lab: Lab, *shapes: Shape) -> Iterator[str]:
         requests = [shape.request(mark) for shape in shapes]
         alone = [Agent(lab.make).take(turn, lab.script(mark, name)) for turn in requests]
         sent = sorted(canonical_json(request) for seen in alone for request in seen.requests)
+        # A new instance, because what the last two turns left must not show.
         try:
             both = Agent(lab.make).take_at_once(requests, lab.script(mark, name, at_once=True))
         except TimeoutError:
@@ -208,6 +209,7 @@ def _elsewhere(lab: Lab, shape: Shape) -> Iterator[str]:
         again = lab.make.elsewhere({**fresh.ELSEWHERE, "TZ": fresh.ANOTHER_ZONE})
         if again is None:
             return
+        # First, because both listen on the port of the address.
         lab.make.stop()
         try:
             turns = {fresh.FRESH: Agent(again).take(request, script).plain}

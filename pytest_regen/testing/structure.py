@@ -93,6 +93,7 @@ def structure_holds(lab: Lab) -> Iterator[str]:
                 continue
             alone = (path for path in sample.texts if prompts.fault_of({path: text}) is not None)
             yield f"{next(alone, 'several leaves')}: {text[:_SHOWN]!r}{everywhere}"
+            # Bounded, because whoever quotes nothing fails by every text.
             faults += 1
             if faults == _MOST:
                 return

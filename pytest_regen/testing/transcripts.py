@@ -231,6 +231,7 @@ class ClarificationFlow:
 
         agent = self._make(TurnExchange(self._provider, before=compare, after=keep))
         turn = agent.turn if hasattr(agent, "turn") else agent
+        # Through JSON, because the caller holds the context between two turns.
         result = resolve(turn(parse_request(json.loads(json.dumps(wire)))))
         # Scrubbed, because a transcript is kept beside the cassette.
         plain = scrub_value(plain_result(result))
