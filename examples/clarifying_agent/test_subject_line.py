@@ -5,7 +5,7 @@ own, which ``record.py`` makes.
 """
 
 from pytest_regen.context import Ask, ClarifyingAgent, Generate
-from pytest_regen.testing import assert_level, check_stateless_agent, verify_transcript
+from pytest_regen.testing import check_stateless_agent, verify_transcript
 
 RENT = "rent is out of control in my city"
 
@@ -18,7 +18,7 @@ def test_questions_are_answered(clarification_flow):
     written = flow.answer({"location": "San Francisco, CA"})
 
     assert isinstance(asked, Ask)
-    assert_level(asked, "location", "city")
+    assert asked.questions[0].location_level == "city"
     assert isinstance(written, Generate)
     assert written.inferred_context.detected_location == "San Francisco, CA"
     told = flow.transcript.turns[1].calls[0].prompt
@@ -67,7 +67,7 @@ def test_state_law_asks_for_a_state(clarification_flow):
     asked = flow.start("rent control laws have no teeth")
 
     assert isinstance(asked, Ask)
-    assert_level(asked, "location", "state")
+    assert asked.questions[0].location_level == "state"
 
 
 def test_a_model_that_asks_again_is_told_to_write(clarification_flow):

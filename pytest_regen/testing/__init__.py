@@ -16,21 +16,13 @@ if TYPE_CHECKING:
     from pytest_regen.testing.failures import FeedbackError, fail
     from pytest_regen.testing.known_bad import KNOWN_BAD
     from pytest_regen.testing.languages import LanguageConformance
-    from pytest_regen.testing.remote import HttpAgent, base_url, http
+    from pytest_regen.testing.remote import base_url, http
     from pytest_regen.testing.stateless import (
         CHECKS,
-        assert_answers_in_place,
-        assert_carries_full_context,
-        assert_legacy_ignored,
-        assert_level,
-        assert_reasking_is_bounded,
-        assert_retry_keeps_context,
-        assert_skip_is_graceful,
-        assert_stateless,
         check_stateless_agent,
         failing_checks,
     )
-    from pytest_regen.testing.structure import HOSTILE_TEXTS, assert_structure_holds
+    from pytest_regen.testing.structure import HOSTILE_TEXTS
     from pytest_regen.testing.transcripts import (
         ClarificationFlow,
         TranscriptError,
@@ -49,21 +41,11 @@ __all__ = [
     "ContextLossError",
     "Feedback",
     "FeedbackError",
-    "HttpAgent",
     "KindConformance",
     "LanguageConformance",
     "Replies",
     "TranscriptError",
-    "assert_answers_in_place",
     "assert_cache_prefix_stable",
-    "assert_carries_full_context",
-    "assert_legacy_ignored",
-    "assert_level",
-    "assert_reasking_is_bounded",
-    "assert_retry_keeps_context",
-    "assert_skip_is_graceful",
-    "assert_stateless",
-    "assert_structure_holds",
     "base_url",
     "check_stateless_agent",
     "completion",

@@ -4,7 +4,9 @@ import asyncio
 import dataclasses
 import inspect
 import json
+import os
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,12 +14,12 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
 from html import unescape
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from pytest_regen.canonical import canonical_json, text_hash
-from pytest_regen.context.values import Ask
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest
 
@@ -29,13 +31,17 @@ AgentFactory = Callable[[Provider], Any]
 """Makes an agent that speaks through the provider it is given. The agent has ``turn(request)``, or
 is itself a function of the request, a ``ClarificationRequest``; either may be asynchronous."""
 
-Script = Callable[[int, TurnRequest], str]
-"""From the number of a call, counted from 1, and its request to the reply's text."""
+Request = Mapping[str, Any]
+"""A request to the model as JSON."""
+Script = Callable[[Request], str]
+"""From a request to the text of its reply."""
 
+_NOT_THEIRS: Final = ("<", str(Path(os.__file__).parent), str(Path(__file__).parents[1]))
 _DIGEST: Final = "{digest}"
 _MOST_CALLS: Final = 25
 _SECONDS: Final = 0.5
 """How long one of two turns at once waits for the other."""
+_MOST_LINES: Final = 1_000
 _PATIENCE: Final = 10
 """Seconds for two turns at once, which take milliseconds unless one blocks the other."""
 
@@ -61,9 +67,9 @@ class Replies:
     unusable: tuple[str, ...] = ("", "I cannot say.", '{"needs_clarification": false}')
     """Replies that hold neither."""
 
-    def render(self, request: TurnRequest, *, mark: str = "", instead: str = "") -> str:
+    def render(self, request: Request, *, mark: str = "", instead: str = "") -> str:
         """Return the finished text for a request, as if ``instead`` stood in place of ``mark``."""
-        text = canonical_json(plain_request(request))
+        text = canonical_json(request)
         text = text.replace(mark, instead) if mark else text
         return self.generate.replace(_DIGEST, text_hash(text)[7:19])
 
@@ -72,15 +78,29 @@ class Replies:
 class Observed:
     """What an agent did in one turn."""
 
-    requests: tuple[TurnRequest, ...]
+    requests: Sequence[Request]
     result: Any
-    """``None`` where it raised."""
-    error: Exception | None
+    """As JSON; where it raised, what the error says."""
+    asks: bool = False
+    """Whether the result holds questions, as far as its form shows."""
+    error: Exception | None = None
+
+    @property
+    def plain(self) -> Any:
+        """Requests and result, for comparison."""
+        return [*self.requests], self.result
 
     @property
     def prompt(self) -> str:
         """All that the first request says; empty where none was sent."""
         return text_of(self.requests[0]) if self.requests else ""
+
+    @property
+    def failure(self) -> str:
+        """Why nothing can be seen of this turn; empty where it asked the model and ended."""
+        if self.error is not None:
+            return f"the second turn raises {type(self.error).__name__}: {self.error}"[:300]
+        return "" if self.requests else "the second turn asks no model"
 
 
 class ScriptEndError(BaseException):
@@ -91,28 +111,53 @@ class _Model:
     """The provider of an agent under test: answers as the script of the turn says."""
 
     def __init__(self) -> None:
-        self.requests: list[TurnRequest] = []
+        self.requests: list[Request] = []
         self.script: Script | None = None
         self.meeting: threading.Barrier | None = None
+        self.step: threading.Barrier | None = None
+        self.lines = 0
+
+    def meet(self, turns: int) -> None:
+        """Let so many turns wait for each other in their calls, and after each line by line."""
+
+        def go_on() -> None:
+            self.step, self.lines = threading.Barrier(turns), 0
+
+        self.meeting = threading.Barrier(turns, go_on)
 
     def send(self, request: TurnRequest) -> Reply:
         if self.script is None:
             raise AssertionError("the agent sends outside of a turn")
-        self.requests.append(request)
-        number = len(self.requests)
-        if number > _MOST_CALLS:
+        # A copy as JSON, because an agent may go on building the list that it sends.
+        plain = json.loads(json.dumps(dataclasses.asdict(request)))
+        self.requests.append(plain)
+        if len(self.requests) > _MOST_CALLS:
             raise ScriptEndError
         if self.meeting is not None:
             try:
                 self.meeting.wait(_SECONDS)
             except threading.BrokenBarrierError:
                 self.meeting = None  # One turn after the other, or as many calls as do not pair.
-        return Reply(self.script(number, request), model="scripted")
+        return Reply(self.script(plain), model="scripted")
 
     async def asend(self, request: TurnRequest) -> Reply:
         # As over a network: whatever else waits for its turn gets it.
         await asyncio.sleep(0)
         return self.send(request)
+
+    def give_way(self, frame: Any, _event: str, _value: object) -> Any:
+        """Trace a thread: let it wait for the other at each line of the agent's own code."""
+        if not is_own_code(frame.f_code.co_filename):
+            return None
+        self.lines += 1
+        # Because what a turn keeps in ``self`` is lost between two lines, where threads alone
+        # hardly ever change places. Not for ever, because some agents run through long loops.
+        if self.step is not None and self.lines < _MOST_LINES:
+            try:
+                self.step.wait(_SECONDS / 10)
+            except threading.BrokenBarrierError:
+                self.step = None
+        return self.give_way
 
 
 class Agent:
@@ -125,52 +170,59 @@ class Agent:
 
     def take(self, request: Any, script: Script) -> Observed:
         """Let the agent take a turn; its deprecation warnings are not heeded."""
-        self._begin(script)
-        result, error = self._outcome(request)
-        return Observed(tuple(self._model.requests), result, error)
+        requests: list[Request] = []
+        self._model.requests, self._model.script = requests, script
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                result = resolve(self._turn(request))
+        except AgentFormError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the agent raises is what it did
+            return Observed(requests, repr(error), error=error)
+        except ScriptEndError:
+            # No error of the agent's, because it would go on for ever.
+            return Observed(requests, None)
+        plain = plain_result(result)
+        asks = plain.get("needs_clarification") if isinstance(plain, dict) else None
+        return Observed(requests, plain, bool(asks or getattr(result, "needs_clarification", None)))
 
     def take_at_once(self, requests: Sequence[Any], script: Script) -> Any:
-        """Let the agent take two turns at once; return requests, in order, and both outcomes.
+        """Let the agent take two turns at once; return requests, sorted, and both results.
 
         Raises:
             TimeoutError: they do not end.
         """
-        self._begin(script)
+        self._model.requests, self._model.script = [], script
 
         async def gather() -> Any:
             turns = (self._turn(request) for request in requests)
             return await asyncio.gather(*turns, return_exceptions=True)
 
-        outcomes: list[tuple[Any, Exception | None]]
+        def in_small_steps(request: Any) -> Any:
+            # Of this thread alone, because a debugger may trace the others.
+            sys.settrace(self._model.give_way)
+            return resolve(self._turn(request))
+
         if inspect.iscoroutinefunction(self._turn):
-            (results,) = in_threads([lambda: asyncio.run(gather())], _PATIENCE)
-            outcomes = [
-                (None, result) if isinstance(result, Exception) else (result, None)
-                for result in results
-            ]
+            (both,) = in_threads([lambda: asyncio.run(gather())], _PATIENCE)
+            results = both.result()
         else:
             # Each waits in its calls until the other is there, because threads alone meet by luck.
-            self._model.meeting = threading.Barrier(len(requests))
-            turns = [partial(self._outcome, request) for request in requests]
-            outcomes = in_threads(turns, _PATIENCE)
-            self._model.meeting = None
-        plain = (plain_turn(Observed((), *outcome))[1] for outcome in outcomes)
-        return sorted(map(canonical_json, map(plain_request, self._model.requests))), [*plain]
+            self._model.meet(len(requests))
+            turns = [partial(in_small_steps, request) for request in requests]
+            futures = in_threads(turns, _PATIENCE)
+            results = [future.exception() or future.result() for future in futures]
+        plain = [
+            repr(result) if isinstance(result, Exception) else plain_result(result)
+            for result in results
+        ]
+        return sorted(map(canonical_json, self._model.requests)), plain
 
-    def _begin(self, script: Script) -> None:
-        self._model.requests, self._model.script = [], script
 
-    def _outcome(self, request: Any) -> tuple[Any, Exception | None]:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                return resolve(self._turn(request)), None
-        except AgentFormError:
-            raise
-        except Exception as raised:  # noqa: BLE001 - whatever the agent raises is what it did
-            return None, raised
-        except ScriptEndError:
-            return None, None
+def is_own_code(file: str) -> bool:
+    """Return whether a file is neither of Python, nor installed, nor ours."""
+    return "site-packages" not in file and not file.startswith(_NOT_THEIRS)
 
 
 class AgentFormError(UsageError):
@@ -196,11 +248,14 @@ def resolve(result: Any) -> Any:
         return await result
 
     # In a thread, because an event loop may run in this one already.
-    return in_threads([lambda: asyncio.run(finish())])[0]
+    (future,) = in_threads([lambda: asyncio.run(finish())])
+    return future.result()
 
 
-def in_threads(calls: Sequence[Callable[[], Any]], seconds: float | None = None) -> list[Any]:
-    """Return the results of calls that run at once.
+def in_threads(
+    calls: Sequence[Callable[[], Any]], seconds: float | None = None
+) -> list[Future[Any]]:
+    """Return calls that ran at once.
 
     Raises:
         TimeoutError: one does not end in so many seconds.
@@ -218,7 +273,7 @@ def in_threads(calls: Sequence[Callable[[], Any]], seconds: float | None = None)
         threading.Thread(target=run, args=(call, result), daemon=True).start()
     if wait(results, seconds).not_done:
         raise TimeoutError
-    return [result.result() for result in results]
+    return results
 
 
 def completion(provider: Provider) -> Callable[[Sequence[Mapping[str, str]]], str]:
@@ -227,29 +282,24 @@ def completion(provider: Provider) -> Callable[[Sequence[Mapping[str, str]]], st
     Messages are mappings with ``role`` and ``content``; those of role ``system`` become the system
     prompt.
     """
-
-    def complete(messages: Sequence[Mapping[str, str]]) -> str:
-        return provider.send(request_of(messages)).text
-
-    return complete
+    return lambda messages: provider.send(request_of(messages)).text
 
 
 def request_of(messages: Sequence[Mapping[str, Any]], system: str = "") -> TurnRequest:
     """Return messages with ``role`` and ``content`` as a request."""
-    is_system = [message["role"] in ("system", "developer") for message in messages]
-    pairs = [*zip(messages, is_system, strict=True)]
-    systems = [system, *(message["content"] for message, is_one in pairs if is_one)]
-    spoken = tuple(
-        Message("assistant" if message["role"] == "assistant" else "user", message["content"])
-        for message, is_one in pairs
-        if not is_one
-    )
-    return TurnRequest("\n\n".join(filter(None, systems)), spoken, model="", max_tokens=4_096)
+    systems, spoken = [system], []
+    for message in messages:
+        if message["role"] in ("system", "developer"):
+            systems.append(message["content"])
+        else:
+            is_agent = message["role"] == "assistant"
+            spoken.append(Message("assistant" if is_agent else "user", message["content"]))
+    return TurnRequest("\n\n".join(filter(None, systems)), tuple(spoken), model="", max_tokens=4096)
 
 
-def text_of(request: TurnRequest) -> str:
+def text_of(request: Request) -> str:
     """Return all that a request says, system prompt first."""
-    return "\n".join((request.system, *(message.content for message in request.messages)))
+    return "\n".join((request["system"], *(message["content"] for message in request["messages"])))
 
 
 def readable(prompt: str) -> str:
@@ -261,12 +311,6 @@ def readable(prompt: str) -> str:
 
 _ESCAPE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _BACKSLASH: Final = re.compile(r"\\([{},])")
-
-
-def plain_request(request: TurnRequest) -> dict[str, Any]:
-    """Return a request as JSON."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(request)))
-    return plain
 
 
 def plain_result(result: object) -> Any:
@@ -282,12 +326,6 @@ def plain_result(result: object) -> Any:
     if result is None or isinstance(result, str | int | float | bool):
         return result
     return type(result).__qualname__
-
-
-def plain_turn(seen: Observed) -> tuple[Any, Any]:
-    """Return requests and result as JSON, for comparison."""
-    result = repr(seen.error) if seen.error else plain_result(seen.result)
-    return [plain_request(request) for request in seen.requests], result
 
 
 class ContextLossError(AssertionError):
@@ -306,15 +344,3 @@ class ContextLossError(AssertionError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return ContextLossError, (self.check, self.summary, self.findings)
-
-
-def writing(replies: Replies) -> Script:
-    """Return the script of a model that writes at once."""
-    return lambda _, request: replies.render(request)
-
-
-def is_questions(result: object) -> bool:
-    """Return whether an agent's result holds questions, as far as its form shows."""
-    if isinstance(result, Mapping):
-        return bool(result.get("needs_clarification"))
-    return isinstance(result, Ask) or bool(getattr(result, "needs_clarification", False))

@@ -49,29 +49,21 @@ _CHOICE: Final = {
     "allow_other": True,
 }
 _OPEN: Final = {"id": "why", "question": "Why?", "type": "open_text", "placeholder": "A reason"}
-_CHOSEN: Final = {"kind": "choice", "selected": ["option 1", "option 2"]}
-_SAMPLES: Final = (
-    (
-        [_PLACE, _CHOICE],
-        {
-            "where": {
-                "kind": "place",
-                "label": "Sparks",
-                "city": "Sparks City",
-                "state": "Nevada",
-                "country": "America",
-            },
-            "who": {**_CHOSEN, "other": "The landlords"},
-        },
-    ),
-    ([_OPEN, _CHOICE], {"why": {"kind": "text", "text": "It doubled"}, "who": _CHOSEN}),
-    (
-        [_OPEN, {**_OPEN, "id": "since", "question": "Since when?", "placeholder": "A year"}],
-        {
-            "why": {"kind": "text", "text": "It rose"},
-            "since": {"kind": "text", "text": "May"},
-        },
-    ),
+_SINCE: Final = {**_OPEN, "id": "since", "question": "Since when?", "placeholder": "A year"}
+_SPARKS: Final = {
+    "kind": "place",
+    "label": "Sparks",
+    "city": "Sparks City",
+    "state": "Nevada",
+    "country": "America",
+}
+_BOTH: Final = {"kind": "choice", "selected": ["option 1", "option 2"]}
+_ROSE, _MAY = ({"kind": "text", "text": text} for text in ("It rose", "May"))
+_SAMPLES: Final[tuple[tuple[list[Any], dict[str, Any]], ...]] = (
+    ([_PLACE, _CHOICE], {"where": _SPARKS, "who": {**_BOTH, "other": "The landlords"}}),
+    # Without another answer, because where there is one it must be allowed.
+    ([_OPEN, _CHOICE], {"why": _ROSE, "who": _BOTH}),
+    ([_OPEN, _SINCE], {"why": _ROSE, "since": _MAY}),
 )
 _MOST: Final = 20_000
 """Characters of a text that is as long as it may be, at most."""
@@ -161,6 +153,7 @@ class Sample:
             value = self.model.model_validate_json(json.dumps(wire))
         except ValidationError:
             return False
+        # Kept as it is, because what a validator normalizes would not be looked for.
         return bool(json.loads(value.model_dump_json(exclude_none=True)) == wire)
 
     def role(self, path: str) -> tuple[str, str]:
@@ -178,6 +171,7 @@ class Sample:
     def longest(self, path: str) -> int:
         """Return how many characters a text may have."""
         if path not in self._lengths:
+            # Tried, because a limit may stand in a validator that no schema shows.
             low, high = 1, _MOST
             while low < high:
                 middle = (low + high + 1) // 2
@@ -186,39 +180,39 @@ class Sample:
             self._lengths[path] = low
         return self._lengths[path]
 
+    @property
+    def turn(self) -> "Shape":
+        """The turn as it was given."""
+        return Shape(self, self.wire)
+
     def variants(self) -> Iterator[tuple[str, "Shape"]]:
         """Yield conversations that differ in one leaf that is no text, and its path."""
-        texts = set(self.texts.values())
-        shape = Shape(self, self.wire)
         for keys, leaf in leaves(self.wire):
-            if leaf not in texts or not isinstance(leaf, str):
-                changed = (with_value(self.wire, keys, new) for new in self._others(keys, leaf))
-                wire = next((wire for wire in changed if self.accepts(wire)), None)
-                if wire is not None:
-                    yield self.path(keys), replace(shape, wire=wire)
-            elif isinstance(keys[-1], int) and keys[: len(self.answers_at)] == self.answers_at:
-                chosen = [*value_at(self.wire, keys[:-1])]
-                wire = with_value(
-                    self.wire, keys[:-1], [option for option in chosen if option != leaf]
-                )
-                if len(chosen) > 1 and self.accepts(wire):
-                    yield self.path(keys[:-1]), replace(shape, wire=wire)
+            for at, new in self._others(keys, leaf):
+                wire = with_value(self.wire, at, new)
+                if self.accepts(wire):
+                    yield self.path(at), Shape(self, wire)
+                    break
 
-    def _others(self, keys: Keys, leaf: Any) -> Iterator[object]:
-        if isinstance(leaf, bool):
-            yield not leaf
+    def _others(self, keys: Keys, leaf: Any) -> Iterator[tuple[Keys, object]]:
+        if isinstance(leaf, str) and leaf in self.texts.values():
+            if isinstance(keys[-1], int) and keys[: len(self.answers_at)] == self.answers_at:
+                chosen = value_at(self.wire, keys[:-1])
+                yield keys[:-1], [option for option in chosen if option != leaf]
+        elif isinstance(leaf, bool):
+            yield keys, not leaf
         elif isinstance(leaf, int | float):
-            yield from (leaf / 2, leaf + 1, leaf - 1)
+            yield from ((keys, new) for new in (leaf / 2, leaf + 1, leaf - 1))
         elif isinstance(leaf, str):
             with suppress(ValueError):
-                yield str(date.fromisoformat(leaf) + timedelta(days=1))
+                yield keys, str(date.fromisoformat(leaf) + timedelta(days=1))
             try:
                 self.model.model_validate_json(json.dumps(with_value(self.wire, keys, "?")))
             except ValidationError as error:
                 # What pydantic expects of an enum stands in quotes.
                 for fault in error.errors(include_url=False):
                     options = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected")))
-                    yield from (option for option in options if option != leaf)
+                    yield from ((keys, option) for option in options if option != leaf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,8 +224,10 @@ class Shape:
     """The conversation as JSON, with the texts of the sample."""
     is_long: bool = False
     is_first: bool = False
-    legacy: Mapping[str, Any] | None = None
-    """Deprecated members of the request; ``{mark}`` is the mark."""
+    has_id: bool = False
+    """Whether the request has an ``interaction_id``."""
+    legacy: Mapping[str, str] | None = None
+    """Answers as they are deprecated."""
 
     @property
     def is_partial(self) -> bool:
@@ -244,9 +240,15 @@ class Shape:
         some = {key: answers[key] for n, key in enumerate(self.sample.ids) if n in numbers}
         return replace(self, wire=with_value(self.wire, self.sample.answers_at, some))
 
-    def with_leaf(self, path: str, text: str) -> "Shape":
-        """Return the turn with one text as it is given here."""
-        return replace(self, wire=swap_texts(self.wire, {self.sample.texts[path]: text}))
+    def answering_one(self) -> list["Shape"]:
+        """Return the turns of people who answered one of several questions, by the question."""
+        numbers = range(len(self.sample.ids)) if len(self.sample.ids) > 1 else ()
+        return [self.answering(number) for number in numbers]
+
+    def with_texts(self, texts: Mapping[str, str]) -> "Shape":
+        """Return the turn with some texts, by their path, as they are given here."""
+        swapped = {self.sample.texts[path]: text for path, text in texts.items()}
+        return replace(self, wire=swap_texts(self.wire, swapped))
 
     def tokens(self, mark: str, end: str = "z") -> dict[str, str]:
         """Return the token of each text by its path.
@@ -275,20 +277,18 @@ class Shape:
                 room = self.sample.longest(path) - len(tokens[path]) - len(end)
                 # More bytes than characters, and nothing that would be shortened but by a cut.
                 tokens[path] += (" täxt" * (room // 5 + 1))[:room] + end
-        wire = swap_texts(
-            self.wire, {text: tokens[path] for path, text in self.sample.texts.items()}
-        )
+        swapped = {text: tokens[path] for path, text in self.sample.texts.items()}
+        wire = swap_texts(self.wire, swapped)
+        # Of other models nobody knows what a request around the conversation looks like.
         if self.sample.model is not ConversationContext:
             return self.sample.model.model_validate_json(json.dumps(wire))
-        message = wire["original_description"]
-        members = json.loads(json.dumps(self.legacy or {}).replace("{mark}", mark))
-        for number, key in enumerate(wire["questions_asked"]):
-            answers = members.get("clarification_answers")
-            if answers and str(number) in answers:
-                answers[key["id"]] = answers.pop(str(number))
-        if not self.is_first:
-            members["conversationContext"] = wire
-        return parse_request({"message": message, **members})
+        members = {
+            "message": wire["original_description"],
+            "conversationContext": None if self.is_first else wire,
+            "interactionId": f"i{mark}" if self.has_id else None,
+            "clarificationAnswers": swap_texts(self.legacy, swapped),
+        }
+        return parse_request({name: value for name, value in members.items() if value is not None})
 
 
 @cache

@@ -47,16 +47,16 @@ def fail(
         TypeError: neither was given, so that there is nothing to say.
     """
     __tracebackhide__ = True
-    found = (issues,) if isinstance(issues, Issue) else tuple(issues)
+    problems = (issues,) if isinstance(issues, Issue) else tuple(issues)
     words = (corrections,) if isinstance(corrections, str) else tuple(corrections)
     if feedback is not None:
-        sent = feedback.with_notes((*map(_line, found), *words))
+        sent = feedback.with_notes((*map(_line, problems), *words))
         if sent.is_empty:
             raise TypeError("the feedback given to pytest_regen.fail() is empty")
         raise FeedbackError(tuple(sent.lines()), sent)
-    if not found and not words:
+    if not problems and not words:
         raise TypeError("pytest_regen.fail() needs issues=, corrections= or feedback=")
-    raise FeedbackError((*found, *words))
+    raise FeedbackError((*problems, *words))
 
 
 def _line(item: Feedback) -> str:

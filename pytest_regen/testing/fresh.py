@@ -1,23 +1,19 @@
-"""Turns taken in a process of its own: ``python -m pytest_regen.testing.fresh``.
-
-Reads the turn as JSON from standard input and writes what was sent and answered to standard output.
-"""
+"""Turns taken in a process of its own, which reads and writes JSON."""
 
 import importlib
-import importlib.util
-import inspect
 import json
 import os
+import pkgutil
+import pydoc
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import UsageError
-from pytest_regen.testing.agents import Agent, AgentFactory, Replies, plain_turn, writing
+from pytest_regen.testing.agents import Agent, AgentFactory, Replies, is_own_code
 
 FRESH: Final = "a fresh process"
 ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
@@ -42,17 +38,17 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
     work = {
         "factory": _reference(make),
         "model": _reference(model),
-        "path": [entry for entry in sys.path if entry],
-        "request": request.model_dump(mode="json"),
-        "replies": [replies.generate, replies.ask, list(replies.unusable)],
+        "request": request.model_dump_json(),
+        "generate": replies.generate,
     }
-    path = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
     child = subprocess.run(
-        [sys.executable, "-c", "from pytest_regen.testing.fresh import main; main()"],
+        # Without the folder it is started in, because this process may not import from there.
+        [sys.executable, "-P", "-c", "from pytest_regen.testing.fresh import main; main()"],
         input=json.dumps(work),
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, **ELSEWHERE, "PYTHONUTF8": "1"} | path,
+        env={**os.environ, **ELSEWHERE, **path},
         timeout=_SECONDS,
         check=False,
     )
@@ -63,36 +59,31 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
             hint="make it importable and free of side effects, or leave the check 'stateless' out: "
             "check_stateless_agent(make, checks=[name for name in CHECKS if name != 'stateless'])",
         )
+    # The last line, because an agent may print.
     plain, later = json.loads(child.stdout.rpartition("\n")[2])
     return {FRESH: tuple(plain), "another day in another time zone": tuple(later)}
 
 
 def _reference(thing: Any) -> list[str]:
-    name, module = getattr(thing, "__qualname__", ""), getattr(thing, "__module__", "")
-    if not name or "<" in name or not module:
+    name, module = getattr(thing, "__qualname__", "<>"), getattr(thing, "__module__", "")
+    if "<" in name or not module:
         raise UsageError(
             f"{thing!r} cannot be found by another process",
             why="a fresh process imports the factory by its name",
             hint="define it at the top of a module: def make_agent(provider): …",
         )
-    try:
-        file = inspect.getsourcefile(thing)
-    except TypeError:
-        file = None
-    return [module, name, file or ""]
+    return [module, name, str(getattr(sys.modules[module], "__file__", ""))]
 
 
 def main() -> None:
     """Take the turn that standard input describes."""
     work = json.load(sys.stdin)
-    sys.path[:] = work["path"]
-    generate, ask, unusable = work["replies"]
-    replies = Replies(generate, ask, tuple(unusable))
+    replies = Replies(work["generate"])
     make, model = _import(*work["factory"]), _import(*work["model"])
-    request = model.model_validate_json(json.dumps(work["request"]))
+    request = model.model_validate_json(work["request"])
 
     def turn() -> Any:
-        return plain_turn(Agent(make).take(request, writing(replies)))
+        return Agent(make).take(request, replies.render).plain
 
     plain = turn()
     # Only now: all that the agent imports has found the classes that it may subclass or pickle.
@@ -112,6 +103,7 @@ def _set_forward(by: timedelta) -> None:
     real, localtime, gmtime = time.time, time.localtime, time.gmtime
     strftime, time_ns = time.strftime, time.time_ns
 
+    # Classes, because an agent may ask whether a value is one of them.
     class Datetime(datetime, metaclass=_Standing):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Any:
@@ -143,20 +135,12 @@ def _set_forward(by: timedelta) -> None:
     }
     faked = {id(getattr(time, name)): fake for name, fake in fakes.items()}
     faked |= {id(datetime): Datetime, id(date): Date}
-    modules = [*sys.modules.values()]
-    for module in [time, sys.modules["datetime"], *filter(_is_of_the_project, modules)]:
-        for name, value in list(vars(module).items()):
-            if id(value) in faked:
-                setattr(module, name, faked[id(value)])
-
-
-def _is_of_the_project(module: Any) -> bool:
-    """Return whether a module is neither of Python, nor installed, nor ours."""
-    file = getattr(module, "__file__", None) or ""
-    name = getattr(module, "__name__", "")
-    parts = Path(file).parts
-    is_installed = "site-packages" in parts or file.startswith(str(Path(os.__file__).parent))
-    return bool(file) and not is_installed and not name.startswith("pytest_regen.")
+    for name, module in list(sys.modules.items()):
+        is_own = is_own_code(getattr(module, "__file__", None) or "<none>")
+        if is_own or name in ("time", "datetime"):
+            for member, value in list(vars(module).items()):
+                if id(value) in faked:
+                    setattr(module, member, faked[id(value)])
 
 
 class _Standing(type):
@@ -174,17 +158,10 @@ class _Standing(type):
 
 def _import(module: str, name: str, file: str) -> Any:
     try:
-        loaded: Any = importlib.import_module(module)
+        is_same = getattr(importlib.import_module(module), "__file__", file) == file
     except ImportError:
-        loaded = None
+        is_same = False
     # Test modules are often not importable by name, or another one has the same.
-    if loaded is None or (file and getattr(loaded, "__file__", file) != file):
-        spec = importlib.util.spec_from_file_location(Path(file).stem, file)
-        if spec is None or spec.loader is None:
-            raise ImportError(module)
-        loaded = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = loaded
-        spec.loader.exec_module(loaded)
-    for part in name.split("."):
-        loaded = getattr(loaded, part)
-    return loaded
+    if not is_same:
+        sys.modules[module] = pydoc.importfile(file)
+    return pkgutil.resolve_name(f"{module}:{name}")

@@ -1,41 +1,23 @@
 """What all checks share: turns of fresh agents, each taken once, with tokens never seen before."""
 
-import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from string import ascii_lowercase
-from typing import Any
 
 from pydantic import BaseModel
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.testing.agents import (
-    Agent,
-    AgentFactory,
-    ContextLossError,
-    Observed,
-    Replies,
-    Script,
-    plain_turn,
-    readable,
-    text_of,
-)
-from pytest_regen.testing.canaries import (
-    ANY_MARK,
-    TOKEN,
-    Sample,
-    Shape,
-    default_samples,
-    leaves,
-    new_mark,
-    with_value,
-)
-from pytest_regen.turns.values import TurnRequest
+from pytest_regen.testing import agents, canaries
+from pytest_regen.testing.agents import Agent, AgentFactory, Observed, Replies, Script
+from pytest_regen.testing.canaries import ANY_MARK, Sample, Shape, new_mark
 
 _SURE, _UNSURE = 0.98, 0.02
 
 
+@dataclass(frozen=True)
 class Lab:
     """Turns of one agent, each taken by a new instance and with tokens never seen before.
 
@@ -44,61 +26,66 @@ class Lab:
     of one mark put in the place of those of the other.
     """
 
-    def __init__(
-        self, make: AgentFactory, replies: Replies, conversations: Sequence[BaseModel] = ()
-    ) -> None:
-        self.make, self.replies = make, replies
-        self.samples = tuple(map(Sample, conversations, ascii_lowercase)) or default_samples()
-        self.is_default = not conversations
-        self._seen: dict[str, Observed] = {}
+    make: AgentFactory
+    replies: Replies
+    conversations: tuple[BaseModel, ...] = ()
+    ignore: tuple[str, ...] = ()
+    max_calls: int = 3
+    skeleton: Callable[[str], object] | None = None
+    _seen: dict[str, Observed] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, make: "AgentFactory | Lab", replies: Replies) -> "Lab":
-        """Return the lab of an agent; several checks of one agent share theirs."""
-        return make if isinstance(make, Lab) else cls(make, replies)
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """The conversations that were given, or those of the built-in agent."""
+        samples = tuple(map(Sample, self.conversations, ascii_lowercase))
+        return samples or canaries.default_samples()
+
+    @property
+    def is_default(self) -> bool:
+        """Whether turns have the members of the built-in agent's."""
+        return not self.conversations
 
     def shapes(self) -> Iterator[tuple[Shape, str]]:
         """Yield turns in which different things get lost, and what to say of them."""
         for sample in self.samples:
-            shape = Shape(sample, sample.wire)
-            yield shape, ""
+            yield sample.turn, ""
             # Where inferences are sure, some let them win over answers; where not, some drop them.
-            numbers = [keys for keys, leaf in leaves(sample.wire) if isinstance(leaf, float)]
+            numbers = [
+                keys for keys, leaf in canaries.leaves(sample.wire) if isinstance(leaf, float)
+            ]
             for confidence in (_SURE, _UNSURE) if numbers else ():
                 wire = sample.wire
                 for keys in numbers:
-                    wire = with_value(wire, keys, confidence)
+                    wire = canaries.with_value(wire, keys, confidence)
                 if sample.accepts(wire):
                     where = f", where inferences have confidence {confidence}"
-                    yield dataclasses.replace(shape, wire=wire), where
-            yield (
-                dataclasses.replace(shape, is_long=True),
-                ", where texts are as long as they may be",
-            )
-            for number in range(len(sample.ids)) if len(sample.ids) > 1 else ():
-                where = ", where only one question is answered"
-                yield shape.answering(number), where
+                    yield Shape(sample, wire), where
+            yield replace(sample.turn, is_long=True), ", where texts are as long as they may be"
+            for turn in sample.turn.answering_one():
+                yield turn, ", where only one question is answered"
 
-    def observe(self, shape: Shape, script: str = "write") -> Observed:
-        """Return what a new instance does in a turn, with ``ANY_MARK`` in every token."""
-        parts = [id(shape.sample), shape.wire, shape.is_long, shape.is_first, shape.legacy, script]
-        key = canonical_json(parts)
-        if key not in self._seen:
-            mark = new_mark()
-            seen = Agent(self.make).take(shape.request(mark), self.script(mark, script))
-            self._seen[key] = _with_any_mark(seen, mark)
-        return self._seen[key]
+    def observe(
+        self, shape: Shape, script: str = "write", *, mark: str = "", agent: Agent | None = None
+    ) -> Observed:
+        """Return what happens in a turn, with ``ANY_MARK`` in every token.
 
-    def prompt(self, shape: Shape) -> str:
-        """Return what a new instance sends at first, with ``ANY_MARK`` in every token."""
-        return self.observe(shape).prompt
+        Without a mark it is one that no agent has seen, and the turn is taken once.
 
-    def plain(self, shape: Shape, *, mark: str = "", script: str = "write") -> Any:
-        """Return requests and result of such a turn as JSON."""
-        if not mark:
-            return json.loads(json.dumps(plain_turn(self.observe(shape, script))))
-        seen = Agent(self.make).take(shape.request(mark), self.script(mark, script))
-        return self.without_mark(seen, mark)
+        Args:
+            shape: the turn.
+            script: what the model replies; see ``script``.
+            mark: of the tokens.
+            agent: who takes it; a new instance by default.
+        """
+        key = canonical_json({**vars(shape), "sample": id(shape.sample), "script": script})
+        if not mark and key in self._seen:
+            return self._seen[key]
+        its_mark = mark or new_mark()
+        agent = agent or Agent(self.make)
+        seen = agent.take(shape.request(its_mark), self.script(its_mark, script))
+        requests, result = json.loads(json.dumps(seen.plain).replace(its_mark, ANY_MARK))
+        seen = replace(seen, requests=requests, result=result)
+        return seen if mark else self._seen.setdefault(key, seen)
 
     def script(self, mark: str, name: str = "write", *, at_once: bool = False) -> Script:
         """Return the script of a model whose reply does not depend on the mark of its request.
@@ -113,64 +100,30 @@ class Lab:
         bad = (*self.replies.unusable, self.replies.ask)[int(number or 0)]
         first = {"bad": 1, "worse": 2}.get(kind, 0)
         always = {"ask": self.replies.ask, "unusable": self.replies.unusable[-1]}
-
         calls: Counter[str] = Counter()
 
-        def reply(_: int, request: TurnRequest) -> str:
-            token = TOKEN.search(readable(text_of(request))) if at_once else None
+        def reply(request: agents.Request) -> str:
+            text = agents.readable(agents.text_of(request)) if at_once else ""
+            token = canaries.TOKEN.search(text)
             letter = token[0].partition("Ä")[2][:1] if token else ""
             calls[letter] += 1
             if calls[letter] <= first:
                 return bad
-            written = self.replies.render(request, mark=mark, instead=ANY_MARK)
-            return always.get(kind, written)
+            return always.get(kind) or self.replies.render(request, mark=mark, instead=ANY_MARK)
 
         return reply
 
-    @staticmethod
-    def without_mark(seen: Observed, mark: str) -> Any:
-        """Return requests and result of a turn as JSON, with ``ANY_MARK`` in every token."""
-        return json.loads(json.dumps(plain_turn(seen)).replace(mark, ANY_MARK))
-
-    def same(self, one: Shape, other: Shape) -> bool:
-        """Return whether an agent makes the same of two requests."""
-        # One mark for both: an agent may put a digest of its texts into the prompt.
-        mark = new_mark()
-        return bool(self.plain(one, mark=mark) == self.plain(other, mark=mark))
-
-    def differ(self, one: Shape, other: Shape) -> bool:
-        """Return whether an agent takes two requests for different, because they are.
+    def compare(self, shape: Shape, other: Shape) -> bool | None:
+        """Return whether an agent makes the same of two requests; ``None`` if nothing shows it.
 
         The first is taken again after the second. If that differs, too, then by memory or by the
         clock, and the requests are not compared: another check does that.
         """
-        for marks in (new_mark(), new_mark(), new_mark()), (new_mark(),) * 3:
-            shapes = zip((one, other, one), marks, strict=True)
-            before, between, after = (self.plain(shape, mark=mark) for shape, mark in shapes)
+        mark = new_mark()
+        # With one mark for all, because an agent may put a digest of its texts into the prompt.
+        for marks in ((new_mark(), new_mark(), new_mark()), (mark, mark, mark)):
+            turns = zip((shape, other, shape), marks, strict=True)
+            before, between, after = (self.observe(turn, mark=its).plain for turn, its in turns)
             if before == after:
-                return bool(before != between)
-        return False
-
-    @staticmethod
-    def require_request(check: str, seen: Observed) -> None:
-        """Let the check fail where a turn failed, or sent nothing."""
-        if seen.error is not None:
-            error = f"{type(seen.error).__name__}: {seen.error}"
-            raise ContextLossError(check, "the second turn raises", [error[:300]]) from seen.error
-        if not seen.requests:
-            raise ContextLossError(check, "the second turn asks no model")
-
-
-def _with_any_mark(seen: Observed, mark: str) -> Observed:
-    requests = tuple(
-        dataclasses.replace(
-            request,
-            system=request.system.replace(mark, ANY_MARK),
-            messages=tuple(
-                dataclasses.replace(message, content=message.content.replace(mark, ANY_MARK))
-                for message in request.messages
-            ),
-        )
-        for request in seen.requests
-    )
-    return dataclasses.replace(seen, requests=requests)
+                return bool(before == between)
+        return None

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby, pairwise
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ _LABEL: Final = 24
 """Characters before a token that can be its label."""
 _LETTERS: Final = 2
 """A label has more of them than a bullet or a quote."""
+_OPENING: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
+_ANSWERS: Final = re.compile(r"(?:.*/)?((?:user_?)?(?:answers?|replies|reply))/", re.IGNORECASE)
 
 
 def find_misplaced(shape: Shape, prompt: str) -> list[str]:
@@ -25,29 +27,32 @@ def find_misplaced(shape: Shape, prompt: str) -> list[str]:
     roles = {token: shape.sample.role(path) for path, token in tokens.items()}
     marks = [roles.get(match[0], ("", "")) for match in TOKEN.finditer(readable(prompt))]
     order = [mark for mark, _ in groupby(mark for mark in marks if mark[0])]
-    asked = list(dict.fromkeys(number for kind, number in order if kind == "question"))
+    questions = list(dict.fromkeys(number for kind, number in order if kind == "question"))
     answers = list(dict.fromkeys(number for kind, number in order if kind == "answer"))
-    if not answers or not set(answers) <= set(asked):
+    if not answers or not set(answers) <= set(questions):
         return []
     readings = [
         _wrong_neighbours([("", ""), *order]),
         _wrong_neighbours([("", ""), *reversed(order)]),
     ]
+    # Two lists, because no answer follows a question from either end.
     if readings == [None, None]:
-        due = [number for number in asked if number in answers]
-        readings.append({one for one, other in zip(answers, due, strict=True) if one != other})
+        due = [number for number in questions if number in answers]
+        readings.append(
+            {answer for answer, right in zip(answers, due, strict=True) if answer != right}
+        )
     if any(reading == set() for reading in readings):
         return []
-    wrong = {("answer", n) for n in next((each for each in readings if each), answers)}
+    wrong = {("answer", number) for number in next(filter(None, readings), answers)}
     return [path for path, token in tokens.items() if roles[token] in wrong]
 
 
 def _wrong_neighbours(order: list[tuple[str, str]]) -> set[str] | None:
     """Return the answers that follow another question; ``None`` if one follows none."""
-    pairs = [(one, two) for one, two in pairwise(order) if two[0] == "answer"]
-    if any(one[0] != "question" for one, _ in pairs):
+    pairs = [(before, mark) for before, mark in pairwise(order) if mark[0] == "answer"]
+    if any(before[0] != "question" for before, _ in pairs):
         return None
-    return {two[1] for one, two in pairs if one[1] != two[1]}
+    return {mark[1] for before, mark in pairs if before[1] != mark[1]}
 
 
 def posing(
@@ -62,18 +67,33 @@ def posing(
         moved: yield texts that have a label of their own with answers only: they change places.
     """
     tokens = shape.sent_tokens(ANY_MARK)
-    is_answer = {path: shape.sample.role(path)[0] == "answer" for path in tokens}
     with_answers, without = labels(answered), labels(skipped)
+    answers = [path for path in tokens if shape.sample.role(path)[0] == "answer"]
+    gone = [path for path in answers if tokens[path] not in without]
     for path, token in tokens.items():
-        mine, before = with_answers.get(token, set()), without.get(token, set())
-        if not mine or (is_answer[path] and token in with_answers and token in without):
-            continue
-        for answer, other in tokens.items():
-            is_gone = is_answer[answer] and other not in without
-            if is_gone and not is_answer[path] and (before & with_answers.get(other, set())) - mine:
-                if moved == (not mine <= before):
+        mine, after = with_answers.get(token, set()), without.get(token, set())
+        for answer in gone if mine and path not in answers else ():
+            if (after & with_answers.get(tokens[answer], set())) - mine:
+                if moved == (not mine <= after):
                     yield path, answer
                 break
+
+
+def called_answers(shape: Shape, prompt: str) -> Iterator[tuple[str, str]]:
+    """Yield texts that stand below a key of JSON that says answers, where no answer does."""
+    tokens = shape.sent_tokens(ANY_MARK)
+    roles = {path: shape.sample.role(path)[0] for path in tokens}
+    text = readable(prompt)
+    if not all(token in text for path, token in tokens.items() if roles[path] == "answer"):
+        return  # Another check names what is lost.
+    below: dict[str, set[str]] = {}
+    for token, stands_under in labels(prompt).items():
+        for match in filter(None, map(_ANSWERS.fullmatch, stands_under)):
+            below.setdefault(match[1], set()).add(token)
+    for key, below_key in below.items():
+        paths = [path for path, token in tokens.items() if token in below_key]
+        if not any(roles[path] == "answer" for path in paths):
+            yield from ((path, key) for path in paths if not roles[path])
 
 
 def labels(prompt: str) -> dict[str, set[str]]:
@@ -85,7 +105,7 @@ def labels(prompt: str) -> dict[str, set[str]]:
         label = before.rpartition("\n")[2][-_LABEL:]
         if sum(map(str.isalpha, label)) > _LETTERS:
             stands_under.setdefault(match[0], set()).add(label)
-    for value in json_values(prompt):
+    for value in _json_values(prompt):
         for keys, leaf in leaves(value):
             names = ["*" if type(key) is int else TOKEN.sub("*", str(key)) for key in keys]
             for match in TOKEN.finditer(str(leaf)):
@@ -95,36 +115,14 @@ def labels(prompt: str) -> dict[str, set[str]]:
     return stands_under
 
 
-def json_values(prompt: str) -> Iterator[Any]:
+def _json_values(prompt: str) -> Iterator[Any]:
     """Yield the objects and lists of JSON in a prompt."""
     decoder, at = json.JSONDecoder(), 0
     while match := _OPENING.search(prompt, at):
         try:
             value, at = decoder.raw_decode(prompt, match.start())
         except ValueError:
+            # Prose has braces, too, and JSON may begin within them.
             at = match.end()
         else:
             yield value
-
-
-_OPENING: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
-_ANSWERS: Final = re.compile(r"(?:user_?)?(?:answers?|replies|reply)", re.IGNORECASE)
-
-
-def called_answers(shape: Shape, prompt: str) -> Iterator[tuple[str, str]]:
-    """Yield texts that stand below a key of JSON that says answers, where no answer does."""
-    tokens: Mapping[str, str] = shape.sent_tokens(ANY_MARK)
-    roles = {path: shape.sample.role(path)[0] for path in tokens}
-    text = readable(prompt)
-    if not all(token in text for path, token in tokens.items() if roles[path] == "answer"):
-        return  # Another check names what is lost.
-    below: dict[str, set[str]] = {}
-    for value in json_values(prompt):
-        for keys, leaf in leaves(value):
-            for key in (str(key) for key in keys):
-                if _ANSWERS.fullmatch(key):
-                    below.setdefault(key, set()).update(TOKEN.findall(str(leaf)))
-    for key, found in below.items():
-        paths = [path for path, token in tokens.items() if token in found]
-        if not any(roles[path] == "answer" for path in paths):
-            yield from ((path, key) for path in paths if not roles[path])

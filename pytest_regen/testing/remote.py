@@ -6,7 +6,9 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import cache
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -21,12 +23,12 @@ from pytest_regen.testing.agents import AgentFormError, ScriptEndError, request_
 from pytest_regen.turns.values import Provider
 
 _SECONDS: Final = 60
-_OK: Final = 200
 
 
 class _Server(ThreadingHTTPServer):
     """The scripted model on loopback: Messages API and chat completions."""
 
+    # Because an agent keeps its connections open, which the interpreter would wait for.
     daemon_threads = True
     block_on_close = False
 
@@ -42,6 +44,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Because headers and body are two writes, between which a client waits 40 ms.
     disable_nagle_algorithm = True
     server: _Server
 
@@ -53,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
         provider = providers[int(number) if number.isdigit() else -1]
         try:
             request = request_of(
-                [{**one, "content": _text(one.get("content"))} for one in body["messages"]],
+                [{**part, "content": _text(part.get("content"))} for part in body["messages"]],
                 _text(body.get("system")),
             )
             text = provider.send(request).text
@@ -67,11 +70,16 @@ class _Handler(BaseHTTPRequestHandler):
         tool = _forced_tool(body)
         is_chat = self.path.endswith("/chat/completions")
         reply = (_chat if is_chat else _message)(body, text, tool)
-        if body.get("stream"):
-            events = (_chat_events if is_chat else _message_events)(reply)
-            self._answer(_OK, "text/event-stream", events)
+        if not body.get("stream"):
+            self._answer(200, "application/json", json.dumps(reply).encode())
+        elif is_chat:
+            choice = reply["choices"][0]
+            reply["choices"] = [{**choice, "delta": choice["message"]}]
+            chunk = json.dumps({**reply, "object": "chat.completion.chunk"})
+            self._answer(200, "text/event-stream", f"data: {chunk}\n\ndata: [DONE]\n\n".encode())
         else:
-            self._answer(_OK, "application/json", json.dumps(reply).encode())
+            events = events_of(reply, EmulatedReply())
+            self._answer(200, "text/event-stream", b"".join(event.data for event in events))
 
     def _answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
@@ -143,17 +151,6 @@ def _chat(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
     }
 
 
-def _chat_events(reply: dict[str, Any]) -> bytes:
-    (choice,) = reply["choices"]
-    delta = {"index": 0, "delta": choice["message"], "finish_reason": choice["finish_reason"]}
-    chunk = {**reply, "object": "chat.completion.chunk", "choices": [delta]}
-    return f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
-
-
-def _message_events(reply: dict[str, Any]) -> bytes:
-    return b"".join(part.data for part in events_of(reply, EmulatedReply()))
-
-
 @cache
 def _server(port: int = 0) -> _Server:
     return _Server(port)
@@ -174,10 +171,8 @@ class HttpAgent:
     def __init__(
         self, url: str, command: Sequence[str], port: int, env: Mapping[str, str] | None = None
     ) -> None:
-        self._url, self._command, self._port, self._env = url, command, port, dict(env or {})
-        self._server = _server(port)
-        self._number = len(self._server.providers)
-        self._server.providers.append(self)
+        self._url, self._command, self._env = url, command, dict(env or {})
+        self._address = _server(port).address(self)
         self._provider: Provider | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -211,58 +206,40 @@ class HttpAgent:
             self._process = None
 
     def _post(self, members: Mapping[str, Any]) -> Any:
+        parts, end = urlsplit(self._url), time.monotonic() + _SECONDS
         if self._command and self._process is None:
-            self._start()
-        parts = urlsplit(self._url)
+            model = {"ANTHROPIC_BASE_URL": self._address, "OPENAI_BASE_URL": f"{self._address}/v1"}
+            keys = {"ANTHROPIC_API_KEY": "none-needed", "OPENAI_API_KEY": "none-needed"}
+            env = {**os.environ, **model, **keys, "PORT": str(parts.port), **self._env}
+            self._process = subprocess.Popen(self._command, env=env, stdout=subprocess.DEVNULL)
+            atexit.register(self.stop)
         connection = HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
-        path = parts.path or "/"
         headers = {"content-type": "application/json", "connection": "close"}
-        try:
-            connection.request("POST", path, json.dumps(members), headers)
-            response = connection.getresponse()
-            status, text = response.status, response.read().decode("utf-8", "replace")
-        except ConnectionRefusedError:
-            raise AgentFormError(
-                f"no agent answers at {self._url}",
-                why="nothing listens there",
-                hint="start it first, or give the command that starts it: "
-                'http(url, command=["node", "agent.js"])',
-            ) from None
-        finally:
-            connection.close()
-        if status != _OK:
-            raise HTTPException(f"{status} {text[:200]}")
+        while True:
+            try:
+                with closing(connection):
+                    connection.request("POST", parts.path or "/", json.dumps(members), headers)
+                    response = connection.getresponse()
+                    text = response.read().decode("utf-8", "replace")
+                break
+            except ConnectionRefusedError:
+                code = self._process.poll() if self._process else None
+                # Because a process that was started just now may not listen yet.
+                if self._process and code is None and time.monotonic() < end:
+                    time.sleep(0.05)
+                    continue
+                raise AgentFormError(
+                    f"no agent answers at {self._url}",
+                    why="nothing listens there" if code is None else f"it ended with {code}",
+                    hint="start it first, or give the command that starts it: "
+                    'http(url, command=["node", "agent.js"]); PORT says where it has to listen',
+                ) from None
+        if response.status != HTTPStatus.OK:
+            raise HTTPException(f"{response.status} {text[:200]}")
         try:
             return json.loads(text)
         except ValueError:
             return text
-
-    def _start(self) -> None:
-        address = f"http://127.0.0.1:{self._server.server_port}/{self._number}"
-        model = {"ANTHROPIC_BASE_URL": address, "OPENAI_BASE_URL": f"{address}/v1"}
-        keys = {"ANTHROPIC_API_KEY": "none-needed", "OPENAI_API_KEY": "none-needed"}
-        port = {"PORT": str(urlsplit(self._url).port)}
-        env = {**os.environ, **model, **keys, **port, **self._env}
-        self._process = subprocess.Popen(self._command, env=env, stdout=subprocess.DEVNULL)
-        atexit.register(self.stop)
-        end = time.monotonic() + _SECONDS
-        parts = urlsplit(self._url)
-        while time.monotonic() < end and self._process.poll() is None:
-            connection = HTTPConnection(parts.hostname or "", parts.port, timeout=1)
-            try:
-                connection.connect()
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return
-            finally:
-                connection.close()
-        code = self._process.poll()
-        raise AgentFormError(
-            f"{' '.join(self._command)} does not answer at {self._url}",
-            why="it took too long" if code is None else f"it ended with {code}",
-            hint="let it listen on the port that the environment variable PORT names",
-        )
 
 
 def http(url: str, *, command: Sequence[str] = (), model_port: int = 0) -> HttpAgent:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.cassettes.scrubbing import scrub_value
@@ -103,14 +103,14 @@ def read_transcript(
     Raises:
         TranscriptError: it is missing, or none.
     """
+    what = f"{path}: this is no transcript of a flow"
     try:
         return Transcript.model_validate(yaml.safe_load(path.read_text("utf-8")))
     except FileNotFoundError:
-        what = f"{path}: there is no such transcript"
-        raise TranscriptError(what, hint=record_command) from None
-    except (OSError, ValueError, yaml.YAMLError, ValidationError) as error:
-        what = f"{path}: this is no transcript of a flow"
-        raise TranscriptError(what, why=str(error), hint=record_command) from error
+        what, why = f"{path}: there is no such transcript", ""
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        why = str(error)
+    raise TranscriptError(what, why=why, hint=record_command)
 
 
 class ClarificationFlow:
@@ -167,7 +167,11 @@ class ClarificationFlow:
         """
         self._first = parse_request({"message": description})
         result = self._take(self._first)
-        self._ask = _as_ask(result)
+        plain = plain_result(result)
+        if isinstance(result, Ask):
+            self._ask = result
+        elif isinstance(plain, Mapping) and plain.get("needs_clarification"):
+            self._ask = Ask.model_validate(plain)
         return result
 
     def answer(self, answers: Mapping[str, object]) -> Any:
@@ -180,12 +184,12 @@ class ClarificationFlow:
             InvalidContextError: they do not fit the questions.
             TranscriptError: the prompt is not the one that was recorded.
         """
-        asked = self.questions.model_dump(mode="json", by_alias=True)
+        ask = self.questions.model_dump(mode="json", by_alias=True)
         message = self._first.message if self._first else ""
         context = {
             "originalDescription": message,
-            "questionsAsked": asked["clarification_questions"],
-            "inferredContext": asked["inferred_context"],
+            "questionsAsked": ask["clarification_questions"],
+            "inferredContext": ask["inferred_context"],
             "answers": {key: plain_result(value) for key, value in answers.items()},
         }
         return self._take(parse_request({"message": message, "conversationContext": context}))
@@ -211,75 +215,62 @@ class ClarificationFlow:
     def _take(self, request: ClarificationRequest) -> Any:
         wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         number = len(self._turns)
-        expected = self._recorded_turn(number)
+        turns = self._recorded.turns if self._recorded else None
+        if turns is not None and number >= len(turns):
+            what = f"turn {number + 1} was not recorded"
+            raise TranscriptError(what, why=f"the transcript has {len(turns)}", hint=self._command)
+        expected = turns[number] if turns is not None else None
         calls: list[TranscriptCall] = []
 
-        def compare(asked: TurnRequest) -> None:
-            self._compare(expected, len(calls), _call(asked))
+        def compare(request: TurnRequest) -> None:
+            if expected is not None:
+                self._compare(expected.calls, len(calls), _call(request))
 
-        def keep(asked: TurnRequest, reply: Reply) -> None:
-            calls.append(_call(asked, reply.text))
+        def keep(request: TurnRequest, reply: Reply) -> None:
+            calls.append(_call(request, reply.text))
 
         agent = self._make(TurnExchange(self._provider, before=compare, after=keep))
         turn = agent.turn if hasattr(agent, "turn") else agent
+        # Through JSON, because the caller holds the context between two turns.
         result = resolve(turn(parse_request(json.loads(json.dumps(wire)))))
-        # A transcript is kept beside the cassette, and holds as little of a credential.
-        taken = TranscriptTurn(
-            input=scrub_value(wire),
-            calls=calls,
-            result=scrub_value(plain_result(result)),
-        )
-        if expected is not None and taken.result != expected.result:
-            what = f"turn {number + 1} returns something else"
-            raise self._drift(what, _lines(expected), _lines(taken))
-        self._turns.append(taken)
+        # Scrubbed, because a transcript is kept beside the cassette.
+        plain = scrub_value(plain_result(result))
+        if expected is not None and plain != expected.result:
+            before, now = (
+                json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True)
+                for value in (expected.result, plain)
+            )
+            raise self._drift(f"turn {number + 1} returns something else", before, now)
+        self._turns.append(TranscriptTurn(input=scrub_value(wire), calls=calls, result=plain))
         return result
 
-    def _recorded_turn(self, number: int) -> TranscriptTurn | None:
-        if self._recorded is None:
-            return None
-        if number < len(self._recorded.turns):
-            return self._recorded.turns[number]
-        raise TranscriptError(
-            f"turn {number + 1} was not recorded",
-            why=f"the transcript has {len(self._recorded.turns)}",
-            hint=self._command,
-        )
-
-    def _compare(self, expected: TranscriptTurn | None, at: int, call: TranscriptCall) -> None:
-        if expected is None:
-            return
+    def _compare(self, recorded: list[TranscriptCall], at: int, call: TranscriptCall) -> None:
         turn = f"turn {len(self._turns) + 1}"
-        if at >= len(expected.calls):
-            raise TranscriptError(
-                f"{turn} calls the model once more than was recorded",
-                why=f"{len(expected.calls)} calls were",
-                hint=self._command,
-            )
-        recorded = expected.calls[at]
-        if recorded.prompt != call.prompt:
-            before, now = recorded.prompt.splitlines(), call.prompt.splitlines()
-            where = _section(before, now)
-            raise self._drift(f"{turn} tells the model something else{where}", before, now)
-        if recorded.system_sha256 != call.system_sha256:
-            raise self._drift(f"{turn} has another system prompt", [], [])
+        if at >= len(recorded):
+            what = f"{turn} calls the model once more than was recorded"
+            raise TranscriptError(what, why=f"{len(recorded)} calls were", hint=self._command)
+        before, now = recorded[at].prompt, call.prompt
+        if before != now:
+            what = f"{turn} tells the model something else{_section(before, now)}"
+            raise self._drift(what, before, now)
+        if recorded[at].system_sha256 != call.system_sha256:
+            raise self._drift(f"{turn} has another system prompt", "", "")
 
-    def _drift(self, what: str, before: list[str], now: list[str]) -> TranscriptError:
-        diff = difflib.unified_diff(before, now, "recorded", "now", lineterm="", n=1)
+    def _drift(self, what: str, before: str, now: str) -> TranscriptError:
+        lines = before.splitlines(), now.splitlines()
+        diff = difflib.unified_diff(*lines, "recorded", "now", lineterm="", n=1)
         return TranscriptError(what, why="\n".join(diff), hint=self._command)
 
 
-def _lines(turn: TranscriptTurn) -> list[str]:
-    return json.dumps(turn.result, indent=1, ensure_ascii=False, sort_keys=True).splitlines()
-
-
-def _section(before: list[str], now: list[str]) -> str:
-    same = 0
-    while same < min(len(before), len(now)) and before[same] == now[same]:
-        same += 1
-    # The heading itself may be what differs.
-    found = next((line for line in reversed(before[: same + 1]) if line.startswith("#")), "")
-    return f", in {found.lstrip('# ')!r}" if found else ""
+def _section(before: str, now: str) -> str:
+    """Return under which heading two prompts begin to differ; empty under none."""
+    lines = before.splitlines()
+    pairs = enumerate(zip(lines, now.splitlines(), strict=False))
+    same = next((at for at, (was, is_) in pairs if was != is_), len(lines))
+    # With the next line, because the heading itself may be what differs.
+    above = reversed(lines[: same + 1])
+    heading = next((line for line in above if line.startswith("#")), "")
+    return f", in {heading.lstrip('# ')!r}" if heading else ""
 
 
 def _call(request: TurnRequest, reply: str = "") -> TranscriptCall:
@@ -289,15 +280,6 @@ def _call(request: TurnRequest, reply: str = "") -> TranscriptCall:
     return TranscriptCall(
         system_sha256=text_hash(request.system), prompt=scrub_text(prompt), reply=scrub_text(reply)
     )
-
-
-def _as_ask(result: object) -> Ask | None:
-    if isinstance(result, Ask):
-        return result
-    plain = plain_result(result)
-    if isinstance(plain, Mapping) and plain.get("needs_clarification"):
-        return Ask.model_validate(plain)
-    return None
 
 
 class _Recorded:

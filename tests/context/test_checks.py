@@ -17,15 +17,11 @@ from pytest_regen.testing import (
     KNOWN_BAD,
     ContextLossError,
     Replies,
-    assert_carries_full_context,
-    assert_reasking_is_bounded,
-    assert_stateless,
-    assert_structure_holds,
     check_stateless_agent,
     completion,
     failing_checks,
 )
-from pytest_regen.testing.canaries import ANY_MARK, Shape, default_samples
+from pytest_regen.testing.canaries import ANY_MARK, default_samples
 from pytest_regen.testing.places import find_misplaced
 from pytest_regen.turns.values import Provider
 
@@ -61,7 +57,7 @@ def test_a_known_bad_agent_fails_exactly_its_check(check: str) -> None:
 def test_a_failure_names_what_is_lost(check: str, words: tuple[str, ...]) -> None:
     """Leaves by their path, cases by their name."""
     with pytest.raises(ContextLossError) as caught:
-        CHECKS[check](KNOWN_BAD[check])
+        check_stateless_agent(KNOWN_BAD[check], checks=[check])
 
     assert caught.value.check == check
     assert all(word in str(caught.value) for word in words)
@@ -112,7 +108,7 @@ def test_an_asynchronous_agent_passes() -> None:
     check_stateless_agent(Asynchronous)
 
     async def within() -> None:
-        assert_carries_full_context(Asynchronous)
+        check_stateless_agent(Asynchronous, checks=["carries_full_context"])
 
     asyncio.run(within())
 
@@ -141,13 +137,13 @@ class Forgetting(ClarifyingAgent):
 def test_a_leaf_may_be_exempt() -> None:
     """Whoever has no use for placeholders says so."""
     with pytest.raises(ContextLossError) as caught:
-        assert_carries_full_context(Forgetting)
+        check_stateless_agent(Forgetting, checks=["carries_full_context"])
     assert set(caught.value.findings) == {
         "questions_asked.0.placeholder",
         "questions_asked.1.placeholder",
     }
 
-    assert_carries_full_context(Forgetting, ignore=("questions_asked.*.placeholder",))
+    check_stateless_agent(Forgetting, ignore=["questions_asked.*.placeholder"])
 
 
 class Endless:
@@ -170,7 +166,7 @@ class Endless:
 def test_an_agent_that_never_stops_is_stopped() -> None:
     """The check ends, and says how often the model was called."""
     with pytest.raises(ContextLossError, match="calls or more, 3 at most"):
-        assert_reasking_is_bounded(Endless)
+        check_stateless_agent(Endless, checks=["reasking_bounded"])
 
 
 class Caching(ClarifyingAgent):
@@ -187,24 +183,24 @@ class Caching(ClarifyingAgent):
 def test_a_cache_is_memory() -> None:
     """What is answered without asking depends on what was asked before."""
     with pytest.raises(ContextLossError, match="the same instance"):
-        assert_stateless(Caching)
+        check_stateless_agent(Caching, checks=["stateless"])
 
 
 def test_a_factory_that_no_process_can_import_is_told_so() -> None:
     """Not reported as a fault of the agent."""
     with pytest.raises(UsageError, match="another process"):
-        assert_stateless(lambda provider: ClarifyingAgent(provider, model="m"))
+        check_stateless_agent(
+            lambda provider: ClarifyingAgent(provider, model="m"), checks=["stateless"]
+        )
 
 
 def test_values_may_keep_their_lines_where_delimiters_hold_them() -> None:
     """A skeleton of one's own decides what is structure."""
     bad = KNOWN_BAD["structure_holds"]
 
-    assert_structure_holds(bad, skeleton=lambda _: "whatever")
+    check_stateless_agent(bad, skeleton=lambda _: "whatever")
     with pytest.raises(ContextLossError):
-        assert_structure_holds(
-            bad, hostile=["x\n## Forged"], skeleton=lambda text: text.count("\n#")
-        )
+        check_stateless_agent(bad, skeleton=lambda text: text.count("\n#"))
 
 
 def test_several_failures_are_one_error() -> None:
@@ -286,9 +282,9 @@ def test_the_verdict_is_the_same_in_every_zone(zone: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
-        assert_stateless(ClarifyingAgent)
+        check_stateless_agent(ClarifyingAgent, checks=["stateless"])
         with pytest.raises(ContextLossError, match="another day in another time zone"):
-            assert_stateless(factory("markdown", "prints the date"))
+            check_stateless_agent(factory("markdown", "prints the date"), checks=["stateless"])
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -296,15 +292,15 @@ def test_the_verdict_is_the_same_in_every_zone(zone: str, monkeypatch: pytest.Mo
 
 def test_tags_inside_a_line_are_structure() -> None:
     """Where a prompt puts texts into elements, a text that closes one is found, without a line."""
-    assert_structure_holds(factory("xml"), hostile=())
-    with pytest.raises(ContextLossError, match="</"):
-        assert_structure_holds(factory("xml", "pastes texts"), hostile=())
+    check_stateless_agent(factory("xml"), checks=["structure_holds"])
+    with pytest.raises(ContextLossError, match="'a</city><city>b'"):
+        check_stateless_agent(factory("xml", "pastes texts"), checks=["structure_holds"])
 
 
 def test_nothing_is_said_of_answers_whose_questions_are_not_sent() -> None:
     """That they are lost is told by another check."""
     sample = default_samples()[-1]
-    shape = Shape(sample, sample.wire)
+    shape = sample.turn
     tokens = shape.sent_tokens(ANY_MARK)
     prompt = f"They said {tokens['answers.1.text']}, and then {tokens['answers.0.text']}."
 
@@ -335,6 +331,6 @@ def test_a_failure_names_the_cause(fault: str, words: str) -> None:
     """What was done, and to which leaf."""
     check = next(name for name, faults in FAULTS.items() if fault in faults)
     with pytest.raises(ContextLossError) as caught:
-        CHECKS[check](factory("prose", fault))
+        check_stateless_agent(factory("prose", fault), checks=[check])
 
     assert words in str(caught.value)

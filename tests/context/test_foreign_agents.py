@@ -216,6 +216,17 @@ class Race(Foreign):
         raise ValueError("no subject line")
 
 
+class KeptResult(Foreign):
+    """Keeps the result of the turn in the instance."""
+
+    def turn(self, request: ClarificationRequest) -> Any:
+        """Take one turn."""
+        self.result = super().turn(request)
+        if not self.result:
+            raise ValueError("no subject line")
+        return self.result
+
+
 class Together(Foreign):
     """Does so in an asynchronous turn."""
 
@@ -248,6 +259,7 @@ class Apart(Together):
         ("reasking_bounded", EmptySubject),
         ("stateless", LastGood),
         ("stateless", Race),
+        ("stateless", KeptResult),
         ("stateless", Together),
     ],
 )

@@ -23,7 +23,7 @@ from pytest_regen.context import (
 )
 from pytest_regen.errors import InvalidContextError
 from pytest_regen.testing import HOSTILE_TEXTS
-from pytest_regen.testing.canaries import Shape, default_samples
+from pytest_regen.testing.canaries import default_samples
 
 SAMPLES = default_samples()
 LEAVES = [(number, path) for number, sample in enumerate(SAMPLES) for path in sample.texts]
@@ -37,7 +37,7 @@ def skeleton(prompt: str) -> list[str]:
 
 def request_with(number: int, texts: dict[str, str]) -> Any:
     """Return the second turn of a sample with other texts in it."""
-    return Shape(SAMPLES[number], SAMPLES[number].wire).request("injected", texts)
+    return SAMPLES[number].turn.request("injected", texts)
 
 
 def rendered(number: int, texts: dict[str, str]) -> str:

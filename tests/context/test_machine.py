@@ -27,7 +27,6 @@ from pytest_regen.context import (
     require_seal,
 )
 from pytest_regen.errors import InvalidContextError, ReaskedError, ReplyFormatError, SealError
-from pytest_regen.testing.agents import text_of
 from pytest_regen.turns import ScriptedProvider, TurnRequest
 
 KEY = {"k1": "flows that are told apart by their keys"}
@@ -158,7 +157,7 @@ class Flows(RuleBasedStateMachine):
     def nothing_is_mixed_up(self) -> None:
         """A request holds the words of its own conversation and of no other."""
         for number, request in self.sent[-4:]:
-            text = text_of(request)
+            text = "\n".join(message.content for message in request.messages)
             for other in range(1, self.started + 1):
                 own = other == number
                 assert (f"issue{other}x" in text) == own
