@@ -1,12 +1,11 @@
 """Agents that each fail exactly one check, which shows that the checks can fail."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pytest_regen.context.agent import prompt_of
 from pytest_regen.context.requests import ClarificationRequest
-from pytest_regen.context.values import ConversationContext
 from pytest_regen.testing.agents import AgentFactory
 from pytest_regen.turns.values import Message, Provider, TurnRequest
 
@@ -100,28 +99,12 @@ class UnescapedRenderer(_Agent):
     """Pastes texts into the prompt as they are."""
 
     def prompt(self, request: ClarificationRequest) -> str:
-        """Return every leaf, as it came."""
+        """Return the context as JSON in which ends of lines are ends of lines."""
         context = request.conversation_context
-        return prompt_of(request) if context is None else "\n".join(_paste_answers(context))
-
-
-def _paste_answers(context: ConversationContext) -> Iterator[str]:
-    wire = context.model_dump(mode="json")
-    yield f"## Original Issue\n{wire['original_description']}\n\n## Questions I Asked"
-    for question in wire["questions_asked"]:
-        yield f"- {_flat(question)}"
-    yield "\n## User's Clarifications"
-    for key, answer in wire["answers"].items():
-        yield f"- {key}: {_flat(answer)}"
-    yield f"\n## My Previous Analysis\n- {_flat(wire['inferred_context'])}"
-
-
-def _flat(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {_flat(item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_flat, value))
-    return str(value)
+        if context is None:
+            return prompt_of(request)
+        text = json.dumps(context.model_dump(mode="json"), indent=1, ensure_ascii=False)
+        return text.replace("\\n", "\n").replace('\\"', '"')
 
 
 class LegacyFirst(_Agent):
