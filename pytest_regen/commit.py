@@ -108,10 +108,6 @@ class Change:
         """
         return _digest(content) == self.before
 
-    def to_json(self) -> dict[str, str | None]:
-        """Return the entry of the journal."""
-        return {"name": self.name, "before": self.before, "text": _as_text(self.data)}
-
 
 def _as_text(data: bytes | None) -> str | None:
     """Return what JSON holds of a content: bytes that are no text are half characters in it."""
@@ -392,7 +388,10 @@ class AtomicFiles:
         """Write down what is to change; from that moment on it holds."""
         named_in: list[Path] = []
         space = self.manifest.parent
-        entries = [change.to_json() for change in changes]
+        entries = [
+            {"name": change.name, "before": change.before, "text": _as_text(change.data)}
+            for change in changes
+        ]
         data = json.dumps({"version": _VERSION, "changes": entries}, indent=1).encode()
         try:
             named_in += files.make_folder(space)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import cache
+from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,13 +47,8 @@ def host_of(uri: str) -> str:
 
 
 def is_named(host: str, names: Iterable[str]) -> bool:
-    """Return whether one of ``names`` is the host, or a pattern of it."""
-    return bool(host) and any(_pattern(name).fullmatch(host.lower()) for name in names)
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, name.split("*"))))
+    """Return whether one of ``names``, as ``check_hosts`` returns them, fits the host."""
+    return bool(host) and any(fnmatchcase(host.lower(), name) for name in names)
 
 
 def is_loopback(host: str) -> bool:

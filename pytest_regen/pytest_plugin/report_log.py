@@ -215,10 +215,9 @@ class ReportLog:
 
     def _tell_github(self, report: Json) -> None:
         """Write the job summary, and prepare the lines that GitHub makes annotations of."""
-        job = github.summary_file()
-        if job is not None:
+        if job := os.environ.get("GITHUB_STEP_SUMMARY"):
             try:
-                github.append_summary(job, reports.summary_blocks(report))
+                github.append_summary(Path(job), reports.summary_blocks(report))
             except OSError as error:
                 fault = f"{error.strerror or error}: {job}"
                 self._summary.notes.append(f"GITHUB_STEP_SUMMARY was not written: {fault}")
