@@ -159,9 +159,9 @@ class Lab:
         def model(messages: Sequence[Mapping[str, Any]]) -> str:
             content = messages[-1]["content"]
             blocks = [{"text": content}] if isinstance(content, str) else content
-            asked = "".join(block["text"] for block in blocks)
+            prompt = "".join(block["text"] for block in blocks)
             # The longest, because one prompt may hold another.
-            return replies[max((prompt for prompt in replies if prompt in asked), key=len)]
+            return replies[max((user for user in replies if user in prompt), key=len)]
 
         return model
 
