@@ -71,6 +71,8 @@ _VERSION: Final = 2
 
 _IGNORE: Final = ".gitignore"
 
+_GONE: Final = (FileNotFoundError, NotADirectoryError)
+
 _own_trials: dict[Path, bool] = {}
 """By the lock of each trial of this process: whether its candidate is in place."""
 
@@ -108,10 +110,6 @@ class Change:
         """
         return _digest(content) == self.before
 
-    def to_json(self) -> dict[str, str | None]:
-        """Return the entry of the journal."""
-        return {"name": self.name, "before": self.before, "text": _as_text(self.data)}
-
 
 def _as_text(data: bytes | None) -> str | None:
     """Return what JSON holds of a content: bytes that are no text are half characters in it."""
@@ -123,27 +121,23 @@ def _as_bytes(text: str | None) -> bytes | None:
 
 
 def _content(path: Path) -> bytes | None:
-    try:
+    with suppress(*_GONE):
         return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    return None
 
 
 def _names_in(path: Path) -> frozenset[tuple[str, bool]] | None:
     """Return the names in a folder, each with whether it is a folder."""
-    try:
-        with os.scandir(path) as entries:
-            return frozenset((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    with suppress(*_GONE), os.scandir(path) as entries:
+        return frozenset((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    return None
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
+    with suppress(*_GONE):
         facts = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return facts.st_ino, facts.st_mtime_ns, facts.st_size
+        return facts.st_ino, facts.st_mtime_ns, facts.st_size
+    return None
 
 
 class _Look:
@@ -392,7 +386,10 @@ class AtomicFiles:
         """Write down what is to change; from that moment on it holds."""
         named_in: list[Path] = []
         space = self.manifest.parent
-        entries = [change.to_json() for change in changes]
+        entries = [
+            {"name": change.name, "before": change.before, "text": _as_text(change.data)}
+            for change in changes
+        ]
         data = json.dumps({"version": _VERSION, "changes": entries}, indent=1).encode()
         try:
             named_in += files.make_folder(space)

@@ -2,15 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 
-def lazy(
-    package: str, *, within: Callable[[], AbstractContextManager[object]] = nullcontext
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a package that imports its names on first use.
 
     The package imports its names for type checkers and editors only, and this reads from the same
@@ -26,7 +23,6 @@ def lazy(
 
     Args:
         package: its ``__name__``.
-        within: what modules are imported in, such as the check for an extra.
     """
     module = sys.modules[package]
 
@@ -35,10 +31,9 @@ def lazy(
         home = None if name.startswith("__") else _homes(package).get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with within():
-            if home == package:
-                return import_module(f"{package}.{name}")
-            value = getattr(import_module(home), name)
+        if home == package:
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(home), name)
         setattr(module, name, value)
         return value
 

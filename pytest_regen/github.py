@@ -137,17 +137,11 @@ def repository_path(path: Path) -> str | None:
 # The job summary
 
 
-def summary_file() -> Path | None:
-    """Return the file whose Markdown is the job summary; ``None`` where there is none."""
-    name = os.environ.get("GITHUB_STEP_SUMMARY")
-    return Path(name) if name else None
-
-
 def append_summary(file: Path, blocks: Iterable[str]) -> None:
     """Append Markdown to the job summary, as much of it as fits.
 
     Args:
-        file: see ``summary_file``; others write to it as well.
+        file: the one that ``GITHUB_STEP_SUMMARY`` names; others write to it as well.
         blocks: paragraphs, tables and folded texts, the important ones first.
 
     Raises:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import cache
+from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,13 +47,8 @@ def host_of(uri: str) -> str:
 
 
 def is_named(host: str, names: Iterable[str]) -> bool:
-    """Return whether one of ``names`` is the host, or a pattern of it."""
-    return bool(host) and any(_pattern(name).fullmatch(host.lower()) for name in names)
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, name.split("*"))))
+    """Return whether one of ``names``, as ``check_hosts`` returns them, fits the host."""
+    return bool(host) and any(fnmatchcase(host.lower(), name) for name in names)
 
 
 def is_loopback(host: str) -> bool:
@@ -146,7 +141,10 @@ class AllowedHosts(Guard):
 
     def check_connection(self, connection: socket.socket, address: Any) -> None:
         """Refuse the connection to a host that does not match."""
-        host = _host_in(connection.family, address)
+        # A name or a number; of a local socket, a path.
+        is_inet, is_local = connection.family in _INTERNET, connection.family == _LOCAL
+        part = address[0] if is_inet else address if is_local else ""
+        host = part.decode("utf-8", "replace") if isinstance(part, bytes) else str(part)
         if not self._is_open(host):
             # Callers close it after an OSError only, and this one will never be connected.
             connection.close()
@@ -156,12 +154,6 @@ class AllowedHosts(Guard):
         """Let the numbers of an open host through: a connection is made to a number."""
         if self._is_open(name):
             self._numbers.update(numbers)
-
-
-def _host_in(family: int, address: Any) -> str:
-    """Return the name or number of a host, or the path of a local socket."""
-    host = address[0] if family in _INTERNET else address if family == _LOCAL else ""
-    return host.decode("utf-8", "replace") if isinstance(host, bytes) else str(host)
 
 
 _apart: ContextVar[tuple[object, ...]] = ContextVar("pytest_regen_closed", default=())

@@ -36,12 +36,14 @@ def find_stores(globs: Iterable[str], root: Path) -> FoundStores:
     unmatched: list[str] = []
     base = os.path.abspath(root)  # a link stays the name the user gave
     for pattern in globs:
+        # Because as a glob, a folder whose name holds a bracket does not match itself.
+        name = glob.escape(pattern) if Path(base, pattern).is_dir() else pattern
         matches = {
-            os.path.normpath(os.path.join(base, name))
-            for name in glob.glob(pattern, root_dir=base, recursive=True)  # also absolute
+            os.path.normpath(os.path.join(base, match))
+            for match in glob.glob(name, root_dir=base, recursive=True)  # also absolute
         }
         stores = {name for name in matches if is_store(Path(name))}
         if not stores:
             unmatched.append(pattern)
         folders |= stores
-    return FoundStores(tuple(sorted(Path(name) for name in folders)), tuple(unmatched))
+    return FoundStores(tuple(sorted(map(Path, folders))), tuple(unmatched))

@@ -16,12 +16,9 @@ from typing import Any
 
 from pytest_regen.errors import StoreCorruptError
 
-_SHOWN = 80
-"""Characters of an offending value that a message shows."""
-
 _MISSING = object()
 
-_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 """Half a character, escaped; two of them may be one whole character."""
 
 _MARKER = re.compile(rb"(<{7}|\|{7}|={7}|>{7})(?: .*)?\r?", re.DOTALL)
@@ -37,12 +34,8 @@ class DuplicateKeyError(JsonDefectError):
     """An object gives a key twice; parsers disagree on which of the values counts."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the key {_show(key)} is given twice in one object")
+        super().__init__(f"the key {key!r:.80} is given twice in one object")
         self.key = key
-
-
-class HalfCharacterError(JsonDefectError):
-    """A string holds a lone surrogate, which no file can hold."""
 
 
 class TooDeepError(JsonDefectError):
@@ -54,7 +47,6 @@ def strict_loads(
     *,
     unique_keys: bool = True,
     constants: bool = False,
-    half_characters: bool = True,
     decimals: bool = False,
 ) -> Any:
     """Return the value that JSON text stands for.
@@ -63,7 +55,6 @@ def strict_loads(
         data: the text, or its bytes in UTF-8, UTF-16 or UTF-32.
         unique_keys: whether a key given twice in one object is refused.
         constants: whether ``NaN``, ``Infinity`` and ``-Infinity`` are let through.
-        half_characters: whether strings with escaped lone surrogates are let through.
         decimals: whether fractions are read as ``Decimal``, which loses no digits.
 
     Raises:
@@ -77,16 +68,9 @@ def strict_loads(
         "parse_float": Decimal if decimals else None,
     }
     try:
-        value = json.loads(data, **options)
-        if not half_characters and _ESCAPED_HALF.search(str(data)):
-            # Only what is written as such again shows whether each half has its other one.
-            json.dumps(value, ensure_ascii=False).encode()
+        return json.loads(data, **options)
     except RecursionError:
         raise TooDeepError("the value is nested too deeply") from None
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        raise HalfCharacterError(f"half a surrogate pair, {half!r}, is no text") from None
-    return value
 
 
 def json_or_none(data: str | bytes) -> Any:
@@ -156,7 +140,13 @@ def parse_json(data: bytes, file: Path) -> Any:
             or text that cannot be written again.
     """
     try:
-        return strict_loads(data.decode("utf-8-sig"), half_characters=False)
+        value = strict_loads(data.decode("utf-8-sig"))
+        if _ESCAPED_HALF.search(data):
+            # Written again, because only that shows whether each half has its other one.
+            as_json(value)
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise corrupt(file, "", f"half a surrogate pair, {half!r}, is no text") from None
     except UnicodeDecodeError as error:
         raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
     except json.JSONDecodeError as error:
@@ -168,6 +158,7 @@ def parse_json(data: bytes, file: Path) -> Any:
         raise corrupt(file, "", "nested too deeply to be read") from None
     except ValueError as error:
         raise corrupt(file, "", str(error)) from None
+    return value
 
 
 def conflict_line(data: bytes) -> int | None:
@@ -200,11 +191,6 @@ def versions(data: bytes) -> tuple[bytes, bytes] | None:
     return None if state else (b"\n".join(ours), b"\n".join(theirs))
 
 
-def _show(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
 class Node:
     """A JSON object together with where it stands, for messages."""
 
@@ -214,7 +200,7 @@ class Node:
         self._file = file
         self._where = where
         if not isinstance(data, Mapping):
-            raise corrupt(file, where, f"expected an object, found {_show(data)}")
+            raise corrupt(file, where, f"expected an object, found {data!r:.80}")
         self._data = data
 
     def __contains__(self, key: str) -> bool:
@@ -228,17 +214,13 @@ class Node:
         value = self._data.get(key, _MISSING if default is None else default)
         # Exactly these types, because bool is an int to Python, and 1.0 equals 1.
         if type(value) not in types:
-            actual = "nothing" if value is _MISSING else _show(value)
+            actual = "nothing" if value is _MISSING else f"{value!r:.80}"
             raise self.error(key, f"expected {expected}, found {actual}")
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return the string at ``key``; without a default it must be there."""
         return str(self._get(key, default, (str,), "a string"))
-
-    def optional_text(self, key: str) -> str | None:
-        """Return the string at ``key``, or ``None`` where it is null or absent."""
-        return None if self._data.get(key) is None else self.text(key)
 
     def count(self, key: str, default: int | None = None, *, least: int = 0) -> int:
         """Return the integer at ``key``, which is ``least`` or more."""
@@ -247,10 +229,6 @@ class Node:
         if value < least:
             raise self.error(key, f"expected {expected}, found {value}")
         return value
-
-    def optional_count(self, key: str) -> int | None:
-        """Return the integer at ``key``, or ``None`` where it is null or absent."""
-        return None if self._data.get(key) is None else self.count(key)
 
     def flag(self, key: str) -> bool:
         """Return the boolean at ``key``."""
@@ -276,8 +254,8 @@ class Node:
             str: self.text,
             int: self.count,
             bool: self.flag,
-            str | None: self.optional_text,
-            int | None: self.optional_count,
+            str | None: lambda key: None if self._data.get(key) is None else self.text(key),
+            int | None: lambda key: None if self._data.get(key) is None else self.count(key),
         }
         values = dict(defaults or {})
         for field in fields(cls):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 _LINES_AROUND: Final = 2
@@ -156,18 +156,12 @@ def fenced_blocks(text: str) -> Iterator[tuple[str, str]]:
         at = end + 1
 
 
-def excerpt(
-    source: Sequence[str],
-    number: int,
-    *,
-    mark: Callable[[str], tuple[int, int]] | None = None,
-) -> list[str]:
+def excerpt(source: Sequence[str], number: int) -> list[str]:
     """Return a line with its number and its neighbours; nothing for a line that is not there.
 
     Args:
         source: all lines.
         number: of the line meant, from 1.
-        mark: returns where in that line carets go below it, and how many.
     """
     if not 1 <= number <= len(source):
         return []
@@ -177,9 +171,6 @@ def excerpt(
     for at in range(first, last + 1):
         text = source[at - 1].expandtabs(4).rstrip()
         lines.append(f"  {'>' if at == number else ' '} {at:>{width}} | {text}".rstrip())
-        if mark and at == number and text.strip():
-            start, length = mark(text)
-            lines.append(f"    {' ' * width} | {' ' * start}{'^' * length}")
     return lines
 
 

@@ -163,12 +163,13 @@ def _find_description(project: Project, path: Path, options: StoreOptions) -> St
 
 def _stores_of(document: Document, out: Path) -> list[Path]:
     """Return the stores in a folder that were made of a document."""
-    stores = []
+    stores, file = [], os.path.realpath(document.path)
     for folder in filter(is_store, sorted(out.glob("*/"))):
         # One that cannot be read is what the tests fail with.
         with suppress(errors.RegenError):
             reference = RegenStore.open(folder).ir.document
-            if reference and (folder / reference.path).resolve() == document.path.resolve():
+            # Not Path.resolve, because that raises where links lead to one another.
+            if reference and os.path.realpath(folder / reference.path) == file:
                 stores.append(folder)
     return stores
 

@@ -12,6 +12,7 @@ one field added to a type changes one page's fields, and rarely the number of pa
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
@@ -212,14 +213,9 @@ def _even(units: Sequence[EnumValue], weights: Mapping[EnumValue, int], full: in
     """Return the least that a page may hold while there are no more pages than need be."""
     # A unit beyond the target has a page of its own whatever the capacity.
     fewest = len(_fill(units, weights, full))
-    low, high = min(full, max(weights[unit] for unit in units)), full
-    while low < high:
-        middle = (low + high) // 2
-        if len(_fill(units, weights, middle)) <= fewest:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    sizes = range(min(full, max(weights[unit] for unit in units)), full + 1)
+    # Negative, because there are fewer pages the more each may hold.
+    return sizes[bisect_left(sizes, -fewest, key=lambda size: -len(_fill(units, weights, size)))]
 
 
 def _fill(units: Sequence[EnumValue], weights: Mapping[EnumValue, int], capacity: int) -> Plan:

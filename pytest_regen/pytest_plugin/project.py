@@ -1,6 +1,5 @@
 """The project of a run: its stores and its kinds of units, and how paths and ids are spelt."""
 
-import glob
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -63,16 +62,10 @@ def stores_in_config(config: pytest.Config) -> tuple[Path, ...]:
         return ()
     from pytest_regen.store_folders import find_stores
 
-    root = config.rootpath
-    # A folder whose name holds a bracket is no glob of itself.
-    globs = {
-        glob.escape(pattern) if (root / pattern).is_dir() else pattern: pattern
-        for pattern in origins
-    }
-    matches = find_stores(globs, root)
+    matches = find_stores(origins, config.rootpath)
     for pattern in matches.unmatched:
         raise usage_error(
-            f"{origins[globs[pattern]]}: {globs[pattern]!r} matches no store below {root}",
+            f"{origins[pattern]}: {pattern!r} matches no store below {config.rootpath}",
             why="a store is a folder that holds ir.json, prompts.json and pages.json; "
             "a gate that checks nothing must not pass",
             hint="correct the glob, or generate the store with pytest-regen generate",

@@ -75,7 +75,7 @@ class ReportEntry:
             "place": [self.place[0] or self.id.partition("::")[0], self.place[1]],
             "outcome": self.outcome,
             "issues": self.issues,
-            "heals": [heal_json(heal) for heal in self.heals],
+            "heals": list(map(asdict, self.heals)),
             "text": self.text,
             "next": following if self.outcome == "failed" else "",
         }
@@ -153,20 +153,6 @@ def _kinds(items: Sequence[Json]) -> Iterator[Json]:
         )
         counts = {outcome: outcomes[outcome] for outcome in OUTCOMES}
         yield {"kind": name, "items": len(group), **counts, "states": dict(states)}
-
-
-def heal_json(heal: HealReport) -> Json:
-    """Return the work on a unit as the report has it; ``heal_of`` takes that back."""
-    value = asdict(heal)
-    value["cost_usd"] = value.pop("cost") or None
-    return {key: value[key] for key in value if key != "cassette"}
-
-
-def heal_of(value: Json) -> HealReport:
-    """Return the work on a unit that ``heal_json`` wrote."""
-    return HealReport(
-        **{key: value[key] for key in value if key != "cost_usd"}, cost=value["cost_usd"] or ""
-    )
 
 
 def clean_report(value: Any, clean: Callable[[str], str]) -> Any:

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -215,10 +216,9 @@ class ReportLog:
 
     def _tell_github(self, report: Json) -> None:
         """Write the job summary, and prepare the lines that GitHub makes annotations of."""
-        job = github.summary_file()
-        if job is not None:
+        if job := os.environ.get("GITHUB_STEP_SUMMARY"):
             try:
-                github.append_summary(job, reports.summary_blocks(report))
+                github.append_summary(Path(job), reports.summary_blocks(report))
             except OSError as error:
                 fault = f"{error.strerror or error}: {job}"
                 self._summary.notes.append(f"GITHUB_STEP_SUMMARY was not written: {fault}")
@@ -277,7 +277,7 @@ class ReportLog:
                 {"kind": kind, "cause": cause, "tests": tests}
                 for (kind, cause), tests in by_cause(log.notes).items()
             ],
-            "notes": sorted((note.to_json() for note in log.notes), key=json.dumps),
+            "notes": sorted(map(asdict, log.notes), key=json.dumps),
         }
         errors = [{"id": id_, "text": text} for id_, text in self._collection_errors.items()]
         report = reports.report_of(run, self._entries.values(), errors, cassettes)

@@ -12,7 +12,7 @@ import jinja2
 
 from pytest_regen.pytest_plugin import report as reports
 from pytest_regen.pytest_plugin.report import OUTCOMES, Json
-from pytest_regen.pytest_plugin.summary import heal_words
+from pytest_regen.pytest_plugin.summary import HealReport, heal_words
 from pytest_regen.text import plural, visible
 
 _FOLDER: Final = Path(__file__).parent
@@ -94,7 +94,7 @@ def _shown(value: Any) -> Any:
 
 def _heal_words(heal: Json) -> str:
     """Return what the terminal says of the work on a unit, without its name."""
-    head, tail = heal_words(reports.heal_of(heal))
+    head, tail = heal_words(HealReport(**heal))
     return head.removesuffix(":") + tail
 
 

@@ -62,8 +62,8 @@ class HealReport:
     emulated: bool = False
     by_template: bool = False
     """Whether no model was asked."""
-    cost: str = ""
-    """US dollars that live calls cost; empty where that is not known."""
+    cost_usd: str | None = None
+    """What live calls cost; ``None`` where that is not known."""
     findings: list[dict[str, Any]] = field(default_factory=list)
     """What was wrong before: issues as ``findings_json`` has them."""
     ordered: list[dict[str, Any]] = field(default_factory=list)
@@ -188,7 +188,7 @@ def heal_words(heal: HealReport) -> tuple[str, str]:
             head, tail = "not regenerated:", ""
     if heal.calls:
         cached = f", {heal.cache_read:,} read from the prompt cache" if heal.cache_read else ""
-        cost = f", ${heal.cost}" if heal.cost else ""
+        cost = f", ${heal.cost_usd}" if heal.cost_usd else ""
         tail += f", {plural(heal.calls, 'call')}, {heal.tokens_in:,} tokens in"
         tail += f", {heal.tokens_out:,} out{cached}{cost}"
     elif heal.by_template:

@@ -238,9 +238,11 @@ def _refuse_others(previous: RegenStore, document: Document, part: Components) -
         UsageError: the store holds others of the document, or those of another document.
     """
     reference = previous.ir.document
-    source = (previous.path / reference.path).resolve() if reference else document.path.resolve()
+    # Not Path.resolve, because that raises where links lead to one another.
+    file = Path(os.path.realpath(document.path))
+    source = Path(os.path.realpath(previous.path / reference.path)) if reference else file
     # One that is gone may well have been renamed to the document that is named now.
-    if source.is_file() and source != document.path.resolve():
+    if source.is_file() and source != file:
         raise UsageError(
             f"{previous.path} holds the schemas of {source.name}, not of {document.path.name}",
             hint="give each document a folder of its own with --out",

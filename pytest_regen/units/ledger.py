@@ -263,7 +263,10 @@ class Ledger:
         """Return the ledger with other entries for some units."""
         files = {entry_name(self.place, name) for name in entries}
         broken = {file: error for file, error in self.broken.items() if file not in files}
-        return replace(self, entries={**self.entries, **entries}, broken=broken)
+        # Else the next write, which goes by this ledger, would bring back the line of a text that
+        # is a model's by now.
+        lines = {name: hashes for name, hashes in self.lines.items() if name not in entries}
+        return replace(self, entries={**self.entries, **entries}, broken=broken, lines=lines)
 
     def moved_to(self, place: str) -> dict[str, bytes | None]:
         """Return the files of the ledger and of the history where the file itself was moved to."""

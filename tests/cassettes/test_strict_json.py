@@ -1,15 +1,17 @@
 """The one reader of JSON: what it refuses, and what each caller may let through."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from pytest_regen.errors import StoreCorruptError
 from pytest_regen.strict_json import (
     DuplicateKeyError,
-    HalfCharacterError,
     JsonDefectError,
     TooDeepError,
     json_or_none,
+    parse_json,
     strict_loads,
 )
 
@@ -32,13 +34,11 @@ def test_what_parsers_read_differently_is_refused(text: str, error: type[Excepti
 
 
 def test_a_refusal_names_the_value() -> None:
-    """The key that is given twice, the constant, the half."""
+    """The key that is given twice, the constant."""
     with pytest.raises(DuplicateKeyError, match="'b' is given twice") as twice:
         strict_loads('{"a": 1, "b": 2, "b": 3}')
     with pytest.raises(JsonDefectError, match="NaN"):
         strict_loads("NaN")
-    with pytest.raises(HalfCharacterError, match="ud83d"):
-        strict_loads(r'"\ud83d"', half_characters=False)
 
     assert twice.value.key == "b"
 
@@ -50,18 +50,24 @@ def test_a_caller_says_what_it_lets_through() -> None:
     assert strict_loads("[1e999]") == [float("inf")]
 
 
-@pytest.mark.parametrize("data", [r'"\ud83d"', r'["a", {"\uDE00": 1}]', rb'["\ud83d"]'])
-def test_half_a_character_is_refused_where_the_value_is_written_again(data: str | bytes) -> None:
+@pytest.mark.parametrize("data", [rb'"\ud83d"', rb'["a", {"\uDE00": 1}]'])
+def test_half_a_character_is_refused_where_the_value_is_written_again(data: bytes) -> None:
     """In names and in texts."""
     assert strict_loads(data)
-    with pytest.raises(HalfCharacterError):
-        strict_loads(data, half_characters=False)
+    with pytest.raises(StoreCorruptError, match=r"half a surrogate pair, '\\ud"):
+        parse_json(data, Path("ir.json"))
+
+
+def test_two_halves_that_belong_together_are_a_character() -> None:
+    """Whoever reads it."""
+    data = rb'["\ud83d\ude00"]'
+    assert strict_loads(data) == parse_json(data, Path("ir.json")) == ["😀"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-le"])
-def test_two_halves_that_belong_together_are_a_character(encoding: str) -> None:
-    """In every encoding JSON may be sent in."""
-    assert strict_loads(r'["\ud83d\ude00"]'.encode(encoding), half_characters=False) == ["😀"]
+def test_every_encoding_that_json_may_be_sent_in_is_read(encoding: str) -> None:
+    """As Python reads it."""
+    assert strict_loads('["😀"]'.encode(encoding)) == ["😀"]
 
 
 def test_broken_text_keeps_its_place() -> None:

@@ -148,3 +148,10 @@ def test_one_artifact_makes_a_store(name: str, tmp_path: Path) -> None:
     (tmp_path / "x" / name).touch()
 
     assert find_stores(["*"], tmp_path).stores == (tmp_path / "x",)
+
+
+def test_a_folder_with_brackets_is_named_as_it_is(tmp_path: Path) -> None:
+    """As a glob it would not match itself."""
+    store = filled_store(tmp_path / "generated" / "GET_[id]").path
+
+    assert find_stores(["generated/GET_[id]"], tmp_path).stores == (store,)

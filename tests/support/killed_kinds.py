@@ -1,10 +1,12 @@
-"""The law about kills, for the kinds of the tests; a program that is killed at each of its writes.
+"""The laws that no kind can break, because the engine keeps them alike for all.
 
-No kind can break it, because the engine writes for all of them; so it is no law for others' kinds.
+So they are no laws for others' kinds: states of the ledger, and kills. The program is killed at
+each of its writes. A store is held against the laws of files, but for what it has no ledger for.
 """
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,23 +20,78 @@ import pytest
 from pytest_regen.files import observe_effects
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.policies import Policy
+from pytest_regen.sources.boundaries import extract_type_block, replace_type_block
+from pytest_regen.store_folders import is_store
 from pytest_regen.testing import KindConformance
-from pytest_regen.testing.conformance import Lab, ProjectReplies
-from pytest_regen.units.ledger import entry_name
+from pytest_regen.testing.conformance import Lab
+from pytest_regen.units.ledger import Entry, as_bytes, entry_name
+
+
+def generate(lab: Lab) -> None:
+    """Ask for the unit where it is missing; for one that cannot be missing, all the same."""
+    is_missing = lab.file().open().missing(lab.name)
+    lab.ask(Policy(is_draft=True) if is_missing else Policy({lab.name: {1: ()}}), lab.learn(1))
+
 
 EFFORTS: Final[Mapping[str, Callable[[Lab], object]]] = {
-    "heal": lambda lab: lab.ask(Policy(), ProjectReplies(lab.root)),
-    "generate": lambda lab: lab.generate(ProjectReplies(lab.root)),
+    "heal": lambda lab: lab.ask(Policy(), lab.learn(1)),
+    "generate": generate,
     "adopt": lambda lab: verbs.adopt(lab.file(), [lab.name]),
 }
 """What is killed; each may be done again."""
 
 
+def entry_of(lab: Lab) -> Entry:
+    """Return what the ledger has of the unit."""
+    entry: Entry | None = lab.file().open().entry(lab.name)
+    assert entry is not None
+    return entry
+
+
+def write_entry(lab: Lab, entry: Entry) -> None:
+    """Write an entry of the ledger as it is."""
+    path = lab.root / entry_name(lab.place, entry.name)
+    path.write_bytes(as_bytes(entry.to_json()))
+
+
 class KilledKindConformance(KindConformance):
-    """The laws of kinds, and the one about kills."""
+    """The laws of kinds, and those that the engine keeps for all."""
 
     kill_every: ClassVar[int] = 1
     """Kill at each write; a higher number takes a sample."""
+
+    def test_a_changed_input_makes_it_stale(self, lab: Lab) -> None:
+        """It is a warning until it is generated again."""
+        write_entry(lab, replace(entry_of(lab), inputs_sha256="sha256:" + "0" * 64, inputs={}))
+        assert lab.codes() == ["STALE"]
+
+        lab.ask(Policy({lab.name: {1: ()}}), lab.learn(1))
+
+        assert lab.codes() == []
+
+    def test_text_from_before_the_ledger_is_unrecorded(self, lab: Lab) -> None:
+        """It is checked, and ``adopt`` records it as written by hand.
+
+        A warning says so unless the kind knows from elsewhere which units there are.
+        """
+        shutil.rmtree(lab.root / ".regen" / "units")
+        has_names = lab.file().open().has_named_units
+        assert lab.codes() == ([] if has_names else ["UNRECORDED"])
+
+        verbs.adopt(lab.file())
+
+        assert entry_of(lab).is_by_hand
+        assert lab.codes() == []
+
+    def test_what_nothing_names_is_an_orphan(self, lab: Lab) -> None:
+        """An entry of a unit that is gone is reported, and dropped by ``forget``."""
+        write_entry(lab, replace(entry_of(lab), name="renamed since"))
+        assert [issue.code for issue in lab.file().open().orphans] == ["ORPHAN"]
+
+        verbs.forget(lab.file())
+
+        assert not lab.file().open().orphans
+        assert lab.codes() == []
 
     def test_a_kill_at_any_write_leaves_the_old_or_the_new(self, lab: Lab, tmp_path: Path) -> None:
         """Whatever was left loads, and the work can be done again."""
@@ -42,9 +99,9 @@ class KilledKindConformance(KindConformance):
             pytest.skip("the system cannot fork")
         before = {effort: prepare(lab.copy(tmp_path / effort), effort) for effort in EFFORTS}
 
-        command = [sys.executable, __file__, str(tmp_path), lab.place, lab.name]
+        facts = [type(lab).__name__, str(tmp_path), lab.place, json.dumps(lab.examples)]
         run = subprocess.run(
-            [*command, str(self.kill_every)],
+            [sys.executable, __file__, *facts, str(self.kill_every)],
             cwd=lab.root,
             capture_output=True,
             text=True,
@@ -67,6 +124,44 @@ class KilledKindConformance(KindConformance):
                 assert lab.same(copy.text(), after), case
 
 
+class StoreLab(Lab):
+    """A project with a store of types, each of one page."""
+
+    @property
+    def path(self) -> Path:
+        """The file that people read."""
+        place = self.file()
+        return Path(place.path, place.file_name)
+
+    def stores(self) -> list[Path]:
+        """Return all stores."""
+        return [path for path in sorted(self.root.rglob("*")) if is_store(path)]
+
+    def text(self, name: str = "") -> str:
+        """Return the code of a type."""
+        return extract_type_block(self.file().open().text, name or self.name) or ""
+
+    def same(self, old: str, new: str) -> bool:
+        """Return whether two texts are the same code."""
+        return old.split() == new.split()
+
+    def with_text(self, name: str, text: str) -> str:
+        """Return the source with other code for a type."""
+        return replace_type_block(self.file().open().text, name, text)
+
+    def take_out(self, name: str) -> None:
+        """Leave it, because a store has a text for each of its types."""
+
+    def files(self) -> dict[str, bytes]:
+        """Return the project's files without what the store remembers."""
+        source = self.path.relative_to(self.root).as_posix()
+        return {
+            name: data
+            for name, data in super().files().items()
+            if name == source or not name.startswith(f"{self.place}/")
+        }
+
+
 def prepare(lab: Lab, effort: str) -> set[str]:
     """Leave work to do; return the codes of the unit before it is done."""
     if effort == "heal":
@@ -76,7 +171,6 @@ def prepare(lab: Lab, effort: str) -> set[str]:
         (lab.root / entry_name(lab.place, lab.name)).unlink(missing_ok=True)
     else:
         lab.put(lab.texts[1])
-    lab.learn(1)
     return set(lab.codes())
 
 
@@ -118,11 +212,12 @@ def work_and_die(lab: Lab, effort: str, note: Path, count: int) -> None:
     os._exit(0)
 
 
-def main(space: str, place: str, name: str, step: str) -> None:
+def main(kind_of_lab: str, space: str, place: str, examples: str, step: str) -> None:
     """Write which copies there are, as JSON."""
     killed = {}
+    make = {"Lab": Lab, "StoreLab": StoreLab}[kind_of_lab]
     for effort in EFFORTS:
-        lab = Lab(Path(space, effort), place, ((name, "", ""),))
+        lab = make(Path(space, effort), place, tuple(map(tuple, json.loads(examples))))
         lab.file().open()  # Imports once here, instead of in each child.
         killed[effort] = kill_at_writes(lab, effort, int(step))
     sys.stdout.write(json.dumps(killed))

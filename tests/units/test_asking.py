@@ -10,7 +10,7 @@ from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, proj
 
 from pytest_regen import Kind, Unit
 from pytest_regen.errors import BudgetError, HandEditError
-from pytest_regen.regeneration import TurnSettings
+from pytest_regen.regeneration import TurnSettings, verbs
 from pytest_regen.regeneration.verbs import Result
 from pytest_regen.turns.budget import Budget
 from pytest_regen.turns.values import Reply, TurnRequest
@@ -252,3 +252,15 @@ def test_thousands_of_units_are_written_without_reading_all_again(tmp_path: Path
 
     assert reads <= len(english)
     assert codes(file.open()) == {}
+
+
+def test_no_line_by_hand_is_left_of_texts_that_a_model_wrote_since(tmp_path: Path) -> None:
+    """Two in one command: the second write does not bring the first one's line back."""
+    file = project(tmp_path, is_recorded=False)
+    verbs.adopt(file)
+
+    model = Model(GERMAN["berth"], GERMAN["mooring"])
+    regenerate_units(file, ["berth", "mooring"], settings=model.settings)
+
+    lines = (tmp_path / ".regen/hand/locales/de.json").read_text("utf-8")
+    assert [line.partition("\t")[0] for line in lines.splitlines()] == ["leave"]

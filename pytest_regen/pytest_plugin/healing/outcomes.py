@@ -84,7 +84,7 @@ def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bo
             {key: getattr(issue, key) for key in ("code", "finding", "message", "field")}
             for issue in result.ordered
         ],
-        cost=(cost and cost.json) or "",
+        cost_usd=cost.json if cost else None,
         findings=findings_json((*result.issues_before, *target.feedback), look),
         has_pages=look.home.has_pages,
         pending=list(result.pending),

@@ -130,7 +130,7 @@ def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | 
         transcript=transcript,
         why=why,
         emulated=is_emulated,
-        cost=(cost and not is_emulated and cost.json) or "",
+        cost_usd=cost.json if cost and not is_emulated else None,
         findings=findings_json(feedback_of(item, failure)),
     )
     add_heal(item, heal)

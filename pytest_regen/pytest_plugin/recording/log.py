@@ -54,10 +54,6 @@ class CassetteNote:
             case _:
                 return f"{self.kind}: {self.test}: {name}: {self.what}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {**asdict(self), "causes": list(self.causes)}
-
 
 _NAME = "regen-cassette-log"
 _DRIFTED = "regen/drifted"
@@ -188,8 +184,7 @@ class CassetteLog:
 
     def take_over(self, data: Mapping[str, Any]) -> None:
         """Keep what a worker sent."""
-        for note in data["notes"]:
-            self.add([CassetteNote(**{**note, "causes": tuple(note["causes"])})])
+        self.add(CassetteNote(**note) for note in data["notes"])
         self.drifted.update(data["drifted"])
 
     def claim(self, items: Iterable[pytest.Item]) -> None:
@@ -214,7 +209,8 @@ class CassetteLog:
         """Send what a worker noted; leave what drifted to ``pytest-regen cassettes check``."""
         output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
         if output is not None:
-            notes = [note.to_json() for note in self.notes]
+            # As execnet sends it, to which tuples are tuples.
+            notes = list(map(asdict, self.notes))
             output["regen_cassettes"] = {"notes": notes, "drifted": sorted(self.drifted)}
             return
         cache: pytest.Cache | None = getattr(session.config, "cache", None)
