@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
 from pytest_regen.cassettes.json_bodies import leaves, rewrite_texts
+from pytest_regen.credentials.encodings import letters_in
 from pytest_regen.credentials.names import (
     is_entry,
     is_harmless_name,
@@ -15,7 +16,13 @@ from pytest_regen.credentials.names import (
     is_password_of,
     is_private_name,
 )
-from pytest_regen.credentials.search import ASSIGNED, find_secrets, scrub_text, secrets_with_values
+from pytest_regen.credentials.search import (
+    ASSIGNED,
+    Secret,
+    find_secrets,
+    scrub_text,
+    secrets_with_values,
+)
 from pytest_regen.credentials.shapes import SECRET_SHAPES
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
@@ -70,26 +77,25 @@ def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:
     return value if clean == value else clean
 
 
-def secrets_in(body: bytes) -> tuple[str, ...]:
-    """Return the kinds of credential that would be replaced in a decoded body."""
-    return tuple(dict.fromkeys(kind for kind, _ in secrets_and_values_in(body)))
-
-
-def secrets_and_values_in(body: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the kinds as ``secrets_in`` does, each with what would be replaced."""
+def secrets_in(body: bytes) -> tuple[Secret, ...]:
+    """Return the credentials that would be replaced in a decoded body."""
     value = json_or_none(body)
     if value is None:
-        text = body.decode("utf-8", "replace")
-        clean = scrub_lines(text)
-        return secrets_with_values(text) or (() if clean == text else ((ASSIGNED, text),))
-    clean = _scrub(value, scrub_text)
-    if clean == value:
-        return ()
-    pairs: list[tuple[str, str]] = []
-    for text, clean_text in zip(_texts(value), _texts(clean), strict=False):
-        if text != clean_text:
-            pairs += secrets_with_values(text) or ((ASSIGNED, text),)
-    return tuple(pairs)
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            # Of an image or a film only these, because the rest is drawn by chance.
+            text = letters_in(body)
+        pairs = [(text, scrub_lines(text))]
+    else:
+        clean = _scrub(value, scrub_text)
+        pairs = [] if clean == value else list(zip(_texts(value), _texts(clean), strict=False))
+    return tuple(
+        secret
+        for text, clean_text in pairs
+        if text != clean_text
+        for secret in secrets_with_values(text) or (Secret(ASSIGNED, text),)
+    )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -243,7 +249,8 @@ def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ..
     # A tool's input is JSON in pieces: a name may be in one piece, its value in another.
     scrubbed = "".join(_scrub(piece, change) for piece in pieces)
     if scrubbed.startswith(_OPENING):
-        kinds += secrets_in(scrubbed.encode("utf-8", "surrogatepass"))
+        body = scrubbed.encode("utf-8", "surrogatepass")
+        kinds += (secret.kind for secret in secrets_in(body))
     return tuple(kinds)
 
 

@@ -169,13 +169,19 @@ def find_secrets(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for edit in _edits(text, _DEEPEST) for kind in edit.kinds))
 
 
-def secrets_with_values(text: str) -> tuple[tuple[str, str], ...]:
-    """Return each kind of credential with its text as it is in ``text``, escaped or encoded.
+class Secret(NamedTuple):
+    """A credential in a text. Only for hashing and placing it; its value is never shown."""
 
-    Only for hashing and comparing; use ``find_secrets`` for what is shown or written.
-    """
+    kind: str
+    value: str
+    """Its text as it stands there, escaped or encoded."""
+    start: int = 0
+
+
+def secrets_with_values(text: str) -> tuple[Secret, ...]:
+    """Return each credential of ``text``; use ``find_secrets`` for what is shown or written."""
     return tuple(
-        (kind, text[edit.start : edit.end])
+        Secret(kind, text[edit.start : edit.end], edit.start)
         for edit in _edits(text, _DEEPEST)
         for kind in edit.kinds
     )
