@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pytest_regen.credentials.encodings import encoded_parts, runs, shade_table, unescape
+from pytest_regen.credentials.encodings import (
+    Edit,
+    encoded_edits,
+    runs,
+    shade_table,
+    unescape,
+    without_overlaps,
+)
 from pytest_regen.credentials.names import (
     PASSWORDS,
     PRIVATE_NAMES,
@@ -198,16 +205,7 @@ def scrub_text(text: str) -> str:
     return text
 
 
-class _Edit(NamedTuple):
-    """A part of a text and its replacement."""
-
-    start: int
-    end: int
-    text: str
-    kinds: tuple[str, ...]
-
-
-def _edits(text: str, deepest: int) -> list[_Edit]:
+def _edits(text: str, deepest: int) -> list[Edit]:
     """Return the replacements, in order and without overlaps.
 
     Texts are remembered, because most recordings have the same lines, and because a conversation
@@ -220,11 +218,11 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
     return _search(text, deepest)
 
 
-def _search(text: str, deepest: int) -> list[_Edit]:
+def _search(text: str, deepest: int) -> list[Edit]:
     if len(text) < _SHORTEST and not _SHORT.search(text):
         return []
     view = unescape(text) if deepest else None
-    edits: list[_Edit] = []
+    edits: list[Edit] = []
     if view is not None:
         # Escapes first: of a credential that is partly escaped, the plain rest would be incomplete.
         within = _edits(view.text, deepest - 1)
@@ -238,19 +236,25 @@ def _search(text: str, deepest: int) -> list[_Edit]:
         for mark in marks:
             # All matches of one mark at once, because each step copies the whole text.
             matches = [
-                _Edit(start, end, f"[{shape.name}]", (shape.name,))
+                Edit(start, end, f"[{shape.name}]", (shape.name,))
                 for start, end in shape.spans(text, mark)
                 if "\0" not in text[start:end] and _is_real(text, shape, start, end)
             ]
             edits += matches
             text = _blank(text, matches)
     if view is None:
-        assigned = [
-            _Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in _assigned_spans(text, lean, long)
-        ]
+        assigned = _assigned_edits(text, lean, long)
         edits += assigned
+        text = _blank(text, assigned)
+    if view is None and deepest:
         words = long if lean is text else _long_words(text)
-        edits += _edits_in_encoded(_blank(text, assigned), words, deepest)
+
+        def clean(plain: str) -> tuple[str, tuple[str, ...]] | None:
+            within = _edits(plain, deepest - 1)
+            kinds = tuple(kind for edit in within for kind in edit.kinds)
+            return (_apply(plain, within), kinds) if within else None
+
+        edits += encoded_edits(text, words, clean)
     return sorted(edits)
 
 
@@ -260,18 +264,7 @@ _edits_of_line = lru_cache(maxsize=1 << 14)(_search)
 _edits_of_large = lru_cache(maxsize=8)(_search)
 
 
-def _edits_in_encoded(text: str, long: str, deepest: int) -> Iterator[_Edit]:
-    if not deepest:
-        return
-    for hidden in encoded_parts(text, long, lambda plain: bool(_edits(plain, deepest - 1))):
-        within = _edits(hidden.plain, deepest - 1)
-        if within:
-            clean = hidden.encode(_apply(hidden.plain, within))
-            kinds = tuple(kind for edit in within for kind in edit.kinds)
-            yield _Edit(hidden.start, hidden.end, clean, kinds)
-
-
-def _apply(text: str, edits: Iterable[_Edit]) -> str:
+def _apply(text: str, edits: Iterable[Edit]) -> str:
     pieces, at = [], 0
     for edit in edits:
         pieces += [text[at : edit.start], edit.text]
@@ -279,7 +272,7 @@ def _apply(text: str, edits: Iterable[_Edit]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _blank(text: str, edits: Iterable[_Edit]) -> str:
+def _blank(text: str, edits: Iterable[Edit]) -> str:
     """Return a text of the same length with NULs in place of what is to be replaced."""
     pieces, at = [], 0
     for start, end, *_ in sorted(edits):
@@ -288,8 +281,8 @@ def _blank(text: str, edits: Iterable[_Edit]) -> str:
     return "".join([*pieces, text[at:]]) if pieces else text
 
 
-def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
-    """Return the spans of random values after private names, in order and without overlaps.
+def _assigned_edits(text: str, lean: str, long: str) -> list[Edit]:
+    """Return the replacements of random values after private names, without overlaps.
 
     Names are searched one by one: a single pattern for all of them takes ten times as long.
 
@@ -313,12 +306,11 @@ def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
         candidates.update(m.span(1) for m in matches if is_drawn(m[1]) or _is_password(m[1]))
-    spans: list[tuple[int, int]] = []
-    for start, end in sorted(candidates):
-        if not spans or start >= spans[-1][1]:
-            behind = _REST.match(text, end)
-            spans.append((start, behind.end() if behind else end))
-    return spans
+    # To the end of the value, of which only the start was examined.
+    whole = (
+        (start, m.end() if (m := _REST.match(text, end)) else end) for start, end in candidates
+    )
+    return without_overlaps(Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in whole)
 
 
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
