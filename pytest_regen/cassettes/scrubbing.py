@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
@@ -115,9 +116,12 @@ def _scrub(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(_within(value, change)) if len(value) >= _SHORTEST else value
     if isinstance(value, Mapping):
-        labelled = _members_with_labels(value)
+        # A member may name another one: ``{"name": "API_KEY", "value": ...}``.
+        labels = (i for n, i in value.items() if isinstance(i, str) and str(n).lower() in _LABELS)
+        label = next(filter(is_private_name, labels), "")
+        by_label = {name: label for name in value if label and str(name).lower() in _VALUES}
         return {
-            _scrub(str(name), change): _member(labelled.get(name, str(name)), item, change)
+            _scrub(str(name), change): _member(by_label.get(name, str(name)), item, change)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
@@ -139,18 +143,6 @@ def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
     if isinstance(item, list) and _SEVERAL.search(name):
         return [_member(name[:-1], member, change) for member in item]
     return _scrub(item, change)
-
-
-def _members_with_labels(value: Mapping[Any, Any]) -> dict[Any, str]:
-    """Return names for members that another one names: ``{"name": "API_KEY", "value": …}``."""
-    labels = [
-        item
-        for name, item in value.items()
-        if isinstance(item, str) and str(name).lower() in _LABELS and is_private_name(item)
-    ]
-    if not labels:
-        return {}
-    return {name: labels[0] for name in value if str(name).lower() in _VALUES}
 
 
 def _before(value: Sequence[Any], number: int) -> str:
@@ -224,7 +216,9 @@ def credentials_across_events(text: str, literal: tuple[str, ...] = ()) -> tuple
     """
     places: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for data in sse_data(text):
-        found_at = list(leaves(_json_or_text(data)))
+        found_at: list[tuple[str, Any]] = [("$", data)]
+        with suppress(ValueError, RecursionError):  # because an event may be any text
+            found_at = list(leaves(json.loads(data)))
         # Different blocks and choices are different texts, even if they arrive in turns.
         numbers = [f"{path}={leaf}" for path, leaf in found_at if path.endswith(".index")]
         for path, leaf in found_at:
@@ -252,14 +246,6 @@ def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ..
         body = scrubbed.encode("utf-8", "surrogatepass")
         kinds += (secret.kind for secret in secrets_in(body))
     return tuple(kinds)
-
-
-def _json_or_text(data: str) -> Any:
-    """Return the JSON in ``data``, or ``data`` itself if it is not JSON."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return data
 
 
 def stable_uri(

@@ -422,20 +422,12 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
     value = _PASSWORD.match(text, end)
     if value is None:
         return None
-    # A shell variable: its value is not code.
-    is_variable = text[end] == "=" and text[end - 1].isupper()
-    is_one = _is_password(value[2]) or (is_variable and _is_literal(value[2]))
-    return value.span(2) if is_one else None
-
-
-def _is_literal(value: str) -> bool:
-    """Whether the value after ``PASSWORD=`` is a password, not a word, variable or expression."""
-    has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-    return (
-        (has_both or changes_often(value))
-        and not any(sign in value for sign in "([{$.\\")
-        and is_password_of("password", value)
-    )
+    # Of a shell variable the value is not code, so that fewer signs of chance suffice.
+    is_variable, word = text[end] == "=" and text[end - 1].isupper(), value[2]
+    has_both = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+    is_literal = (has_both or changes_often(word)) and not any(sign in word for sign in "([{$.\\")
+    is_one = is_variable and is_literal and is_password_of("password", word)
+    return value.span(2) if is_one or _is_password(word) else None
 
 
 def _span_in_markup(text: str, at: int, end: int) -> tuple[int, int] | None:

@@ -120,7 +120,15 @@ def convert(plan: Conversion) -> None:
     Raises:
         CassetteError: it cannot be written, or would replace a file that git does not hold.
     """
-    if plan.target == plan.path and not _is_in_git(plan.path.resolve()):
+    path, git = plan.path.resolve(), ("git", "status", "--porcelain", "--ignored", "-uall", "--")
+    try:
+        command = (*git, path.name)
+        status = subprocess.run(command, cwd=path.parent, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        status = b"??"
+    # Two letters: of what differs from the last commit, and of what differs from what was added.
+    # The second alone counts, because git gives back what was added, too.
+    if plan.target == plan.path and status[1:2] not in {b"", b" "}:
         raise CassetteError(
             f"{plan.path} is left as it is",
             why="git does not hold it as it is, so that the old file would be lost",
@@ -130,14 +138,3 @@ def convert(plan: Conversion) -> None:
         replace_cassette(behind_links(plan.target), plan.text)
     except OSError as error:
         raise unwritable(plan.target, error) from error
-
-
-def _is_in_git(path: Path) -> bool:
-    """Whether git can give a file back as it is, be it committed or only added."""
-    command = ("git", "-C", path.parent, "status", "--porcelain", "--ignored", "-uall", "--")
-    try:
-        status = subprocess.run((*command, path.name), capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    # Two letters: of what differs from the last commit, and of what differs from what was added.
-    return status[1:2] in {b"", b" "}
