@@ -296,12 +296,8 @@ def _assigned_edits(text: str, lean: str, long: str) -> list[Edit]:
     patterns = [
         pattern for pattern in _PATTERNS if pattern[1] in seen and (long or pattern[1] == _FLAG)
     ]
-    if not names and not patterns:
-        return []
     # The only letter whose lower case is two characters would shift all later positions.
-    lowered = (
-        seen if lean is text and len(seen) == len(text) else text.replace("\u0130", "I").lower()
-    )
+    lowered = text.replace("\u0130", "I").lower() if names else ""
     candidates = {span for name in names for span in _behind(text, lowered, name)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
@@ -432,32 +428,29 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
 
 def _span_in_markup(text: str, at: int, end: int) -> tuple[int, int] | None:
     """Return the span of a credential in an XML element or after a variable, if there is one."""
-    behind = text[end : end + 1]
-    if behind in _ELEMENT_GOES_ON and text.rfind("<", max(0, at - _LONGEST_NAME), at) >= 0:
+    if text.rfind("<", max(0, at - _LONGEST_NAME), at) >= 0:
         element = _ELEMENT.match(text, end)
         tag = element and _TAG.search(text, max(0, at - _LONGEST_NAME), at)
         if element and tag:
             number = 1 if element[1] else 2
             name = tag[0].lstrip("<").rpartition(":")[2].rpartition(">")[2] + text[at:end]
             return element.span(number) if is_password_of(name, element[number]) else None
-    if behind in _QUOTES:
-        value = _ARGUMENT.match(text, end)
-        if value is None or is_placeholder(value[1]):
-            return None
+    value = _ARGUMENT.match(text, end)
+    if value:
         is_password = text[at:end].lower().endswith(PASSWORDS) and _is_password(value[1])
-        return value.span(1) if is_password or looks_random(value[1]) else None
-    if behind in _BLANKS:
-        value = _VARIABLE.match(text, end)
-        if value and looks_random(value[1]) and not is_placeholder(value[1]):
-            before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
-            name = f"{before[0] if before else ''}{text[at:end]}"
-            return value.span(1) if _VARIABLE_NAME.fullmatch(name) else None
+        is_one = not is_placeholder(value[1]) and (is_password or looks_random(value[1]))
+        return value.span(1) if is_one else None
+    value = _VARIABLE.match(text, end)
+    if value and looks_random(value[1]) and not is_placeholder(value[1]):
+        name = _name_before(text, at, end)
+        return value.span(1) if _VARIABLE_NAME.fullmatch(name) else None
     return None
 
 
-_ELEMENT_GOES_ON: Final = frozenset({">", "<", " ", "\t", "\r", "\n"})
-_BLANKS: Final = frozenset({" ", "\t"})
-_QUOTES: Final = frozenset({'"', "'"})
+def _name_before(text: str, at: int, end: int) -> str:
+    """Return the whole name that ends at ``end``, of which a part was found."""
+    before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
+    return f"{before[0] if before else ''}{text[at:end]}"
 
 
 def _symbol_rich_span(text: str, end: int) -> tuple[int, int] | None:
@@ -485,8 +478,7 @@ def _is_named(text: str, at: int, end: int, name: str, span: tuple[int, int]) ->
     """
     if name in _SIGNATURES:
         return _ADDRESS.search(text, max(0, at - _LONGEST_NAME), end) is not None
-    before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
-    whole = f"{before[0] if before else ''}{text[at:end]}"
+    whole = _name_before(text, at, end)
     if whole.lower() == "key":
         start = max(0, at - _LONGEST_NAME)
         if _ADDRESS.search(text, start, end):

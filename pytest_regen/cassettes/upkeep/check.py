@@ -226,7 +226,7 @@ def _should_be_cassette(path: Path, folder: Path) -> bool:
         data = path.read_bytes()
         data = (unpack_file(data) if is_packed(path) else data).removeprefix(codecs.BOM_UTF8)
     except (OSError, UndecodableBodyError):
-        # The check reports it, as it cannot read it either.
+        # A cassette, because then the check reports it: it cannot read it either.
         return True
     if not data.lstrip().startswith(b"{"):
         return _TOP.search(data) is not None
@@ -293,6 +293,7 @@ def _is_foreign(path: Path) -> bool:
     items = data.get("interactions", [data])
     if not (items and isinstance(items, list) and all(isinstance(i, Mapping) for i in items)):
         return False
+    # One half without the other is what is left of a cassette that was cut.
     if not any(_PARTS & item.keys() for item in items):
         return True
     halves = [item.get(half) for item in items for half in ("request", "response")]
@@ -328,6 +329,7 @@ def _findings_inside(file: CassetteFile, is_accepted: Known) -> Iterator[Finding
             *secrets_in(interaction.response_body),
             *secrets_with_values(f"{interaction.uri} {interaction.reason}"),
         )
+        # Beside the lines, because br, zstd and the members of JSON are not seen in them.
         hidden = [(s.kind, s.value, "a compressed or laid-out body") for s in secrets]
         if interaction.is_stream:
             text = interaction.response_body.decode("utf-8", "replace")
@@ -341,6 +343,7 @@ def _findings_inside(file: CassetteFile, is_accepted: Known) -> Iterator[Finding
             yield Finding("SECRET", "error", file.path, stored.line, what)
         for name in _telling_headers(interaction, is_accepted):
             telling[name].append(stored.line)
+    # Once for each file, because every recording of a suite has the same headers.
     for name, at in sorted(telling.items()):
         is_account = identifies_account(name)
         what = "identifies an account" if is_account else "holds a credential"
@@ -370,26 +373,23 @@ def _telling_headers(interaction: Interaction, is_accepted: Known) -> list[str]:
 
 
 def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iterator[Finding]:
-    path = file.path
-
-    def warning(code: str, message: str) -> Finding:
-        return Finding(code, "warning", path, None, message)
-
+    """Return what is no damage, but should be looked at."""
+    path, notes = file.path, dict[str, str]()
     if path.suffix == PARTIAL:
-        yield warning("PARTIAL", "left by a run that failed or was killed; rename it or delete it")
-        return
-    if not file.interactions:
-        yield warning("EMPTY", "it holds no recording; delete it, or record into it")
-    kilobytes = path.stat().st_size // 1_000
-    if kilobytes > limits.kilobytes:
-        yield warning("OVERSIZE", f"{kilobytes} kB, over {limits.kilobytes}")
-    with suppress(ValueError):  # because not every file says when it was recorded
-        recorded = date.fromisoformat(str(file.metadata.get("recorded_at")))
-        age = (date.today() - recorded).days  # noqa: DTZ011 - days suffice
-        if limits.days is not None and age > limits.days:
-            yield warning("STALE", f"recorded {age} days ago, over {limits.days}")
-    if os.path.relpath(path) in drifted:
-        yield warning("DRIFT", "a request of the last test run was not what is recorded here")
-    unused = unused_reason(path)
-    if unused:
-        yield warning("UNUSED", unused)
+        # Nothing else, because a whole run will replace it.
+        notes["PARTIAL"] = "left by a run that failed or was killed; rename it or delete it"
+    else:
+        if not file.interactions:
+            notes["EMPTY"] = "it holds no recording; delete it, or record into it"
+        if (kilobytes := path.stat().st_size // 1_000) > limits.kilobytes:
+            notes["OVERSIZE"] = f"{kilobytes} kB, over {limits.kilobytes}"
+        with suppress(ValueError):  # because not every file says when it was recorded
+            recorded = date.fromisoformat(str(file.metadata.get("recorded_at")))
+            age = (date.today() - recorded).days  # noqa: DTZ011 - days suffice
+            if limits.days is not None and age > limits.days:
+                notes["STALE"] = f"recorded {age} days ago, over {limits.days}"
+        if os.path.relpath(path) in drifted:
+            notes["DRIFT"] = "a request of the last test run was not what is recorded here"
+        if unused := unused_reason(path):
+            notes["UNUSED"] = unused
+    return (Finding(code, "warning", path, None, what) for code, what in notes.items())
