@@ -1,5 +1,6 @@
 """Conversion of foreign cassettes: decoded, without credentials, and playing as before."""
 
+import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,21 +121,24 @@ def convert(plan: Conversion) -> None:
     Raises:
         CassetteError: it cannot be written, or would replace a file that git does not hold.
     """
-    path, git = plan.path.resolve(), ("git", "status", "--porcelain", "--ignored", "-uall", "--")
-    try:
-        command = (*git, path.name)
-        status = subprocess.run(command, cwd=path.parent, capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        status = b"??"
-    # Two letters: of what differs from the last commit, and of what differs from what was added.
-    # The second alone counts, because git gives back what was added, too.
-    if plan.target == plan.path and status[1:2] not in {b"", b" "}:
+    if plan.target == plan.path and not _is_in_git(plan.path.resolve()):
         raise CassetteError(
             f"{plan.path} is left as it is",
             why="git does not hold it as it is, so that the old file would be lost",
-            hint=f"git add {plan.path}, or write another file with --out FILE",
+            hint=f"git add {shlex.quote(str(plan.path))}, or write another file with --out FILE",
         )
     try:
         replace_cassette(behind_links(plan.target), plan.text)
     except OSError as error:
         raise unwritable(plan.target, error) from error
+
+
+def _is_in_git(path: Path) -> bool:
+    command = ("git", "status", "--porcelain", "--ignored", "-uall", "--", path.name)
+    try:
+        status = subprocess.run(command, cwd=path.parent, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    # Two letters: of what differs from the last commit, and of what differs from what was added.
+    # The second alone counts, because git gives back what was added, too.
+    return status[1:2] in {b"", b" "}
