@@ -291,3 +291,16 @@ def _keep_public(headers: Mapping[str, Any]) -> dict[str, Any]:
         name: list(values) if isinstance(headers[name], list | tuple) else values[0]
         for name, values in public_headers(texts).items()
     }
+
+
+def why_unreadable_for_vcrpy(text: str) -> str:
+    """Return why vcrpy itself cannot read a cassette in YAML; empty if it can.
+
+    In the wild: pydantic-ai's own serializer, whose files have ``parsed_body``.
+    """
+    try:
+        _, responses, *_ = deserialize(text, yamlserializer)
+        _ = [response["body"]["string"] for response in responses]
+    except Exception as error:  # noqa: BLE001 - because vcrpy raises whatever a file makes it
+        return f"{type(error).__name__}: {error}"
+    return ""

@@ -96,23 +96,14 @@ _NEW_ADDRESS = "an address in it holds a credential: tests marked vcr would not 
 
 
 def _loss_for_vcrpy(path: Path) -> str:
-    """Return why tests marked ``vcr`` could not play a file converted in its place, if so.
-
-    In the wild: pydantic-ai's serializer, whose files have ``parsed_body``.
-    """
-    from vcr.serialize import deserialize
-    from vcr.serializers import yamlserializer
+    """Return why tests marked ``vcr`` could not play a file converted in its place, if so."""
+    from pytest_regen.cassettes.clients.vcr_files import why_unreadable_for_vcrpy
 
     text = text_of(path, content_of(path)[0] or b"")
     if text.lstrip().startswith("{"):
         return f"it is JSON and is called {path.name}: its serializer could not read the new file"
-    try:
-        _, responses, *_ = deserialize(text, yamlserializer)
-        _ = [response["body"]["string"] for response in responses]
-    except Exception as error:  # noqa: BLE001 - because vcrpy's readers raise what they meet
-        what = f"{type(error).__name__}: {error}"
-        return f"vcrpy cannot read it, so a serializer of the suite's own must ({what})"
-    return ""
+    why = why_unreadable_for_vcrpy(text)
+    return why and f"vcrpy cannot read it, so a serializer of the suite's own must ({why})"
 
 
 def convert(plan: Conversion) -> None:
