@@ -4,10 +4,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
 from pytest_regen.cassettes.json_bodies import leaves, rewrite_texts
+from pytest_regen.credentials.encodings import letters_in
 from pytest_regen.credentials.names import (
     is_entry,
     is_harmless_name,
@@ -15,7 +17,13 @@ from pytest_regen.credentials.names import (
     is_password_of,
     is_private_name,
 )
-from pytest_regen.credentials.search import ASSIGNED, find_secrets, scrub_text, secrets_with_values
+from pytest_regen.credentials.search import (
+    ASSIGNED,
+    Secret,
+    find_secrets,
+    scrub_text,
+    secrets_with_values,
+)
 from pytest_regen.credentials.shapes import SECRET_SHAPES
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
@@ -70,26 +78,25 @@ def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:
     return value if clean == value else clean
 
 
-def secrets_in(body: bytes) -> tuple[str, ...]:
-    """Return the kinds of credential that would be replaced in a decoded body."""
-    return tuple(dict.fromkeys(kind for kind, _ in secrets_and_values_in(body)))
-
-
-def secrets_and_values_in(body: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the kinds as ``secrets_in`` does, each with what would be replaced."""
+def secrets_in(body: bytes) -> tuple[Secret, ...]:
+    """Return the credentials that would be replaced in a decoded body."""
     value = json_or_none(body)
     if value is None:
-        text = body.decode("utf-8", "replace")
-        clean = scrub_lines(text)
-        return secrets_with_values(text) or (() if clean == text else ((ASSIGNED, text),))
-    clean = _scrub(value, scrub_text)
-    if clean == value:
-        return ()
-    pairs: list[tuple[str, str]] = []
-    for text, clean_text in zip(_texts(value), _texts(clean), strict=False):
-        if text != clean_text:
-            pairs += secrets_with_values(text) or ((ASSIGNED, text),)
-    return tuple(pairs)
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            # Of an image or a film only these, because the rest is drawn by chance.
+            text = letters_in(body)
+        pairs = [(text, scrub_lines(text))]
+    else:
+        clean = _scrub(value, scrub_text)
+        pairs = [] if clean == value else list(zip(_texts(value), _texts(clean), strict=False))
+    return tuple(
+        secret
+        for text, clean_text in pairs
+        if text != clean_text
+        for secret in secrets_with_values(text) or (Secret(ASSIGNED, text),)
+    )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -109,9 +116,12 @@ def _scrub(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(_within(value, change)) if len(value) >= _SHORTEST else value
     if isinstance(value, Mapping):
-        labelled = _members_with_labels(value)
+        # A member may name another one: ``{"name": "API_KEY", "value": ...}``.
+        labels = (i for n, i in value.items() if isinstance(i, str) and str(n).lower() in _LABELS)
+        label = next(filter(is_private_name, labels), "")
+        by_label = {name: label for name in value if label and str(name).lower() in _VALUES}
         return {
-            _scrub(str(name), change): _member(labelled.get(name, str(name)), item, change)
+            _scrub(str(name), change): _member(by_label.get(name, str(name)), item, change)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
@@ -133,18 +143,6 @@ def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
     if isinstance(item, list) and _SEVERAL.search(name):
         return [_member(name[:-1], member, change) for member in item]
     return _scrub(item, change)
-
-
-def _members_with_labels(value: Mapping[Any, Any]) -> dict[Any, str]:
-    """Return names for members that another one names: ``{"name": "API_KEY", "value": …}``."""
-    labels = [
-        item
-        for name, item in value.items()
-        if isinstance(item, str) and str(name).lower() in _LABELS and is_private_name(item)
-    ]
-    if not labels:
-        return {}
-    return {name: labels[0] for name in value if str(name).lower() in _VALUES}
 
 
 def _before(value: Sequence[Any], number: int) -> str:
@@ -218,7 +216,9 @@ def credentials_across_events(text: str, literal: tuple[str, ...] = ()) -> tuple
     """
     places: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for data in sse_data(text):
-        found_at = list(leaves(_json_or_text(data)))
+        found_at: list[tuple[str, Any]] = [("$", data)]
+        with suppress(ValueError, RecursionError):  # because an event may be any text
+            found_at = list(leaves(json.loads(data)))
         # Different blocks and choices are different texts, even if they arrive in turns.
         numbers = [f"{path}={leaf}" for path, leaf in found_at if path.endswith(".index")]
         for path, leaf in found_at:
@@ -243,16 +243,9 @@ def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ..
     # A tool's input is JSON in pieces: a name may be in one piece, its value in another.
     scrubbed = "".join(_scrub(piece, change) for piece in pieces)
     if scrubbed.startswith(_OPENING):
-        kinds += secrets_in(scrubbed.encode("utf-8", "surrogatepass"))
+        body = scrubbed.encode("utf-8", "surrogatepass")
+        kinds += (secret.kind for secret in secrets_in(body))
     return tuple(kinds)
-
-
-def _json_or_text(data: str) -> Any:
-    """Return the JSON in ``data``, or ``data`` itself if it is not JSON."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return data
 
 
 def stable_uri(

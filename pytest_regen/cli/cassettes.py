@@ -2,11 +2,11 @@
 
 import os
 import shlex
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -93,7 +93,10 @@ def check(
         if skipped:
             say(f"skipped, because they hold no interactions: {shorten(list(map(str, skipped)))}")
         say(f"{len(files)} checked, {counts}")
-        if leaking and conversions.is_cleanable(leaking[0]):
+        is_cleanable = False
+        with suppress(CassetteError):  # because the file may be what nothing can convert
+            is_cleanable = bool(leaking and conversions.plan_conversion(leaking[0]).text)
+        if is_cleanable:
             command = f"pytest-regen cassettes convert {shlex.quote(str(leaking[0]))}"
             next_step(command, "revoke what was in it")
         elif leaking:
@@ -207,12 +210,6 @@ def convert(
     dry_run: Annotated[
         bool, Option("--dry-run", help="Say what would change, write nothing.")
     ] = False,
-    lay_out: Annotated[
-        bool, Option("--lay-out", help="Give each member of JSON a line of its own.")
-    ] = False,
-    force: Annotated[
-        bool, Option("--force", help="Also where tests marked vcr may miss the old file.")
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Rewrite cassettes: answers decompressed, credentials gone, and all still found by vcrpy."""
@@ -226,62 +223,28 @@ def convert(
     for path in files:
         try:
             # Planned whole, because a recording is replaced or left alone, never half.
-            plan = conversions.plan_conversion(path, out, lays_out=lay_out, force=force)
-            is_written = plan.status == "convertible" and not dry_run
-            # Elsewhere the old file stays as it is, and needs no backup.
-            in_place = is_written and plan.target == path
-            backup = path.with_name(f"{path.name}.orig") if in_place and not _in_git(path) else None
-            if is_written:
-                conversions.convert(plan, backup)
-            summary = str(plan.changes) if plan.status == "convertible" else "nothing"
-            details: dict[str, Any] = {"changes": {**asdict(plan.changes), "summary": summary}}
-            if plan.status == "refused":
-                details = {"why": plan.why, "next": plan.hint}
+            plan = conversions.plan_conversion(path, out)
+            status = ("convertible" if dry_run else "converted") if plan.text else "unchanged"
+            if status == "converted":
+                conversions.convert(plan)
+            written = plan.target if status == "converted" else path
+            what = "would be converted" if status == "convertible" else status
+            say(f"{written}: {what}, {plural(plan.recordings, 'recording')}: {plan}")
             row = {
-                "path": str(path),
-                "status": "converted" if is_written else plan.status,
-                "written": str(plan.target) if is_written else None,
-                "backup": str(backup) if backup else None,
-                "interactions": plan.interactions,
+                "written": str(written) if status == "converted" else None,
+                "interactions": plan.recordings,
+                "changes": {"headers": plan.headers, "replaced": plan.replaced},
             }
-            rows.append({**row, **details})
-        except (CassetteError, UsageError) as error:
+        except CassetteError as error:
             # Of many files the others are converted all the same, because each stands alone.
-            if len(files) == 1:
-                raise
             status = "unreadable" if isinstance(error, CassetteUnreadableError) else "refused"
             why = f"{error.what}: {error.why}" if error.why else error.what
-            rows.append({"path": str(path), "status": status, "why": why, "next": error.hint})
+            say(f"{path}: {status}: {why}\n  next: {error.hint}")
+            row = {"why": why, "next": error.hint}
+        rows.append({"path": str(path), "status": status, **row})
     statuses = Counter(row["status"] for row in rows)
     if as_json:
         emit_json({"ok": not {"refused", "unreadable"} & statuses.keys(), "files": rows})
-    else:
-        _show_rows(rows)
-        if len(rows) > 1:
-            say(", ".join(f"{number} {status}" for status, number in statuses.items()))
+    elif len(rows) > 1:
+        say(", ".join(f"{number} {status}" for status, number in statuses.items()))
     raise typer.Exit(2 if "unreadable" in statuses else int("refused" in statuses))
-
-
-def _in_git(path: Path) -> bool:
-    """Whether git has a file as it is, so that a backup would only repeat what it holds."""
-    command = ("git", "-C", path.parent, "status", "--porcelain", "--ignored", "--", path.name)
-    listed = ("git", "-C", path.parent, "ls-files", "--error-unmatch", "--", path.name)
-    try:
-        status = subprocess.run(command, capture_output=True, check=True).stdout
-        subprocess.run(listed, capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    return not status
-
-
-def _show_rows(rows: list[dict[str, Any]]) -> None:
-    if backups := [row["backup"] for row in rows if row.get("backup")]:
-        say(f"the old files still hold what was removed: do not commit {shorten(backups)}")
-    for row in rows:
-        status = row["status"]
-        if status in {"refused", "unreadable"}:
-            say(f"{row['path']}: {status}: {row['why']}\n  next: {row['next']}")
-            continue
-        what = "would be converted" if status == "convertible" else status
-        recordings = f"{what}, {plural(row['interactions'], 'recording')}"
-        say(f"{row['written'] or row['path']}: {recordings}: {row['changes']['summary']}")

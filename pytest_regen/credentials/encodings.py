@@ -8,13 +8,11 @@ import sys
 import zlib
 from base64 import b64decode, b64encode
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote_plus, unquote_to_bytes
-
-Holds = Callable[[str], bool]
-"""Returns whether a text holds something to replace."""
 
 _ESCAPED = re.compile(
     # JSON, YAML, Python, shells and HTML; terminal colours; folded lines.
@@ -46,7 +44,7 @@ class UnescapedText(NamedTuple):
         """Return a function from a position in ``text`` to the position in ``escaped``."""
         plain, escaped, ahead = [0], [0], 0
         for match in _ESCAPED.finditer(self.escaped):
-            ahead += len(match[0]) - len(_meaning(match))
+            ahead += len(match[0]) - len(_meaning(match[0]))
             plain.append(match.end() - ahead)
             escaped.append(match.end())
 
@@ -64,39 +62,38 @@ def unescape(text: str) -> UnescapedText | None:
     """
     if not ("\\" in text or "\x1b[" in text or ("&" in text and ";" in text)):
         return None
-    plain = _ESCAPED.sub(_meaning, text)
+    plain = _ESCAPED.sub(lambda match: _meaning(match[0]), text)
     # A character is always shorter than its escape.
     return UnescapedText(text, plain) if len(plain) < len(text) else None
 
 
-def _meaning(match: re.Match[str]) -> str:
+@lru_cache(maxsize=4096)
+def _meaning(token: str) -> str:
     """Return what an escape stands for, at most one character."""
-    token = match[0]
-    sign = _MEANINGS.get(token)
-    if sign is not None:
-        return sign
+    if token in _MEANINGS:
+        return _MEANINGS[token]
     if token[0] == "\x1b":
         return "\x1b"
-    return "" if token[1] in "\r\n" else _numeric_character(token)
-
-
-@lru_cache(maxsize=4096)
-def _numeric_character(token: str) -> str:
-    """Return the character of a numeric escape."""
+    if token[1] in "\r\n":
+        return ""
     (digits,) = _NUMBER.findall(token)
     code = int(digits, 10 if token[0] == "&" and "x" not in token else 16)
     is_letter = code <= sys.maxunicode and code not in _SURROGATES
     return chr(code) if is_letter else _NO_LETTER
 
 
-class EncodedPart(NamedTuple):
-    """A part of a text that is encoded, with its decoded text."""
+class Edit(NamedTuple):
+    """A part of a text and its replacement."""
 
     start: int
     end: int
-    plain: str
-    encode: Callable[[str], str]
+    text: str
+    kinds: tuple[str, ...]
+    """The kinds of credential that it replaces."""
 
+
+Clean = Callable[[str], tuple[str, tuple[str, ...]] | None]
+"""Returns a decoded text without its credentials, and their kinds; ``None`` if it holds none."""
 
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}+")
 _BASE64 = re.compile(
@@ -121,60 +118,58 @@ _FARTHEST: Final = 1 << 12
 """How many characters before the first percent sign of a word are searched."""
 
 
-def encoded_parts(text: str, long: str, holds: Holds) -> list[EncodedPart]:
-    """Return the parts of a text in base64 or percent-encoding, in order and without overlaps.
+def encoded_edits(text: str, long: str, clean: Clean) -> list[Edit]:
+    """Return the replacements in base64 and percent-encoding, in order and without overlaps.
 
     Args:
         text: the text.
         long: its long words; base64 is searched only if they contain some.
-        holds: whether a decoded text matters; other base64 is left out.
+        clean: how a decoded text is cleaned.
     """
-    candidates = [*_in_base64(text, long, holds), *_in_percent(text)]
-    parts: list[EncodedPart] = []
-    for part in sorted(candidates, key=lambda part: part[:2]):
-        # If both readings are possible, the part that begins first wins.
-        if not parts or part.start >= parts[-1].end:
-            parts.append(part)
-    return parts
+    return without_overlaps([*_in_base64(text, long, clean), *_in_percent(text, clean)])
 
 
-def _in_base64(text: str, long: str, holds: Holds) -> Iterator[EncodedPart]:
+def without_overlaps(edits: Iterable[Edit]) -> list[Edit]:
+    """Return edits in order; where two readings are possible, the one that begins first."""
+    apart: list[Edit] = []
+    for edit in sorted(edits):
+        if not apart or edit.start >= apart[-1].end:
+            apart.append(edit)
+    return apart
+
+
+def _in_base64(text: str, long: str, clean: Clean) -> Iterator[Edit]:
     at = 0
     for run in _RUN.findall(long):
         # Words, names and numbers are not base64, which has letters of both cases.
         start = -1 if run.islower() or run.isupper() else text.find(run, at)
-        if start < 0:
+        match = _BASE64.match(text, start) if start >= 0 else None
+        if match is None:
             continue
-        match = _BASE64.match(text, start)
-        at = match.end() if match else start
-        part = _from_base64(text, match, holds) if match else None
-        if part is not None:
-            yield part
+        at = match.end()
+        readings = ((n, *reading) for n in _starts(match) for reading in _readings(text[n:at]))
+        for begin, plain, encode in readings:
+            # Of an image the letters alone first, because it has few.
+            if isinstance(plain, bytes) and not clean(letters_in(plain)):
+                continue
+            cleaned = clean(plain if isinstance(plain, str) else plain.decode("latin-1"))
+            if cleaned:
+                yield Edit(begin, at, encode(cleaned[0]), cleaned[1])
+                break
 
 
-def _in_percent(text: str) -> Iterator[EncodedPart]:
+def _in_percent(text: str, clean: Clean) -> Iterator[Edit]:
     at, match = 0, _PERCENT.search(text)
     while match is not None:
         before = _BEFORE.match(text, max(at, match.start() - _FARTHEST), match.start())
         start = before.end() if before else max(at, match.start() - _FARTHEST)
         behind = _UP_TO.match(text, match.end())
         at = behind.end() if behind else match.end()
-        yield _from_percent(text[start:at], start)
+        data = text[start:at].replace("+", " ").encode("utf-8", "surrogatepass")
+        if cleaned := clean(unquote_to_bytes(data).decode("latin-1")):
+            encoded = quote_plus(cleaned[0].encode("latin-1"), safe="/:=@[]")
+            yield Edit(start, at, encoded, cleaned[1])
         match = _PERCENT.search(text, at)
-
-
-def _from_base64(text: str, match: re.Match[str], holds: Holds) -> EncodedPart | None:
-    for start in _starts(match):
-        digits = "".join(text[start : match.end()].split()).rstrip("=")
-        letters = b"-_" if "-" in digits or "_" in digits else b"+/"
-        # A single digit more than whole bytes need carries nothing; padding fits both alphabets.
-        whole = digits[: len(digits) - (len(digits) % 4 == 1)].translate(_ONE_ALPHABET)
-        data = b64decode(whole + "=" * (-len(whole) % 4))
-        for plain, encode in _readings(data):
-            if holds(letters_in(data) if plain is None else plain):
-                back = _base64_encoder(encode, letters)
-                return EncodedPart(start, match.end(), plain or data.decode("latin-1"), back)
-    return None
 
 
 def _starts(match: re.Match[str]) -> Iterator[int]:
@@ -229,40 +224,28 @@ _FEWEST_LETTERS: Final = 8
 _FEWEST_WIDE: Final = 16
 
 
-def _readings(data: bytes) -> Iterator[tuple[str | None, Callable[[str], bytes]]]:
-    """Yield readings of bytes with their encoders; ``None`` for the bytes themselves as Latin-1."""
+def _readings(base64: str) -> Iterator[tuple[str | bytes, Callable[[str], str]]]:
+    """Yield readings of base64, each with a function that encodes another text like it."""
+    digits = "".join(base64.split()).rstrip("=")
+    letters = b"-_" if "-" in digits or "_" in digits else b"+/"
+    # A single digit more than whole bytes need carries nothing; padding fits both alphabets.
+    whole = digits[: len(digits) - (len(digits) % 4 == 1)].translate(_ONE_ALPHABET)
+    data = b64decode(whole + "=" * (-len(whole) % 4))
+
+    def encoder(encode: Callable[[str], bytes]) -> Callable[[str], str]:
+        return lambda clean: b64encode(encode(clean), letters).decode()
+
     try:
-        yield data.decode(), str.encode
+        yield data.decode(), encoder(str.encode)
     except UnicodeDecodeError:
-        yield None, lambda clean: clean.encode("latin-1", "replace")
+        yield data, encoder(lambda clean: clean.encode("latin-1", "replace"))
     # UTF-16, in which every second byte is zero: counted first, because the pattern is slow.
     zeros = bytes(_FEWEST_WIDE)
     is_wide = len(data) % 2 == 0 and (zeros in data[1::2] or zeros in data[::2])
     if is_wide and _WIDE.search(data):
-        yield data.decode("utf-16-le", "replace"), lambda clean: clean.encode("utf-16-le")
+        yield data.decode("utf-16-le", "replace"), encoder(lambda clean: clean.encode("utf-16-le"))
     if data[:2] == b"\x1f\x8b" or (data[:1] == b"x" and int.from_bytes(data[:2]) % 31 == 0):
         bits = zlib.MAX_WBITS | (16 if data[:1] == b"\x1f" else 0)
-        try:
-            plain = zlib.decompressobj(bits).decompress(data, _LARGEST)
-        except zlib.error:
-            return
-        yield plain.decode("latin-1"), lambda clean: _compress(clean.encode("latin-1"), bits)
-
-
-def _compress(data: bytes, bits: int) -> bytes:
-    packer = zlib.compressobj(wbits=bits)
-    return packer.compress(data) + packer.flush()
-
-
-def _base64_encoder(encode: Callable[[str], bytes], letters: bytes) -> Callable[[str], str]:
-    return lambda clean: b64encode(encode(clean), letters).decode()
-
-
-def _from_percent(text: str, start: int) -> EncodedPart:
-    data = text.replace("+", " ").encode("utf-8", "surrogatepass")
-    return EncodedPart(
-        start,
-        start + len(text),
-        unquote_to_bytes(data).decode("latin-1"),
-        lambda clean: quote_plus(clean.encode("latin-1"), safe="/:=@[]"),
-    )
+        with suppress(zlib.error):
+            plain = zlib.decompressobj(bits).decompress(data, _LARGEST).decode("latin-1")
+            yield plain, encoder(lambda clean: zlib.compress(clean.encode("latin-1"), wbits=bits))

@@ -269,18 +269,14 @@ def looks_random(value: str) -> bool:
         return False
     if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
         return False
-    if _PUBLISHED.match(value) or _is_spelt(value):
+    # A name or a path: words with only numbers between them.
+    pieces = _JOINTS.split(value)
+    has_word = any(len(piece) >= _SHORTEST_WORD and piece.islower() for piece in pieces)
+    is_spelt = all(len(piece) <= _SHORTEST_WORD or piece.isalpha() for piece in pieces)
+    if _PUBLISHED.match(value) or (has_word and is_spelt):
         return False
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= _BITS
-
-
-def _is_spelt(value: str) -> bool:
-    """Whether a value is a name or a path: words with only numbers between them."""
-    pieces = _JOINTS.split(value)
-    return any(len(piece) >= _SHORTEST_WORD and piece.islower() for piece in pieces) and all(
-        len(piece) <= _SHORTEST_WORD or piece.isalpha() for piece in pieces
-    )
 
 
 @lru_cache(maxsize=1024)

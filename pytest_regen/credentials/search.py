@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pytest_regen.credentials.encodings import encoded_parts, runs, shade_table, unescape
+from pytest_regen.credentials.encodings import (
+    Edit,
+    encoded_edits,
+    runs,
+    shade_table,
+    unescape,
+    without_overlaps,
+)
 from pytest_regen.credentials.names import (
     PASSWORDS,
     PRIVATE_NAMES,
@@ -169,13 +176,19 @@ def find_secrets(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for edit in _edits(text, _DEEPEST) for kind in edit.kinds))
 
 
-def secrets_with_values(text: str) -> tuple[tuple[str, str], ...]:
-    """Return each kind of credential with its text as it is in ``text``, escaped or encoded.
+class Secret(NamedTuple):
+    """A credential in a text. Only for hashing and placing it; its value is never shown."""
 
-    Only for hashing and comparing; use ``find_secrets`` for what is shown or written.
-    """
+    kind: str
+    value: str
+    """Its text as it stands there, escaped or encoded."""
+    start: int = 0
+
+
+def secrets_with_values(text: str) -> tuple[Secret, ...]:
+    """Return each credential of ``text``; use ``find_secrets`` for what is shown or written."""
     return tuple(
-        (kind, text[edit.start : edit.end])
+        Secret(kind, text[edit.start : edit.end], edit.start)
         for edit in _edits(text, _DEEPEST)
         for kind in edit.kinds
     )
@@ -192,16 +205,7 @@ def scrub_text(text: str) -> str:
     return text
 
 
-class _Edit(NamedTuple):
-    """A part of a text and its replacement."""
-
-    start: int
-    end: int
-    text: str
-    kinds: tuple[str, ...]
-
-
-def _edits(text: str, deepest: int) -> list[_Edit]:
+def _edits(text: str, deepest: int) -> list[Edit]:
     """Return the replacements, in order and without overlaps.
 
     Texts are remembered, because most recordings have the same lines, and because a conversation
@@ -214,11 +218,11 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
     return _search(text, deepest)
 
 
-def _search(text: str, deepest: int) -> list[_Edit]:
+def _search(text: str, deepest: int) -> list[Edit]:
     if len(text) < _SHORTEST and not _SHORT.search(text):
         return []
     view = unescape(text) if deepest else None
-    edits: list[_Edit] = []
+    edits: list[Edit] = []
     if view is not None:
         # Escapes first: of a credential that is partly escaped, the plain rest would be incomplete.
         within = _edits(view.text, deepest - 1)
@@ -232,19 +236,25 @@ def _search(text: str, deepest: int) -> list[_Edit]:
         for mark in marks:
             # All matches of one mark at once, because each step copies the whole text.
             matches = [
-                _Edit(start, end, f"[{shape.name}]", (shape.name,))
+                Edit(start, end, f"[{shape.name}]", (shape.name,))
                 for start, end in shape.spans(text, mark)
                 if "\0" not in text[start:end] and _is_real(text, shape, start, end)
             ]
             edits += matches
             text = _blank(text, matches)
     if view is None:
-        assigned = [
-            _Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in _assigned_spans(text, lean, long)
-        ]
+        assigned = _assigned_edits(text, lean, long)
         edits += assigned
+        text = _blank(text, assigned)
+    if view is None and deepest:
         words = long if lean is text else _long_words(text)
-        edits += _edits_in_encoded(_blank(text, assigned), words, deepest)
+
+        def clean(plain: str) -> tuple[str, tuple[str, ...]] | None:
+            within = _edits(plain, deepest - 1)
+            kinds = tuple(kind for edit in within for kind in edit.kinds)
+            return (_apply(plain, within), kinds) if within else None
+
+        edits += encoded_edits(text, words, clean)
     return sorted(edits)
 
 
@@ -254,18 +264,7 @@ _edits_of_line = lru_cache(maxsize=1 << 14)(_search)
 _edits_of_large = lru_cache(maxsize=8)(_search)
 
 
-def _edits_in_encoded(text: str, long: str, deepest: int) -> Iterator[_Edit]:
-    if not deepest:
-        return
-    for hidden in encoded_parts(text, long, lambda plain: bool(_edits(plain, deepest - 1))):
-        within = _edits(hidden.plain, deepest - 1)
-        if within:
-            clean = hidden.encode(_apply(hidden.plain, within))
-            kinds = tuple(kind for edit in within for kind in edit.kinds)
-            yield _Edit(hidden.start, hidden.end, clean, kinds)
-
-
-def _apply(text: str, edits: Iterable[_Edit]) -> str:
+def _apply(text: str, edits: Iterable[Edit]) -> str:
     pieces, at = [], 0
     for edit in edits:
         pieces += [text[at : edit.start], edit.text]
@@ -273,7 +272,7 @@ def _apply(text: str, edits: Iterable[_Edit]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _blank(text: str, edits: Iterable[_Edit]) -> str:
+def _blank(text: str, edits: Iterable[Edit]) -> str:
     """Return a text of the same length with NULs in place of what is to be replaced."""
     pieces, at = [], 0
     for start, end, *_ in sorted(edits):
@@ -282,8 +281,8 @@ def _blank(text: str, edits: Iterable[_Edit]) -> str:
     return "".join([*pieces, text[at:]]) if pieces else text
 
 
-def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
-    """Return the spans of random values after private names, in order and without overlaps.
+def _assigned_edits(text: str, lean: str, long: str) -> list[Edit]:
+    """Return the replacements of random values after private names, without overlaps.
 
     Names are searched one by one: a single pattern for all of them takes ten times as long.
 
@@ -297,22 +296,17 @@ def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     patterns = [
         pattern for pattern in _PATTERNS if pattern[1] in seen and (long or pattern[1] == _FLAG)
     ]
-    if not names and not patterns:
-        return []
     # The only letter whose lower case is two characters would shift all later positions.
-    lowered = (
-        seen if lean is text and len(seen) == len(text) else text.replace("\u0130", "I").lower()
-    )
+    lowered = text.replace("\u0130", "I").lower() if names else ""
     candidates = {span for name in names for span in _behind(text, lowered, name)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
         candidates.update(m.span(1) for m in matches if is_drawn(m[1]) or _is_password(m[1]))
-    spans: list[tuple[int, int]] = []
-    for start, end in sorted(candidates):
-        if not spans or start >= spans[-1][1]:
-            behind = _REST.match(text, end)
-            spans.append((start, behind.end() if behind else end))
-    return spans
+    # To the end of the value, of which only the start was examined.
+    whole = (
+        (start, m.end() if (m := _REST.match(text, end)) else end) for start, end in candidates
+    )
+    return without_overlaps(Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in whole)
 
 
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
@@ -424,50 +418,39 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
     value = _PASSWORD.match(text, end)
     if value is None:
         return None
-    # A shell variable: its value is not code.
-    is_variable = text[end] == "=" and text[end - 1].isupper()
-    is_one = _is_password(value[2]) or (is_variable and _is_literal(value[2]))
-    return value.span(2) if is_one else None
-
-
-def _is_literal(value: str) -> bool:
-    """Whether the value after ``PASSWORD=`` is a password, not a word, variable or expression."""
-    has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-    return (
-        (has_both or changes_often(value))
-        and not any(sign in value for sign in "([{$.\\")
-        and is_password_of("password", value)
-    )
+    # Of a shell variable the value is not code, so that fewer signs of chance suffice.
+    is_variable, word = text[end] == "=" and text[end - 1].isupper(), value[2]
+    has_both = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+    is_literal = (has_both or changes_often(word)) and not any(sign in word for sign in "([{$.\\")
+    is_one = is_variable and is_literal and is_password_of("password", word)
+    return value.span(2) if is_one or _is_password(word) else None
 
 
 def _span_in_markup(text: str, at: int, end: int) -> tuple[int, int] | None:
     """Return the span of a credential in an XML element or after a variable, if there is one."""
-    behind = text[end : end + 1]
-    if behind in _ELEMENT_GOES_ON and text.rfind("<", max(0, at - _LONGEST_NAME), at) >= 0:
+    if text.rfind("<", max(0, at - _LONGEST_NAME), at) >= 0:
         element = _ELEMENT.match(text, end)
         tag = element and _TAG.search(text, max(0, at - _LONGEST_NAME), at)
         if element and tag:
             number = 1 if element[1] else 2
             name = tag[0].lstrip("<").rpartition(":")[2].rpartition(">")[2] + text[at:end]
             return element.span(number) if is_password_of(name, element[number]) else None
-    if behind in _QUOTES:
-        value = _ARGUMENT.match(text, end)
-        if value is None or is_placeholder(value[1]):
-            return None
+    value = _ARGUMENT.match(text, end)
+    if value:
         is_password = text[at:end].lower().endswith(PASSWORDS) and _is_password(value[1])
-        return value.span(1) if is_password or looks_random(value[1]) else None
-    if behind in _BLANKS:
-        value = _VARIABLE.match(text, end)
-        if value and looks_random(value[1]) and not is_placeholder(value[1]):
-            before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
-            name = f"{before[0] if before else ''}{text[at:end]}"
-            return value.span(1) if _VARIABLE_NAME.fullmatch(name) else None
+        is_one = not is_placeholder(value[1]) and (is_password or looks_random(value[1]))
+        return value.span(1) if is_one else None
+    value = _VARIABLE.match(text, end)
+    if value and looks_random(value[1]) and not is_placeholder(value[1]):
+        name = _name_before(text, at, end)
+        return value.span(1) if _VARIABLE_NAME.fullmatch(name) else None
     return None
 
 
-_ELEMENT_GOES_ON: Final = frozenset({">", "<", " ", "\t", "\r", "\n"})
-_BLANKS: Final = frozenset({" ", "\t"})
-_QUOTES: Final = frozenset({'"', "'"})
+def _name_before(text: str, at: int, end: int) -> str:
+    """Return the whole name that ends at ``end``, of which a part was found."""
+    before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
+    return f"{before[0] if before else ''}{text[at:end]}"
 
 
 def _symbol_rich_span(text: str, end: int) -> tuple[int, int] | None:
@@ -495,8 +478,7 @@ def _is_named(text: str, at: int, end: int, name: str, span: tuple[int, int]) ->
     """
     if name in _SIGNATURES:
         return _ADDRESS.search(text, max(0, at - _LONGEST_NAME), end) is not None
-    before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
-    whole = f"{before[0] if before else ''}{text[at:end]}"
+    whole = _name_before(text, at, end)
     if whole.lower() == "key":
         start = max(0, at - _LONGEST_NAME)
         if _ADDRESS.search(text, start, end):

@@ -557,11 +557,14 @@ class TestBaseline:
     @pytest.mark.parametrize(
         ("text", "why"),
         [
-            (None, "known.json is not there"),
+            (None, "known.json: No such file"),
             ("", "known.json is no baseline"),
             ("[]", "known.json is no baseline"),
             ('{"version": 2, "findings": []}', "of version 1"),
-            ('{"version": 1, "findings": [{"path": 1}]}', "finding 1 has not all of path"),
+            (
+                '{"version": 1, "findings": [{"path": 1}]}',
+                "findings.0.path: Input should be a valid string",
+            ),
         ],
     )
     def test_what_is_none_is_refused(

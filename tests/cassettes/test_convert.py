@@ -28,13 +28,21 @@ SESSION = "s3ss10nQ7xK9mZ2pL5vB8nR4"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where commands are called."""
+    """Where commands are called, with git, because only what git holds is replaced."""
     monkeypatch.chdir(tmp_path)
+    git("init")
     return tmp_path
 
 
+def git(*words: str) -> None:
+    """Call git."""
+    whole = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words)
+    subprocess.run(whole, check=True, capture_output=True)
+
+
 def converted(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
-    """Return the exit code and the JSON of a conversion."""
+    """Return the exit code and the JSON of a conversion of what git holds."""
+    git("add", ".")
     capsys.readouterr()
     code = run("convert", *words, "--json")
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -138,19 +146,13 @@ def test_a_green_suite_stays_green(
     assert run_.unplayed == 0
 
 
-def test_laid_out_only_when_asked_for(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    """We play the bytes as they were all the same."""
+def test_the_text_of_bodies_stays(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """Bytes count for vcrpy, which knows no layout of ours."""
     path = foreign(folder / "c.yaml", {"a": 1}, said='{"price":1.10,"b":[]}')
+
     converted(capsys, "c.yaml")
+
     assert '"{\\"price\\":1.10,\\"b\\":[]}"' in path.read_text("utf-8")
-
-    (folder / "c.yaml.orig").unlink()
-    converted(capsys, "c.yaml", "--lay-out")
-
-    assert '          "price": 1.10,\n' in path.read_text("utf-8")
-    file = read_cassette(path)
-    assert file is not None
-    assert file.interactions[0].interaction.response_body == b'{"price":1.10,"b":[]}'
 
 
 def test_convert_makes_it_ours(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,12 +168,9 @@ def test_convert_makes_it_ours(folder: Path, capsys: pytest.CaptureFixture[str])
         "files": [
             {
                 "path": "c.yaml", "status": "converted", "written": "c.yaml",
-                "backup": "c.yaml.orig", "interactions": 2,
+                "interactions": 2,
                 "changes": {
-                    "headers": ["x-api-key"], "replaced_headers": [],
-                    "credentials": ["anthropic-key"], "decompressed": True,
-                    "summary": "without the headers x-api-key; credentials replaced: "
-                    "anthropic-key; answers decompressed",
+                    "headers": ["x-api-key"], "replaced": ["response body $.said"],
                 },
             }
         ],
@@ -191,63 +190,49 @@ def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[st
     """It says what each file would lose."""
     foreign(folder / "a.yaml", {"a": 1}, headers={"Authorization": ["Bearer x"]})
     foreign(folder / "b.yaml", {"a": 1})
-    before = {path: path.read_bytes() for path in folder.iterdir()}
+    before = {path: path.read_bytes() for path in folder.glob("*.yaml")}
 
     assert run("convert", "a.yaml", "b.yaml", "--dry-run") == 0
 
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    assert {path: path.read_bytes() for path in folder.glob("*.yaml")} == before
     said = capsys.readouterr().err
     assert "a.yaml: would be converted, 1 recording: without the headers authorization\n" in said
     assert "b.yaml: would be converted, 1 recording: nothing but the layout\n" in said
     assert "2 convertible" in said
 
 
-def test_the_old_file_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Beside it, once: an older backup stays, and the next conversion is refused."""
-    path = foreign(folder / "sub" / "c.yaml", {"a": 1})
-    old = path.read_bytes()
-
-    assert run("convert", "sub/c.yaml") == 0
-    said = capsys.readouterr().err
-    assert said.startswith("the old files still hold what was removed: do not commit sub/c.yaml.o")
-    assert (folder / "sub/c.yaml.orig").read_bytes() == old
-
-    path.write_bytes(old)
-    assert run("convert", "sub/c.yaml") == 2
-    assert "next: move it away" in capsys.readouterr().err
-    assert path.read_bytes() == old
-
-
-def test_what_git_has_needs_no_backup(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only a file that is committed as it is; a change since then is kept beside it."""
-    for name in ("clean", "changed", "new"):
-        foreign(folder / f"{name}.yaml", {"a": 1})
-    git = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org")
-    for words in (["init"], ["add", "clean.yaml", "changed.yaml"], ["commit", "-m", "recordings"]):
-        subprocess.run([*git, *words], check=True, capture_output=True)
+def test_only_what_git_holds_is_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Committed or added; a change since then, a new file and an ignored one are left."""
+    names = ("committed", "added", "changed", "new", "ignored")
+    paths = [foreign(folder / f"{name}.yaml", {"a": 1}) for name in names]
+    (folder / ".gitignore").write_text("ignored.yaml\n", "utf-8")
+    git("add", "committed.yaml", "changed.yaml")
+    git("commit", "-m", "recordings")
+    git("add", "added.yaml")
     foreign(folder / "changed.yaml", {"a": 2})
+    before = [path.read_bytes() for path in paths]
 
-    _, found = converted(capsys, "clean.yaml", "changed.yaml", "new.yaml")
+    assert run("convert", *(path.name for path in paths)) == 1
 
-    assert [one["backup"] for one in found["files"]] == [
-        "changed.yaml.orig",
-        None,
-        "new.yaml.orig",
-    ]
+    assert [path.read_bytes() != old for path, old in zip(paths, before, strict=True)] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
+    told = capsys.readouterr().err
+    assert "new.yaml: refused: new.yaml is left as it is: git does not hold it" in told
+    assert "next: git add new.yaml, or write another file with --out FILE" in told
+    assert run("convert", "new.yaml", "--out", "d.yaml") == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links")
 def test_a_link_stays_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it points to is converted; others may share it."""
     path = foreign(folder / "shared" / "c.yaml", {"a": 1})
-    old = path.read_bytes()
     (folder / "link.yaml").symlink_to(path)
 
     assert converted(capsys, "link.yaml")[1]["files"][0]["status"] == "converted"
 
     assert (folder / "link.yaml").is_symlink()
     assert path.read_bytes().startswith(FIRST_LINE.encode())
-    assert (folder / "link.yaml.orig").read_bytes() == old
 
 
 def test_many_files_and_folders(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -280,11 +265,11 @@ def test_converting_our_own_changes_nothing_that_is_played(folder: Path) -> None
 
     assert run("convert", "c.yaml") == 0
     assert (folder / "c.yaml").read_text("utf-8") == before
-    assert not (folder / "c.yaml.orig").exists()
 
     text = before.replace('"text": "one"', f'"text": "one {SECRET}"')
     assert text != before
     (folder / "c.yaml").write_text(text, "utf-8")
+    git("add", ".")
     assert run("convert", "c.yaml") == 0
     mended = (folder / "c.yaml").read_text("utf-8")
     gone = [line for line in mended.splitlines() if line not in before.splitlines()]
@@ -304,7 +289,7 @@ def test_convert_names_json_cassettes_anew(folder: Path) -> None:
     (folder / "c.json").write_text(json.dumps(data), "utf-8")
 
     assert run("convert", "c.json") == 0
-    assert run("convert", "c.json") == 2
+    assert run("convert", "c.json") == 1
     assert run("convert", "c.json", "--out", "d.yaml") == 0
 
     assert (folder / "c.json").exists()
@@ -352,7 +337,7 @@ def text_as_body(data: dict[str, Any]) -> None:
 def test_what_another_serializer_reads_is_left(
     folder: Path, capsys: pytest.CaptureFixture[str], change: Callable[[dict[str, Any]], None]
 ) -> None:
-    """It could not read ours; written elsewhere, or by force, it is converted."""
+    """It could not read ours; written elsewhere, it is converted."""
     path = foreign(folder / "c.yaml", {"a": 1})
     data = yaml.safe_load(path.read_text("utf-8"))
     change(data)
@@ -365,10 +350,9 @@ def test_what_another_serializer_reads_is_left(
     [one] = found["files"]
     assert one["status"] == "refused"
     assert "vcrpy cannot read it, so a serializer of the suite's own must" in one["why"]
-    assert "--force" in one["next"]
+    assert "--out FILE" in one["next"]
     assert path.read_bytes() == before
     assert converted(capsys, "c.yaml", "--out", "d.yaml")[0] == 0
-    assert converted(capsys, "c.yaml", "--force")[0] == 0
 
 
 def test_json_under_another_name_is_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -390,23 +374,11 @@ def test_an_address_that_would_change_is_left(
 
     code, found = converted(capsys, "c.yaml")
     assert code == 1
-    assert "not be found any more" in found["files"][0]["why"]
+    assert "would not find it" in found["files"][0]["why"]
     assert SECRET not in json.dumps(found)
 
-    assert converted(capsys, "c.yaml", "--force")[0] == 0
-    assert SECRET not in path.read_text("utf-8")
-
-
-def test_bytes_that_vcrpy_would_lose_are_left(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Laid out, numbers stay numbers; what is no JSON is not laid out."""
-    for said in ('{"big":1e400}', '{"a":1,"a":2}', '{"a":NaN}'):
-        path = foreign(folder / "c.yaml", {"a": 1}, said=said)
-        code, _ = converted(capsys, "c.yaml", "--lay-out")
-        (folder / "c.yaml.orig").unlink(missing_ok=True)
-        assert code == (0 if "e400" in said else 1), said
-        assert path.read_text("utf-8").startswith(FIRST_LINE) == (code == 0)
+    assert converted(capsys, "c.yaml", "--out", "d.yaml")[0] == 0
+    assert SECRET not in (folder / "d.yaml").read_text("utf-8")
 
 
 # What a check advises

@@ -104,9 +104,7 @@ def examine(path: Path) -> tuple[CassetteFile, list[Interaction]] | None:
     assert found is not None or {"UNREADABLE", "EDITED", "FOREIGN"} & {one.code for one in findings}
     assert not any("could not be checked" in one.message for one in findings)
     with suppress(RegenError):
-        plan = plan_conversion(path, path.with_name("converted.yaml"))
-        if plan.status == "convertible":
-            convert(plan)
+        convert(plan_conversion(path, path.with_name("converted.yaml")))
     path.with_name("converted.yaml").unlink(missing_ok=True)
     with suppress(CassetteUnreadableError):
         serializer = jsonserializer if path.suffix == ".json" else yamlserializer

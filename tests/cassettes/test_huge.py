@@ -236,5 +236,5 @@ def test_a_cassette_of_nothing_is_told(tmp_path: Path) -> None:
     assert "0 recorded" in ask(path, "x")
     assert checked.code == 0
     assert "[EMPTY]" in checked.err
-    assert converted.code == 2
+    assert converted.code == 1
     assert "holds no recording" in converted.err

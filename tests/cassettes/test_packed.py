@@ -114,9 +114,9 @@ def test_commands_take_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run("show", "cassettes/c.yaml.gz") == 0
     assert f"user: {SECRET}" in capsys.readouterr().out
 
-    assert run("convert", "cassettes") == 0
-    assert "[anthropic-key]" in text_of(path)
-    assert checked(capsys, "cassettes")[0] == 0
+    assert run("convert", "cassettes", "--out", "clean.yaml.gz") == 0
+    assert "[anthropic-key]" in text_of(folder / "clean.yaml.gz")
+    assert checked(capsys, "clean.yaml.gz")[0] == 0
 
 
 def test_json_is_replayed_only(folder: Path) -> None:

@@ -1,22 +1,18 @@
 """vcrpy's reading and writing of cassettes: limits, line numbers, atomic, scrubbed."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from vcr import VCR
-from vcr.cassette import Cassette
 from vcr.persisters.filesystem import CassetteNotFoundError
-from vcr.record_mode import RecordMode as VcrRecordMode
 from vcr.request import Request
 from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
-from pytest_regen.cassettes.clients.vcr_patches import body_bytes, comparable_bytes, exchange_of
+from pytest_regen.cassettes.clients.vcr_patches import comparable_bytes, exchange_of
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body, unpack
 from pytest_regen.cassettes.files.format import wire_body, with_current_layout
 from pytest_regen.cassettes.files.parser import (
@@ -36,7 +32,6 @@ from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
 from pytest_regen.cassettes.recording import ChangedValue, WireExchange, changed_values, clean_body
 from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
-from pytest_regen.strict_json import json_or_none
 
 
 class Persister:
@@ -298,61 +293,14 @@ def _keep_public(headers: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class VcrpyCannotReadError(Exception):
-    """vcrpy itself cannot read a file, so its suite must have a serializer of its own."""
+def why_unreadable_for_vcrpy(text: str) -> str:
+    """Return why vcrpy itself cannot read a cassette in YAML; empty if it can.
 
-
-def first_loss_for_vcrpy(
-    old: str, new: str, answers: Sequence[bytes], *, is_json: bool, as_json: bool
-) -> str:
-    """Return the first request of a cassette that another one answers less well; empty if none.
-
-    Compared with vcrpy's own serializer, matching and persister, as in a suite without settings.
-
-    Args:
-        old: the text of the first cassette.
-        new: the text of the other, in YAML.
-        answers: the decoded bodies that the other should play, in order.
-        is_json: whether the first is JSON.
-        as_json: whether equal JSON counts, or only equal bytes.
-
-    Raises:
-        VcrpyCannotReadError: vcrpy cannot read the first cassette.
+    In the wild: pydantic-ai's own serializer, whose files have ``parsed_body``.
     """
     try:
-        requests, responses, *_ = deserialize(old, jsonserializer if is_json else yamlserializer)
+        _, responses, *_ = deserialize(text, yamlserializer)
         _ = [response["body"]["string"] for response in responses]
-    except Exception as error:
-        raise VcrpyCannotReadError(f"{type(error).__name__}: {error}") from error
-    options = VCR(record_mode=VcrRecordMode.NONE).get_merged_config(path="x")
-    for name in ("path_transformer", "func_path_generator", "record_on_exception", "persister"):
-        options.pop(name, None)  # because they are VCR's, not a cassette's
-    cassette = Cassette.load(**options, persister=_TextPersister(new))
-    for number, (request, response, answer) in enumerate(
-        zip(requests, responses, answers, strict=True), 1
-    ):
-        place = f"recording {number} ({request.method} {request.path})"
-        if not cassette.can_play_response_for(request):
-            return f"{place} would not be found any more by a test that is marked vcr"
-        played = cassette.play_response(request)
-        if played["status"]["code"] != response["status"]["code"]:
-            return f"{place} would have another status"
-        body = body_bytes((played.get("body") or {}).get("string"))
-        headers = {str(n): v for n, v in (played.get("headers") or {}).items()}
-        with suppress(UndecodableBodyError):
-            body, _ = decode_body(body, by_lower_name(headers))
-        is_json_alike = as_json and json_or_none(answer) is not None
-        if body != answer and not (is_json_alike and json.loads(body) == json.loads(answer)):
-            return f"{place} would have another body for a test that is marked vcr"
+    except Exception as error:  # noqa: BLE001 - because vcrpy raises whatever a file makes it
+        return f"{type(error).__name__}: {error}"
     return ""
-
-
-class _TextPersister:
-    """Gives vcrpy a text instead of a file."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
-        """Return the requests and answers."""
-        return deserialize(self._text, yamlserializer)

@@ -12,7 +12,9 @@ from datetime import date
 from functools import partial
 from hashlib import pbkdf2_hmac
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
+
+from pydantic import BaseModel, ValidationError
 
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
 from pytest_regen.cassettes.files.format import RECORDING
@@ -25,9 +27,9 @@ from pytest_regen.cassettes.files.reader import (
 from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, unused_reason
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.scrubbing import credentials_across_events, secrets_and_values_in
+from pytest_regen.cassettes.scrubbing import credentials_across_events, secrets_in
 from pytest_regen.credentials.names import is_placeholder
-from pytest_regen.credentials.search import ASSIGNED, secrets_with_values
+from pytest_regen.credentials.search import secrets_with_values
 from pytest_regen.errors import CassetteUnreadableError, UsageError
 from pytest_regen.files import replace_file
 from pytest_regen.strict_json import json_or_none
@@ -82,19 +84,21 @@ class Baseline:
             UsageError: it is missing, or not a baseline.
         """
         try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            if takes_all:
-                return cls(path, takes_all=True)
-            raise UsageError(
-                f"{path} is not there",
-                hint="make it with --update-baseline, or name another baseline",
-            ) from None
+            entries = _BaselineFile.model_validate_json(path.read_bytes()).findings
         except OSError as error:
+            if takes_all and isinstance(error, FileNotFoundError):
+                return cls(path, takes_all=True)
+            hint = "name another baseline, or make it with --update-baseline"
+            raise UsageError(f"{path}: {error.strerror}", hint=hint) from None
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
             raise UsageError(
-                f"{path}: {error.strerror}", hint="name a baseline that can be read"
+                f"{path} is no baseline of version {_VERSION}",
+                why=f"{place}: {first['msg']}" if place else first["msg"],
+                hint="name another file, or make this one anew: delete it, then --update-baseline",
             ) from None
-        return cls(path, _entries(path, json_or_none(data)), takes_all=takes_all)
+        return cls(path, entries, takes_all=takes_all)
 
     def covers(
         self, cassette: Path, code: Literal["SECRET", "HEADER"], kind: str, value: str
@@ -142,28 +146,9 @@ class Baseline:
         return Path(os.path.relpath(cassette, self.path.absolute().parent)).as_posix()
 
 
-def _entries(path: Path, value: Any) -> list[AcceptedFinding]:
-    listed = value.get("findings") if isinstance(value, dict) else None
-    if not isinstance(listed, list) or value.get("version") != _VERSION:
-        raise _no_baseline(path, f"it has no list of findings of version {_VERSION}")
-    entries = []
-    for number, entry in enumerate(listed, 1):
-        names = AcceptedFinding._fields
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(name), str) for name in names
-        ):
-            fields = ", ".join(names)
-            raise _no_baseline(path, f"finding {number} has not all of {fields} as text")
-        entries.append(AcceptedFinding(*(entry[name] for name in names)))
-    return entries
-
-
-def _no_baseline(path: Path, why: str) -> UsageError:
-    return UsageError(
-        f"{path} is no baseline",
-        why=why,
-        hint="name another file, or make this one anew: delete it, then --update-baseline",
-    )
+class _BaselineFile(BaseModel):
+    version: Literal[1]
+    findings: list[AcceptedFinding]
 
 
 FindingSeverity = Literal["error", "warning"]
@@ -175,10 +160,6 @@ _FOLDER = "cassettes"
 _TOP = re.compile(rb"^(?:# pytest-regen cassette|['\"]?interactions['\"]?\s*:)", re.MULTILINE)
 _HEAD = frozenset({"version", RECORDING, "metadata"})
 _PARTS = frozenset({"request", "response", "key"})
-_LINE_END = re.compile(r"\n(?<!\\\n)(?<![A-Za-z0-9+/]{60}\n)")
-"""Not where double-quoted YAML text, or a block of base64, continues in the next line."""
-_NUMBER = re.compile(r"[ -]*[0-9.eE+-]*")
-"""A number in a list: embeddings are a hundred thousand lines of them."""
 _PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
 """Cookies set by proxies to tell machines from people and to balance load."""
 
@@ -245,7 +226,7 @@ def _should_be_cassette(path: Path, folder: Path) -> bool:
         data = path.read_bytes()
         data = (unpack_file(data) if is_packed(path) else data).removeprefix(codecs.BOM_UTF8)
     except (OSError, UndecodableBodyError):
-        # The check reports it, as it cannot read it either.
+        # A cassette, because then the check reports it: it cannot read it either.
         return True
     if not data.lstrip().startswith(b"{"):
         return _TOP.search(data) is not None
@@ -275,10 +256,12 @@ def check_cassettes(
             if file is not None:
                 findings += [*_findings_inside(file, covers), *_notes(file, limits, drifted)]
         except CassetteUnreadableError as error:
-            layout = _other_layout(path)
-            if layout:
-                findings.append(Finding("FOREIGN", "warning", path, error.line, layout))
-                findings += [finding for finding, _ in _secret_lines(path, covers)]
+            if _is_foreign(path):
+                what = (
+                    "it holds no requests of HTTP as vcrpy writes them: only its text was searched"
+                )
+                findings.append(Finding("FOREIGN", "warning", path, error.line, what))
+                findings += _secret_lines(path, covers)
             else:
                 findings.append(_unreadable(path, error))
         except Exception as error:  # noqa: BLE001 - because one file must not end the check of others
@@ -294,55 +277,46 @@ def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
     return Finding(code, "error", path, error.line, error.why)
 
 
-def _other_layout(path: Path) -> str:
-    """Return what a valid file holds that is no recording of HTTP as vcrpy writes it.
+def _is_foreign(path: Path) -> bool:
+    """Whether a file that is no cassette is a valid one of another program.
 
     For example messages of a socket, calls of another protocol, or bodies that only the project's
-    serializer understands. Empty if something is missing that should be there.
+    serializer understands; not if something is missing that should be there.
     """
     try:
         data, _ = parse_text(path, text_of(path, content_of(path)[0] or b""))
     except CassetteUnreadableError:
-        return ""
-    if isinstance(data, list):
-        return "it holds no requests of HTTP but a list: only its text was searched"
+        return False
     # Of a cassette that was cut, the head may be all that is left.
     if not isinstance(data, Mapping) or _HEAD.issuperset(data):
-        return ""
+        return isinstance(data, list)
     items = data.get("interactions", [data])
-    if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
-        return ""
-    if "interactions" not in data or not any(_PARTS & item.keys() for item in items):
-        what = ", ".join(sorted({str(name) for item in items[:1] for name in item})[:4])
-        return what and f"it holds no requests of HTTP but {what}: only its text was searched"
-    halves = [item.get(half) for item in items for half in ("request", "response")]
-    if any(_is_laid_out(half) for half in halves):
-        return "its bodies are laid out by another serializer: only its text was searched"
-    return ""
-
-
-def _is_laid_out(half: object) -> bool:
-    """Whether a body has members of its own, rather than text under a misspelt key."""
-    body = half.get("body") if isinstance(half, Mapping) else None
-    if not isinstance(body, Mapping) or "string" in body:
+    if not (items and isinstance(items, list) and all(isinstance(i, Mapping) for i in items)):
         return False
-    return len(body) > 1 or any(isinstance(value, Mapping | list) for value in body.values())
+    # One half without the other is what is left of a cassette that was cut.
+    if not any(_PARTS & item.keys() for item in items):
+        return True
+    halves = [item.get(half) for item in items for half in ("request", "response")]
+    bodies = [half.get("body") for half in halves if isinstance(half, Mapping)]
+    return any(isinstance(body, Mapping) and "string" not in body for body in bodies)
 
 
-def _secret_lines(path: Path, is_accepted: Known) -> Iterator[tuple[Finding, str]]:
-    """Yield credentials in the raw text, each with its kind."""
+def _secret_lines(path: Path, is_accepted: Known) -> dict[Finding, str]:
+    """Return credentials in the raw text, each with its kind, as a recorder would find them."""
     text = (content_of(path)[0] or b"").decode("utf-8", "replace")
-    for number, kind, value in _secrets_by_line(text):
-        if not is_accepted("SECRET", kind, value):
-            yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
+    findings = {}
+    for secret in secrets_with_values(text):
+        if not is_accepted("SECRET", secret.kind, secret.value):
+            line = text.count("\n", 0, secret.start) + 1
+            what = f"a credential ({secret.kind})"
+            findings[Finding("SECRET", "error", path, line, what)] = secret.kind
+    return findings
 
 
 def _findings_inside(file: CassetteFile, is_accepted: Known) -> Iterator[Finding]:
     """Yield edits, and credentials in the raw text, in decoded bodies, and in headers."""
-    reported = set()
-    for finding, kind in _secret_lines(file.path, is_accepted):
-        reported.add(kind)
-        yield finding
+    lines = _secret_lines(file.path, is_accepted)
+    yield from lines
     telling: defaultdict[str, list[int]] = defaultdict(list)
     for stored in file.interactions:
         try:
@@ -350,108 +324,72 @@ def _findings_inside(file: CassetteFile, is_accepted: Known) -> Iterator[Finding
         except CassetteUnreadableError as error:
             yield _unreadable(file.path, error)
             continue
-        pairs = {
-            *secrets_and_values_in(unpack(interaction.request_body)),
-            *secrets_and_values_in(interaction.response_body),
+        secrets = (
+            *secrets_in(unpack(interaction.request_body)),
+            *secrets_in(interaction.response_body),
             *secrets_with_values(f"{interaction.uri} {interaction.reason}"),
-        }
-        kinds = {kind for kind, value in pairs if not is_accepted("SECRET", kind, value)}
-        for kind in sorted(kinds - reported):
-            message = f"a credential in a compressed or laid-out body ({kind})"
-            yield Finding("SECRET", "error", file.path, stored.line, message)
+        )
+        # Beside the lines, because br, zstd and the members of JSON are not seen in them.
+        hidden = [(s.kind, s.value, "a compressed or laid-out body") for s in secrets]
         if interaction.is_stream:
             text = interaction.response_body.decode("utf-8", "replace")
-            for kind in credentials_across_events(text):
-                if not is_accepted("SECRET", kind, text):
-                    message = f"a credential in pieces, in several events of a stream ({kind})"
-                    yield Finding("SECRET", "error", file.path, stored.line, message)
+            where = "pieces, in several events of a stream"
+            hidden += [(kind, text, where) for kind in credentials_across_events(text)]
+        places = {
+            kind: where for kind, value, where in hidden if not is_accepted("SECRET", kind, value)
+        }
+        for kind in sorted(places.keys() - lines.values()):
+            what = f"a credential in {places[kind]} ({kind})"
+            yield Finding("SECRET", "error", file.path, stored.line, what)
         for name in _telling_headers(interaction, is_accepted):
             telling[name].append(stored.line)
-    for name, lines in sorted(telling.items()):
+    # Once for each file, because every recording of a suite has the same headers.
+    for name, at in sorted(telling.items()):
         is_account = identifies_account(name)
         what = "identifies an account" if is_account else "holds a credential"
-        count = f" (in {len(lines)} recordings)" if len(lines) > 1 else ""
-        yield Finding(
-            "HEADER",
-            "warning" if is_account else "error",
-            file.path,
-            lines[0],
-            f"the header {name!r}, which {what}{count}",
-        )
+        count = f" (in {len(at)} recordings)" if len(at) > 1 else ""
+        message = f"the header {name!r}, which {what}{count}"
+        severity: FindingSeverity = "warning" if is_account else "error"
+        yield Finding("HEADER", severity, file.path, at[0], message)
 
 
 def _telling_headers(interaction: Interaction, is_accepted: Known) -> list[str]:
     """Return the headers that hold a credential or tell an account, and are not accepted."""
     telling: defaultdict[str, list[str]] = defaultdict(list)
-    for name, values in (
-        *interaction.request_headers.items(),
-        *interaction.response_headers.items(),
-    ):
-        if holds_credential(name, values) and not _is_harmless_header(name, values):
-            telling[name] += values
+    for headers in (interaction.request_headers, interaction.response_headers):
+        for name, values in headers.items():
+            # After the first pair of Set-Cookie come its attributes.
+            pairs = 1 if name == "set-cookie" else None
+            cookies = (c.partition("=") for value in values for c in value.split(";")[:pairs])
+            is_harmless = all(map(is_placeholder, values)) or (
+                name in {"cookie", "set-cookie"}
+                and all(
+                    c.strip() in _PROXY_COOKIES or is_placeholder(v.strip()) for c, _, v in cookies
+                )
+            )
+            if holds_credential(name, values) and not is_harmless:
+                telling[name] += values
     return [name for name in telling if not is_accepted("HEADER", name, "\n".join(telling[name]))]
 
 
-def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
-    """Whether a header holds only placeholders, or cookies unrelated to an account."""
-    if all(map(is_placeholder, values)):
-        return True
-    if name not in {"cookie", "set-cookie"}:
-        return False
-    # After the first pair of Set-Cookie come its attributes.
-    pairs = 1 if name == "set-cookie" else None
-    cookies = [cookie.partition("=") for value in values for cookie in value.split(";")[:pairs]]
-    return all(
-        name.strip() in _PROXY_COOKIES or is_placeholder(value.strip())
-        for name, _, value in cookies
-    )
-
-
-def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the number of each line with a credential, its kind and its text.
-
-    What counts as a credential only by its name is searched together with the lines it is folded
-    with: YAML may break lines between a quote and the name after it.
-    """
-    first = 1
-    for folded in _LINE_END.split(text):
-        lines = folded.split("\n")
-        if not _NUMBER.fullmatch(folded):
-            # As a whole first, because recorded audio is thousands of lines of base64.
-            across = dict(secrets_with_values(folded)) if len(lines) > 1 else {}
-            unplaced = dict(across)
-            for number, line in enumerate(lines if across or len(lines) == 1 else (), first):
-                values = dict(reversed(secrets_with_values(line)))
-                for kind, value in values.items():
-                    if kind != ASSIGNED or len(lines) == 1 or kind in across:
-                        yield number, kind, value
-                        unplaced.pop(kind, None)
-            for kind, value in unplaced.items():
-                yield first, kind, value
-        first += len(lines)
-
-
 def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iterator[Finding]:
-    path = file.path
-
-    def warning(code: str, message: str) -> Finding:
-        return Finding(code, "warning", path, None, message)
-
+    """Return what is no damage, but should be looked at."""
+    path, notes = file.path, dict[str, str]()
     if path.suffix == PARTIAL:
-        yield warning("PARTIAL", "left by a run that failed or was killed; rename it or delete it")
-        return
-    if not file.interactions:
-        yield warning("EMPTY", "it holds no recording; delete it, or record into it")
-    kilobytes = path.stat().st_size // 1_000
-    if kilobytes > limits.kilobytes:
-        yield warning("OVERSIZE", f"{kilobytes} kB, over {limits.kilobytes}")
-    with suppress(ValueError):  # because not every file says when it was recorded
-        recorded = date.fromisoformat(str(file.metadata.get("recorded_at")))
-        age = (date.today() - recorded).days  # noqa: DTZ011 - days suffice
-        if limits.days is not None and age > limits.days:
-            yield warning("STALE", f"recorded {age} days ago, over {limits.days}")
-    if os.path.relpath(path) in drifted:
-        yield warning("DRIFT", "a request of the last test run was not what is recorded here")
-    unused = unused_reason(path)
-    if unused:
-        yield warning("UNUSED", unused)
+        # Nothing else, because a whole run will replace it.
+        notes["PARTIAL"] = "left by a run that failed or was killed; rename it or delete it"
+    else:
+        if not file.interactions:
+            notes["EMPTY"] = "it holds no recording; delete it, or record into it"
+        if (kilobytes := path.stat().st_size // 1_000) > limits.kilobytes:
+            notes["OVERSIZE"] = f"{kilobytes} kB, over {limits.kilobytes}"
+        with suppress(ValueError):  # because not every file says when it was recorded
+            recorded = date.fromisoformat(str(file.metadata.get("recorded_at")))
+            age = (date.today() - recorded).days  # noqa: DTZ011 - days suffice
+            if limits.days is not None and age > limits.days:
+                notes["STALE"] = f"recorded {age} days ago, over {limits.days}"
+        if os.path.relpath(path) in drifted:
+            notes["DRIFT"] = "a request of the last test run was not what is recorded here"
+        if unused := unused_reason(path):
+            notes["UNUSED"] = unused
+    return (Finding(code, "warning", path, None, what) for code, what in notes.items())

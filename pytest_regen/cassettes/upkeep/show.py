@@ -1,9 +1,10 @@
 """A cassette shown as a conversation, with tokens and the effect of the prompt cache."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import takewhile
-from typing import Any, TypeGuard
+from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.files.reader import CassetteFile
@@ -23,9 +24,18 @@ def conversation(file: CassetteFile) -> dict[str, Any]:
     for number, stored in enumerate(file.interactions, 1):
         interaction = stored.interaction
         sent = json_or_none(interaction.request_body)
-        messages = list(_messages(sent))
+        sent = sent if isinstance(sent, Mapping) else {}
+        messages = [{"role": "system", "text": _text(sent["system"])}] if sent.get("system") else []
+        listed = sent.get("messages")
+        messages += [
+            {"role": str(m.get("role")), "text": _text(m.get("content"), m.get("tool_calls"))}
+            for m in (listed if isinstance(listed, list) else ())
+            if isinstance(m, Mapping)
+        ]
         pairs = zip(before, messages, strict=False)
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        answer = message_of(interaction)
+        is_message = bool(answer.get("content")) or answer.get("stop_reason") is not None
         rows.append(
             {
                 "number": number,
@@ -33,44 +43,33 @@ def conversation(file: CassetteFile) -> dict[str, Any]:
                 "method": interaction.method,
                 "path": urlsplit(interaction.uri).path,
                 "status": interaction.status,
-                "model": sent.get("model") if isinstance(sent, Mapping) else None,
+                "model": sent.get("model"),
                 "repeated": common,
                 "new": messages[common:],
-                **_answer(interaction),
+                "reply": _text(answer.get("content")) if is_message else _plain_answer(interaction),
+                "content": answer.get("content") if is_message else None,
+                "stop_reason": answer.get("stop_reason"),
+                "end": interaction.end,
+                "tokens": tokens_of(answer),
             }
         )
         before = messages
     return {"path": str(file.path), "metadata": dict(file.metadata), "interactions": rows}
 
 
-def _messages(sent: object) -> Iterator[dict[str, str]]:
-    if not isinstance(sent, Mapping):
-        return
-    if sent.get("system"):
-        yield {"role": "system", "text": _text(sent["system"])}
-    messages = sent.get("messages")
-    for message in messages if isinstance(messages, list) else ():
-        if isinstance(message, Mapping):
-            yield {
-                "role": str(message.get("role")),
-                "text": _text(message.get("content"), message.get("tool_calls")),
-            }
-
-
 def _text(content: object, calls: object = None) -> str:
     """Return the blocks of a message, then the calls that a chat completion has beside them."""
-    blocks = [
-        *(content if isinstance(content, list) else [content or ""]),
-        *(calls if isinstance(calls, list) else ()),
-    ]
-    return "\n".join(filter(None, map(_block, blocks)))
+    blocks = content if isinstance(content, list) else [content or ""]
+    return "\n".join(
+        filter(None, map(_block, [*blocks, *(calls if isinstance(calls, list) else ())]))
+    )
 
 
 def _block(block: object) -> str:
     """Return a block of a message, or of a chat completion's message, as text."""
     if not isinstance(block, Mapping):
         return str(block)
-    kind = str(block.get("type"))
+    kind, call = str(block.get("type")), block.get("function")
     if kind == "text":
         return str(block.get("text") or "")
     if kind == "thinking":
@@ -80,66 +79,35 @@ def _block(block: object) -> str:
         return f"[calls {block.get('name')} with {sent}]"
     if kind.endswith("tool_result"):
         return f"[result: {_text(block.get('content'))}]"
-    call = block.get("function")
     if isinstance(call, Mapping):
         return f"[calls {call.get('name')} with {call.get('arguments')}]"
     return f"[{kind}]"
 
 
-def _answer(interaction: Interaction) -> dict[str, Any]:
-    message = message_of(interaction)
-    content = message.get("content")
-    is_message = bool(content) or message.get("stop_reason") is not None
-    return {
-        "reply": _text(content) if is_message else _plain_answer(interaction),
-        "content": content if is_message else None,
-        "stop_reason": message.get("stop_reason"),
-        "end": interaction.end,
-        "tokens": tokens_of(message),
-    }
-
-
 def _plain_answer(interaction: Interaction) -> str:
     """Return an answer other than a message: an error, a chat completion, or the whole content."""
-    body = json_or_none(interaction.response_body)
-    error = body.get("error") if isinstance(body, Mapping) else None
-    if isinstance(error, Mapping):
-        return f"{error.get('type')}: {error.get('message')}"
     text = interaction.response_body.decode("utf-8", "replace")
-    events = sse_events(text) if interaction.is_stream else [body]
-    return _chat_completion(event for event in events if isinstance(event, Mapping)) or text
+    body = json_or_none(interaction.response_body)
+    with suppress(AttributeError, KeyError, TypeError):  # because a file may hold anything
+        if "error" in body:
+            return f"{body['error'].get('type')}: {body['error'].get('message')}"
+    with suppress(AttributeError, KeyError, TypeError):
+        return _chat_completion(sse_events(text) if interaction.is_stream else [body]) or text
+    return text
 
 
 def _chat_completion(events: Iterable[Mapping[str, Any]]) -> str:
     """Return what a chat completion says and calls, be it whole or in chunks."""
     texts = dict.fromkeys(("reasoning_content", "reasoning", "content"), "")
-    calls: dict[str, dict[str, str]] = {}
-    for event in events:
-        choices = event.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
-            half = choice.get("delta") or choice.get("message") if _is_object(choice) else None
-            if not _is_object(half):
-                continue
-            for name in texts:
-                texts[name] += half[name] if isinstance(half.get(name), str) else ""
-            pieces = half.get("tool_calls")
-            for number, piece in enumerate(pieces if isinstance(pieces, list) else ()):
-                function = piece.get("function") if _is_object(piece) else None
-                if _is_object(function):
-                    # As text, because a file may hold anything, also what cannot be a key.
-                    index = str(piece.get("index", number))
-                    call = calls.setdefault(index, {"name": "", "arguments": ""})
-                    for name in call:
-                        call[name] += str(function.get(name) or "")
+    calls: dict[int, dict[str, str]] = {}
+    for choice in (choice for event in events for choice in event.get("choices") or ()):
+        half = choice.get("delta") or choice.get("message") or {}
+        for name in texts:
+            texts[name] += half.get(name) or ""
+        for number, piece in enumerate(half.get("tool_calls") or ()):
+            call = calls.setdefault(piece.get("index", number), {"name": "", "arguments": ""})
+            for name in call:
+                call[name] += piece["function"].get(name) or ""
     thoughts = texts["reasoning_content"] or texts["reasoning"]
-    return "\n".join(
-        [
-            *([f"[thinks: {thoughts}]"] if thoughts else []),
-            *([texts["content"]] if texts["content"] else []),
-            *(_block({"function": call}) for call in calls.values()),
-        ]
-    )
-
-
-def _is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping)
+    blocks = [{"type": "thinking", "thinking": thoughts}] if thoughts else []
+    return _text([*blocks, texts["content"]], [{"function": call} for call in calls.values()])
