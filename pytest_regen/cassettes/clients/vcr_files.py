@@ -3,8 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,10 @@ from vcr.request import Request
 from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
-from pytest_regen.cassettes.clients.vcr_patches import body_bytes, comparable_bytes, exchange_of
+from pytest_regen.cassettes.clients.vcr_patches import comparable_bytes, exchange_of
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body, unpack
 from pytest_regen.cassettes.files.format import wire_body, with_current_layout
 from pytest_regen.cassettes.files.parser import (
-    guarded_loader,
     interactions_with_lines,
     parse_json,
     parse_yaml,
@@ -32,7 +29,7 @@ from pytest_regen.cassettes.files.reader import content_of
 from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_BODY, check_text
 from pytest_regen.cassettes.headers import public_headers
-from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
+from pytest_regen.cassettes.interactions import body_bytes, by_lower_name, text_of_header
 from pytest_regen.cassettes.recording import ChangedValue, WireExchange, changed_values, clean_body
 from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
@@ -140,7 +137,7 @@ class _StrictSerializer:
             return _check_interactions(self._path, *parse_json(text, self._path))
         if self._serializer is not yamlserializer:
             return self._serializer.deserialize(text)
-        data, lines = parse_yaml(text, self._path, loader=guarded_loader(loader_of_tags()))
+        data, lines = parse_yaml(text, self._path)
         checked = _check_interactions(self._path, data, lines)
         refuse_cut(checked, text, self._path)
         return checked
@@ -168,42 +165,6 @@ def _read(path: Path, serializer: Any) -> Any:
 def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[WireExchange]:
     for request, response in zip(requests, responses, strict=True):
         yield exchange_of(request, response, comparable_bytes(request.body))
-
-
-@cache
-def loader_of_tags() -> Any:
-    """Return a loader of plain values that knows the tags that vcrpy wrote, and runs no code.
-
-    For text, tuples, and bodies from files or iterators. Before 8.2.1 vcrpy's own would run code.
-    """
-    import yaml
-
-    class OldTags(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # known at run time
-        """Safe: each tag stands for one thing, made of plain values."""
-
-    def text(loader: Any, node: Any) -> object:
-        return loader.construct_scalar(node)
-
-    def tuple_of(loader: Any, node: Any) -> object:
-        return tuple(loader.construct_sequence(node, deep=True))
-
-    def file_body(loader: Any, node: Any) -> object:
-        state = loader.construct_mapping(node, deep=True).get("state") or [b""]
-        content = state[0] or b""
-        return BytesIO(content.encode() if isinstance(content, str) else content)
-
-    def iterator_body(loader: Any, node: Any) -> object:
-        return iter((loader.construct_mapping(node, deep=True).get("args") or [[]])[0])
-
-    for tag, construct in {
-        "str": text,
-        "unicode": text,
-        "tuple": tuple_of,
-        "object/new:_io.BytesIO": file_body,
-        "object/apply:builtins.iter": iterator_body,
-    }.items():
-        OldTags.add_constructor(f"tag:yaml.org,2002:python/{tag}", construct)
-    return OldTags
 
 
 def _check_interactions(path: Path, data: Any, lines: list[int]) -> Any:

@@ -6,7 +6,7 @@ play a response, to play it, or to keep a new one, and the object given to them 
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
@@ -30,6 +30,7 @@ from pytest_regen.cassettes.clients.traffic import (
     patch_sockets,
 )
 from pytest_regen.cassettes.interactions import (
+    body_bytes,
     by_lower_name,
     has_body,
     playable_headers,
@@ -37,30 +38,6 @@ from pytest_regen.cassettes.interactions import (
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
-from pytest_regen.strict_json import json_bytes
-
-
-def body_bytes(body: Any) -> bytes:
-    """Return the body of a request, or of an answer, as one piece.
-
-    For aiohttp vcrpy passes on the value of ``json=`` or ``data=``, but not which of the two: a
-    mapping or list is compared and stored as JSON in either case.
-
-    Raises:
-        CassetteError: the body cannot be read before it is sent.
-    """
-    if hasattr(body, "read"):
-        body = body.read()
-    if body is None or isinstance(body, str):
-        return (body or "").encode()
-    if _is_bytes(body):
-        return bytes(body)
-    is_json = isinstance(body, Mapping | list | tuple | bool | int | float)
-    if is_json and not _is_pieces(body):
-        return json_bytes(body, _json_default)
-    if isinstance(body, Iterable):
-        return b"".join(body_bytes(piece) for piece in body)
-    raise _unreadable_body(body)
 
 
 def comparable_bytes(body: Any) -> bytes:
@@ -69,33 +46,6 @@ def comparable_bytes(body: Any) -> bytes:
         return body_bytes(body)
     except CassetteError:
         return b""
-
-
-def _is_bytes(value: object) -> bool:
-    return isinstance(value, bytes | bytearray | memoryview)
-
-
-def _is_pieces(body: object) -> bool:
-    """Whether a list is a body in pieces, not JSON, which holds no bytes."""
-    return isinstance(body, list | tuple) and bool(body) and all(map(_is_bytes, body))
-
-
-def _json_default(value: object) -> object:
-    """Return a part of a body that JSON cannot hold: bytes of a file, or pairs of a form."""
-    if isinstance(value, bytes | bytearray):
-        return value.decode("latin-1")
-    if isinstance(value, Mapping):
-        return [list(pair) for pair in value.items()]
-    raise _unreadable_body(value)
-
-
-def _unreadable_body(body: object) -> CassetteError:
-    kind = f"{type(body).__module__}.{type(body).__qualname__}"
-    return CassetteError(
-        f"a request cannot be compared or kept: its body is a {kind}",
-        why="that cannot be read before it is sent",
-        hint="send bytes, text, JSON or a dict, or make this request outside the cassette",
-    )
 
 
 _TAKEN = "_regen_taken"

@@ -18,13 +18,15 @@ from pytest_regen.cassettes.interactions import (
     Headers,
     Interaction,
     StreamEnd,
+    body_bytes,
     by_lower_name,
     has_body,
     message_of,
     tokens_of,
 )
 from pytest_regen.cassettes.json_bodies import LAYOUTS, restore_wire, spread_json
-from pytest_regen.strict_json import json_bytes, json_or_none
+from pytest_regen.errors import CassetteError
+from pytest_regen.strict_json import json_or_none
 
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 """A file that starts like this has the layout that this module writes."""
@@ -253,7 +255,7 @@ def build_interaction(data: object, path: Path, line: int) -> Interaction:
     except KeyError as error:
         why = f"this interaction is incomplete: {error.args[0]!r} is missing"
         raise unreadable(path, why, line=line) from None
-    except (TypeError, ValueError, ArithmeticError) as error:
+    except (TypeError, ValueError, ArithmeticError, CassetteError) as error:
         raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
     except UndecodableBodyError as error:
         raise unreadable(path, str(error), line=line) from None
@@ -344,17 +346,11 @@ def _body(part: Mapping[str, Any], *, is_request: bool = False) -> bytes:
     In requests of aiohttp that is what it was given to send: a mapping.
     """
     if "parsed_body" in part:
-        return json_bytes(part["parsed_body"], str)
+        return body_bytes(part["parsed_body"])
     body = part["body"]
     if isinstance(body, Mapping) and body and not (is_request and "string" not in body):
         body = body["string"]
-    if not body and not isinstance(body, bool | int | float):
-        return b""
-    if isinstance(body, bytes):
-        return body
-    if isinstance(body, str):
-        return body.encode("utf-8", "surrogatepass")
-    return json_bytes(body, str)
+    return body_bytes(body) if body or isinstance(body, bool | int | float) else b""
 
 
 def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:

@@ -3,7 +3,6 @@
 A file that is truncated, empty or binary, or asks for Python objects, is refused with its line.
 """
 
-import errno
 import json
 import re
 from collections.abc import Mapping
@@ -110,10 +109,6 @@ class StoredInteraction:
             CassetteUnreadableError: the text is broken, or was edited so that its key is wrong.
         """
         text = self.text
-        if "#" in text[: text.find("\n  request:\n") + 1]:
-            # An edit could remove the line that says how a stream ended.
-            why = "a comment stands before the request"
-            raise unreadable(self.path, why, line=self.line, hint="delete the comment")
         data, _ = parse_yaml(text, self.path, self.line)
         if not isinstance(data, list) or len(data) != 1:
             raise unreadable(self.path, "this is not one interaction", line=self.line)
@@ -192,7 +187,7 @@ def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
     except ValueError as error:
         raise unreadable(path, str(error), hint="choose another name") from None
     except OSError as error:
-        hint = _HINTS.get(error.errno or 0, "see that it is a file, and may be read")
+        hint = "see that it is a file, may be read, and has a name of ordinary length"
         raise unreadable(path, str(error.strerror or error), hint=hint) from None
     if is_packed(path):
         try:
@@ -208,13 +203,6 @@ def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
         line = data.count(b"\n") + 1
         raise unreadable(path, "the file is cut: its last line does not end", line=line)
     return data, stamp
-
-
-_HINTS = {
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EACCES: "allow it to be read",
-    errno.EPERM: "allow it to be read",
-}
 
 
 def _index_text(path: Path, data: bytes) -> CassetteFile | None:

@@ -1,7 +1,6 @@
 """Writing of cassettes: recordings are appended to a partial file, promoted whole, without keys."""
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,7 +16,6 @@ from pytest_regen.cassettes.files.format import (
     header_text,
     interaction_text,
 )
-from pytest_regen.cassettes.files.parser import check_content, room_behind
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.storage import (
     append_or_nothing,
@@ -47,8 +45,11 @@ _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
 _HIDDEN = "*.partial\n.*.lock\n.gitignore\n"
 _LEFT = re.compile(r"\.partial$|^\..*\.lock$")
-_TAIL = 1 << 12
-"""In characters: after the recordings of a file of vcrpy follows ``version: 1``."""
+_FIRST_LINES = re.compile(rb"(?:\xef\xbb\xbf)?interactions:\r?\n- ")
+_OUTERMOST = re.compile(rb"^[^\s-]", re.MULTILINE)
+_LAST_LINE = re.compile(rb"(?<=\n)version: 1(\r?\n)\Z")
+_KEYS_OF_VCRPY = 2
+"""A file as vcrpy writes it begins and ends like this, and has the keys of these two lines."""
 
 LARGE_BODY = 1 << 20
 """In bytes: bodies up to this size are searched once more as they stand in the file."""
@@ -230,9 +231,9 @@ class CassetteWriter:
             append_whole(self._path, "".join(texts).encode())
         elif room is not None:
             text = "".join(foreign_text(stored.interaction) for stored in self._recorded)
-            at, indent, line_end = room
-            text = textwrap.indent(check_text(self._path, text), indent)
-            insert_whole(self._path, at, text.replace("\n", line_end).encode())
+            at, line_end = room
+            text = check_text(self._path, text).replace("\n", line_end)
+            insert_whole(self._path, at, text.encode())
         elif (
             not staying
             and not is_packed(self._path)
@@ -260,21 +261,13 @@ class CassetteWriter:
         # Another process has promoted its own recordings meanwhile.
         return read_cassette(self._path)
 
-    def _room(self) -> tuple[int, str, str] | None:
-        """Return behind how many bytes a file of vcrpy has room; its indentation and line end."""
-        if is_packed(self._path):
-            return None
-        data = self._path.read_bytes()
-        # As it is read: a byte order mark and Windows' line ends would shift positions.
-        text = check_content(self._path, data).decode()
-        room = room_behind(text, self._path)
-        if room is None or len(text) - room[0] > _TAIL:
-            return None
-        end, indent = room
-        at = len(data)
-        for _ in range(text.count("\n", end) + 1):
-            at = data.rindex(b"\n", 0, at)
-        return at + 1, indent, "\r\n" if data[:at].endswith(b"\r") else "\n"
+    def _room(self) -> tuple[int, str] | None:
+        """Return behind how many bytes a file as vcrpy writes it has room, and its line end."""
+        data = b"" if is_packed(self._path) else self._path.read_bytes()
+        last = _LAST_LINE.search(data)
+        # Two lines that are not indented: no other key stands between the list and the version.
+        is_plain = _FIRST_LINES.match(data) and len(_OUTERMOST.findall(data)) == _KEYS_OF_VCRPY
+        return (last.start(), last[1].decode()) if last and is_plain else None
 
     def _claim_partial(self) -> Path:
         """Return a partial file that no living run writes; one left by a dead run is taken over."""
