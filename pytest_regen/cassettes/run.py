@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_regen.cassettes.files.reader import StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.storage import name_parts, note_folder
-from pytest_regen.cassettes.files.writer import CassetteWriter, keep_answers
+from pytest_regen.cassettes.files.writer import CassetteWriter, is_answered
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
@@ -54,6 +54,8 @@ class CassetteRun:
             that several cassettes can be in use for turns that are taken at the same time.
         resumes: whether answers that a run which was killed or failed has left beside the cassette
             are played, and become part of it; where recordings are played at all.
+        keeps_failures: whether refusals, failures and answers cut off are recorded: replayed, they
+            end each run where they ended the first one.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class CassetteRun:
         passthrough_hosts: Sequence[str] = (),
         is_apart: bool = False,
         resumes: bool = False,
+        keeps_failures: bool = True,
     ) -> None:
         self.path = path
         self.mode = mode
@@ -84,6 +87,7 @@ class CassetteRun:
         self._drop_unplayed = drop_unplayed
         self._headers = headers
         self._is_apart = is_apart
+        self._keeps_failures = keeps_failures
         self._passing = check_hosts(passthrough_hosts)
         self._writing = threading.Lock()
         """Held while a file is written; event loops never wait for it."""
@@ -214,6 +218,8 @@ class CassetteRun:
         # By now the answer is decoded.
         answer = matching.scrub_body(clean.response_body)
         clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
+        if not self._keeps_failures and not is_answered(clean):
+            return True
         changed = changed_values(sent, WireExchange.of(_at_server(clean, sent.uri)))
         with self._writing:
             if self._is_finished:
@@ -429,10 +435,16 @@ def use_cassette(
         headers=HeaderRules(keep_headers, drop_headers),
         passthrough_hosts=passthrough_hosts,
     )
+    with _block(run, http_clients=http_clients, keep_on_failure=keep_on_failure):
+        yield run
+
+
+@contextlib.contextmanager
+def _block(run: CassetteRun, *, http_clients: bool, keep_on_failure: bool) -> Iterator[None]:
     failed = True
     try:
         with run.in_use(http_clients=http_clients):
-            yield run
+            yield
         failed = False
     except CassetteMiss as signal:
         run.delivered(signal)
@@ -464,8 +476,13 @@ def journal(path: Path | str) -> Iterator[CassetteRun]:
         CassetteUnreadableError: the file is not a cassette.
         CassetteError: the cassette cannot be written, or a credential would be.
     """
-    keep_answers(Path(path))
-    with use_cassette(path, mode="new_episodes", keep_on_failure=True) as run:
+    run = CassetteRun(
+        Path(path),
+        _check_mode(Path(path), "new_episodes"),
+        resumes=True,
+        keeps_failures=False,
+    )
+    with _block(run, http_clients=True, keep_on_failure=True):
         yield run
 
 

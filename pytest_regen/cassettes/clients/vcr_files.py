@@ -27,7 +27,7 @@ from pytest_regen.cassettes.files.parser import (
 )
 from pytest_regen.cassettes.files.reader import content_of
 from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
-from pytest_regen.cassettes.files.writer import LARGE_BODY, check_text
+from pytest_regen.cassettes.files.writer import LARGE_TEXT, check_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.interactions import body_bytes, by_lower_name, text_of_header
 from pytest_regen.cassettes.recording import ChangedValue, WireExchange, changed_values, clean_body
@@ -72,14 +72,7 @@ class Persister:
         path = Path(cassette_path)
         try:
             clean = _scrub_cassette(cassette_dict)
-            pairs = list(zip(clean["requests"], clean["responses"], strict=True))
-            # Scrubbing has searched every value; the second look is for bodies of ordinary size.
-            small = [pair for pair in pairs if _largest_body(*pair) <= LARGE_BODY]
-            requests, responses = zip(*small, strict=True) if small else ((), ())
-            text = searched = str(serialize(clean, serializer))
-            if len(small) < len(pairs):
-                reduced = {**clean, "requests": requests, "responses": responses}
-                searched = str(serialize(reduced, serializer))
+            text = str(serialize(clean, serializer))
         except UndecodableBodyError as error:
             raise CassetteError(
                 f"{path.name}: the cassette is not written: one of its bodies cannot be searched "
@@ -93,7 +86,9 @@ class Persister:
                 why=f"its serializer failed: {error}",
                 hint="choose another serializer, or keep such bodies out (before_record_response)",
             ) from error
-        check_text(path, searched)
+        # Scrubbing has searched every value; a second look at a large one would take too long.
+        if len(text) <= LARGE_TEXT:
+            check_text(path, text)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_cassette(path, text)
@@ -187,11 +182,6 @@ def _check_interactions(path: Path, data: Any, lines: list[int]) -> Any:
         except (TypeError, ValueError, AttributeError) as error:
             raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
     return data
-
-
-def _largest_body(request: Any, response: Any) -> int:
-    bodies = (_request_body(request), (response.get("body") or {}).get("string"))
-    return max(len(body) if isinstance(body, bytes | str) else 0 for body in bodies)
 
 
 def _request_body(request: Any) -> Any:
