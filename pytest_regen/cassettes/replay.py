@@ -1,16 +1,15 @@
 """Turns answered from recordings, without an SDK, an HTTP client or a socket."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
-from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
-from pytest_regen.cassettes.files.storage import partial_path, stamp_of
-from pytest_regen.cassettes.interactions import BROKEN_OFF, Interaction, keys_of, request_key
-from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, as_asked, drift_of, miss
+from pytest_regen.cassettes.files.reader import StoredInteraction, read_cassette
+from pytest_regen.cassettes.interactions import BROKEN_OFF, Interaction
+from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.misses import Player
 from pytest_regen.errors import CassetteMissError, ProviderError, TransportError
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
@@ -27,93 +26,6 @@ from pytest_regen.turns.wire import (
     sse_events,
     status_failure,
 )
-
-
-class Player:
-    """Finds the recordings of one cassette by request.
-
-    Args:
-        path: the cassette.
-        file: its content; ``None`` if there is no file.
-        matching: what counts as the same request.
-        command: what the message of a miss says to run.
-        left: recordings of a run that was killed, beside those of the file.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        file: CassetteFile | None,
-        matching: Matching,
-        command: str = "",
-        left: tuple[StoredInteraction, ...] = (),
-    ) -> None:
-        self.path = path
-        self.exists = file is not None
-        # Checked now: a miss may be reported inside an event loop, which must not wait for a file.
-        # A name that is too long is reported when something is to be written.
-        self._is_left = file is None and stamp_of(partial_path(path)) is not None
-        self.matching = matching
-        self.files = DiffFiles(matching.diff_folder)
-        self.index = RecordingIndex(
-            (*(file.interactions if file else ()), *left),
-            None if matching.is_plain else matching.key_of,
-        )
-        self._command = command
-        self._drifts: list[Drift] = []
-
-    @property
-    def drifts(self) -> tuple[Drift, ...]:
-        """The requests that were answered by the recording of another one (``drift="warn"``)."""
-        return tuple(self._drifts)
-
-    def find(
-        self, method: str, uri: str, body: bytes | Mapping[str, Any], *, in_place: bool
-    ) -> StoredInteraction | None:
-        """Return the next recording for a request and mark it played, or ``None``.
-
-        Args:
-            method: HTTP method.
-            uri: whole address, or its path.
-            body: what was sent, normalized.
-            in_place: whether the recording in its place may answer instead, if the policy allows.
-
-        Raises:
-            CassetteUnreadableError: a recording was edited.
-        """
-        policy = self.matching.drift
-        if policy != "ignore":
-            taken_by_key = map(self.index.take, keys_of(method, uri, body))
-            stored = next(
-                (recording for recording in taken_by_key if recording is not None),
-                None,
-            )
-            if stored is not None or policy == "fail" or not in_place:
-                return stored
-        lookup = MissedRequest(method, uri, body)
-        taken = self.index.take_in_order(lookup.same_place)
-        if taken is None:
-            return None
-        number, stored = taken
-        if policy == "warn":
-            other, at = as_asked(stored, self.matching), (number, stored.line)
-            self._drifts.append(drift_of(self.path, lookup, other, at=at, files=self.files))
-        return stored
-
-    def miss(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:
-        """Return the error for a request that has no recording."""
-        return miss(
-            self.path,
-            self.index,
-            MissedRequest(method, uri, body),
-            key=request_key(method, uri, body),
-            exists=self.exists,
-            is_left=self._is_left,
-            matching=self.matching,
-            files=self.files,
-            command=self._command,
-        )
-
 
 _FIRST_ERROR = 400
 

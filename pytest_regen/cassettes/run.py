@@ -15,14 +15,14 @@ from pytest_regen.cassettes.files.writer import CassetteWriter, is_answered
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
-from pytest_regen.cassettes.misses import Drift, with_exemption
+from pytest_regen.cassettes.misses import Drift, Player, with_exemption
 from pytest_regen.cassettes.recording import (
     ChangedValue,
     WireExchange,
     changed_values,
     clean_exchange,
 )
-from pytest_regen.cassettes.replay import Player, replay_turn
+from pytest_regen.cassettes.replay import replay_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
@@ -133,7 +133,7 @@ class CassetteRun:
     @property
     def drifts(self) -> tuple[Drift, ...]:
         """The requests that were answered by the recording of another one (``drift="warn"``)."""
-        return self._player.drifts
+        return tuple(self._player.drifts)
 
     @property
     def emulated(self) -> bool:

@@ -30,11 +30,11 @@ from pytest_regen.cassettes.clients.vcr_patches import (
     missing_clients,
     without_pauses_of_urllib3,
 )
-from pytest_regen.cassettes.files.reader import StoredInteraction
+from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction
 from pytest_regen.cassettes.files.storage import note_folder
 from pytest_regen.cassettes.interactions import Interaction, keys_of
-from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, drift_between, miss
+from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, Player, drift_between
 from pytest_regen.cassettes.recording import ChangedValue
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteMissError
@@ -183,25 +183,14 @@ class VcrRun:
             # The cheap key: searching each request for credentials takes longer than all the rest.
             key = next(keys_of(recorded.method, recorded.uri, body))
             stored.append(StoredInteraction.with_interaction(self.path, 0, recorded, key))
-        index = RecordingIndex(stored)
+        file = CassetteFile(self.path, {}, tuple(stored)) if self.exists or stored else None
+        player = Player(self.path, file, _AS_SENT, self.command)
+        player.files, player.is_left = self.files, False
         for number, count in self.cassette.play_counts.items():
             if count:
-                index.mark(number + 1)
-        keys = list(keys_of(lookup.method, lookup.uri, lookup.body))
-        return miss(
-            self.path,
-            index,
-            lookup,
-            key=next(filter(index.knows, keys), keys[-1]),
-            exists=self.exists or self.total > 0,
-            is_left=False,
-            matching=_AS_SENT,
-            files=self.files,
-            command=self.command,
-            match_on={
-                getattr(matcher, "__name__", "match_on") for matcher in self.cassette._match_on
-            },
-        )
+                player.index.mark(number + 1)
+        matchers = {getattr(matcher, "__name__", "match_on") for matcher in self.cassette._match_on}
+        return player.miss(lookup.method, lookup.uri, lookup.body, matchers)
 
 
 def _causes(failure: BaseException | None) -> Iterator[BaseException]:

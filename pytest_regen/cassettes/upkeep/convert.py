@@ -24,8 +24,8 @@ from pytest_regen.cassettes.files.storage import (
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.misses import Player
 from pytest_regen.cassettes.recording import WireExchange, clean_interaction
-from pytest_regen.cassettes.replay import Player
 from pytest_regen.cassettes.scrubbing import scrub_value, secrets_in
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
