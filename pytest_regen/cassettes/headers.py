@@ -7,8 +7,8 @@ compared, and would differ with every client and machine.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from typing import Final
@@ -61,7 +61,7 @@ https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1"""
 _ADDRESSES: Final = frozenset({"location", "content-location"})
 _PARAMETER = re.compile(r"""(?<=[?&#;])([^\s=&#;<>"]{1,100})=([^\s&#;<>",]+)""")
 _USER = re.compile(r"(?<=//)[^/?#@\s]*@")
-_ATTRIBUTE = re.compile(r"\s*expires\s*=\s*(.*)", re.IGNORECASE)
+_CENTURY = 2000
 _PATTERN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A header's name (RFC 9110) or a pattern for names; ``*`` is allowed in both."""
 _SHORTEST = 4
@@ -174,7 +174,7 @@ def keep_response_headers(
         elif not (name in _TRANSFER or name in hop or _is_dropped(name) or rules.drops(name)):
             stored[name] = tuple(
                 _clean(name, _replace_origin(_USER.sub("", value), origin, stable), literal)
-                for value in _cookies(name, values, lower)
+                for value in _cookies(name, values)
             )
     if is_emulated(headers):
         stored["server"] = (EMULATOR_NAME,)
@@ -189,7 +189,7 @@ def public_headers(
     for spelling, values in headers.items():
         name = spelling.lower()
         if not _is_dropped(name):
-            blanked = _cookies(name, values, headers)
+            blanked = _cookies(name, values)
             public[spelling] = tuple(_clean(name, value, literal) for value in blanked)
     return public
 
@@ -307,36 +307,26 @@ def cookie_credentials(headers: Mapping[str, Iterable[str]]) -> list[str]:
     return [value for value in contents if looks_random(value)]
 
 
-def _cookies(
-    name: str, values: Sequence[str], headers: Mapping[str, Sequence[str]]
-) -> Sequence[str]:
+def _cookies(name: str, values: Sequence[str]) -> Sequence[str]:
     """Return the values of a header; for ``set-cookie`` only names and attributes."""
-    if name != "set-cookie":
-        return values
-    date = next((v for n, values in headers.items() if n.lower() == "date" for v in values), "")
-    recorded = _moment(date) or datetime.now(UTC)
     # Shapes of credentials first: one may contain the signs that split a cookie.
-    return [_blank_cookie(scrub_text(value), recorded) for value in values]
+    return [_blank_cookie(scrub_text(v)) for v in values] if name == "set-cookie" else values
 
 
-def _blank_cookie(cookie: str, recorded: datetime) -> str:
+def _blank_cookie(cookie: str) -> str:
     """Return a cookie without its value, and without an expiry that could pass before replay."""
     pair, *attributes = cookie.split(";")
     name, sign, value = pair.partition("=")
     # A cookie may have no name.
     blank = name if sign else ""
     blank += sign + (_IN_USE if (value if sign else name).strip() else value)
-    for attribute in attributes:
-        expires = _ATTRIBUTE.fullmatch(attribute)
-        end = _moment(expires[1]) if expires else None
-        if end is None or end <= recorded:
-            blank += f";{attribute}"
-    return blank
+    return ";".join([blank, *(part for part in attributes if not _expires(part))])
 
 
-def _moment(text: str) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text.replace("-", " "))
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _expires(attribute: str) -> bool:
+    """Whether an attribute names a day of this century; to delete a cookie servers say 1970."""
+    name, _, day = attribute.partition("=")
+    with suppress(ValueError, TypeError, IndexError, OverflowError):
+        is_day = name.strip().lower() == "expires"
+        return is_day and parsedate_to_datetime(day.replace("-", " ")).year > _CENTURY
+    return False

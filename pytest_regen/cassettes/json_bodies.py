@@ -32,11 +32,6 @@ _STRINGS = re.compile(_STRING)
 _NAME = re.compile(rf"(\n *{_STRING}:) ")
 _BREAK = re.compile(r"\n *")
 _BREAK_BEHIND_COMMA = re.compile(r",\n *")
-_CHARACTERS = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]",
-    re.DOTALL,
-)
-"""The characters of a string as JSON writes them."""
 
 
 class SpreadJson(NamedTuple):
@@ -132,7 +127,8 @@ def rewrite_texts(body: bytes, value: Any, target: Any) -> bytes:
     pieces, at = [], 0
     for (old, new), string in zip(pairs, strings, strict=True):
         if old != new:
-            pieces += [text[at : string.start()], _rewrite_string(string[0], old, new)]
+            written = json.dumps(new, ensure_ascii=string[0].isascii())
+            pieces += [text[at : string.start()], written]
             at = string.end()
     rewritten = "".join([*pieces, text[at:]]).encode("utf-8", "surrogatepass")
     return rewritten if json_or_none(rewritten) == target else json_bytes(target)
@@ -149,22 +145,6 @@ def _texts(value: Any, target: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list) and isinstance(target, list):
         for item, new_item in zip(value, target, strict=False):
             yield from _texts(item, new_item)
-
-
-def _rewrite_string(string: str, old: str, new: str) -> str:
-    """Return a string of JSON with a part of it changed; the rest keeps its escapes."""
-    characters = _CHARACTERS.findall(string[1:-1])
-    if len(characters) != len(old):
-        return json.dumps(new, ensure_ascii=string.isascii())
-    same, most = 0, min(len(old), len(new))
-    while same < most and old[same] == new[same]:
-        same += 1
-    behind = 0
-    while behind < most - same and old[-1 - behind] == new[-1 - behind]:
-        behind += 1
-    middle = json.dumps(new[same : len(new) - behind], ensure_ascii=string.isascii())[1:-1]
-    end = "".join(characters[len(characters) - behind :])
-    return f'"{"".join(characters[:same])}{middle}{end}"'
 
 
 _STEP = re.compile(

@@ -83,12 +83,6 @@ class WireExchange:
         headers, is_whole = by_lower_name(self.response_headers), self.end == "complete"
         return decode_body(self.response_body, headers, is_whole=is_whole)[0]
 
-    def with_answer(
-        self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd
-    ) -> "WireExchange":
-        """Return the exchange with its answer."""
-        return replace(self, response_body=body, chunks=chunks, end=end)
-
     @property
     def is_recordable(self) -> bool:
         """Whether to record it: a truncated response is not recorded, a truncated event stream is.

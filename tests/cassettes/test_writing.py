@@ -332,8 +332,8 @@ def test_what_is_added_to_a_file_of_vcrpy_is_what_is_written(path: Path) -> None
     said = b"data: {}\n\n" * 2
 
     with use_cassette(path, mode="new_episodes", http_clients=False) as run:
-        one = replace(exchange_of(sent), response_headers=stream)
-        run.record(one.with_answer(said, ((0, 10), (7, 10)), "closed"))
+        one = replace(exchange_of(sent, said), response_headers=stream)
+        run.record(replace(one, chunks=((0, 10), (7, 10)), end="closed"))
 
     assert path.stat().st_size - size < 2 * len(sent + said)
     with use_cassette(path, http_clients=False) as run:

@@ -17,6 +17,7 @@ from asyncio import selector_events, sslproto
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from pytest_regen.cassettes.interactions import Interaction, StreamEnd
@@ -153,7 +154,8 @@ class LiveAnswer:
         except IndexError:
             return None
         _open.remove(self)
-        return self._exchange.with_answer(b"".join(self._pieces), tuple(self._chunks), how)
+        body, chunks = b"".join(self._pieces), tuple(self._chunks)
+        return replace(self._exchange, response_body=body, chunks=chunks, end=how)
 
 
 async def wait_until_recorded(future: Future[None]) -> None:
