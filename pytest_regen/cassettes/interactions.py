@@ -10,7 +10,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.cassettes.json_bodies import too_deep
+from pytest_regen.cassettes.json_bodies import limited_depth
 from pytest_regen.cassettes.scrubbing import scrub_lines, scrub_path, scrub_query, scrub_value
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
@@ -26,8 +26,11 @@ def keys_of(method: str, uri: str, body: bytes | Mapping[str, Any]) -> Iterator[
     of the mapping that vcrpy stores in its place for aiohttp. Arguments and errors are those of
     ``request_key``.
     """
-    quick = _unscrubbed_key(method, uri, body)
-    if quick is not None:
+    value = json_or_none(body) if isinstance(body, bytes) else body
+    parts, quick = urlsplit(uri), ""
+    if value is not None and not parts.query:
+        with limited_depth():
+            quick = canonical_hash([method.upper(), parts.path or "/", [], {"json": value}])
         yield quick
     careful = request_key(method, uri, body)
     if careful != quick:
@@ -50,13 +53,11 @@ def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -
         CassetteError: the body is nested too deeply.
     """
     parts = urlsplit(uri)
+    # Sorted, because clients order parameters as they like.
     query = sorted(parse_qsl(scrub_query(parts.query), keep_blank_values=True))
-    try:
-        return canonical_hash(
-            [method.upper(), scrub_path(parts.path) or "/", query, _comparable(body)]
-        )
-    except RecursionError:
-        raise too_deep() from None
+    path = scrub_path(parts.path) or "/"
+    with limited_depth():
+        return canonical_hash([method.upper(), path, query, _comparable(body)])
 
 
 def form_fields(body: bytes) -> dict[str, Any] | None:
@@ -87,17 +88,6 @@ def by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 _FIELD = re.compile(r'\bname="([^"]*)"')
 _LONGEST_FORM = 1 << 20
-
-
-def _unscrubbed_key(method: str, uri: str, body: bytes | Mapping[str, Any]) -> str | None:
-    value = json_or_none(body) if isinstance(body, bytes) else body
-    parts = urlsplit(uri)
-    if value is None or parts.query:
-        return None
-    try:
-        return canonical_hash([method.upper(), parts.path or "/", [], {"json": value}])
-    except RecursionError:
-        raise too_deep() from None
 
 
 def _comparable(body: bytes | Mapping[str, Any] | None) -> object:
@@ -191,6 +181,7 @@ def by_lower_name(
         headers: names with a value or a list of them, as text or bytes; pairs, or a mapping, in
             which vcrpy lists all values behind each spelling.
     """
+    # In a mapping the same values in two spellings are one header, because vcrpy stores both.
     collected: dict[str, tuple[str, ...]] = {}
     is_mapping = isinstance(headers, Mapping)
     pairs = headers.items() if isinstance(headers, Mapping) else headers

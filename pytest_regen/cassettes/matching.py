@@ -8,16 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_regen.cassettes import json_bodies
 from pytest_regen.cassettes.files.bodies import unpack, with_stable_boundary
 from pytest_regen.cassettes.files.reader import StoredInteraction
 from pytest_regen.cassettes.interactions import Interaction, request_key
-from pytest_regen.cassettes.json_bodies import (
-    JsonPath,
-    map_texts,
-    parse_path,
-    replace_at,
-    rewrite_texts,
-)
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import POLICIES, FindingPolicy
 from pytest_regen.strict_json import json_bytes, json_or_none
@@ -63,8 +57,8 @@ class Matching:
         _ = self._paths  # a path that cannot be read is refused before anything is compared
 
     @cached_property
-    def _paths(self) -> tuple[JsonPath, ...]:
-        return tuple(parse_path(text) for text in self.ignore)
+    def _paths(self) -> tuple[json_bodies.JsonPath, ...]:
+        return tuple(json_bodies.parse_path(text) for text in self.ignore)
 
     @property
     def is_plain(self) -> bool:
@@ -88,10 +82,20 @@ class Matching:
     def normalize_json(self, value: Any) -> Any:
         """Return the JSON of a request body as it is compared and kept; raises as above."""
         if self.normalize is not None:
-            value = _call_normalize(self.normalize, value)
+            try:
+                # A copy, because the function may change what it is given.
+                value = self.normalize(json.loads(json.dumps(value)))
+            except Exception as error:
+                raise _function_error("normalize", self.normalize, error) from error
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                raise _function_error("normalize", self.normalize, value) from error
+            if value is None:  # because all requests would be equal
+                raise _function_error("normalize", self.normalize, None)
         for path in self._paths:
-            value = replace_at(value, path, IGNORED)
-        return value if self.scrub is None else map_texts(value, self._scrub_text)
+            value = json_bodies.replace_at(value, path, IGNORED)
+        return value if self.scrub is None else json_bodies.map_texts(value, self._scrub_text)
 
     def normalize_uri(self, uri: str) -> str:
         """Return an address as it is compared and kept; raises as above."""
@@ -114,7 +118,9 @@ class Matching:
             return body
         value = json_or_none(body)
         if value is not None:
-            return rewrite_texts(body, value, map_texts(value, self._scrub_text))
+            return json_bodies.rewrite_texts(
+                body, value, json_bodies.map_texts(value, self._scrub_text)
+            )
         try:
             text = body.decode()
         except UnicodeDecodeError:
@@ -127,24 +133,6 @@ class Matching:
         interaction = stored.interaction
         body = self.normalize_body(interaction.request_body)
         return request_key(interaction.method, self.normalize_uri(interaction.uri), body)
-
-
-def _call_normalize(normalize: Normalize, value: Any) -> Any:
-    """Return what the project's ``normalize`` returns for a request, if that is JSON."""
-    # The function may change what it is given.
-    copy = json.loads(json.dumps(value))
-    try:
-        normalized = normalize(copy)
-    except Exception as error:
-        raise _function_error("normalize", normalize, error) from error
-    try:
-        json.dumps(normalized)
-    except (TypeError, ValueError) as error:
-        raise _function_error("normalize", normalize, normalized) from error
-    if normalized is None:
-        # All requests would be equal.
-        raise _function_error("normalize", normalize, None)
-    return normalized
 
 
 def _function_error(role: str, function: Callable[..., object], outcome: object) -> CassetteError:
@@ -215,6 +203,7 @@ class RecordingIndex:
         self, fits: Callable[[Interaction], bool]
     ) -> tuple[int, StoredInteraction] | None:
         """Mark the first unplayed recording that ``fits`` played; return it and its number."""
+        # Not from the beginning, because thousands may be played already.
         first = self._first_unplayed
         while first in self._played:
             first += 1
@@ -232,6 +221,7 @@ class RecordingIndex:
 
     def _claim(self, index: int) -> bool:
         """Mark a recording played; return whether this call was the one that did."""
+        # One step, so that of two threads only one is given its own token.
         token = object()
         return self._played.setdefault(index, token) is token
 

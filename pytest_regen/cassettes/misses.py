@@ -13,18 +13,12 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import text_hash
+from pytest_regen.cassettes import scrubbing
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction
 from pytest_regen.cassettes.files.storage import display_path, partial_path, stamp_of
 from pytest_regen.cassettes.interactions import Interaction, by_name, form_fields, keys_of
 from pytest_regen.cassettes.json_bodies import at_any_index, member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.scrubbing import (
-    is_private_parameter,
-    scrub_lines,
-    scrub_path,
-    scrub_query,
-    scrub_value,
-)
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.network import host_of, is_loopback
@@ -80,6 +74,7 @@ def differences(recorded: Any, sent: Any, path: str = "$") -> Iterator[Differenc
         path: where the values stand; empty for the members of a request.
     """
     if isinstance(recorded, list) and isinstance(sent, list):
+        # Items by number, because one that is missing is told as a member is.
         recorded, sent = dict(enumerate(recorded)), dict(enumerate(sent))
     if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
         for name in dict.fromkeys([*recorded, *sent]):
@@ -129,8 +124,9 @@ def distance(recorded: Any, sent: Any) -> float:
     from difflib import SequenceMatcher
 
     # By counting words, because their order would take too long to compare in long prompts.
-    texts = [_WORDS.findall(json.dumps(value, default=str)) for value in (recorded, sent)]
-    return 1.0 - SequenceMatcher(None, *texts, autojunk=False).quick_ratio()
+    old, new = (json.dumps(value, default=str) for value in (recorded, sent))
+    matcher = SequenceMatcher(None, _WORDS.findall(old), _WORDS.findall(new), autojunk=False)
+    return float(1.0 - matcher.quick_ratio())
 
 
 class DiffFiles:
@@ -211,12 +207,12 @@ class MissedRequest:
     def members(self, compared: Collection[str] = COMPARED) -> dict[str, Any]:
         """Return what is compared, by the names that differences begin with; no credentials."""
         parts = urlsplit(self.uri)
-        query = parse_qsl(scrub_query(parts.query), keep_blank_values=True)
+        query = parse_qsl(scrubbing.scrub_query(parts.query), keep_blank_values=True)
         line = {
             "method": self.method.upper(),
             "scheme": parts.scheme,
             "host": parts.netloc.rpartition("@")[2],
-            "path": scrub_path(self.path),
+            "path": scrubbing.scrub_path(self.path),
             "query": by_name(sorted(query)),
         }
         members: dict[str, Any] = {name: line[name] for name in line if name in compared}
@@ -224,7 +220,7 @@ class MissedRequest:
             value = self.json
             if value is not None or not isinstance(self.body, bytes):
                 return {**members, "$": value}
-            text = scrub_lines(self.body.decode("utf-8", "replace"))
+            text = scrubbing.scrub_lines(self.body.decode("utf-8", "replace"))
             fields = form_fields(text.encode())
             members |= {"$": text} if fields is None else {"form": fields}
         return members
@@ -249,7 +245,7 @@ class MissedRequest:
         """Method and address, without query and credentials."""
         parts = urlsplit(self.uri)
         server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
-        return f"{self.method.upper()} {server}{scrub_path(self.path)}"
+        return f"{self.method.upper()} {server}{scrubbing.scrub_path(self.path)}"
 
     def likeness(self, recorded: Interaction) -> tuple[bool, bool, bool]:
         """Return whether a recording has the same method, path and host."""
@@ -263,7 +259,15 @@ class MissedRequest:
         )
 
     def __str__(self) -> str:
-        return scrub_text(f"{self.method.upper()} {self.path}") + _subject(self.json)
+        place, sent = scrub_text(f"{self.method.upper()} {self.path}"), self.json
+        if not isinstance(sent, Mapping) or not isinstance(sent.get("messages"), list):
+            return place
+        # What identifies a turn for people: its model, number and last words.
+        turn = sum(isinstance(m, Mapping) and m.get("role") == "user" for m in sent["messages"])
+        # Scrub before cutting: half a credential cannot be recognized.
+        words = scrub_text(" ".join(_last_words(sent).split()))
+        excerpt = words if len(words) <= _EXCERPT else words[:_EXCERPT] + _CUT
+        return f"{place} (model {scrub_text(str(sent.get('model')))}, turn {turn}: {excerpt!r})"
 
 
 IGNORING = "ignore = [{}] in [tool.pytest-regen.cassettes], if that differs in each run"
@@ -283,7 +287,7 @@ class Drift:
     diff_file: Path | None = None
 
     def __str__(self) -> str:
-        line = f" (line {self.line})" if self.line else ""
+        line = f" (line {self.line})" if self.line > 1 else ""
         lines = [f"{self.request} was given interaction {self.interaction}{line}", *self.lines]
         return "\n".join(lines)
 
@@ -347,7 +351,7 @@ def drift_of(
     recorded, sent = other.members(compared), request.members(compared)
     try:
         # Scrub before cutting: half a credential cannot be recognized.
-        recorded, sent = scrub_value(recorded), scrub_value(sent)
+        recorded, sent = scrubbing.scrub_value(recorded), scrubbing.scrub_value(sent)
         every = tuple(differences(recorded, sent, ""))
     except RecursionError:
         every = (Difference("$", "nested too deeply", "nested too deeply to be compared"),)
@@ -490,6 +494,7 @@ class Player:
                 return likeness, distance(recorded, sent)
             return likeness, 1.0
 
+        # Played ones last, because the next in order is most likely meant.
         for pairs in (self.index.unplayed, self.index.numbered):
             like = (pair for pair in pairs if sum(request.likeness(pair[1].interaction)) > 1)
             nearest = min(islice(like, _CANDIDATES), key=apart, default=None)
@@ -514,11 +519,12 @@ class Player:
         unseen = ", ".join(sorted(compared - COMPARED - _NO_BODY | compared & {"headers"}))
         hidden = f"match_on compares {unseen}" if unseen else "a credential or binary data differs"
         query = parse_qsl(urlsplit(request.uri).query) if "query" in compared else []
-        private = [name for name, value in query if is_private_parameter(name, value)]
+        private = [name for name, value in query if scrubbing.is_private_parameter(name, value)]
         if private and not drift.lines and not unseen:
             hidden = f"query.{private[0]}: a credential, and another one than was recorded"
             hint = f"return filter_query_parameters={private} from the fixture vcr_config"
-        line = f" at {self.path.name}:{stored.line}" if stored.line else ""
+        # In a file of JSON nobody knows the line.
+        line = f" at {self.path.name}:{stored.line}" if stored.line > 1 else ""
         lines = drift.lines or [f"    {hidden}"]
         head = f"nearest is interaction {number}{line} ({self._place})"
         return "\n".join([head, *lines]), hint, drift.causes or (hidden,)
@@ -549,7 +555,11 @@ def _members_of(match_on: Collection[str]) -> set[str]:
 
 def _last_words(body: object) -> str:
     messages = body.get("messages") if isinstance(body, Mapping) else None
-    return _words(messages[-1]) if isinstance(messages, list) and messages else ""
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    content = last.get("content") if isinstance(last, Mapping) else None
+    if isinstance(content, list):
+        return " ".join(str(b.get("text") or "") for b in content if isinstance(b, Mapping))
+    return str(content or "")
 
 
 def with_exemption(error: Missed, argument: str = "passthrough_hosts") -> Missed:
@@ -569,23 +579,3 @@ def with_exemption(error: Missed, argument: str = "passthrough_hosts") -> Missed
     exempted = copy(error)
     exempted.why = f"{error.why}\n        {more}" if error.why else more
     return exempted
-
-
-def _subject(sent: object) -> str:
-    """Return what identifies a request for people: its model, turn and last words."""
-    if not isinstance(sent, Mapping) or not isinstance(sent.get("messages"), list):
-        return ""
-    messages = sent["messages"]
-    turn = sum(isinstance(m, Mapping) and m.get("role") == "user" for m in messages)
-    # Scrub before cutting: half a credential cannot be recognized.
-    words = scrub_text(" ".join(_words(messages[-1]).split())) if messages else ""
-    excerpt = words if len(words) <= _EXCERPT else words[:_EXCERPT] + "..."
-    return f" (model {scrub_text(str(sent.get('model')))}, turn {turn}: {excerpt!r})"
-
-
-def _words(message: object) -> str:
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):
-        texts = [str(b.get("text") or "") for b in content if isinstance(b, Mapping)]
-        return " ".join(texts)
-    return str(content or "")

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.files.reader import StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.storage import name_parts, note_folder
@@ -27,8 +28,10 @@ from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
+from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
 from pytest_regen.turns.interception import CassetteMiss, client_interceptors, intercepting
-from pytest_regen.turns.values import Reply
+from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest
+from pytest_regen.turns.wire import MESSAGES_PATH, request_body
 
 
 class _NotRecordedError(Exception):
@@ -304,6 +307,7 @@ class CassetteRun:
         Args:
             http_clients: whether to patch HTTP clients even if nothing is to be recorded.
         """
+        # Now, because a message may be needed inside an event loop.
         note_folder()
         if not self.is_replay_only:
             self._refused = self._writer.refusal()
@@ -321,6 +325,10 @@ class CassetteRun:
                 stack.enter_context(patch_clients(self))
             yield
 
+    def write_differences(self) -> None:
+        """Write the files of long differences."""
+        self._player.files.write()
+
     def finish(self, *, keep: bool) -> None:
         """End the run.
 
@@ -331,7 +339,7 @@ class CassetteRun:
         Raises:
             CassetteError: the cassette cannot be written.
         """
-        self._player.files.write()
+        self.write_differences()
         self._apart.shutdown()
         with self._writing:
             self._is_finished = True
@@ -365,6 +373,63 @@ class CassetteRun:
         self._pending.append(signal)
         # A process pool waits forever for a worker that ended with anything but an Exception.
         return signal if self.signals_misses and not self._is_inherited else error
+
+
+class ReplayProvider:
+    """Answers turns from a cassette, each recording once, exactly as the SDK would through vcrpy.
+
+    Args:
+        path: the cassette.
+        model: model of requests that name none.
+        max_retries: how often a recorded failure is followed by the next recording of that request.
+        base_url: the address the turns were recorded at, as in ``AnthropicProvider``. Its path must
+            match; its host appears in messages about recorded failures.
+        matching: what counts as the same request, and what drift does.
+
+    Raises:
+        CassetteUnreadableError: there is a file, but it is not a cassette.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        model: str | None = None,
+        max_retries: int = 2,
+        base_url: str = DEFAULT_BASE_URL,
+        matching: Matching | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._model = model
+        self._max_retries = max_retries
+        server = urlsplit(base_url)
+        self._uri = server.path.rstrip("/") + MESSAGES_PATH
+        self._address = server.netloc.rpartition("@")[2] or base_url
+        self._run = CassetteRun(self.path, matching=matching)
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the recorded reply.
+
+        Raises:
+            CassetteMissError: this request was never recorded, or is used up.
+            ProviderError: the recording is a failure.
+        """
+        body = request_body(request)
+        body["model"] = request.model or self._model or DEFAULT_MODEL
+        try:
+            # A run that only replays has a reply or raises.
+            return cast(
+                "Reply",
+                self._run.answer(
+                    body, path=self._uri, max_retries=self._max_retries, address=self._address
+                ),
+            )
+        finally:
+            self._run.write_differences()
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Return the recorded reply; raises as ``send`` does."""
+        return self.send(request)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from vcr import VCR
@@ -15,16 +17,9 @@ from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes.clients.vcr_patches import comparable_bytes, exchange_of
+from pytest_regen.cassettes.files import parser
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body, unpack
 from pytest_regen.cassettes.files.format import wire_body, with_current_layout
-from pytest_regen.cassettes.files.parser import (
-    interactions_with_lines,
-    parse_json,
-    parse_yaml,
-    refuse_cut,
-    text_of,
-    unreadable,
-)
 from pytest_regen.cassettes.files.reader import content_of
 from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_TEXT, check_text
@@ -53,6 +48,7 @@ class Persister:
             CassetteUnreadableError: there is a file, but it is not a cassette.
         """
         first = Path(cassette_path)
+        # Further cassettes are read by every mode, because nothing ever writes them.
         files = [] if self._rewrites else [_read(first, serializer)]
         others = (path for path in dict.fromkeys(self._extra) if self._rewrites or path != first)
         files += [_read(path, serializer) for path in others]
@@ -71,7 +67,11 @@ class Persister:
         """
         path = Path(cassette_path)
         try:
-            clean = _scrub_cassette(cassette_dict)
+            clean = {
+                **cassette_dict,
+                "requests": [scrub_request(request) for request in cassette_dict["requests"]],
+                "responses": [_scrub_response(answer) for answer in cassette_dict["responses"]],
+            }
             text = str(serialize(clean, serializer))
         except UndecodableBodyError as error:
             raise CassetteError(
@@ -102,42 +102,6 @@ class Persister:
                 self.changed += changed_values(before, after)
 
 
-class RewritePersister:
-    """A suite's own persister that finds no old cassette, for the mode that rewrites."""
-
-    def __init__(self, persister: Any) -> None:
-        self._persister = persister
-
-    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
-        """Report that there is no cassette."""
-        raise CassetteNotFoundError
-
-    def save_cassette(self, *args: Any, **options: Any) -> None:
-        """Write as the suite does."""
-        self._persister.save_cassette(*args, **options)
-
-
-class _StrictSerializer:
-    """Reads as a serializer of vcrpy does, but with limits, and with lines in its errors."""
-
-    __slots__ = ("_path", "_serializer")
-
-    def __init__(self, path: Path, serializer: Any) -> None:
-        self._path = path
-        self._serializer = serializer
-
-    def deserialize(self, text: str) -> Any:
-        """Return the data of a cassette, if vcrpy will not fail on it later."""
-        if self._serializer is jsonserializer:
-            return _check_interactions(self._path, *parse_json(text, self._path))
-        if self._serializer is not yamlserializer:
-            return self._serializer.deserialize(text)
-        data, lines = parse_yaml(text, self._path)
-        checked = _check_interactions(self._path, data, lines)
-        refuse_cut(checked, text, self._path)
-        return checked
-
-
 def _read(path: Path, serializer: Any) -> Any:
     """Return the requests and answers of a cassette; ``None`` if there is no file.
 
@@ -147,14 +111,15 @@ def _read(path: Path, serializer: Any) -> Any:
     data = content_of(path)[0]
     if data is None:
         return None
-    text = text_of(path, data)
+    text = parser.text_of(path, data)
     del data  # because the parser needs several times as much
     try:
-        return deserialize(text, serializer=_StrictSerializer(path, serializer))
+        strict = SimpleNamespace(deserialize=partial(_deserialize, path, serializer))
+        return deserialize(text, serializer=strict)
     except CassetteUnreadableError:
         raise
     except Exception as error:  # whatever a suite's own serializer raises
-        raise unreadable(path, f"{type(error).__name__}: {error}") from error
+        raise parser.unreadable(path, f"{type(error).__name__}: {error}") from error
 
 
 def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[WireExchange]:
@@ -162,9 +127,15 @@ def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[Wi
         yield exchange_of(request, response, comparable_bytes(request.body))
 
 
-def _check_interactions(path: Path, data: Any, lines: list[int]) -> Any:
-    """Refuse what vcrpy would fail on later."""
-    for line, item in interactions_with_lines(data, lines, path):
+def _deserialize(path: Path, serializer: Any, text: str) -> Any:
+    """Return the data of a cassette as a serializer does, and refuse what vcrpy would fail on."""
+    if serializer is jsonserializer:
+        data, lines = parser.parse_json(text, path)
+    elif serializer is yamlserializer:
+        data, lines = parser.parse_yaml(text, path)
+    else:
+        return serializer.deserialize(text)
+    for line, item in parser.interactions_with_lines(path, text, data, lines):
         try:
             Request._from_dict(item["request"])
             response = item["response"] = with_current_layout(item["response"])
@@ -178,31 +149,19 @@ def _check_interactions(path: Path, data: Any, lines: list[int]) -> Any:
                     response["headers"]["content-length"] = [str(len(body))]
         except KeyError as error:
             why = f"this interaction is incomplete: {error.args[0]!r} is missing"
-            raise unreadable(path, why, line=line) from None
+            raise parser.unreadable(path, why, line=line) from None
         except (TypeError, ValueError, AttributeError) as error:
-            raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
+            raise parser.unreadable(
+                path, f"this interaction is broken: {error}", line=line
+            ) from None
     return data
-
-
-def _request_body(request: Any) -> Any:
-    """Return the body of a request, in one piece where it can be."""
-    body = request._body
-    is_cut = isinstance(body, list) and all(isinstance(piece, bytes) for piece in body)
-    return b"".join(body) if is_cut else body
-
-
-def _scrub_cassette(cassette: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what vcrpy is about to write, without credentials."""
-    return {
-        **cassette,
-        "requests": [scrub_request(request) for request in cassette["requests"]],
-        "responses": [_scrub_response(response) for response in cassette["responses"]],
-    }
 
 
 def scrub_request(request: Any) -> Any:
     """Return a request of vcrpy as a cassette holds it."""
-    body = _request_body(request)
+    body = request._body
+    if isinstance(body, list) and all(isinstance(piece, bytes) for piece in body):
+        body = b"".join(body)
     if isinstance(body, bytes):
         plain = unpack(body)
         clean = clean_body(plain)
@@ -278,7 +237,8 @@ def first_loss_for_vcrpy(
     options = VCR(record_mode=VcrRecordMode.NONE).get_merged_config(path="x")
     for name in ("path_transformer", "func_path_generator", "record_on_exception", "persister"):
         options.pop(name, None)  # because they are VCR's, not a cassette's
-    cassette = Cassette.load(**options, persister=_TextPersister(new))
+    persister = SimpleNamespace(load_cassette=lambda *_, **__: deserialize(new, yamlserializer))
+    cassette = Cassette.load(**options, persister=persister)
     for number, (request, response, answer) in enumerate(
         zip(requests, responses, answers, strict=True), 1
     ):
@@ -296,14 +256,3 @@ def first_loss_for_vcrpy(
         if body != answer and not (is_json_alike and json.loads(body) == json.loads(answer)):
             return f"{place} would have another body for a test that is marked vcr"
     return ""
-
-
-class _TextPersister:
-    """Gives vcrpy a text instead of a file."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
-        """Return the requests and answers."""
-        return deserialize(self._text, yamlserializer)

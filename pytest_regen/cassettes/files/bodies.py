@@ -81,10 +81,10 @@ def unpack_file(data: bytes) -> bytes:
 
 def _decode(name: str, body: bytes, *, is_whole: bool) -> bytes:
     make, mark = _DECODERS.get(name), _MARKS.get(name, b"")
-    if make is None and _is_binary(body):
-        raise UndecodableBodyError(f"the body has the unknown content encoding {name!r}")
-    is_plain = not mark.startswith(body[: len(mark)]) or (name == "deflate" and body[:1] in _JSON)
-    if make is None or not body or is_plain:
+    has_mark = mark.startswith(body[: len(mark)])
+    if (make is None or (name == "zstd" and not has_mark)) and _is_binary(body):
+        raise UndecodableBodyError(f"the body is no text, but of unknown content encoding {name!r}")
+    if make is None or not body or not has_mark or (name == "deflate" and body[:1] in _JSON):
         # Some servers name "utf-8" as an encoding, and some recorders keep the header of a body
         # that is decoded; clients pass on what they do not know.
         return body
@@ -109,7 +109,8 @@ def _join_frames(body: bytes, make: Callable[[bytes], Any], mark: bytes) -> tupl
         make: returns a decoder for one.
         mark: the bytes that each frame begins with; empty if there is only one.
     """
-    decoder, pieces, size = make(body), [], 0
+    decoder, size = make(body), 0
+    pieces: list[bytes] = []
     # Piece by piece, because a few kilobytes can decompress to more than fits into memory.
     for start in range(0, len(body), _PIECE):
         left = body[start : start + _PIECE]

@@ -12,18 +12,10 @@ from pathlib import Path
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
+from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
 from pytest_regen.cassettes.files.parser import unreadable
-from pytest_regen.cassettes.interactions import (
-    Headers,
-    Interaction,
-    StreamEnd,
-    body_bytes,
-    by_lower_name,
-    has_body,
-    message_of,
-    tokens_of,
-)
+from pytest_regen.cassettes.interactions import Headers, Interaction, StreamEnd
 from pytest_regen.cassettes.json_bodies import LAYOUTS, restore_wire, spread_json
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_or_none
@@ -138,7 +130,7 @@ def _tokens(interaction: Interaction) -> str:
     """Return the usage that the answer reports, if any; for people only."""
     # Parsed only for this, and most large answers report no usage.
     tells = b"usage" in interaction.response_body
-    tokens = tokens_of(message_of(interaction)) if tells else {}
+    tokens = interactions.tokens_of(interactions.message_of(interaction)) if tells else {}
     listed = ", ".join(f"{name}: {count}" for name, count in tokens.items())
     return f"  tokens: {{{listed}}}\n" if tokens else ""
 
@@ -175,7 +167,9 @@ def _text_or_bytes(body: bytes) -> str | bytes:
 def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
     """Return the headers that fit an answer written like this, sorted."""
     headers = dict(interaction.response_headers)
-    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
+    if interaction.end == "complete" and interactions.has_body(
+        interaction.method, interaction.status
+    ):
         length = len(answer if isinstance(answer, bytes) else answer.encode())
         headers["content-length"] = (str(length),)
     return dict(sorted(headers.items()))
@@ -346,11 +340,11 @@ def _body(part: Mapping[str, Any], *, is_request: bool = False) -> bytes:
     In requests of aiohttp that is what it was given to send: a mapping.
     """
     if "parsed_body" in part:
-        return body_bytes(part["parsed_body"])
+        return interactions.body_bytes(part["parsed_body"])
     body = part["body"]
     if isinstance(body, Mapping) and body and not (is_request and "string" not in body):
         body = body["string"]
-    return body_bytes(body) if body or isinstance(body, bool | int | float) else b""
+    return interactions.body_bytes(body) if body or isinstance(body, bool | int | float) else b""
 
 
 def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
@@ -374,4 +368,4 @@ def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
 
 def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:
     headers = part["headers"] if is_ours else part.get("headers")
-    return by_lower_name(_mapping(headers, "headers")) if headers else {}
+    return interactions.by_lower_name(_mapping(headers, "headers")) if headers else {}

@@ -138,28 +138,23 @@ def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
         raise unreadable(path, f"the JSON is broken: {error}", line=line) from None
 
 
-def interactions_with_lines(data: object, lines: list[int], path: Path) -> list[tuple[int, Any]]:
+def interactions_with_lines(
+    path: Path, text: str, data: object, lines: list[int]
+) -> list[tuple[int, Any]]:
     """Return the interactions of a parsed cassette, each with the line it starts at.
 
     Raises:
-        CassetteUnreadableError: it has no list of them.
+        CassetteUnreadableError: it has no list of them, or is truncated inside its last line.
     """
     items = data.get("interactions") if isinstance(data, Mapping) else None
-    if not isinstance(items, list):
+    if not isinstance(data, Mapping) or not isinstance(items, list):
         why = "the file is no cassette: it has no list of interactions"
         raise unreadable(path, why, line=1)
-    return list(zip(lines or [1] * len(items), items, strict=True))
-
-
-def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
-    """Refuse a foreign cassette that is truncated inside its last line; vcrpy's is the version.
-
-    Raises:
-        CassetteUnreadableError: it is truncated.
-    """
+    # The last line of vcrpy is the version.
     if not text.endswith(("\n", "}")) and "version" not in data:
         line = text.count("\n") + 1
         raise unreadable(path, "the file is cut: its last line does not end", line=line)
+    return list(zip(lines or [1] * len(items), items, strict=True))
 
 
 def _refuse_expanding(value: object, length: int, path: Path, line: int) -> None:
@@ -198,23 +193,7 @@ def _binary(loader: Any, node: Any) -> bytes:
     return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
 
 
-def _text(loader: Any, node: Any) -> object:
-    return loader.construct_scalar(node)
-
-
-def _tuple(loader: Any, node: Any) -> object:
-    return tuple(loader.construct_sequence(node, deep=True))
-
-
 _TAG = "tag:yaml.org,2002:"
-_CONSTRUCTORS = {
-    f"{_TAG}binary": _binary,
-    f"{_TAG}python/str": _text,
-    f"{_TAG}python/unicode": _text,
-    f"{_TAG}python/tuple": _tuple,
-    f"{_TAG}python/object/new:_io.BytesIO": _file_body,
-    f"{_TAG}python/object/apply:builtins.iter": _iterator_body,
-}
 
 
 @cache
@@ -260,7 +239,16 @@ def loader() -> Any:
                 kind = node.tag.rpartition(":")[2]
                 _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
 
-    Guarded.yaml_constructors = {**Guarded.yaml_constructors, **_CONSTRUCTORS}
+    theirs = yaml.constructor.FullConstructor
+    Guarded.yaml_constructors = {
+        **Guarded.yaml_constructors,
+        f"{_TAG}binary": _binary,
+        f"{_TAG}python/str": theirs.construct_python_str,
+        f"{_TAG}python/unicode": theirs.construct_python_unicode,
+        f"{_TAG}python/tuple": theirs.construct_python_tuple,
+        f"{_TAG}python/object/new:_io.BytesIO": _file_body,
+        f"{_TAG}python/object/apply:builtins.iter": _iterator_body,
+    }
     return Guarded
 
 

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_regen.cassettes.files import storage
 from pytest_regen.cassettes.files.format import (
     FIRST_LINE,
     foreign_text,
@@ -16,21 +17,8 @@ from pytest_regen.cassettes.files.format import (
     interaction_text,
 )
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
-from pytest_regen.cassettes.files.storage import (
-    append_or_nothing,
-    append_whole,
-    behind_links,
-    insert_whole,
-    is_packed,
-    move_file,
-    partial_path,
-    recover,
-    replace_cassette,
-    stamp_of,
-    unwritable,
-)
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.json_bodies import too_deep
+from pytest_regen.cassettes.json_bodies import limited_depth
 from pytest_regen.credentials.search import find_secrets, scrub_text
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.files import refuse_obstacle, replace_file
@@ -70,7 +58,7 @@ class CassetteWriter:
     """
 
     def __init__(self, path: Path, mode: RecordMode, file: CassetteFile | None = None) -> None:
-        self._path = behind_links(path)
+        self._path = storage.behind_links(path)
         self._mode = mode
         self._file = file
         self.metadata: dict[str, Any] = {}
@@ -98,7 +86,7 @@ class CassetteWriter:
         except CassetteError as error:
             return error
         except (OSError, ValueError) as error:
-            return unwritable(self._path, error)
+            return storage.unwritable(self._path, error)
         return None
 
     def take_left(self) -> tuple[StoredInteraction, ...]:
@@ -109,7 +97,7 @@ class CassetteWriter:
         Raises:
             CassetteError: the folder cannot be written.
         """
-        partial = partial_path(self._path)
+        partial = storage.partial_path(self._path)
         if not partial.exists():
             return ()
         try:
@@ -131,7 +119,7 @@ class CassetteWriter:
         try:
             replace_file(partial, header_text(self.metadata) + texts)
         except OSError as error:
-            raise unwritable(self._path, error) from None
+            raise storage.unwritable(self._path, error) from None
         return tuple(answered)
 
     def append(self, interaction: Interaction, source: str, model: str = "") -> None:
@@ -145,10 +133,8 @@ class CassetteWriter:
         Raises:
             CassetteError: the folder cannot be written, or a credential would be.
         """
-        try:
+        with limited_depth():
             text = interaction_text(interaction)
-        except RecursionError:
-            raise too_deep() from None
         # Scrubbing has searched every value; a second look at a large one would take too long.
         if len(text) <= LARGE_TEXT:
             check_text(self._path, text)
@@ -160,9 +146,9 @@ class CassetteWriter:
                 self._partial.write_bytes(b"")
             # Head and first recording together: a cassette without any does not load.
             head = "" if self._recorded else header_text(self.metadata)
-            append_or_nothing(self._partial, (head + text).encode())
+            storage.append_or_nothing(self._partial, (head + text).encode())
         except (OSError, ValueError) as error:
-            raise unwritable(self._path, error) from None
+            raise storage.unwritable(self._path, error) from None
         self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text.encode()))
         self.metadata = metadata
 
@@ -183,16 +169,20 @@ class CassetteWriter:
         try:
             lock = _acquire(self._path, _LOCK_SECONDS)
             refuse_obstacle(self._path)
-            recover(self._path)
+            # Because a writer that was killed may have left half of what it appended.
+            storage.recover(self._path)
             if self._partial is not None and self._recorded:
                 self._promote(self._partial, leaving)
-            else:
-                self._drop(leaving)
+            elif old := self._current():
+                staying = _without_last(old.interactions, leaving)
+                if staying and staying != old.interactions:
+                    texts = "".join(stored.text for stored in staying)
+                    storage.replace_cassette(self._path, header_text(old.metadata) + texts)
             if self._partial is not None:
                 self._partial.unlink(missing_ok=True)
             return read_cassette(self._path) if self._recorded else None
         except OSError as error:
-            raise unwritable(self._path, error) from None
+            raise storage.unwritable(self._path, error) from None
         finally:
             if lock is not None:
                 _release(lock)
@@ -213,6 +203,7 @@ class CassetteWriter:
         old = self._current()
         staying = old.interactions if old else ()
         if self._mode == "all":
+            # By key, because what was not sent again may belong to another test.
             again = {stored.key for stored in self._recorded}
             staying = tuple(stored for stored in staying if stored.key not in again)
         staying = _without_last(staying, drop)
@@ -236,42 +227,36 @@ class CassetteWriter:
             texts = [text.replace("\n", f"\n  recorded_at: {day}\n", 1) for text in texts]
         room = None if appends or old is None or staying != old.interactions else self._room()
         if appends:
-            append_whole(self._path, "".join(texts).encode())
+            end = self._path.stat().st_size
+            storage.insert_whole(self._path, end, "".join(texts).encode())
         elif room is not None:
             text = "".join(foreign_text(stored.interaction) for stored in self._recorded)
             at, line_end = room
             text = check_text(self._path, text).replace("\n", line_end)
-            insert_whole(self._path, at, text.encode())
+            storage.insert_whole(self._path, at, text.encode())
         elif (
             not staying
-            and not is_packed(self._path)
+            and not storage.is_packed(self._path)
             and _starts_with(partial, header_text(metadata).encode())
         ):
             # The new recordings are everything, and already complete in a file.
-            move_file(partial, self._path)
+            storage.move_file(partial, self._path)
         else:
             texts = [*(stored.text for stored in staying), *texts]
-            replace_cassette(self._path, header_text(metadata) + "".join(texts))
-
-    def _drop(self, leaving: Counter[str]) -> None:
-        old = self._current()
-        staying = _without_last(old.interactions, leaving) if old else ()
-        if old and staying and staying != old.interactions:
-            texts = "".join(stored.text for stored in staying)
-            replace_cassette(self._path, header_text(old.metadata) + texts)
+            storage.replace_cassette(self._path, header_text(metadata) + "".join(texts))
 
     def _current(self) -> CassetteFile | None:
         """Return the cassette as it is now."""
         if self._mode == "rewrite":
             return None
-        if self._file is not None and self._file.stamp == stamp_of(self._path):
+        if self._file is not None and self._file.stamp == storage.stamp_of(self._path):
             return self._file
         # Another process has promoted its own recordings meanwhile.
         return read_cassette(self._path)
 
     def _room(self) -> tuple[int, str] | None:
         """Return behind how many bytes a file as vcrpy writes it has room, and its line end."""
-        data = b"" if is_packed(self._path) else self._path.read_bytes()
+        data = b"" if storage.is_packed(self._path) else self._path.read_bytes()
         last = _LAST_LINE.search(data)
         # Two lines that are not indented: no other key stands between the list and the version.
         is_plain = _FIRST_LINES.match(data) and len(_OUTERMOST.findall(data)) == _KEYS_OF_VCRPY
@@ -281,7 +266,7 @@ class CassetteWriter:
         """Return a partial file that no living run writes; one left by a dead run is taken over."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         for number in range(1, _PARTIAL_NAMES):
-            candidate = partial_path(self._path, number)
+            candidate = storage.partial_path(self._path, number)
             with suppress(TimeoutError):
                 self._lock = _acquire(candidate)
                 return candidate
