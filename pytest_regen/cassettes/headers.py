@@ -307,13 +307,12 @@ def _blank_cookie(cookie: str) -> str:
     # A cookie may have no name.
     blank = name if sign else ""
     blank += sign + (_IN_USE if (value if sign else name).strip() else value)
-    return ";".join([blank, *(part for part in attributes if not _expires(part))])
-
-
-def _expires(attribute: str) -> bool:
-    """Whether an attribute names a day of this century; to delete a cookie servers say 1970."""
-    name, _, day = attribute.partition("=")
-    with suppress(ValueError, TypeError, IndexError, OverflowError):
-        is_day = name.strip().lower() == "expires"
-        return is_day and parsedate_to_datetime(day.replace("-", " ")).year > _CENTURY
-    return False
+    for attribute in attributes:
+        kind, _, day = attribute.partition("=")
+        year = 0
+        with suppress(ValueError, TypeError, IndexError, OverflowError):
+            year = parsedate_to_datetime(day.replace("-", " ")).year
+        # To delete a cookie servers say 1970.
+        if kind.strip().lower() != "expires" or year < _CENTURY:
+            blank += f";{attribute}"
+    return blank

@@ -85,9 +85,14 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     request, _ = _body_lines(sent, as_it_came=not lays_out or json_or_none(sent) is None)
     as_it_came = not lays_out or interaction.is_stream
     answer, layout = _body_lines(interaction.response_body, as_it_came=as_it_came)
+    # Parsed only for people, and only where it may say something: most large answers do not.
+    tells = b"usage" in interaction.response_body
+    tokens = interactions.tokens_of(interactions.message_of(interaction)) if tells else {}
+    counts = ", ".join(f"{name}: {count}" for name, count in tokens.items())
+    usage = f"  tokens: {{{counts}}}\n" if counts else ""
     return (
         f"- key: {interaction.key}\n"
-        f"{_tokens(interaction)}"
+        f"{usage}"
         f"{layout}"
         f"{_stream_line(interaction)}"
         "  request:\n"
@@ -124,15 +129,6 @@ def foreign_text(interaction: Interaction) -> str:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     listed = [{"request": request, "response": response}]
     return str(yaml.dump(listed, Dumper=dumper)) + _stream_line(interaction)
-
-
-def _tokens(interaction: Interaction) -> str:
-    """Return the usage that the answer reports, if any; for people only."""
-    # Parsed only for this, and most large answers report no usage.
-    tells = b"usage" in interaction.response_body
-    tokens = interactions.tokens_of(interactions.message_of(interaction)) if tells else {}
-    listed = ", ".join(f"{name}: {count}" for name, count in tokens.items())
-    return f"  tokens: {{{listed}}}\n" if tokens else ""
 
 
 def _stream_line(interaction: Interaction) -> str:
