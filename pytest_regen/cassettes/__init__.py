@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     from pytest_regen.cassettes.files.reader import CassetteFile, read_cassette
     from pytest_regen.cassettes.interactions import Interaction
     from pytest_regen.cassettes.matching import DriftPolicy, Matching, Scrub
-    from pytest_regen.cassettes.replay import ReplayProvider
-    from pytest_regen.cassettes.run import CassetteRun, journal, use_cassette
+    from pytest_regen.cassettes.run import CassetteRun, ReplayProvider, journal, use_cassette
     from pytest_regen.modes import RECORD_MODES, RecordMode
 else:
     __getattr__, __dir__ = lazy(__name__)

@@ -7,22 +7,15 @@ compared, and would differ with every client and machine.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from pytest_regen.cassettes import scrubbing
 from pytest_regen.cassettes.interactions import Headers, by_lower_name
-from pytest_regen.cassettes.scrubbing import (
-    is_emulated,
-    is_private_parameter,
-    quoted,
-    scrub_literal,
-    scrub_path,
-    stable_origin,
-)
 from pytest_regen.credentials.names import is_password_of, is_private_name, looks_random
 from pytest_regen.credentials.search import ASSIGNED, scrub_text
 from pytest_regen.errors import UsageError
@@ -61,7 +54,7 @@ https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1"""
 _ADDRESSES: Final = frozenset({"location", "content-location"})
 _PARAMETER = re.compile(r"""(?<=[?&#;])([^\s=&#;<>"]{1,100})=([^\s&#;<>",]+)""")
 _USER = re.compile(r"(?<=//)[^/?#@\s]*@")
-_ATTRIBUTE = re.compile(r"\s*expires\s*=\s*(.*)", re.IGNORECASE)
+_CENTURY = 2000
 _PATTERN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A header's name (RFC 9110) or a pattern for names; ``*`` is allowed in both."""
 _SHORTEST = 4
@@ -161,12 +154,13 @@ def keep_response_headers(
         has_body: whether the answer may have a body; if not, its content-length is stored as it is.
     """
     lower = by_lower_name(headers)
+    # What ``connection`` names was meant for the next proxy only.
     hop = {
         name.strip().lower() for value in lower.get("connection", ()) for name in value.split(",")
     }
     parts = urlsplit(uri)
     origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    stable = "{}://{}".format(*stable_origin(uri, headers))
+    stable = "{}://{}".format(*scrubbing.stable_origin(uri, headers))
     stored: dict[str, tuple[str, ...]] = {}
     for name, values in lower.items():
         if name == "content-length" and not has_body:
@@ -174,9 +168,9 @@ def keep_response_headers(
         elif not (name in _TRANSFER or name in hop or _is_dropped(name) or rules.drops(name)):
             stored[name] = tuple(
                 _clean(name, _replace_origin(_USER.sub("", value), origin, stable), literal)
-                for value in _cookies(name, values, lower)
+                for value in _cookies(name, values)
             )
-    if is_emulated(headers):
+    if scrubbing.is_emulated(headers):
         stored["server"] = (EMULATOR_NAME,)
     return dict(sorted(stored.items()))
 
@@ -189,7 +183,7 @@ def public_headers(
     for spelling, values in headers.items():
         name = spelling.lower()
         if not _is_dropped(name):
-            blanked = _cookies(name, values, headers)
+            blanked = _cookies(name, values)
             public[spelling] = tuple(_clean(name, value, literal) for value in blanked)
     return public
 
@@ -214,16 +208,19 @@ def _is_dropped(name: str) -> bool:
 
 def _clean(name: str, value: str, literal: tuple[str, ...]) -> str:
     """Return the value of a stored header without credentials."""
-    if _is_token(name, value):
+    # Many keys are not secret: those of a cache or a partition.
+    is_named = is_private_header(name) and not name.endswith(("key", "sig", "signature"))
+    says_little = value.isdigit() or value.lower() in _PLAIN_WORDS or len(value) < _SHORTEST
+    if is_password_of(name, value) or (is_named and not says_little):
         return f"[{ASSIGNED}]"
     if name in _ADDRESSES:
         value = _without_secret_path(value)
-    return scrub_literal(_without_credentials(value), literal)
+    return scrubbing.scrub_literal(_without_credentials(value), literal)
 
 
 def public_address(uri: str, literal: tuple[str, ...] = ()) -> str:
     """Return an address without credentials, otherwise unchanged."""
-    return scrub_literal(_without_credentials(_without_secret_path(uri)), literal)
+    return scrubbing.scrub_literal(_without_credentials(_without_secret_path(uri)), literal)
 
 
 def _without_credentials(value: str) -> str:
@@ -233,24 +230,14 @@ def _without_credentials(value: str) -> str:
     return _PARAMETER.sub(_without_credential, value) if "=" in value else value
 
 
-def _is_token(name: str, value: str) -> bool:
-    """Whether a header is there to hand out a credential: ``x-auth-token``."""
-    if is_password_of(name, value):
-        return True
-    # Many keys are not secret: those of a cache or a partition.
-    is_named = is_private_header(name) and not name.endswith(("key", "sig", "signature"))
-    says_little = value.isdigit() or value.lower() in _PLAIN_WORDS
-    return is_named and len(value) >= _SHORTEST and not says_little
-
-
 def _without_credential(pair: re.Match[str]) -> str:
     name, value = unquote(pair[1]).rstrip("]"), unquote(pair[2])
     # As the following request will be stored, in which all of these lose their values.
-    is_one = is_private_parameter(name, value) and (
+    is_one = scrubbing.is_private_parameter(name, value) and (
         is_private_name(name) or looks_random(value) or name.lower().endswith(("sig", "signature"))
     )
     clean = "[scrubbed]" if is_one else scrub_text(value)
-    return pair[0] if clean == value else f"{pair[1]}={quoted(clean)}"
+    return pair[0] if clean == value else f"{pair[1]}={scrubbing.quoted(clean)}"
 
 
 def _without_secret_path(address: str) -> str:
@@ -258,7 +245,7 @@ def _without_secret_path(address: str) -> str:
         path = urlsplit(address).path
     except ValueError:
         return address
-    clean = scrub_path(path)
+    clean = scrubbing.scrub_path(path)
     return address if clean == path else address.replace(path, clean, 1)
 
 
@@ -307,19 +294,13 @@ def cookie_credentials(headers: Mapping[str, Iterable[str]]) -> list[str]:
     return [value for value in contents if looks_random(value)]
 
 
-def _cookies(
-    name: str, values: Sequence[str], headers: Mapping[str, Sequence[str]]
-) -> Sequence[str]:
+def _cookies(name: str, values: Sequence[str]) -> Sequence[str]:
     """Return the values of a header; for ``set-cookie`` only names and attributes."""
-    if name != "set-cookie":
-        return values
-    date = next((v for n, values in headers.items() if n.lower() == "date" for v in values), "")
-    recorded = _moment(date) or datetime.now(UTC)
     # Shapes of credentials first: one may contain the signs that split a cookie.
-    return [_blank_cookie(scrub_text(value), recorded) for value in values]
+    return [_blank_cookie(scrub_text(v)) for v in values] if name == "set-cookie" else values
 
 
-def _blank_cookie(cookie: str, recorded: datetime) -> str:
+def _blank_cookie(cookie: str) -> str:
     """Return a cookie without its value, and without an expiry that could pass before replay."""
     pair, *attributes = cookie.split(";")
     name, sign, value = pair.partition("=")
@@ -327,16 +308,11 @@ def _blank_cookie(cookie: str, recorded: datetime) -> str:
     blank = name if sign else ""
     blank += sign + (_IN_USE if (value if sign else name).strip() else value)
     for attribute in attributes:
-        expires = _ATTRIBUTE.fullmatch(attribute)
-        end = _moment(expires[1]) if expires else None
-        if end is None or end <= recorded:
+        kind, _, day = attribute.partition("=")
+        year = 0
+        with suppress(ValueError, TypeError, IndexError, OverflowError):
+            year = parsedate_to_datetime(day.replace("-", " ")).year
+        # To delete a cookie servers say 1970.
+        if kind.strip().lower() != "expires" or year < _CENTURY:
             blank += f";{attribute}"
     return blank
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text.replace("-", " "))
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -5,14 +5,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.cassettes.json_bodies import too_deep
+from pytest_regen.cassettes.json_bodies import limited_depth
 from pytest_regen.cassettes.scrubbing import scrub_lines, scrub_path, scrub_query, scrub_value
 from pytest_regen.credentials.search import scrub_text
-from pytest_regen.strict_json import json_or_none
+from pytest_regen.errors import CassetteError
+from pytest_regen.strict_json import json_bytes, json_or_none
 from pytest_regen.turns.wire import StreamedMessage, is_retried_status, sse_events, usage_of
 
 
@@ -24,8 +26,11 @@ def keys_of(method: str, uri: str, body: bytes | Mapping[str, Any]) -> Iterator[
     of the mapping that vcrpy stores in its place for aiohttp. Arguments and errors are those of
     ``request_key``.
     """
-    quick = _unscrubbed_key(method, uri, body)
-    if quick is not None:
+    value = json_or_none(body) if isinstance(body, bytes) else body
+    parts, quick = urlsplit(uri), ""
+    if value is not None and not parts.query:
+        with limited_depth():
+            quick = canonical_hash([method.upper(), parts.path or "/", [], {"json": value}])
         yield quick
     careful = request_key(method, uri, body)
     if careful != quick:
@@ -48,13 +53,11 @@ def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -
         CassetteError: the body is nested too deeply.
     """
     parts = urlsplit(uri)
+    # Sorted, because clients order parameters as they like.
     query = sorted(parse_qsl(scrub_query(parts.query), keep_blank_values=True))
-    try:
-        return canonical_hash(
-            [method.upper(), scrub_path(parts.path) or "/", query, _comparable(body)]
-        )
-    except RecursionError:
-        raise too_deep() from None
+    path = scrub_path(parts.path) or "/"
+    with limited_depth():
+        return canonical_hash([method.upper(), path, query, _comparable(body)])
 
 
 def form_fields(body: bytes) -> dict[str, Any] | None:
@@ -87,17 +90,6 @@ _FIELD = re.compile(r'\bname="([^"]*)"')
 _LONGEST_FORM = 1 << 20
 
 
-def _unscrubbed_key(method: str, uri: str, body: bytes | Mapping[str, Any]) -> str | None:
-    value = json_or_none(body) if isinstance(body, bytes) else body
-    parts = urlsplit(uri)
-    if value is None or parts.query:
-        return None
-    try:
-        return canonical_hash([method.upper(), parts.path or "/", [], {"json": value}])
-    except RecursionError:
-        raise too_deep() from None
-
-
 def _comparable(body: bytes | Mapping[str, Any] | None) -> object:
     if not body:
         return None
@@ -112,6 +104,53 @@ def _comparable(body: bytes | Mapping[str, Any] | None) -> object:
         # As it is stored: Latin-1 maps every byte to itself.
         clean = scrub_text(body.decode("latin-1")).encode("latin-1")
         return {"bytes": base64.b64encode(clean).decode()}
+
+
+def body_bytes(body: Any) -> bytes:
+    """Return the body of a request or of an answer, as a client or a file has it, in one piece.
+
+    For aiohttp vcrpy passes on the value of ``json=`` or ``data=``, but not which of the two: a
+    mapping or list is compared and stored as JSON in either case.
+
+    Raises:
+        CassetteError: the body cannot be read before it is sent.
+    """
+    if hasattr(body, "read"):
+        body = body.read()
+    if body is None or isinstance(body, str):
+        return (body or "").encode("utf-8", "surrogatepass")
+    if isinstance(body, _BYTES):
+        return bytes(body)
+    # JSON holds no bytes, so a list of them is a body in pieces.
+    is_pieces = isinstance(body, list | tuple) and all(isinstance(part, _BYTES) for part in body)
+    if isinstance(body, Mapping | list | tuple | bool | int | float) and not (body and is_pieces):
+        return json_bytes(body, _json_default)
+    if isinstance(body, Iterable):
+        return b"".join(body_bytes(piece) for piece in body)
+    raise _unreadable_body(body)
+
+
+_BYTES = (bytes, bytearray, memoryview)
+
+
+def _json_default(value: object) -> object:
+    """Return a part of a body that JSON cannot hold: bytes of a file, pairs of a form, a day."""
+    if isinstance(value, bytes | bytearray):
+        return value.decode("latin-1")
+    if isinstance(value, Mapping):
+        return [list(pair) for pair in value.items()]
+    if isinstance(value, date):
+        return str(value)
+    raise _unreadable_body(value)
+
+
+def _unreadable_body(body: object) -> CassetteError:
+    kind = f"{type(body).__module__}.{type(body).__qualname__}"
+    return CassetteError(
+        f"a request cannot be compared or kept: its body is a {kind}",
+        why="that cannot be read before it is sent",
+        hint="send bytes, text, JSON or a dict, or make this request outside the cassette",
+    )
 
 
 StreamEnd = Literal["complete", "cut", "closed"]
@@ -142,6 +181,7 @@ def by_lower_name(
         headers: names with a value or a list of them, as text or bytes; pairs, or a mapping, in
             which vcrpy lists all values behind each spelling.
     """
+    # In a mapping the same values in two spellings are one header, because vcrpy stores both.
     collected: dict[str, tuple[str, ...]] = {}
     is_mapping = isinstance(headers, Mapping)
     pairs = headers.items() if isinstance(headers, Mapping) else headers

@@ -6,7 +6,8 @@ signed over ``1.10``, ``1e400`` and the order of its keys.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pytest_regen.errors import CassetteError, UsageError
@@ -32,11 +33,6 @@ _STRINGS = re.compile(_STRING)
 _NAME = re.compile(rf"(\n *{_STRING}:) ")
 _BREAK = re.compile(r"\n *")
 _BREAK_BEHIND_COMMA = re.compile(r",\n *")
-_CHARACTERS = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]",
-    re.DOTALL,
-)
-"""The characters of a string as JSON writes them."""
 
 
 class SpreadJson(NamedTuple):
@@ -101,6 +97,7 @@ def _spread(text: str) -> str | None:
             else:
                 behind = breaks[depth] + sign
         pieces += (scalar, behind) if scalar else (behind,)
+        # Counted on the way, because a few kilobytes of brackets could fill the disk.
         size += len(scalar) + len(behind)
         if size > _TIMES * len(text) + _LARGEST // 100:
             return None
@@ -132,8 +129,10 @@ def rewrite_texts(body: bytes, value: Any, target: Any) -> bytes:
     pieces, at = [], 0
     for (old, new), string in zip(pairs, strings, strict=True):
         if old != new:
-            pieces += [text[at : string.start()], _rewrite_string(string[0], old, new)]
+            written = json.dumps(new, ensure_ascii=string[0].isascii())
+            pieces += [text[at : string.start()], written]
             at = string.end()
+    # Read once more, because a name that stands twice has two strings and one value.
     rewritten = "".join([*pieces, text[at:]]).encode("utf-8", "surrogatepass")
     return rewritten if json_or_none(rewritten) == target else json_bytes(target)
 
@@ -151,22 +150,6 @@ def _texts(value: Any, target: Any) -> Iterator[tuple[str, str]]:
             yield from _texts(item, new_item)
 
 
-def _rewrite_string(string: str, old: str, new: str) -> str:
-    """Return a string of JSON with a part of it changed; the rest keeps its escapes."""
-    characters = _CHARACTERS.findall(string[1:-1])
-    if len(characters) != len(old):
-        return json.dumps(new, ensure_ascii=string.isascii())
-    same, most = 0, min(len(old), len(new))
-    while same < most and old[same] == new[same]:
-        same += 1
-    behind = 0
-    while behind < most - same and old[-1 - behind] == new[-1 - behind]:
-        behind += 1
-    middle = json.dumps(new[same : len(new) - behind], ensure_ascii=string.isascii())[1:-1]
-    end = "".join(characters[len(characters) - behind :])
-    return f'"{"".join(characters[:same])}{middle}{end}"'
-
-
 _STEP = re.compile(
     r"""\.\.(?P<deep>\w+)|\.(?P<name>\w[\w-]*)|(?P<any>\.\*|\[\*\])|\[(?P<index>\d+)\]"""
     r"""|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\[(?P<single>'[^']*')\]"""
@@ -179,14 +162,8 @@ _INDEX = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')
 """A quoted name, which may hold anything, or the number of a list item."""
 
 
-class _Step(NamedTuple):
-    kind: Literal["name", "index", "any", "deep"]
-    name: str = ""
-    number: int = 0
-
-
-JsonPath = tuple[_Step, ...]
-"""A parsed path: the steps from the outermost value to the places it names."""
+JsonPath = tuple[tuple[str, str | int], ...]
+"""A parsed path: the steps from the outermost value to the places it names, each with its kind."""
 
 
 def parse_path(text: str) -> JsonPath:
@@ -197,13 +174,18 @@ def parse_path(text: str) -> JsonPath:
 
     Raises: UsageError: the path cannot be parsed.
     """
-    steps: list[_Step] = []
+    steps: list[tuple[str, str | int]] = []
     at = 1
     while text.startswith("$") and at < len(text):
         match = _STEP.match(text, at)
         if match is None:
             break
-        steps.append(_step(match))
+        kind, value = str(match.lastgroup), match[str(match.lastgroup)]
+        if kind == "quoted":
+            kind, value = "name", json.loads(value)
+        elif kind == "single":
+            kind, value = "name", value[1:-1]
+        steps.append((kind, int(value) if kind == "index" else value))
         at = match.end()
     if not steps or at < len(text):
         raise UsageError(
@@ -214,55 +196,24 @@ def parse_path(text: str) -> JsonPath:
     return tuple(steps)
 
 
-def _step(match: re.Match[str]) -> _Step:
-    if match["deep"]:
-        return _Step("deep", match["deep"])
-    if match["any"]:
-        return _Step("any")
-    if match["index"]:
-        return _Step("index", number=int(match["index"]))
-    if match["quoted"]:
-        return _Step("name", json.loads(match["quoted"]))
-    return _Step("name", match["name"] or match["single"][1:-1])
-
-
-def replace_at(value: Any, path: Sequence[_Step], replacement: object) -> Any:
+def replace_at(value: Any, path: JsonPath, replacement: object) -> Any:
     """Return ``value`` with ``replacement`` at every place that ``path`` names.
 
     ``value`` itself is not changed, and missing members are not created.
     """
     if not path:
         return replacement
-    step, inner = path[0], path[1:]
-
-    def below(child: Any) -> Any:
-        return replace_at(child, inner, replacement)
-
-    changed = _at(value, step, below)
-    if step.kind != "deep":
-        return changed
-    return _map_items(changed, lambda child: replace_at(child, path, replacement), skip=step.name)
-
-
-def _at(value: Any, step: _Step, change: Callable[[Any], Any]) -> Any:
-    """Return ``value`` with ``change`` made where ``step`` leads."""
-    if step.kind == "any":
-        return _map_items(value, change)
-    if isinstance(value, Mapping) and step.kind in {"name", "deep"}:
-        if step.name not in value:
-            return value
-        return {k: change(v) if k == step.name else v for k, v in value.items()}
-    if isinstance(value, list) and step.kind == "index":
-        return [change(v) if n == step.number else v for n, v in enumerate(value)]
-    return value
-
-
-def _map_items(value: Any, change: Callable[[Any], Any], *, skip: str | None = None) -> Any:
-    if isinstance(value, Mapping):
-        return {k: v if k == skip else change(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [change(v) for v in value]
-    return value
+    if not isinstance(value, Mapping | list):
+        return value
+    kind, name = path[0]
+    changed = dict(value.items() if isinstance(value, Mapping) else enumerate(value))
+    for key, child in changed.items():
+        # A name is no number, so that a step to a member leads nowhere in a list.
+        if kind == "any" or key == name:
+            changed[key] = replace_at(child, path[1:], replacement)
+        elif kind == "deep":
+            changed[key] = replace_at(child, path, replacement)
+    return changed if isinstance(value, Mapping) else list(changed.values())
 
 
 def leaves(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
@@ -296,10 +247,14 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def too_deep() -> CassetteError:
-    """Return the error for JSON nested too deeply to be compared or written."""
-    return CassetteError(
-        "the JSON of a request or of its answer is nested too deeply for a cassette",
-        why="hundreds of levels",
-        hint="send the inner part as text, or leave this request outside the cassette",
-    )
+@contextmanager
+def limited_depth() -> Iterator[None]:
+    """Refuse JSON that is nested too deeply to be compared or written."""
+    try:
+        yield
+    except RecursionError:
+        raise CassetteError(
+            "the JSON of a request or of its answer is nested too deeply for a cassette",
+            why="hundreds of levels",
+            hint="send the inner part as text, or leave this request outside the cassette",
+        ) from None

@@ -8,16 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_regen.cassettes import json_bodies
 from pytest_regen.cassettes.files.bodies import unpack, with_stable_boundary
 from pytest_regen.cassettes.files.reader import StoredInteraction
 from pytest_regen.cassettes.interactions import Interaction, request_key
-from pytest_regen.cassettes.json_bodies import (
-    JsonPath,
-    map_texts,
-    parse_path,
-    replace_at,
-    rewrite_texts,
-)
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import POLICIES, FindingPolicy
 from pytest_regen.strict_json import json_bytes, json_or_none
@@ -63,8 +57,8 @@ class Matching:
         _ = self._paths  # a path that cannot be read is refused before anything is compared
 
     @cached_property
-    def _paths(self) -> tuple[JsonPath, ...]:
-        return tuple(parse_path(text) for text in self.ignore)
+    def _paths(self) -> tuple[json_bodies.JsonPath, ...]:
+        return tuple(json_bodies.parse_path(text) for text in self.ignore)
 
     @property
     def is_plain(self) -> bool:
@@ -88,10 +82,20 @@ class Matching:
     def normalize_json(self, value: Any) -> Any:
         """Return the JSON of a request body as it is compared and kept; raises as above."""
         if self.normalize is not None:
-            value = _call_normalize(self.normalize, value)
+            try:
+                # A copy, because the function may change what it is given.
+                value = self.normalize(json.loads(json.dumps(value)))
+            except Exception as error:
+                raise _function_error("normalize", self.normalize, error) from error
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                raise _function_error("normalize", self.normalize, value) from error
+            if value is None:  # because all requests would be equal
+                raise _function_error("normalize", self.normalize, None)
         for path in self._paths:
-            value = replace_at(value, path, IGNORED)
-        return value if self.scrub is None else map_texts(value, self._scrub_text)
+            value = json_bodies.replace_at(value, path, IGNORED)
+        return value if self.scrub is None else json_bodies.map_texts(value, self._scrub_text)
 
     def normalize_uri(self, uri: str) -> str:
         """Return an address as it is compared and kept; raises as above."""
@@ -105,7 +109,7 @@ class Matching:
         except Exception as error:
             raise _function_error("scrub", self.scrub, error) from error
         if not isinstance(clean, str):
-            raise _wrong_result("scrub", self.scrub, clean, "return the text, changed or as it was")
+            raise _function_error("scrub", self.scrub, clean)
         return clean
 
     def scrub_body(self, body: bytes) -> bytes:
@@ -114,7 +118,9 @@ class Matching:
             return body
         value = json_or_none(body)
         if value is not None:
-            return rewrite_texts(body, value, map_texts(value, self._scrub_text))
+            return json_bodies.rewrite_texts(
+                body, value, json_bodies.map_texts(value, self._scrub_text)
+            )
         try:
             text = body.decode()
         except UnicodeDecodeError:
@@ -122,51 +128,30 @@ class Matching:
             return body
         return self._scrub_text(text).encode()
 
-    def key_of(self, interaction: Interaction) -> str:
+    def key_of(self, stored: StoredInteraction) -> str:
         """Return what a normalized request must equal to be given this recording."""
+        interaction = stored.interaction
         body = self.normalize_body(interaction.request_body)
         return request_key(interaction.method, self.normalize_uri(interaction.uri), body)
 
 
-def _call_normalize(normalize: Normalize, value: Any) -> Any:
-    """Return what the project's ``normalize`` returns for a request, if that is JSON."""
-    # The function may change what it is given.
-    copy = json.loads(json.dumps(value))
-    try:
-        normalized = normalize(copy)
-    except Exception as error:
-        raise _function_error("normalize", normalize, error) from error
-    if normalized is None:
-        # All requests would be equal.
-        raise _wrong_result(
-            "normalize", normalize, None, "end the function with return and the JSON"
+def _function_error(role: str, function: Callable[..., object], outcome: object) -> CassetteError:
+    """Return the error for a function of the project that raised or returned something else."""
+    name = getattr(function, "__qualname__", None) or repr(function)
+    if isinstance(outcome, Exception):
+        return CassetteError(
+            f"{role}={name} failed on a request",
+            why=f"{type(outcome).__name__}: {outcome}",
+            hint="it is called with every request: let it return what it does not know as it is",
         )
-    try:
-        json.dumps(normalized)
-    except (TypeError, ValueError) as error:
-        hint = "return JSON: dict, list, str, int, float, bool"
-        raise _wrong_result("normalize", normalize, normalized, hint) from error
-    return normalized
-
-
-def _function_error(role: str, function: Callable[..., object], error: Exception) -> CassetteError:
     return CassetteError(
-        f"{role}={_function_name(function)} failed on a request",
-        why=f"{type(error).__name__}: {error}",
-        hint="it is called with every request: let it return what it does not know as it is",
+        f"{role}={name} returned {type(outcome).__name__}",
+        why="what it returns is compared and kept in place of what was sent",
+        hint=f"end the function with return and the {_RETURNS[role]}",
     )
 
 
-def _wrong_result(
-    role: str, function: Callable[..., object], value: object, hint: str
-) -> CassetteError:
-    what = f"{role}={_function_name(function)} returned {type(value).__name__}"
-    why = "what it returns is compared and kept in place of what was sent"
-    return CassetteError(what, why=why, hint=hint)
-
-
-def _function_name(function: Callable[..., object]) -> str:
-    return str(getattr(function, "__qualname__", None) or repr(function))
+_RETURNS = {"normalize": "JSON: dict, list, str, int, float, bool", "scrub": "text"}
 
 
 _Index = dict[str, deque[int]]
@@ -183,20 +168,19 @@ class RecordingIndex:
 
     Args:
         interactions: the recordings.
-        rekey: returns the key of a recording under the project's rules. Because it parses every
-            recording, it is used only for a request that no stored key matches.
+        rekey: returns the key of a recording under the project's rules, without credentials.
+            Because it may parse and search every recording, it is used only for a request that no
+            key at hand matches.
     """
 
     def __init__(
         self,
-        interactions: Iterable[StoredInteraction] = (),
-        rekey: Callable[[Interaction], str] | None = None,
+        interactions: Iterable[StoredInteraction],
+        rekey: Callable[[StoredInteraction], str],
     ) -> None:
         self._all = tuple(interactions)
-        self._waiting = _index(enumerate(stored.first_key for stored in self._all))
-        self._scrubbed: _Index | None = None
+        self._waiting = _index(stored.first_key for stored in self._all)
         self._rekey = rekey
-        self._rekeyed: _Index | None = None
         self._played: dict[int, object] = {}
         """By position: the token of the caller that claimed the recording first."""
         self._first_unplayed = 0
@@ -204,14 +188,14 @@ class RecordingIndex:
     def __len__(self) -> int:
         return len(self._all)
 
+    @cached_property
+    def _rekeyed(self) -> _Index:
+        return _index(map(self._rekey, self._all))
+
     def take(self, key: str) -> StoredInteraction | None:
         """Return the next recording for ``key`` and mark it played, or ``None``."""
         index = self._next(self._waiting, key)
         if index is None:
-            index = self._next(self._index_by_scrubbed_key(), key)
-        if index is None and self._rekey is not None:
-            if self._rekeyed is None:
-                self._rekeyed = _index(enumerate(self._rekey(s.interaction) for s in self._all))
             index = self._next(self._rekeyed, key)
         return None if index is None else self._all[index]
 
@@ -219,6 +203,7 @@ class RecordingIndex:
         self, fits: Callable[[Interaction], bool]
     ) -> tuple[int, StoredInteraction] | None:
         """Mark the first unplayed recording that ``fits`` played; return it and its number."""
+        # Not from the beginning, because thousands may be played already.
         first = self._first_unplayed
         while first in self._played:
             first += 1
@@ -236,6 +221,7 @@ class RecordingIndex:
 
     def _claim(self, index: int) -> bool:
         """Mark a recording played; return whether this call was the one that did."""
+        # One step, so that of two threads only one is given its own token.
         token = object()
         return self._played.setdefault(index, token) is token
 
@@ -250,23 +236,9 @@ class RecordingIndex:
                 return index
         return None
 
-    def _index_by_scrubbed_key(self) -> _Index:
-        """Return the index by keys of scrubbed requests.
-
-        In files written by this package all requests are scrubbed. For others it takes long, and
-        few requests need it.
-        """
-        if self._scrubbed is None:
-            every = enumerate(self._all)
-            self._scrubbed = _index(
-                (n, stored.key) for n, stored in every if stored.key != stored.first_key
-            )
-        return self._scrubbed
-
     def knows(self, key: str) -> bool:
         """Whether ``key`` was recorded at all, played or not."""
-        indexes = (self._waiting, self._index_by_scrubbed_key(), self._rekeyed or {})
-        return any(key in index for index in indexes)
+        return key in self._waiting or key in self._rekeyed
 
     @property
     def played(self) -> int:
@@ -288,9 +260,9 @@ class RecordingIndex:
         return tuple(enumerate(self._all, 1))
 
 
-def _index(keys: Iterable[tuple[int, str]]) -> _Index:
+def _index(keys: Iterable[str]) -> _Index:
     index: defaultdict[str, deque[int]] = defaultdict(deque)
-    for at, key in keys:
+    for at, key in enumerate(keys):
         index[key].append(at)
     # A plain dict: looking up a missing key must not add it.
     return dict(index)

@@ -2,28 +2,23 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import text_hash
-from pytest_regen.cassettes.files.reader import StoredInteraction
-from pytest_regen.cassettes.files.storage import display_path, partial_path
-from pytest_regen.cassettes.interactions import Interaction, by_name, form_fields
+from pytest_regen.cassettes import scrubbing
+from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction
+from pytest_regen.cassettes.files.storage import display_path, partial_path, stamp_of
+from pytest_regen.cassettes.interactions import Interaction, by_name, form_fields, keys_of
 from pytest_regen.cassettes.json_bodies import at_any_index, member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.scrubbing import (
-    is_private_parameter,
-    scrub_lines,
-    scrub_path,
-    scrub_query,
-    scrub_value,
-)
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.network import host_of, is_loopback
@@ -35,6 +30,8 @@ _SHOWN = 60
 """How many characters of a value are shown."""
 
 _ABSENT = "(absent)"
+_CUT = "..."
+_WORDS = re.compile(r"\w+|[^\w\s]")
 
 _BEFORE = 30
 """How many characters are shown before the place where two texts differ."""
@@ -67,13 +64,6 @@ class Difference:
             return f"{self.place} differs"
         return f"{self.place} is {'new' if self.recorded == _ABSENT else 'gone'}"
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether one of the values is shown shortened."""
-        return any(
-            text.startswith("...") or text.endswith("...") for text in (self.recorded, self.sent)
-        )
-
 
 def differences(recorded: Any, sent: Any, path: str = "$") -> Iterator[Difference]:
     """Yield the places where ``sent`` differs from ``recorded``, outermost first.
@@ -84,19 +74,26 @@ def differences(recorded: Any, sent: Any, path: str = "$") -> Iterator[Differenc
         path: where the values stand; empty for the members of a request.
     """
     if isinstance(recorded, list) and isinstance(sent, list):
+        # Items by number, because one that is missing is told as a member is.
         recorded, sent = dict(enumerate(recorded)), dict(enumerate(sent))
     if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
         for name in dict.fromkeys([*recorded, *sent]):
             step = member_path(path, name) if path else name
             if name not in sent:
-                yield Difference(step, _short(_json_text(recorded[name])), _ABSENT)
+                yield Difference(step, _excerpt(recorded[name]), _ABSENT)
             elif name not in recorded:
-                yield Difference(step, _ABSENT, _short(_json_text(sent[name])))
+                yield Difference(step, _ABSENT, _excerpt(sent[name]))
             else:
                 yield from differences(recorded[name], sent[name], step)
     elif recorded != sent or type(recorded) is not type(sent):
-        old_text, new_text = _excerpts(recorded, sent)
-        yield Difference(path, old_text, new_text, _is_drawn(recorded) and _is_drawn(sent))
+        texts = [value for value in (recorded, sent) if isinstance(value, str)]
+        signs = enumerate(zip(*texts, strict=False) if len(texts) > 1 else ())
+        same = next((n for n, (old, new) in signs if old != new), min(map(len, texts), default=0))
+        start = max(0, same - _BEFORE) if len(texts) > 1 else 0
+        # What may be another one in each run; a day or a number may as well be meant.
+        are_drawn = len(texts) > 1 and all(map(_VOLATILE.fullmatch, texts))
+        is_drawn = are_drawn and not any(text.replace("-", "").isdigit() for text in texts)
+        yield Difference(path, _excerpt(recorded, start), _excerpt(sent, start), is_drawn)
 
 
 _VOLATILE = re.compile(
@@ -105,29 +102,15 @@ _VOLATILE = re.compile(
     r"|\b(?:[a-z]+_)?(?=\w*\d)[A-Za-z0-9]{12,}\b|\b\d{6,}\b",
     re.IGNORECASE,
 )
-"""What may be another one in each run: ids, times."""
+"""Ids and times."""
 
 
-def _is_drawn(value: object) -> bool:
-    """Whether a value looks drawn by chance; a day or a number may as well be meant."""
-    is_volatile = isinstance(value, str) and _VOLATILE.fullmatch(value) is not None
-    return is_volatile and not str(value).replace("-", "").isdigit()
-
-
-def _excerpts(recorded: object, sent: object) -> tuple[str, str]:
-    """Return both values; long texts are cut around the place where they differ."""
-    if not isinstance(recorded, str) or not isinstance(sent, str):
-        return _short(_json_text(recorded)), _short(_json_text(sent))
-    same = _common_length(recorded, sent, min(len(recorded), len(sent)))
-    start = max(0, same - _BEFORE)
-    return _cut(recorded, start), _cut(sent, start)
-
-
-def _cut(text: str, start: int) -> str:
-    excerpt = text[start : start + _SHOWN]
-    before = "..." if start else ""
-    after = "..." if start + _SHOWN < len(text) else ""
-    return f"{before}{_json_text(excerpt)}{after}"
+def _excerpt(value: object, start: int = 0) -> str:
+    """Return a value shortened; a text from ``start`` on."""
+    text = value if isinstance(value, str) else _json_text(value)
+    piece = text[start : start + _SHOWN]
+    piece = _json_text(piece) if isinstance(value, str) else piece
+    return f"{_CUT if start else ''}{piece}{_CUT if start + _SHOWN < len(text) else ''}"
 
 
 def _json_text(value: object, indent: int | None = None) -> str:
@@ -136,52 +119,14 @@ def _json_text(value: object, indent: int | None = None) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
-
-
-def full_diff(recorded: Any, sent: Any) -> str:
-    """Return both values as a unified diff of their laid-out JSON, uncut."""
-    from difflib import unified_diff
-
-    old, new = (_json_text(value, indent=2).splitlines() for value in (recorded, sent))
-    return "\n".join([*unified_diff(old, new, "recorded", "sent", lineterm="", n=10_000), ""])
-
-
 def distance(recorded: Any, sent: Any) -> float:
-    """Return how far apart two JSON values are: 0.0 for equal, 1.0 for nothing in common."""
-    if isinstance(recorded, list) and isinstance(sent, list):
-        recorded, sent = dict(enumerate(recorded)), dict(enumerate(sent))
-    if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
-        every, both = {*recorded, *sent}, recorded.keys() & sent.keys()
-        apart = sum(distance(recorded[name], sent[name]) for name in both)
-        return (apart + len(every) - len(both)) / max(1, len(every))
-    if isinstance(recorded, str) and isinstance(sent, str):
-        return _text_distance(recorded, sent)
-    return 0.0 if recorded == sent else 1.0
+    """Return how far apart two JSON values are: 0.0 for equal words, 1.0 for none in common."""
+    from difflib import SequenceMatcher
 
-
-def _text_distance(recorded: str, sent: str) -> float:
-    """Return the share of the longer text outside the ends both texts have in common."""
-    longer = max(len(recorded), len(sent))
-    shorter = min(len(recorded), len(sent))
-    if longer == 0:
-        return 0.0
-    head = _common_length(recorded, sent, shorter)
-    tail = _common_length(recorded[::-1], sent[::-1], shorter - head)
-    return (longer - head - tail) / longer
-
-
-def _common_length(left: str, right: str, limit: int) -> int:
-    """Return the length of the common start, by bisection: slices compare in C."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[:middle] == right[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    # By counting words, because their order would take too long to compare in long prompts.
+    old, new = (json.dumps(value, default=str) for value in (recorded, sent))
+    matcher = SequenceMatcher(None, _WORDS.findall(old), _WORDS.findall(new), autojunk=False)
+    return float(1.0 - matcher.quick_ratio())
 
 
 class DiffFiles:
@@ -199,18 +144,11 @@ class DiffFiles:
         self._noted: dict[Path, tuple[object, object]] = {}
 
     def note(self, cassette: Path, number: int, recorded: object, sent: object) -> Path | None:
-        """Return the file that will hold a difference, or ``None`` where none is written.
-
-        Args:
-            cassette: the cassette.
-            number: of the recording compared, from 1.
-            recorded: what it holds, scrubbed.
-            sent: what was sent, scrubbed.
-        """
+        """Return the file that will hold a difference to a recording, both scrubbed, if any."""
         if self._folder is None:
             return None
         name = re.sub(r"[^\w.-]", "_", cassette.stem)[:100]
-        # Tests that share a cassette differ from the same recording in ways of their own.
+        # Because tests that share a cassette differ from the same recording in ways of their own.
         digest = text_hash(ascii((recorded, sent)))[-8:]
         file = self._folder / f"{name}-{number}-{digest}.txt"
         self._noted[file] = (recorded, sent)
@@ -218,11 +156,15 @@ class DiffFiles:
 
     def write(self) -> None:
         """Write what was noted; a file that cannot be written is skipped."""
+        from difflib import unified_diff
+
         noted, self._noted = self._noted, {}
-        for file, (recorded, sent) in noted.items():
+        for file, values in noted.items():
+            old, new = (_json_text(value, indent=2).splitlines() for value in values)
+            diff = unified_diff(old, new, "recorded", "sent", lineterm="", n=10_000)
             with suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(scrub_text(full_diff(recorded, sent)), "utf-8")
+                file.write_text(scrub_text("\n".join([*diff, ""])), "utf-8")
 
 
 _SERVICES = {
@@ -236,12 +178,6 @@ _SERVICES = {
 def _service_of(uri: str) -> tuple[str, str]:
     path = urlsplit(uri).path
     return next((names for end, names in _SERVICES.items() if path.endswith(end)), ("", ""))
-
-
-def _record_command(mode: str, request: "MissedRequest") -> str:
-    _, key = _service_of(request.uri)
-    command = f'record it with mode="{mode}", or in pytest with --regen-record {mode}'
-    return f"{command}, and with {key} set" if key else command
 
 
 _CANDIDATES = 25
@@ -271,27 +207,23 @@ class MissedRequest:
     def members(self, compared: Collection[str] = COMPARED) -> dict[str, Any]:
         """Return what is compared, by the names that differences begin with; no credentials."""
         parts = urlsplit(self.uri)
-        query = parse_qsl(scrub_query(parts.query), keep_blank_values=True)
+        query = parse_qsl(scrubbing.scrub_query(parts.query), keep_blank_values=True)
         line = {
             "method": self.method.upper(),
             "scheme": parts.scheme,
             "host": parts.netloc.rpartition("@")[2],
-            "path": scrub_path(self.path),
+            "path": scrubbing.scrub_path(self.path),
             "query": by_name(sorted(query)),
         }
-        compared_members: dict[str, Any] = {name: line[name] for name in line if name in compared}
-        if not self.body or "body" not in compared:
-            return compared_members
-        value = self.json
-        if value is not None or not isinstance(self.body, bytes):
-            return {**compared_members, "$": value}
-        text = scrub_lines(self.body.decode("utf-8", "replace"))
-        fields = form_fields(text.encode())
-        return (
-            {**compared_members, "$": text}
-            if fields is None
-            else {**compared_members, "form": fields}
-        )
+        members: dict[str, Any] = {name: line[name] for name in line if name in compared}
+        if self.body and "body" in compared:
+            value = self.json
+            if value is not None or not isinstance(self.body, bytes):
+                return {**members, "$": value}
+            text = scrubbing.scrub_lines(self.body.decode("utf-8", "replace"))
+            fields = form_fields(text.encode())
+            members |= {"$": text} if fields is None else {"form": fields}
+        return members
 
     @property
     def json(self) -> Any:
@@ -313,17 +245,9 @@ class MissedRequest:
         """Method and address, without query and credentials."""
         parts = urlsplit(self.uri)
         server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
-        return f"{self.method.upper()} {server}{scrub_path(self.path)}"
+        return f"{self.method.upper()} {server}{scrubbing.scrub_path(self.path)}"
 
-    def same_place(self, recorded: Interaction) -> bool:
-        """Whether a recording has the same method and path."""
-        return all(self._same(recorded)[:2])
-
-    def likeness(self, recorded: Interaction) -> int:
-        """Return how many of method, path and host are those of a recording."""
-        return sum(self._same(recorded))
-
-    def _same(self, recorded: Interaction) -> tuple[bool, bool, bool]:
+    def likeness(self, recorded: Interaction) -> tuple[bool, bool, bool]:
         """Return whether a recording has the same method, path and host."""
         other = urlsplit(recorded.uri)
         # What asks this machine may have asked another one, and turns name no host.
@@ -335,7 +259,15 @@ class MissedRequest:
         )
 
     def __str__(self) -> str:
-        return scrub_text(f"{self.method.upper()} {self.path}") + _subject(self.json)
+        place, sent = scrub_text(f"{self.method.upper()} {self.path}"), self.json
+        if not isinstance(sent, Mapping) or not isinstance(sent.get("messages"), list):
+            return place
+        # What identifies a turn for people: its model, number and last words.
+        turn = sum(isinstance(m, Mapping) and m.get("role") == "user" for m in sent["messages"])
+        # Scrub before cutting: half a credential cannot be recognized.
+        words = scrub_text(" ".join(_last_words(sent).split()))
+        excerpt = words if len(words) <= _EXCERPT else words[:_EXCERPT] + _CUT
+        return f"{place} (model {scrub_text(str(sent.get('model')))}, turn {turn}: {excerpt!r})"
 
 
 IGNORING = "ignore = [{}] in [tool.pytest-regen.cassettes], if that differs in each run"
@@ -352,35 +284,36 @@ class Drift:
     """Number of the recording in the file, from 1."""
     line: int
     differences: tuple[Difference, ...]
-    """The first differences."""
-    more: int
     diff_file: Path | None = None
-    causes: tuple[str, ...] = ()
-    """All differences, in words that other drifts share: ``$.messages[*].content differs``."""
-    ignorable: tuple[str, ...] = ()
-    """Where both values look drawn by chance."""
-    is_drawn: bool = False
-    """Whether that is all: a new recording would hold another value again."""
 
     def __str__(self) -> str:
-        line = f" (line {self.line})" if self.line else ""
+        line = f" (line {self.line})" if self.line > 1 else ""
         lines = [f"{self.request} was given interaction {self.interaction}{line}", *self.lines]
         return "\n".join(lines)
 
     @property
     def lines(self) -> list[str]:
-        """The differences, one in each line."""
-        lines = [f"    {difference}" for difference in self.differences]
-        if self.more:
-            lines.append(f"    and {self.more} more")
+        """The first differences, one in each line."""
+        lines = [f"    {difference}" for difference in self.differences[:_DIFFERENCES]]
+        if len(self.differences) > _DIFFERENCES:
+            lines.append(f"    and {len(self.differences) - _DIFFERENCES} more")
         if self.diff_file is not None:
             lines.append(f"    in full: {display_path(self.diff_file)}")
         return lines
 
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """What other drifts may share: ``$.messages[*].content differs``."""
+        return tuple(dict.fromkeys(difference.cause for difference in self.differences))[:_CAUSES]
+
     def next(self, command: str, setting: str = IGNORING) -> str:
         """Return what to do, in lines: record with ``command``, ignore what is drawn, or both."""
-        paths = ", ".join(map(json.dumps, self.ignorable))
-        lines = [*([] if self.is_drawn else [command]), *([setting.format(paths)] if paths else [])]
+        drawn = [d for d in self.differences if d.is_drawn and d.path.startswith("$")]
+        places = list(dict.fromkeys(difference.place for difference in drawn))[:_DIFFERENCES]
+        # Where only such values differ, a new recording would hold another one again.
+        lines = [] if drawn and len(drawn) == len(self.differences) else [command]
+        if places:
+            lines.append(setting.format(", ".join(map(json.dumps, places))))
         return "\n        ".join(lines)
 
 
@@ -418,141 +351,215 @@ def drift_of(
     recorded, sent = other.members(compared), request.members(compared)
     try:
         # Scrub before cutting: half a credential cannot be recognized.
-        recorded, sent = scrub_value(recorded), scrub_value(sent)
-        every = list(differences(recorded, sent, ""))
+        recorded, sent = scrubbing.scrub_value(recorded), scrubbing.scrub_value(sent)
+        every = tuple(differences(recorded, sent, ""))
     except RecursionError:
-        every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
-    first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
-    is_long = more or any(difference.is_cut for difference in first)
+        every = (Difference("$", "nested too deeply", "nested too deeply to be compared"),)
+    texts = [text for difference in every for text in (difference.recorded, difference.sent)]
+    is_cut = any(text.startswith(_CUT) or text.endswith(_CUT) for text in texts)
+    is_long = len(every) > _DIFFERENCES or is_cut
     file = files.note(path, at[0], recorded, sent) if is_long else None
-    causes = tuple(islice(dict.fromkeys(difference.cause for difference in every), _CAUSES))
-    drawn = [found for found in every if found.is_drawn and found.path.startswith("$")]
-    ignorable = tuple(islice(dict.fromkeys(found.place for found in drawn), _DIFFERENCES))
-    is_drawn = bool(drawn) and len(drawn) == len(every)
-    return Drift(str(request), *at, first, more, file, causes, ignorable, is_drawn)
+    return Drift(str(request), *at, every, file)
 
 
-def miss(
-    path: Path,
-    index: RecordingIndex,
-    request: MissedRequest,
-    *,
-    key: str,
-    exists: bool,
-    is_left: bool,
-    matching: Matching,
-    files: DiffFiles,
-    command: str = "",
-    match_on: Collection[str] = COMPARED,
-) -> CassetteMissError:
-    """Return the error for a request that was never recorded; no file is touched meanwhile.
+_STORED_KEY = attrgetter("key")
+
+
+class Player:
+    """Finds the recordings of one cassette by request.
 
     Args:
         path: the cassette.
-        index: its recordings.
-        request: the request.
-        key: its key.
-        exists: whether there is a cassette at all.
-        is_left: whether a failed run left a partial file.
-        matching: how bodies are compared.
-        files: where a long difference goes.
-        command: what to run so that it is recorded.
-        match_on: what of requests is compared, as vcrpy names it.
+        file: its content; ``None`` if there is no file.
+        matching: what counts as the same request.
+        command: what the message of a miss says to run.
+        left: recordings of a run that was killed, beside those of the file.
     """
-    if not exists:
-        why = "replay sends nothing over the network"
-        if is_left:
-            left = display_path(partial_path(path))
-            why += f"; {left} was left by a run in which the test did not pass, or was skipped"
-        return CassetteMissError(
-            f"no cassette at {display_path(path)}: {request} is not recorded yet",
-            why=why,
-            hint=command or _record_command("once", request),
-            host=request.host,
-            causes=("no cassette",),
+
+    def __init__(
+        self,
+        path: Path,
+        file: CassetteFile | None,
+        matching: Matching,
+        command: str = "",
+        left: tuple[StoredInteraction, ...] = (),
+    ) -> None:
+        self.path = path
+        self.exists = file is not None
+        # Checked now: a miss may be reported inside an event loop, which must not wait for a file.
+        # A name that is too long is reported when something is to be written.
+        self.is_left = file is None and stamp_of(partial_path(path)) is not None
+        self.matching = matching
+        self.files = DiffFiles(matching.diff_folder)
+        self.index = RecordingIndex(
+            (*(file.interactions if file else ()), *left),
+            _STORED_KEY if matching.is_plain else matching.key_of,
         )
-    place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
-    hint = command or _record_command("new_episodes", request)
-    compared = {*match_on} | (_ADDRESS if "uri" in match_on else set())
-    compared |= {"body"} if compared - _NO_BODY else set()
-    if index.knows(key) and all(stored.key != key for _, stored in index.unplayed):
-        why = f"the same request was recorded and is played already, each answers once ({place})"
-        causes: tuple[str, ...] = ("a request is made more often than it was recorded",)
-    elif (nearest_pair := _nearest(index, request, matching, compared)) is None:
-        every = (as_asked(stored, matching).place for _, stored in index.numbered)
-        places = list(dict.fromkeys(every))
-        listed = ", ".join(places[:_DIFFERENCES]) + (", ..." if places[_DIFFERENCES:] else "")
-        why = f"nothing is recorded for {request.place}; the cassette has {listed} ({place})"
-        causes = (
-            f"nothing is recorded for {request.method.upper()} {request.host or request.path}",
+        self.command = command
+        self.drifts: list[Drift] = []
+        """The requests that were answered by the recording of another one (``drift="warn"``)."""
+
+    def find(
+        self, method: str, uri: str, body: bytes | Mapping[str, Any], *, in_place: bool
+    ) -> StoredInteraction | None:
+        """Return the next recording for a request and mark it played, or ``None``.
+
+        Args:
+            method: HTTP method.
+            uri: whole address, or its path.
+            body: what was sent, normalized.
+            in_place: whether the recording in its place may answer instead, if the policy allows.
+
+        Raises:
+            CassetteUnreadableError: a recording was edited.
+        """
+        policy = self.matching.drift
+        if policy != "ignore":
+            taken_by_key = map(self.index.take, keys_of(method, uri, body))
+            stored = next(
+                (recording for recording in taken_by_key if recording is not None),
+                None,
+            )
+            if stored is not None or policy == "fail" or not in_place:
+                return stored
+        lookup = MissedRequest(method, uri, body)
+        taken = self.index.take_in_order(lambda recorded: all(lookup.likeness(recorded)[:2]))
+        if taken is None:
+            return None
+        number, stored = taken
+        if policy == "warn":
+            other, at = as_asked(stored, self.matching), (number, stored.line)
+            self.drifts.append(drift_of(self.path, lookup, other, at=at, files=self.files))
+        return stored
+
+    def miss(
+        self,
+        method: str,
+        uri: str,
+        body: bytes | Mapping[str, Any],
+        compared: Collection[str] = COMPARED,
+    ) -> CassetteMissError:
+        """Return the error for a request that has no recording; no file is touched meanwhile.
+
+        Args:
+            method: HTTP method.
+            uri: whole address, or its path.
+            body: what was sent, normalized.
+            compared: what of requests is compared, as vcrpy names it.
+        """
+        request, index, file = MissedRequest(method, uri, body), self.index, display_path(self.path)
+        key_name = _service_of(uri)[1]
+        mode = "new_episodes" if self.exists else "once"
+        command = f'record it with mode="{mode}", or in pytest with --regen-record {mode}'
+        hint = self.command or command + (f", and with {key_name} set" if key_name else "")
+        place, keys = self._place, set(keys_of(method, uri, body))
+        what = f"{self.path.name} has no answer to {request}"
+        if not self.exists:
+            what = f"no cassette at {file}: {request} is not recorded yet"
+            why = "replay sends nothing over the network"
+            if self.is_left:
+                left = display_path(partial_path(self.path))
+                why += f"; {left} was left by a run in which the test did not pass, or was skipped"
+            causes: tuple[str, ...] = ("no cassette",)
+        elif any(map(index.knows, keys)) and keys.isdisjoint(s.key for _, s in index.unplayed):
+            why = (
+                f"the same request was recorded and is played already, each answers once ({place})"
+            )
+            causes = ("a request is made more often than it was recorded",)
+        elif (nearest := self._nearest(request, compared)) is None:
+            asked = (as_asked(stored, self.matching).place for _, stored in index.numbered)
+            places = list(dict.fromkeys(asked))
+            listed = ", ".join(places[:_DIFFERENCES]) + (", ..." if places[_DIFFERENCES:] else "")
+            why = f"nothing is recorded for {request.place}; the cassette has {listed} ({place})"
+            where = request.host or request.path
+            causes = (f"nothing is recorded for {method.upper()} {where}",)
+        else:
+            why, hint, causes = self._difference(request, nearest, compared, hint)
+        error = CassetteMissError(
+            what, why=scrub_text(why), hint=hint, host=request.host, causes=causes
         )
-    else:
-        number, stored = nearest_pair
-        at, other = (number, stored.line), as_asked(stored, matching)
-        nearest = drift_of(path, request, other, at=at, files=files, compared=compared)
-        hint = nearest.next(
-            hint, IGNORING if command else "ignore=[{}], if that differs in each run"
-        )
+        error.recorded_with = self._other_provider(request)
+        return error
+
+    def _nearest(
+        self, request: MissedRequest, compared: Collection[str]
+    ) -> tuple[int, StoredInteraction] | None:
+        """Return the recording nearest to the request; the first of several equally near."""
+        sent = request.members(_members_of(compared))
+
+        def apart(pair: tuple[int, StoredInteraction]) -> tuple[int, float]:
+            likeness = -sum(request.likeness(pair[1].interaction))
+            with suppress(RecursionError):
+                recorded = as_asked(pair[1], self.matching).members(_members_of(compared))
+                return likeness, distance(recorded, sent)
+            return likeness, 1.0
+
+        # Played ones last, because the next in order is most likely meant.
+        for pairs in (self.index.unplayed, self.index.numbered):
+            like = (pair for pair in pairs if sum(request.likeness(pair[1].interaction)) > 1)
+            nearest = min(islice(like, _CANDIDATES), key=apart, default=None)
+            if nearest is not None:
+                return nearest
+        return None
+
+    def _difference(
+        self,
+        request: MissedRequest,
+        nearest: tuple[int, StoredInteraction],
+        match_on: Collection[str],
+        hint: str,
+    ) -> tuple[str, str, tuple[str, ...]]:
+        """Return how a request differs from a recording, what to do, and the causes."""
+        number, stored = nearest
+        compared, other = _members_of(match_on), as_asked(stored, self.matching)
+        at = (number, stored.line)
+        drift = drift_of(self.path, request, other, at=at, files=self.files, compared=compared)
+        setting = IGNORING if self.command else "ignore=[{}], if that differs in each run"
+        hint = drift.next(hint, setting)
         unseen = ", ".join(sorted(compared - COMPARED - _NO_BODY | compared & {"headers"}))
         hidden = f"match_on compares {unseen}" if unseen else "a credential or binary data differs"
         query = parse_qsl(urlsplit(request.uri).query) if "query" in compared else []
-        private = [name for name, value in query if is_private_parameter(name, value)]
-        if private and not nearest.lines and not unseen:
+        private = [name for name, value in query if scrubbing.is_private_parameter(name, value)]
+        if private and not drift.lines and not unseen:
             hidden = f"query.{private[0]}: a credential, and another one than was recorded"
             hint = f"return filter_query_parameters={private} from the fixture vcr_config"
-        line = f" at {path.name}:{stored.line}" if stored.line else ""
-        lines = nearest.lines or [f"    {hidden}"]
-        why = "\n".join([f"nearest is interaction {number}{line} ({place})", *lines])
-        causes = nearest.causes or (hidden,)
-    error = CassetteMissError(
-        f"{path.name} has no answer to {request}",
-        why=scrub_text(why),
-        hint=hint,
-        host=request.host,
-        causes=tuple(causes),
-    )
-    error.recorded_with = _other_provider(index, request, matching.normalize_body)
-    return error
+        # In a file of JSON nobody knows the line.
+        line = f" at {self.path.name}:{stored.line}" if stored.line > 1 else ""
+        lines = drift.lines or [f"    {hidden}"]
+        head = f"nearest is interaction {number}{line} ({self._place})"
+        return "\n".join([head, *lines]), hint, drift.causes or (hidden,)
+
+    @property
+    def _place(self) -> str:
+        file, index = display_path(self.path), self.index
+        return f"{file}: {len(index)} recorded, {index.played} played"
+
+    def _other_provider(self, request: MissedRequest) -> str:
+        """Return which other provider was asked the same; empty where none was."""
+        words = _last_words(request.json)
+        for _, stored in islice(self.index.unplayed, _CANDIDATES if words else 0):
+            recorded = json_or_none(self.matching.normalize_body(stored.interaction.request_body))
+            service, _ = _service_of(stored.interaction.uri)
+            if service and _last_words(recorded) == words:
+                asked = (service, recorded.get("model"))
+                if asked != (_service_of(request.uri)[0], request.json.get("model")):
+                    return scrub_text(f"{service}:{recorded.get('model')}")
+        return ""
 
 
-def _nearest(
-    index: RecordingIndex, request: MissedRequest, matching: Matching, compared: Collection[str]
-) -> tuple[int, StoredInteraction] | None:
-    """Return the recording nearest to the request; the first of several equally near."""
-    sent = request.members(compared)
-
-    def apart(pair: tuple[int, StoredInteraction]) -> tuple[int, float]:
-        likeness = -request.likeness(pair[1].interaction)
-        with suppress(RecursionError):
-            return likeness, distance(as_asked(pair[1], matching).members(compared), sent)
-        return likeness, 1.0
-
-    for pairs in (index.unplayed, index.numbered):
-        like = (pair for pair in pairs if request.likeness(pair[1].interaction) > 1)
-        nearest = min(islice(like, _CANDIDATES), key=apart, default=None)
-        if nearest is not None:
-            return nearest
-    return None
-
-
-def _other_provider(
-    index: RecordingIndex, request: MissedRequest, normalized: Callable[[bytes], bytes]
-) -> str:
-    """Return which other provider was asked the same; empty where none was."""
-    sent = request.json
-    for _, stored in islice(index.unplayed, _CANDIDATES):
-        recorded = json_or_none(normalized(stored.interaction.request_body))
-        service, _ = _service_of(stored.interaction.uri)
-        if service and _last_words(recorded) and _last_words(recorded) == _last_words(sent):
-            model = recorded.get("model")
-            if (service, model) != (_service_of(request.uri)[0], sent.get("model")):
-                return scrub_text(f"{service}:{model}")
-    return ""
+def _members_of(match_on: Collection[str]) -> set[str]:
+    """Return what of requests is compared; ``uri`` names its parts, a suite's own matcher all."""
+    members = {*match_on} | (_ADDRESS if "uri" in match_on else set())
+    return members | ({"body"} if members - _NO_BODY else set())
 
 
 def _last_words(body: object) -> str:
     messages = body.get("messages") if isinstance(body, Mapping) else None
-    return _words(messages[-1]) if isinstance(messages, list) and messages else ""
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    content = last.get("content") if isinstance(last, Mapping) else None
+    if isinstance(content, list):
+        return " ".join(str(b.get("text") or "") for b in content if isinstance(b, Mapping))
+    return str(content or "")
 
 
 def with_exemption(error: Missed, argument: str = "passthrough_hosts") -> Missed:
@@ -572,23 +579,3 @@ def with_exemption(error: Missed, argument: str = "passthrough_hosts") -> Missed
     exempted = copy(error)
     exempted.why = f"{error.why}\n        {more}" if error.why else more
     return exempted
-
-
-def _subject(sent: object) -> str:
-    """Return what identifies a request for people: its model, turn and last words."""
-    if not isinstance(sent, Mapping) or not isinstance(sent.get("messages"), list):
-        return ""
-    messages = sent["messages"]
-    turn = sum(isinstance(m, Mapping) and m.get("role") == "user" for m in messages)
-    # Scrub before cutting: half a credential cannot be recognized.
-    words = scrub_text(" ".join(_words(messages[-1]).split())) if messages else ""
-    excerpt = words if len(words) <= _EXCERPT else words[:_EXCERPT] + "..."
-    return f" (model {scrub_text(str(sent.get('model')))}, turn {turn}: {excerpt!r})"
-
-
-def _words(message: object) -> str:
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):
-        texts = [str(b.get("text") or "") for b in content if isinstance(b, Mapping)]
-        return " ".join(texts)
-    return str(content or "")

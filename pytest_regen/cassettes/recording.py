@@ -5,14 +5,11 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pytest_regen.cassettes.files.bodies import (
-    UndecodableBodyError,
-    decode_body,
-    with_stable_boundary,
-    with_stable_boundary_header,
-)
+from pytest_regen.cassettes import interactions, scrubbing
+from pytest_regen.cassettes.files import bodies
 from pytest_regen.cassettes.headers import (
     HeaderRules,
     cookie_credentials,
@@ -21,23 +18,8 @@ from pytest_regen.cassettes.headers import (
     public_address,
     public_headers,
 )
-from pytest_regen.cassettes.interactions import (
-    Headers,
-    Interaction,
-    StreamEnd,
-    by_lower_name,
-    has_body,
-)
-from pytest_regen.cassettes.json_bodies import at_any_index, leaves, rewrite_texts, too_deep
-from pytest_regen.cassettes.scrubbing import (
-    credentials_across_events,
-    is_emulated,
-    is_private_parameter,
-    scrub_lines,
-    scrub_literal,
-    scrub_value,
-    stable_uri,
-)
+from pytest_regen.cassettes.interactions import Headers, Interaction, StreamEnd
+from pytest_regen.cassettes.json_bodies import at_any_index, leaves, limited_depth, rewrite_texts
 from pytest_regen.credentials.encodings import letters_in
 from pytest_regen.credentials.names import is_private_name, looks_random
 from pytest_regen.credentials.search import scrub_text
@@ -80,14 +62,11 @@ class WireExchange:
     @property
     def decoded_body(self) -> bytes:
         """The answer as the callers of most clients read it."""
-        headers, is_whole = by_lower_name(self.response_headers), self.end == "complete"
-        return decode_body(self.response_body, headers, is_whole=is_whole)[0]
-
-    def with_answer(
-        self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd
-    ) -> "WireExchange":
-        """Return the exchange with its answer."""
-        return replace(self, response_body=body, chunks=chunks, end=end)
+        headers, is_whole = (
+            interactions.by_lower_name(self.response_headers),
+            self.end == "complete",
+        )
+        return bodies.decode_body(self.response_body, headers, is_whole=is_whole)[0]
 
     @property
     def is_recordable(self) -> bool:
@@ -95,13 +74,13 @@ class WireExchange:
 
         So is a response that the client stopped reading: it was not truncated.
         """
-        types = ",".join(by_lower_name(self.response_headers).get("content-type", ()))
+        types = ",".join(interactions.by_lower_name(self.response_headers).get("content-type", ()))
         return self.end != "cut" or "text/event-stream" in types
 
     @property
     def source(self) -> str:
         """Who answered: ``api``, ``emulator`` or ``other``."""
-        if is_emulated(self.response_headers):
+        if scrubbing.is_emulated(self.response_headers):
             return "emulator"
         return "api" if urlsplit(self.uri).hostname == _REAL_HOST else "other"
 
@@ -113,6 +92,7 @@ class WireExchange:
         return scrub_text(model) if isinstance(model, str) else ""
 
 
+@limited_depth()
 def clean_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> Interaction:
     """Return ``exchange`` as a cassette stores it.
 
@@ -124,31 +104,25 @@ def clean_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> 
         CassetteError: the answer cannot be decoded, or its stream holds a credential split across
             events.
     """
-    try:
-        return _clean_exchange(exchange, rules or HeaderRules())
-    except RecursionError:
-        raise too_deep() from None
-
-
-def _clean_exchange(exchange: WireExchange, rules: HeaderRules) -> Interaction:
+    rules = rules or HeaderRules()
     literal = _credentials(exchange)
     _refuse_packed(exchange, literal)
     try:
-        content, headers = decode_body(
+        content, headers = bodies.decode_body(
             exchange.response_body,
-            by_lower_name(exchange.response_headers),
+            interactions.by_lower_name(exchange.response_headers),
             is_whole=exchange.end == "complete",
         )
-    except UndecodableBodyError as error:
+    except bodies.UndecodableBodyError as error:
         raise _unreadable("answer", error) from error
     interaction = Interaction(
         method=exchange.method.upper(),
-        uri=stable_uri(exchange.uri, exchange.response_headers, literal),
-        request_body=clean_body(with_stable_boundary(exchange.request_body), literal),
+        uri=scrubbing.stable_uri(exchange.uri, exchange.response_headers, literal),
+        request_body=clean_body(bodies.with_stable_boundary(exchange.request_body), literal),
         status=exchange.status,
-        reason=scrub_literal(exchange.reason, literal),
+        reason=scrubbing.scrub_literal(exchange.reason, literal),
         response_body=clean_body(content, literal),
-        request_headers=with_stable_boundary_header(
+        request_headers=bodies.with_stable_boundary_header(
             keep_request_headers(exchange.request_headers, rules, literal)
         ),
         response_headers=keep_response_headers(
@@ -156,7 +130,7 @@ def _clean_exchange(exchange: WireExchange, rules: HeaderRules) -> Interaction:
             rules,
             literal,
             uri=exchange.uri,
-            has_body=has_body(exchange.method, exchange.status),
+            has_body=interactions.has_body(exchange.method, exchange.status),
         ),
         end=exchange.end,
     )
@@ -166,6 +140,7 @@ def _clean_exchange(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     return replace(interaction, chunks=exchange.chunks)
 
 
+@limited_depth()
 def clean_interaction(recorded: Interaction) -> Interaction:
     """Return another recorder's recording without credentials and otherwise unchanged.
 
@@ -174,22 +149,19 @@ def clean_interaction(recorded: Interaction) -> Interaction:
             stream.
     """
     exchange = WireExchange.of(recorded)
-    try:
-        literal = _credentials(exchange)
-        _refuse_packed(exchange, literal)
-        if recorded.is_stream:
-            _refuse_hidden(recorded.response_body, literal)
-        return replace(
-            recorded,
-            uri=public_address(recorded.uri, literal),
-            request_headers=public_headers(recorded.request_headers, literal),
-            request_body=clean_body(recorded.request_body, literal),
-            reason=scrub_literal(recorded.reason, literal),
-            response_headers=public_headers(recorded.response_headers, literal),
-            response_body=clean_body(recorded.response_body, literal),
-        )
-    except RecursionError:
-        raise too_deep() from None
+    literal = _credentials(exchange)
+    _refuse_packed(exchange, literal)
+    if recorded.is_stream:
+        _refuse_hidden(recorded.response_body, literal)
+    return replace(
+        recorded,
+        uri=public_address(recorded.uri, literal),
+        request_headers=public_headers(recorded.request_headers, literal),
+        request_body=clean_body(recorded.request_body, literal),
+        reason=scrubbing.scrub_literal(recorded.reason, literal),
+        response_headers=public_headers(recorded.response_headers, literal),
+        response_body=clean_body(recorded.response_body, literal),
+    )
 
 
 DECOMPRESSED = "response body (decompressed)"
@@ -226,21 +198,25 @@ class ChangedValue:
 
 
 def changed_values(live: WireExchange, stored: WireExchange) -> tuple[ChangedValue, ...]:
-    """Return the values that ``kept`` holds otherwise.
+    """Return the values that ``stored`` holds otherwise.
 
     Not those of headers that are never kept, nor of cookies: that they are gone is no news.
     """
     sent_to, recorded = urlsplit(live.uri), urlsplit(stored.uri)
     queries = (parse_qsl(parts.query, keep_blank_values=True) for parts in (sent_to, recorded))
-    sent = with_stable_boundary_header(by_lower_name(live.request_headers))
-    texts: list[tuple[str, object, object]] = [
+    sent = bodies.with_stable_boundary_header(interactions.by_lower_name(live.request_headers))
+    texts: list[tuple[str, Any, Any]] = [
         ("request path", unquote(sent_to.path) or "/", unquote(recorded.path) or "/"),
         *((f"request query {new[0]}", old[1], new[1]) for old, new in zip(*queries, strict=False)),
-        *_header_pairs("request", sent, stored.request_headers),
-        *_body_pairs("request", live.request_body, stored.request_body),
+        *_pairs("request", sent, stored.request_headers, live.request_body, stored.request_body),
         ("response status", f"{live.status} {live.reason}", f"{stored.status} {stored.reason}"),
-        *_header_pairs("response", live.response_headers, stored.response_headers),
-        *_body_pairs("response", live.decoded_body, stored.decoded_body),
+        *_pairs(
+            "response",
+            live.response_headers,
+            stored.response_headers,
+            live.decoded_body,
+            stored.decoded_body,
+        ),
     ]
     changed = [
         ChangedValue(" ".join(member.split())[:_LONGEST], _length(old), _length(new))
@@ -253,27 +229,26 @@ def changed_values(live: WireExchange, stored: WireExchange) -> tuple[ChangedVal
     return tuple(changed)
 
 
-def _header_pairs(
-    part: str, live: Headers, stored: Headers
-) -> Iterator[tuple[str, object, object]]:
-    before, after = by_lower_name(live), by_lower_name(stored)
+def _length(value: object) -> int:
+    return len(value if isinstance(value, bytes) else str(value))
+
+
+def _pairs(
+    part: str, headers: Headers, stored_headers: Headers, body: bytes, stored_body: bytes
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield headers, and of bodies the members of JSON or a form, or lines, else all."""
+    before, after = map(interactions.by_lower_name, (headers, stored_headers))
     for name in sorted(after.keys() & before.keys() - {"content-length", "set-cookie"}):
         yield f"{part} header {name}", ", ".join(before[name]), ", ".join(after[name])
-
-
-def _body_pairs(part: str, live: bytes, stored: bytes) -> list[tuple[str, object, object]]:
-    """Return what differs between two bodies: members of JSON or a form, lines, else all."""
-    if live == stored:
-        return []
-    before, after = list(_members(live)), list(_members(stored))
+    if body == stored_body:
+        return
+    old, new = list(_members(body)), list(_members(stored_body))
     # A name that was replaced, too, may not be told.
-    has_names = [name for name, _ in before] == [name for name, _ in after]
-    pairs = [
-        (f"{part} body {name}", old, new)
-        for (name, old), (_, new) in zip(before, after, strict=False)
-        if has_names and old != new
-    ]
-    return pairs or [(f"{part} body", live, stored)]
+    has_names = [name for name, _ in old] == [name for name, _ in new]
+    pairs = zip(old, new, strict=True) if has_names and old != new else ()
+    yield from ((f"{part} body {name}", value, other) for (name, value), (_, other) in pairs)
+    if not pairs:
+        yield f"{part} body", body, stored_body
 
 
 def _members(body: bytes) -> Iterator[tuple[str, object]]:
@@ -289,10 +264,6 @@ def _members(body: bytes) -> Iterator[tuple[str, object]]:
             yield from ((f"line {number} {path}".rstrip(), leaf) for path, leaf in parts)
 
 
-def _length(value: object) -> int:
-    return len(value if isinstance(value, bytes) else str(value))
-
-
 def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
     """Refuse a request that the client compressed and that holds a credential.
 
@@ -300,8 +271,8 @@ def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
     """
     body = exchange.request_body
     try:
-        plain, _ = decode_body(body, by_lower_name(exchange.request_headers))
-    except UndecodableBodyError as error:
+        plain, _ = bodies.decode_body(body, interactions.by_lower_name(exchange.request_headers))
+    except bodies.UndecodableBodyError as error:
         raise _unreadable("request", error) from error
     if plain != body and clean_body(plain, literal) != plain:
         raise CassetteError(
@@ -311,7 +282,7 @@ def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
         )
 
 
-def _unreadable(part: str, error: UndecodableBodyError) -> CassetteError:
+def _unreadable(part: str, error: bodies.UndecodableBodyError) -> CassetteError:
     return CassetteError(
         f"a recording was not written: its {part} cannot be read, and so not searched for "
         "credentials",
@@ -321,7 +292,7 @@ def _unreadable(part: str, error: UndecodableBodyError) -> CassetteError:
 
 
 def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
-    kinds = credentials_across_events(body.decode("utf-8", "replace"), literal)
+    kinds = scrubbing.credentials_across_events(body.decode("utf-8", "replace"), literal)
     if kinds:
         raise CassetteError(
             f"a recording was not written: its stream holds a credential ({', '.join(kinds)})",
@@ -349,9 +320,12 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     pairs.append(unquote(parts.netloc.rpartition("@")[0]))
     credentials += [pair.partition(":")[2] for pair in pairs]
     credentials += [
-        value for name, value in parse_qsl(parts.query) if is_private_parameter(name, value)
+        value
+        for name, value in parse_qsl(parts.query)
+        if scrubbing.is_private_parameter(name, value)
     ]
     credentials += cookie_credentials(exchange.response_headers)
+    # Short words would be replaced wherever they occur.
     long = {value for value in credentials if len(value) >= _SHORTEST_CREDENTIAL}
     # Longest first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))
@@ -366,14 +340,14 @@ def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
     """
     value = json_or_none(body)
     if value is not None:
-        return rewrite_texts(body, value, scrub_value(value, literal))
+        return rewrite_texts(body, value, scrubbing.scrub_value(value, literal))
     try:
         text = body.decode()
     except UnicodeDecodeError:
         if len(body) > _LARGE:
             letters = letters_in(body)
-            if scrub_literal(letters, literal) == letters:
+            if scrubbing.scrub_literal(letters, literal) == letters:
                 return body
         # Latin-1 maps every byte to itself, so that shapes are found between binary data.
-        return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
-    return scrub_lines(text, literal).encode()
+        return scrubbing.scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
+    return scrubbing.scrub_lines(text, literal).encode()

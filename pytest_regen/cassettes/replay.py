@@ -1,179 +1,17 @@
 """Turns answered from recordings, without an SDK, an HTTP client or a socket."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Literal
 
-from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
-from pytest_regen.cassettes.files.storage import partial_path, stamp_of
-from pytest_regen.cassettes.interactions import BROKEN_OFF, Interaction, keys_of, request_key
-from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, as_asked, drift_of, miss
+from pytest_regen.cassettes.files.reader import StoredInteraction
+from pytest_regen.cassettes.interactions import BROKEN_OFF, Interaction
 from pytest_regen.errors import CassetteMissError, ProviderError, TransportError
 from pytest_regen.strict_json import json_or_none
-from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
-from pytest_regen.turns.values import DEFAULT_MODEL, Cost, Reply, TurnRequest, Usage
-from pytest_regen.turns.wire import (
-    MESSAGES_PATH,
-    StreamedMessage,
-    connection_failure,
-    cut_stream,
-    is_retried,
-    limit_pause,
-    reply_from_body,
-    request_body,
-    sse_events,
-    status_failure,
-)
-
-
-class Player:
-    """Finds the recordings of one cassette by request.
-
-    Args:
-        path: the cassette.
-        file: its content; ``None`` if there is no file.
-        matching: what counts as the same request.
-        command: what the message of a miss says to run.
-        left: recordings of a run that was killed, beside those of the file.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        file: CassetteFile | None,
-        matching: Matching,
-        command: str = "",
-        left: tuple[StoredInteraction, ...] = (),
-    ) -> None:
-        self.path = path
-        self.exists = file is not None
-        # Checked now: a miss may be reported inside an event loop, which must not wait for a file.
-        # A name that is too long is reported when something is to be written.
-        self._is_left = file is None and stamp_of(partial_path(path)) is not None
-        self.matching = matching
-        self.files = DiffFiles(matching.diff_folder)
-        self.index = RecordingIndex(
-            (*(file.interactions if file else ()), *left),
-            None if matching.is_plain else matching.key_of,
-        )
-        self._command = command
-        self._drifts: list[Drift] = []
-
-    @property
-    def drifts(self) -> tuple[Drift, ...]:
-        """The requests that were answered by the recording of another one (``drift="warn"``)."""
-        return tuple(self._drifts)
-
-    def find(
-        self, method: str, uri: str, body: bytes | Mapping[str, Any], *, in_place: bool
-    ) -> StoredInteraction | None:
-        """Return the next recording for a request and mark it played, or ``None``.
-
-        Args:
-            method: HTTP method.
-            uri: whole address, or its path.
-            body: what was sent, normalized.
-            in_place: whether the recording in its place may answer instead, if the policy allows.
-
-        Raises:
-            CassetteUnreadableError: a recording was edited.
-        """
-        policy = self.matching.drift
-        if policy != "ignore":
-            taken_by_key = map(self.index.take, keys_of(method, uri, body))
-            stored = next(
-                (recording for recording in taken_by_key if recording is not None),
-                None,
-            )
-            if stored is not None or policy == "fail" or not in_place:
-                return stored
-        lookup = MissedRequest(method, uri, body)
-        taken = self.index.take_in_order(lookup.same_place)
-        if taken is None:
-            return None
-        number, stored = taken
-        if policy == "warn":
-            other, at = as_asked(stored, self.matching), (number, stored.line)
-            self._drifts.append(drift_of(self.path, lookup, other, at=at, files=self.files))
-        return stored
-
-    def miss(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:
-        """Return the error for a request that has no recording."""
-        return miss(
-            self.path,
-            self.index,
-            MissedRequest(method, uri, body),
-            key=request_key(method, uri, body),
-            exists=self.exists,
-            is_left=self._is_left,
-            matching=self.matching,
-            files=self.files,
-            command=self._command,
-        )
-
+from pytest_regen.turns import wire
+from pytest_regen.turns.values import Cost, Reply, Usage
 
 _FIRST_ERROR = 400
-
-
-class ReplayProvider:
-    """Answers turns from a cassette, each recording once, exactly as the SDK would through vcrpy.
-
-    Args:
-        path: the cassette.
-        model: model of requests that name none.
-        max_retries: how often a recorded failure is followed by the next recording of that request.
-        base_url: the address the turns were recorded at, as in ``AnthropicProvider``. Its path must
-            match; its host appears in messages about recorded failures.
-        matching: what counts as the same request, and what drift does.
-
-    Raises:
-        CassetteUnreadableError: there is a file, but it is not a cassette.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        model: str | None = None,
-        max_retries: int = 2,
-        base_url: str = DEFAULT_BASE_URL,
-        matching: Matching | None = None,
-    ) -> None:
-        self.path = Path(path)
-        self._model = model
-        self._max_retries = max_retries
-        server = urlsplit(base_url)
-        self._uri = server.path.rstrip("/") + MESSAGES_PATH
-        self._address = server.netloc.rpartition("@")[2] or base_url
-        self._player = Player(self.path, read_cassette(self.path), matching or Matching())
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Return the recorded reply.
-
-        Raises:
-            CassetteMissError: this request was never recorded, or is used up.
-            ProviderError: the recording is a failure.
-        """
-        body = request_body(request)
-        body["model"] = request.model or self._model or DEFAULT_MODEL
-        player, sent = self._player, self._player.matching.normalize_json(body)
-        try:
-            return replay_turn(
-                lambda: player.find("POST", self._uri, sent, in_place=True),
-                model=str(body["model"]),
-                max_retries=self._max_retries,
-                address=self._address,
-                missed=lambda: player.miss("POST", self._uri, sent),
-            )
-        finally:
-            player.files.write()
-
-    async def asend(self, request: TurnRequest) -> Reply:
-        """Return the recorded reply; raises as ``send`` does."""
-        return self.send(request)
 
 
 def replay_turn(
@@ -207,7 +45,7 @@ def replay_turn(
         recorded = stored.interaction
         is_answer = recorded.status < _FIRST_ERROR
         if is_answer and recorded.end == "complete" and not recorded.is_stream:
-            reply = reply_from_body(_json_or_text(recorded.response_body))
+            reply = wire.reply_from_body(_json_or_text(recorded.response_body))
             return replace(reply, usage=spent + reply.usage)
         if is_answer and recorded.is_stream:
             try:
@@ -241,13 +79,13 @@ def _read_failure(
     if recorded.end != "complete" and not recorded.is_stream:
         # The client left before it was whole; the SDK would ask again.
         reason = f"RemoteProtocolError: {BROKEN_OFF}"
-        return connection_failure(reason, model=model, address=address), "retry"
+        return wire.connection_failure(reason, model=model, address=address), "retry"
     answer = _json_or_text(recorded.response_body)
     headers = {name: values[0] for name, values in recorded.response_headers.items() if values}
-    failed = status_failure(recorded.status, answer, model=model, address=address)
-    if limit_pause(recorded.status, headers, answer) is not None:
+    failed = wire.status_failure(recorded.status, answer, model=model, address=address)
+    if wire.limit_pause(recorded.status, headers, answer) is not None:
         return failed, "again"
-    return failed, "retry" if is_retried(recorded.status, headers, answer) else "end"
+    return failed, "retry" if wire.is_retried(recorded.status, headers, answer) else "end"
 
 
 def _read_stream(recorded: Interaction, model: str, address: str) -> Reply:
@@ -256,15 +94,15 @@ def _read_stream(recorded: Interaction, model: str, address: str) -> Reply:
     Raises:
         ProviderError: the stream was cut off or reports an error; carries the usage so far.
     """
-    message = StreamedMessage()
+    message = wire.StreamedMessage()
     try:
-        for event in sse_events(recorded.response_body.decode("utf-8", "replace")):
+        for event in wire.sse_events(recorded.response_body.decode("utf-8", "replace")):
             if event.get("type") == "error":
-                raise status_failure(recorded.status, event, model=model, address=address)
+                raise wire.status_failure(recorded.status, event, model=model, address=address)
             message.feed(event)
         if recorded.end != "complete":
             # In the words of the client that would have read the stream.
-            raise cut_stream(f"RemoteProtocolError: {BROKEN_OFF}")
+            raise wire.cut_stream(f"RemoteProtocolError: {BROKEN_OFF}")
         return message.reply()
     except ProviderError as error:
         error.usage = message.usage

@@ -7,28 +7,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.files.reader import StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.storage import name_parts, note_folder
-from pytest_regen.cassettes.files.writer import CassetteWriter, keep_answers
+from pytest_regen.cassettes.files.writer import CassetteWriter, is_answered
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
-from pytest_regen.cassettes.misses import Drift, with_exemption
+from pytest_regen.cassettes.misses import Drift, Player, with_exemption
 from pytest_regen.cassettes.recording import (
     ChangedValue,
     WireExchange,
     changed_values,
     clean_exchange,
 )
-from pytest_regen.cassettes.replay import Player, replay_turn
+from pytest_regen.cassettes.replay import replay_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
+from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
 from pytest_regen.turns.interception import CassetteMiss, client_interceptors, intercepting
-from pytest_regen.turns.values import Reply
+from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest
+from pytest_regen.turns.wire import MESSAGES_PATH, request_body
 
 
 class _NotRecordedError(Exception):
@@ -54,6 +57,8 @@ class CassetteRun:
             that several cassettes can be in use for turns that are taken at the same time.
         resumes: whether answers that a run which was killed or failed has left beside the cassette
             are played, and become part of it; where recordings are played at all.
+        keeps_failures: whether refusals, failures and answers cut off are recorded: replayed, they
+            end each run where they ended the first one.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class CassetteRun:
         passthrough_hosts: Sequence[str] = (),
         is_apart: bool = False,
         resumes: bool = False,
+        keeps_failures: bool = True,
     ) -> None:
         self.path = path
         self.mode = mode
@@ -84,6 +90,7 @@ class CassetteRun:
         self._drop_unplayed = drop_unplayed
         self._headers = headers
         self._is_apart = is_apart
+        self._keeps_failures = keeps_failures
         self._passing = check_hosts(passthrough_hosts)
         self._writing = threading.Lock()
         """Held while a file is written; event loops never wait for it."""
@@ -129,7 +136,7 @@ class CassetteRun:
     @property
     def drifts(self) -> tuple[Drift, ...]:
         """The requests that were answered by the recording of another one (``drift="warn"``)."""
-        return self._player.drifts
+        return tuple(self._player.drifts)
 
     @property
     def emulated(self) -> bool:
@@ -214,6 +221,8 @@ class CassetteRun:
         # By now the answer is decoded.
         answer = matching.scrub_body(clean.response_body)
         clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
+        if not self._keeps_failures and not is_answered(clean):
+            return True
         changed = changed_values(sent, WireExchange.of(_at_server(clean, sent.uri)))
         with self._writing:
             if self._is_finished:
@@ -298,6 +307,7 @@ class CassetteRun:
         Args:
             http_clients: whether to patch HTTP clients even if nothing is to be recorded.
         """
+        # Now, because a message may be needed inside an event loop.
         note_folder()
         if not self.is_replay_only:
             self._refused = self._writer.refusal()
@@ -315,6 +325,10 @@ class CassetteRun:
                 stack.enter_context(patch_clients(self))
             yield
 
+    def write_differences(self) -> None:
+        """Write the files of long differences."""
+        self._player.files.write()
+
     def finish(self, *, keep: bool) -> None:
         """End the run.
 
@@ -325,7 +339,7 @@ class CassetteRun:
         Raises:
             CassetteError: the cassette cannot be written.
         """
-        self._player.files.write()
+        self.write_differences()
         self._apart.shutdown()
         with self._writing:
             self._is_finished = True
@@ -359,6 +373,63 @@ class CassetteRun:
         self._pending.append(signal)
         # A process pool waits forever for a worker that ended with anything but an Exception.
         return signal if self.signals_misses and not self._is_inherited else error
+
+
+class ReplayProvider:
+    """Answers turns from a cassette, each recording once, exactly as the SDK would through vcrpy.
+
+    Args:
+        path: the cassette.
+        model: model of requests that name none.
+        max_retries: how often a recorded failure is followed by the next recording of that request.
+        base_url: the address the turns were recorded at, as in ``AnthropicProvider``. Its path must
+            match; its host appears in messages about recorded failures.
+        matching: what counts as the same request, and what drift does.
+
+    Raises:
+        CassetteUnreadableError: there is a file, but it is not a cassette.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        model: str | None = None,
+        max_retries: int = 2,
+        base_url: str = DEFAULT_BASE_URL,
+        matching: Matching | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._model = model
+        self._max_retries = max_retries
+        server = urlsplit(base_url)
+        self._uri = server.path.rstrip("/") + MESSAGES_PATH
+        self._address = server.netloc.rpartition("@")[2] or base_url
+        self._run = CassetteRun(self.path, matching=matching)
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the recorded reply.
+
+        Raises:
+            CassetteMissError: this request was never recorded, or is used up.
+            ProviderError: the recording is a failure.
+        """
+        body = request_body(request)
+        body["model"] = request.model or self._model or DEFAULT_MODEL
+        try:
+            # A run that only replays has a reply or raises.
+            return cast(
+                "Reply",
+                self._run.answer(
+                    body, path=self._uri, max_retries=self._max_retries, address=self._address
+                ),
+            )
+        finally:
+            self._run.write_differences()
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Return the recorded reply; raises as ``send`` does."""
+        return self.send(request)
 
 
 @contextlib.contextmanager
@@ -429,10 +500,16 @@ def use_cassette(
         headers=HeaderRules(keep_headers, drop_headers),
         passthrough_hosts=passthrough_hosts,
     )
+    with _block(run, http_clients=http_clients, keep_on_failure=keep_on_failure):
+        yield run
+
+
+@contextlib.contextmanager
+def _block(run: CassetteRun, *, http_clients: bool, keep_on_failure: bool) -> Iterator[None]:
     failed = True
     try:
         with run.in_use(http_clients=http_clients):
-            yield run
+            yield
         failed = False
     except CassetteMiss as signal:
         run.delivered(signal)
@@ -464,8 +541,13 @@ def journal(path: Path | str) -> Iterator[CassetteRun]:
         CassetteUnreadableError: the file is not a cassette.
         CassetteError: the cassette cannot be written, or a credential would be.
     """
-    keep_answers(Path(path))
-    with use_cassette(path, mode="new_episodes", keep_on_failure=True) as run:
+    run = CassetteRun(
+        Path(path),
+        _check_mode(Path(path), "new_episodes"),
+        resumes=True,
+        keeps_failures=False,
+    )
+    with _block(run, http_clients=True, keep_on_failure=True):
         yield run
 
 

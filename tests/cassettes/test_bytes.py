@@ -268,7 +268,7 @@ SCRUBBED: dict[str, tuple[bytes, bytes]] = {
     "name": (b'{"TOKEN" : 1.0,"b":"\\u00fc"}', b'{"[github-token]" : 1.0,"b":"\\u00fc"}'),
     "escapes beside it": (
         rb'{"a":"gr\u00fcn \/ TOKEN \ud83d\ude00 \/"}',
-        rb'{"a":"gr\u00fcn \/ [github-token] \ud83d\ude00 \/"}',
+        rb'{"a":"gr\u00fcn / [github-token] \ud83d\ude00 /"}',
     ),
     "password": (
         b'{"password":"hunter2!" , "n":1e3}',

@@ -23,8 +23,7 @@ from pytest_regen.cassettes import matching, read_cassette, scrubbing, use_casse
 from pytest_regen.cassettes.clients.vcr_files import Persister
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files import format as format_
-from pytest_regen.cassettes.files import reader
-from pytest_regen.cassettes.files.parser import parse_yaml
+from pytest_regen.cassettes.files import parser, reader
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.emulator import Fault
 
@@ -188,12 +187,13 @@ def test_opening_the_cassettes_of_a_suite_parses_their_head_once(
     """A marked test opens a file, no more: what all of them begin with is known by then."""
     paths = [filled(tmp_path / f"{name}.yaml", 2) for name in "abc"]
     parsed: list[str] = []
+    parse_yaml = parser.parse_yaml
 
     def counted(text: str, path: Path) -> Any:
         parsed.append(text)
         return parse_yaml(text, path)
 
-    monkeypatch.setattr(reader, "parse_yaml", counted)
+    monkeypatch.setattr(parser, "parse_yaml", counted)
     reader._head_metadata.cache_clear()
     for path in paths:
         with use_cassette(path, http_clients=False):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes import Interaction, read_cassette
 from pytest_regen.cassettes.clients.vcr_files import Persister
-from pytest_regen.cassettes.files import parser
 from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.files.reader import CassetteFile
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
@@ -141,39 +139,6 @@ def test_any_bytes(folder: Path, content: bytes) -> None:
         path.write_bytes(content)
 
         examine(path)
-
-
-HOSTILE = (
-    'interactions:\n- a: 1\n- b: "x\n- c: 2"\n',  # an item that is part of a text
-    'interactions:\n- a: 1\nx: "\n- b: 2\n"\n',
-    'x: "\ninteractions:\n- a: 1\ny: "\ninteractions:\n',
-    "interactions:\n- a: 1\n---\n- b: 1\n",
-    "interactions:\n- - a\n  - b\n- |\n  - c\nversion: 1\nother:\n- d\n",
-    "interactions:\n- a: [1,\n- 2]\n",
-    "interactions: [{a: 1}]\n",
-    "interactions:\n- key: x\n",
-    "interactions:\n- a: 1",
-)
-
-
-@settings(max_examples=scaled(80))
-@given(st.lists(TOKENS, max_size=14).map(b"".join))
-def test_there_is_room_behind_the_last_recording_or_nowhere(content: bytes) -> None:
-    """A recording put there is one more, and the others stay what they are."""
-    drawn = "version: 1\ninteractions:\n- x: 1\n" + content.decode("utf-8", "replace")
-    one = yaml.safe_dump(foreign()["interactions"])
-    for text in (drawn, *HOSTILE, *(f"interactions:\n{one}{end}" for end in ("", "version: 1\n"))):
-        try:
-            room = parser.room_behind(text, Path("c.yaml"))
-        except CassetteUnreadableError:
-            continue
-        if room is None:
-            continue
-        at, indent = room
-        longer = text[:at] + textwrap.indent("- {new: 1}\n", indent) + text[at:]
-        before: Any = parser.parse_yaml(text, Path("c.yaml"))[0]
-        after, _ = parser.parse_yaml(longer, Path("c.yaml"))
-        assert after == {**before, "interactions": [*before["interactions"], {"new": 1}]}, text
 
 
 # Damage

@@ -18,8 +18,9 @@ from vcr.request import Request
 from vcr.stubs import VCRHTTPSConnection
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.clients.vcr_patches import _builder, body_bytes, comparable_bytes
+from pytest_regen.cassettes.clients.vcr_patches import _builder, comparable_bytes
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+from pytest_regen.cassettes.interactions import body_bytes
 from pytest_regen.errors import CassetteError, CassetteMissError
 
 URL = "https://api.example/v1/messages"

@@ -12,9 +12,9 @@ from vcr.persisters import filesystem
 from vcr.request import Request
 from yaml.constructor import ConstructorError, SafeConstructor
 
-from pytest_regen.cassettes.clients.vcr_files import loader_of_tags
 from pytest_regen.cassettes.clients.vcr_patches import _builder, _PatchTarget, _skipped_methods
 from pytest_regen.cassettes.clients.vcr_run import _VcrCassette
+from pytest_regen.cassettes.files.parser import loader
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,7 +64,7 @@ def test_patches_are_made_by_the_methods_that_are_skipped() -> None:
 
 def test_what_reads_its_files_is_there() -> None:
     """A loader that knows its tags and runs no code, and what makes a request of a recording."""
-    assert issubclass(loader_of_tags(), SafeConstructor)
+    assert issubclass(loader(), SafeConstructor)
     assert callable(Request._from_dict)
 
 
@@ -80,10 +80,10 @@ pieces: !!python/object/apply:builtins.iter
 
 def test_tags_of_older_releases_are_read_without_their_loader() -> None:
     """As vcrpy reads them since 8.2.1; before, its loader would run any code a file asks for."""
-    found = yaml.load(TAGGED, loader_of_tags())
+    found = yaml.load(TAGGED, loader())
 
     assert (found["tuple"], found["text"]) == ((1, 2), "a")
     assert found["file"].read() == b"ab"
     assert list(found["pieces"]) == ["one", "two"]
     with pytest.raises(ConstructorError, match="could not determine a constructor"):
-        yaml.load("a: !!python/object/apply:os.getcwd []", loader_of_tags())
+        yaml.load("a: !!python/object/apply:os.getcwd []", loader())

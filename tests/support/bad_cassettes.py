@@ -117,16 +117,16 @@ BAD: Final[Mapping[str, Bad]] = {
     ),
     "merge": Bad(
         _with("      code: 200\n", (_CONFLICT % (b"code: 200\n", b"code: 201\n")).decode()),
-        _line_of("code: 200"),
-        "conflict",
+        _line_of("code: 200") + 1,
+        "broken",
     ),
-    "merge-end": Bad(GOOD + _CONFLICT % (b"", b"x\n"), GOOD.count(b"\n") + 1, "conflict"),
+    "merge-end": Bad(GOOD + _CONFLICT % (b"", b"x\n"), GOOD.count(b"\n") + 2, "broken"),
     "merge-foreign": Bad(
         _with("    uri:", "<<<<<<< HEAD\n    uri:", of=_FOREIGN),
-        _line_of("uri:", of=_FOREIGN),
-        "conflict",
+        _line_of("uri:", of=_FOREIGN) + 1,
+        "broken",
     ),
-    "merge-json": Bad(b"<<<<<<< HEAD\n" + _AS_JSON, 1, "conflict", ".json"),
+    "merge-json": Bad(b"<<<<<<< HEAD\n" + _AS_JSON, 3, "broken", ".json"),
     # Cut
     "cut": Bad(GOOD[:-30], _STATUS_LINE + 1, "cut"),
     "cut-head": Bad(HEAD.encode(), HEAD.count("\n"), "no recording", vcr=False),
@@ -150,8 +150,8 @@ BAD: Final[Mapping[str, Bad]] = {
     ),
     "twice-json": Bad(
         _with('"method": "POST",', '"method": "POST",\n"method": "GET",', of=_AS_JSON),
-        _line_of('"method"', of=_AS_JSON) + 1,
-        "the key 'method' stands twice",
+        1,
+        "the key 'method' is given twice",
         ".json",
     ),
     # Made to harm

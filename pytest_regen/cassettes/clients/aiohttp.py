@@ -6,24 +6,14 @@ redirects instead and sees none of the hops.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib import import_module
 from typing import Any
 
-from pytest_regen.cassettes.clients.traffic import (
-    ActiveCassette,
-    LiveAnswer,
-    innermost,
-    refuse_websocket,
-)
-from pytest_regen.cassettes.interactions import (
-    Interaction,
-    by_lower_name,
-    pieces_of,
-    playable_headers,
-    text_of_header,
-)
+from pytest_regen.cassettes import interactions
+from pytest_regen.cassettes.clients import traffic
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.interception import CassetteMiss
@@ -44,41 +34,33 @@ def patch_connections(patches: ExitStack) -> None:
     # Not named as a type: it need not be installed.
     aiohttp = import_module("aiohttp")
     connector, response = aiohttp.BaseConnector, aiohttp.ClientResponse
-    patches.callback(setattr, connector, "connect", connector.connect)
-    patches.callback(setattr, response, "start", response.start)
-    connector.connect = _wrap_connect(connector.connect)
-    response.start = _wrap_start(response.start)
+    connects, starts = connector.connect, response.start
 
-
-def _wrap_connect(original: Any) -> Callable[..., Any]:
     async def connect(self: Any, request: Any, *args: Any, **options: Any) -> Any:
-        run = innermost(str(request.url))
+        run = traffic.run_for(str(request.url), request.headers.get("upgrade"))
         if run is None:
-            return await original(self, request, *args, **options)
-        refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
+            return await connects(self, request, *args, **options)
         body = await _read_body(request, run)
         taken = run.take(request.method, str(request.url), body)
         if taken is not None:
             return _replay_connection(self, request, taken)
-        connection = await original(self, request, *args, **options)
+        connection = await connects(self, request, *args, **options)
         setattr(connection, _ASKED, (run, request, body))
         return connection
 
-    return connect
-
-
-def _wrap_start(original: Any) -> Callable[..., Any]:
     async def start(self: Any, connection: Any) -> Any:
-        started = await original(self, connection)
+        started = await starts(self, connection)
         asked = vars(connection).pop(_ASKED, None)
         if asked is not None:
             await _record_response(self, connection, *asked)
         return started
 
-    return start
+    patches.callback(setattr, connector, "connect", connects)
+    patches.callback(setattr, response, "start", starts)
+    connector.connect, response.start = connect, start
 
 
-async def _read_body(request: Any, run: ActiveCassette) -> bytes:
+async def _read_body(request: Any, run: traffic.ActiveCassette) -> bytes:
     """Return the body of a request, leaving it able to be sent.
 
     Raises:
@@ -193,7 +175,7 @@ class _ReplayTransport(asyncio.Transport):
 
 def _wire_pieces(taken: Interaction, method: str) -> Iterator[bytes]:
     """Yield a recording as a server would send it; a stream in the pieces it came in."""
-    headers = playable_headers(taken)
+    headers = interactions.playable_headers(taken)
     is_chunked = "content-length" not in headers and method != "HEAD"
     if is_chunked:
         headers["transfer-encoding"] = ("chunked",)
@@ -207,7 +189,7 @@ def _wire_pieces(taken: Interaction, method: str) -> Iterator[bytes]:
     if not is_chunked:
         yield taken.response_body
         return
-    for piece in filter(None, pieces_of(taken)):
+    for piece in filter(None, interactions.pieces_of(taken)):
         yield f"{len(piece):x}\r\n".encode("ascii") + piece + b"\r\n"
     if taken.end == "complete":
         yield b"0\r\n\r\n"
@@ -219,25 +201,25 @@ def _wire_pieces(taken: Interaction, method: str) -> Iterator[bytes]:
 async def _record_response(
     response: Any,
     connection: Any,
-    run: ActiveCassette,
+    run: traffic.ActiveCassette,
     request: Any,
     body: bytes,
 ) -> None:
     """Record an answer: an event stream as it passes, any other before it is handed on."""
-    headers = by_lower_name(response.headers.items())
+    headers = interactions.by_lower_name(response.headers.items())
     if response.headers.get("content-encoding", "").lower() in _DECODED:
         del headers["content-encoding"]
     exchange = WireExchange(
         method=request.method,
         uri=str(request.url),
-        request_headers=by_lower_name(request.headers.items()),
+        request_headers=interactions.by_lower_name(request.headers.items()),
         request_body=body,
         status=response.status,
-        reason=text_of_header(response.reason or ""),
+        reason=interactions.text_of_header(response.reason or ""),
         response_headers=headers,
         response_body=b"",
     )
-    answer, live = LiveAnswer(run, exchange), response.content
+    answer, live = traffic.LiveAnswer(run, exchange), response.content
     if live.at_eof():
         await answer.aend("complete")
         return
@@ -258,7 +240,7 @@ _tasks: list[asyncio.Task[None]] = []
 """Tasks that pass streams on; nothing else keeps them alive."""
 
 
-async def _pass_on(live: Any, copy: Any, answer: LiveAnswer) -> None:
+async def _pass_on(live: Any, copy: Any, answer: traffic.LiveAnswer) -> None:
     """Read an answer to its end, record it and feed it to the client's reader."""
     try:
         async for piece in live.iter_any():

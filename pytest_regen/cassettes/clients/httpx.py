@@ -11,19 +11,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_regen.cassettes.clients.traffic import (
-    ActiveCassette,
-    LiveAnswer,
-    innermost,
-    refuse_websocket,
-)
-from pytest_regen.cassettes.interactions import (
-    BROKEN_OFF,
-    Interaction,
-    by_lower_name,
-    pieces_of,
-    playable_headers,
-)
+from pytest_regen.cassettes import interactions
+from pytest_regen.cassettes.clients import traffic
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.recording import WireExchange
 
 _MODULES = ("httpx2", "httpx")
@@ -35,76 +25,54 @@ def patch_transports(patches: ExitStack) -> None:
     Not those that call an application or a function of the process (``ASGITransport``,
     ``WSGITransport``, ``MockTransport``): replayed, the code under test would not run.
     """
-    for module in _installed_modules():
+    for module in [import_module(name) for name in _MODULES if find_spec(name) is not None]:
         sync, asynchronous = module.HTTPTransport, module.AsyncHTTPTransport
-        patches.callback(setattr, sync, "handle_request", sync.handle_request)
-        patches.callback(
-            setattr, asynchronous, "handle_async_request", asynchronous.handle_async_request
-        )
-        _patch_sync(module, sync, sync.handle_request)
-        _patch_async(module, asynchronous, asynchronous.handle_async_request)
+        for transport, name, wrap in (
+            (sync, "handle_request", _wrap_sync),
+            (asynchronous, "handle_async_request", _wrap_async),
+        ):
+            original = getattr(transport, name)
+            patches.callback(setattr, transport, name, original)
+            setattr(transport, name, wrap(module, original))
 
 
-@cache
-def _installed_modules() -> tuple[Any, ...]:
-    return tuple(import_module(name) for name in _MODULES if find_spec(name) is not None)
-
-
-def _patch_sync(module: Any, transport: Any, original: Any) -> None:
+def _wrap_sync(module: Any, original: Any) -> Any:
     def handle_request(self: Any, request: Any) -> Any:
-        run = _run_for(request)
+        run = traffic.run_for(str(request.url), request.headers.get("upgrade"))
         if run is None:
             return original(self, request)
-        body = b"".join(request.stream)
-        played = _played_response(module, run, request, body)
-        if played is not None:
-            return played
-        answer, response = _record_response(module, run, request, body, original(self, request))
-        if answer is not None:
-            answer.end("complete")
-        return response
+        # Because a generator would be empty when the request is sent.
+        request.stream = module.ByteStream(b"".join(request.stream))
+        played = _played_response(module, run, request)
+        return played or _record_response(module, run, request, original(self, request))
 
-    transport.handle_request = handle_request
+    return handle_request
 
 
-def _patch_async(module: Any, transport: Any, original: Any) -> None:
+def _wrap_async(module: Any, original: Any) -> Any:
     async def handle_async_request(self: Any, request: Any) -> Any:
-        run = _run_for(request)
+        run = traffic.run_for(str(request.url), request.headers.get("upgrade"))
         if run is None:
             return await original(self, request)
-        body = b"".join([part async for part in request.stream])
-        played = _played_response(module, run, request, body)
-        if played is not None:
-            return played
-        live = await original(self, request)
-        answer, response = _record_response(module, run, request, body, live)
-        if answer is not None:
-            await answer.aend("complete")
-        return response
+        request.stream = module.ByteStream(b"".join([part async for part in request.stream]))
+        played = _played_response(module, run, request)
+        return played or _record_response(module, run, request, await original(self, request))
 
-    transport.handle_async_request = handle_async_request
-
-
-def _run_for(request: Any) -> ActiveCassette | None:
-    run = innermost(str(request.url))
-    if run is not None:
-        refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
-    return run
+    return handle_async_request
 
 
 # Replay
 
 
-def _played_response(module: Any, run: ActiveCassette, request: Any, body: bytes) -> Any:
+def _played_response(module: Any, run: traffic.ActiveCassette, request: Any) -> Any:
     """Return the recorded response, or ``None`` where the request is to be sent."""
-    request.stream = module.ByteStream(body)
-    taken = run.take(request.method, str(request.url), body)
+    taken = run.take(request.method, str(request.url), b"".join(request.stream))
     if taken is None:
         return None
     # As bytes: the client accepts only ASCII text, and decodes what a server sent as UTF-8 first.
     headers = [
         (name.encode(), value.encode("utf-8", "surrogatepass"))
-        for name, values in playable_headers(taken).items()
+        for name, values in interactions.playable_headers(taken).items()
         for value in values
     ]
     reason = taken.reason.encode("ascii", "replace")
@@ -120,33 +88,28 @@ def _played_response(module: Any, run: ActiveCassette, request: Any, body: bytes
 # Recording
 
 
-def _record_response(
-    module: Any,
-    run: ActiveCassette,
-    request: Any,
-    body: bytes,
-    response: Any,
-) -> tuple[LiveAnswer | None, Any]:
-    """Return a response that is recorded as it passes, with its answer if that is complete."""
+def _record_response(module: Any, run: traffic.ActiveCassette, request: Any, response: Any) -> Any:
+    """Return a response that is recorded as it passes."""
     exchange = WireExchange(
         method=request.method,
         uri=str(request.url),
-        request_headers=by_lower_name(request.headers.multi_items()),
-        request_body=body,
+        request_headers=interactions.by_lower_name(request.headers.multi_items()),
+        request_body=b"".join(request.stream),
         status=response.status_code,
         reason=response.reason_phrase,
-        response_headers=by_lower_name(response.headers.multi_items()),
+        response_headers=interactions.by_lower_name(response.headers.multi_items()),
         response_body=b"",
     )
-    answer = LiveAnswer(run, exchange, str(response.headers.get("content-encoding") or ""))
+    answer = traffic.LiveAnswer(run, exchange, str(response.headers.get("content-encoding") or ""))
     if isinstance(response.stream, module.ByteStream):
-        # From a test double in the transport's place: already complete, the client will not read
-        # it.
+        # From a test double in the transport's place: already complete, so the client will not
+        # read it.
         for piece in response.stream:
             answer.add(piece)
-        return answer, response
-    response.stream = _live_stream_class(module)(response.stream, answer)
-    return None, response
+        answer.end_apart("complete")
+    else:
+        response.stream = _live_stream_class(module)(response.stream, answer)
+    return response
 
 
 @cache
@@ -160,17 +123,17 @@ def _replay_stream_class(module: Any) -> Any:
             self._taken = taken
 
         def __iter__(self) -> Iterator[bytes]:
-            yield from pieces_of(self._taken)
+            yield from interactions.pieces_of(self._taken)
             self._stop()
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            for piece in pieces_of(self._taken):
+            for piece in interactions.pieces_of(self._taken):
                 yield piece
             self._stop()
 
         def _stop(self) -> None:
             if self._taken.end != "complete":
-                raise module.RemoteProtocolError(BROKEN_OFF)
+                raise module.RemoteProtocolError(interactions.BROKEN_OFF)
 
     return RecordedStream
 
@@ -182,7 +145,7 @@ def _live_stream_class(module: Any) -> Any:
     class LiveStream(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
         """A live body, kept while it passes."""
 
-        def __init__(self, inner: Any, answer: LiveAnswer) -> None:
+        def __init__(self, inner: Any, answer: traffic.LiveAnswer) -> None:
             self._inner = inner
             self._answer = answer
 

@@ -17,6 +17,7 @@ from asyncio import selector_events, sslproto
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from pytest_regen.cassettes.interactions import Interaction, StreamEnd
@@ -153,7 +154,8 @@ class LiveAnswer:
         except IndexError:
             return None
         _open.remove(self)
-        return self._exchange.with_answer(b"".join(self._pieces), tuple(self._chunks), how)
+        body, chunks = b"".join(self._pieces), tuple(self._chunks)
+        return replace(self._exchange, response_body=body, chunks=chunks, end=how)
 
 
 async def wait_until_recorded(future: Future[None]) -> None:
@@ -200,19 +202,20 @@ _HEAD = 16_384
 """In bytes: a request for an upgrade has no body and is not longer."""
 
 
-def refuse_websocket(run: ActiveCassette, url: str, upgrade: str | None) -> None:
-    """Refuse a request of an HTTP client that asks for a websocket.
+def run_for(url: str, upgrade: str | None) -> ActiveCassette | None:
+    """Return the cassette that serves a request of an HTTP client, if any.
 
     Args:
-        run: the cassette in use.
         url: what is asked for.
         upgrade: the value of its ``upgrade`` header.
 
     Raises:
         CassetteMiss: the request asks for a websocket.
     """
-    if upgrade is not None and upgrade.strip().lower() == "websocket":
+    run = innermost(url)
+    if run is not None and (upgrade or "").strip().lower() == "websocket":
         raise run.signal(_refusal(host_of(url) or url))
+    return run
 
 
 def patch_sockets(patches: ExitStack) -> None:
@@ -226,22 +229,19 @@ def patch_sockets(patches: ExitStack) -> None:
         (vars(selector_events)["_SelectorSocketTransport"], "write"),
         (sslproto._SSLProtocolTransport, "write"),
     ):
-        defined = vars(owner).get(name)
-        setattr(owner, name, _wrap_send(getattr(owner, name)))
+        defined, original = vars(owner).get(name), getattr(owner, name)
+
+        def send(self: Any, data: Any, *args: Any, original: Any = original) -> Any:
+            if data[:4] == b"GET ":
+                _check_sent(self, bytes(data[:_HEAD]))
+            return original(self, data, *args)
+
+        setattr(owner, name, send)
         # An inherited method must not stay behind as the class's own.
         if defined is None:
             patches.callback(delattr, owner, name)
         else:
             patches.callback(setattr, owner, name, defined)
-
-
-def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:
-    def send(self: Any, data: Any, *args: Any) -> Any:
-        if data[:4] == b"GET ":
-            _check_sent(self, bytes(data[:_HEAD]))
-        return original(self, data, *args)
-
-    return send
 
 
 def _check_sent(sender: object, head: bytes) -> None:

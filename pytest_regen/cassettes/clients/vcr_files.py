@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
-from io import BytesIO
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from vcr.persisters.filesystem import CassetteNotFoundError
@@ -13,20 +13,12 @@ from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes.clients.vcr_patches import comparable_bytes, exchange_of
+from pytest_regen.cassettes.files import parser
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body, unpack
 from pytest_regen.cassettes.files.format import wire_body, with_current_layout
-from pytest_regen.cassettes.files.parser import (
-    guarded_loader,
-    interactions_with_lines,
-    parse_json,
-    parse_yaml,
-    refuse_cut,
-    text_of,
-    unreadable,
-)
 from pytest_regen.cassettes.files.reader import content_of
 from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
-from pytest_regen.cassettes.files.writer import LARGE_BODY, check_text
+from pytest_regen.cassettes.files.writer import LARGE_TEXT, check_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
 from pytest_regen.cassettes.recording import ChangedValue, WireExchange, changed_values, clean_body
@@ -51,6 +43,7 @@ class Persister:
             CassetteUnreadableError: there is a file, but it is not a cassette.
         """
         first = Path(cassette_path)
+        # Further cassettes are read by every mode, because nothing ever writes them.
         files = [] if self._rewrites else [_read(first, serializer)]
         others = (path for path in dict.fromkeys(self._extra) if self._rewrites or path != first)
         files += [_read(path, serializer) for path in others]
@@ -69,15 +62,12 @@ class Persister:
         """
         path = Path(cassette_path)
         try:
-            clean = _scrub_cassette(cassette_dict)
-            pairs = list(zip(clean["requests"], clean["responses"], strict=True))
-            # Scrubbing has searched every value; the second look is for bodies of ordinary size.
-            small = [pair for pair in pairs if _largest_body(*pair) <= LARGE_BODY]
-            requests, responses = zip(*small, strict=True) if small else ((), ())
-            text = searched = str(serialize(clean, serializer))
-            if len(small) < len(pairs):
-                reduced = {**clean, "requests": requests, "responses": responses}
-                searched = str(serialize(reduced, serializer))
+            clean = {
+                **cassette_dict,
+                "requests": [scrub_request(request) for request in cassette_dict["requests"]],
+                "responses": [_scrub_response(answer) for answer in cassette_dict["responses"]],
+            }
+            text = str(serialize(clean, serializer))
         except UndecodableBodyError as error:
             raise CassetteError(
                 f"{path.name}: the cassette is not written: one of its bodies cannot be searched "
@@ -91,7 +81,9 @@ class Persister:
                 why=f"its serializer failed: {error}",
                 hint="choose another serializer, or keep such bodies out (before_record_response)",
             ) from error
-        check_text(path, searched)
+        # Scrubbing has searched every value; a second look at a large one would take too long.
+        if len(text) <= LARGE_TEXT:
+            check_text(path, text)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_cassette(path, text)
@@ -105,42 +97,6 @@ class Persister:
                 self.changed += changed_values(before, after)
 
 
-class RewritePersister:
-    """A suite's own persister that finds no old cassette, for the mode that rewrites."""
-
-    def __init__(self, persister: Any) -> None:
-        self._persister = persister
-
-    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
-        """Report that there is no cassette."""
-        raise CassetteNotFoundError
-
-    def save_cassette(self, *args: Any, **options: Any) -> None:
-        """Write as the suite does."""
-        self._persister.save_cassette(*args, **options)
-
-
-class _StrictSerializer:
-    """Reads as a serializer of vcrpy does, but with limits, and with lines in its errors."""
-
-    __slots__ = ("_path", "_serializer")
-
-    def __init__(self, path: Path, serializer: Any) -> None:
-        self._path = path
-        self._serializer = serializer
-
-    def deserialize(self, text: str) -> Any:
-        """Return the data of a cassette, if vcrpy will not fail on it later."""
-        if self._serializer is jsonserializer:
-            return _check_interactions(self._path, *parse_json(text, self._path))
-        if self._serializer is not yamlserializer:
-            return self._serializer.deserialize(text)
-        data, lines = parse_yaml(text, self._path, loader=guarded_loader(loader_of_tags()))
-        checked = _check_interactions(self._path, data, lines)
-        refuse_cut(checked, text, self._path)
-        return checked
-
-
 def _read(path: Path, serializer: Any) -> Any:
     """Return the requests and answers of a cassette; ``None`` if there is no file.
 
@@ -150,14 +106,15 @@ def _read(path: Path, serializer: Any) -> Any:
     data = content_of(path)[0]
     if data is None:
         return None
-    text = text_of(path, data)
+    text = parser.text_of(path, data)
     del data  # because the parser needs several times as much
     try:
-        return deserialize(text, serializer=_StrictSerializer(path, serializer))
+        strict = SimpleNamespace(deserialize=partial(_deserialize, path, serializer))
+        return deserialize(text, serializer=strict)
     except CassetteUnreadableError:
         raise
     except Exception as error:  # whatever a suite's own serializer raises
-        raise unreadable(path, f"{type(error).__name__}: {error}") from error
+        raise parser.unreadable(path, f"{type(error).__name__}: {error}") from error
 
 
 def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[WireExchange]:
@@ -165,45 +122,15 @@ def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[Wi
         yield exchange_of(request, response, comparable_bytes(request.body))
 
 
-@cache
-def loader_of_tags() -> Any:
-    """Return a loader of plain values that knows the tags that vcrpy wrote, and runs no code.
-
-    For text, tuples, and bodies from files or iterators. Before 8.2.1 vcrpy's own would run code.
-    """
-    import yaml
-
-    class OldTags(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # known at run time
-        """Safe: each tag stands for one thing, made of plain values."""
-
-    def text(loader: Any, node: Any) -> object:
-        return loader.construct_scalar(node)
-
-    def tuple_of(loader: Any, node: Any) -> object:
-        return tuple(loader.construct_sequence(node, deep=True))
-
-    def file_body(loader: Any, node: Any) -> object:
-        state = loader.construct_mapping(node, deep=True).get("state") or [b""]
-        content = state[0] or b""
-        return BytesIO(content.encode() if isinstance(content, str) else content)
-
-    def iterator_body(loader: Any, node: Any) -> object:
-        return iter((loader.construct_mapping(node, deep=True).get("args") or [[]])[0])
-
-    for tag, construct in {
-        "str": text,
-        "unicode": text,
-        "tuple": tuple_of,
-        "object/new:_io.BytesIO": file_body,
-        "object/apply:builtins.iter": iterator_body,
-    }.items():
-        OldTags.add_constructor(f"tag:yaml.org,2002:python/{tag}", construct)
-    return OldTags
-
-
-def _check_interactions(path: Path, data: Any, lines: list[int]) -> Any:
-    """Refuse what vcrpy would fail on later."""
-    for line, item in interactions_with_lines(data, lines, path):
+def _deserialize(path: Path, serializer: Any, text: str) -> Any:
+    """Return the data of a cassette as a serializer does, and refuse what vcrpy would fail on."""
+    if serializer is jsonserializer:
+        data, lines = parser.parse_json(text, path)
+    elif serializer is yamlserializer:
+        data, lines = parser.parse_yaml(text, path)
+    else:
+        return serializer.deserialize(text)
+    for line, item in parser.interactions_with_lines(path, text, data, lines):
         try:
             Request._from_dict(item["request"])
             response = item["response"] = with_current_layout(item["response"])
@@ -217,36 +144,19 @@ def _check_interactions(path: Path, data: Any, lines: list[int]) -> Any:
                     response["headers"]["content-length"] = [str(len(body))]
         except KeyError as error:
             why = f"this interaction is incomplete: {error.args[0]!r} is missing"
-            raise unreadable(path, why, line=line) from None
+            raise parser.unreadable(path, why, line=line) from None
         except (TypeError, ValueError, AttributeError) as error:
-            raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
+            raise parser.unreadable(
+                path, f"this interaction is broken: {error}", line=line
+            ) from None
     return data
-
-
-def _largest_body(request: Any, response: Any) -> int:
-    bodies = (_request_body(request), (response.get("body") or {}).get("string"))
-    return max(len(body) if isinstance(body, bytes | str) else 0 for body in bodies)
-
-
-def _request_body(request: Any) -> Any:
-    """Return the body of a request, in one piece where it can be."""
-    body = request._body
-    is_cut = isinstance(body, list) and all(isinstance(piece, bytes) for piece in body)
-    return b"".join(body) if is_cut else body
-
-
-def _scrub_cassette(cassette: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what vcrpy is about to write, without credentials."""
-    return {
-        **cassette,
-        "requests": [scrub_request(request) for request in cassette["requests"]],
-        "responses": [_scrub_response(response) for response in cassette["responses"]],
-    }
 
 
 def scrub_request(request: Any) -> Any:
     """Return a request of vcrpy as a cassette holds it."""
-    body = _request_body(request)
+    body = request._body
+    if isinstance(body, list) and all(isinstance(piece, bytes) for piece in body):
+        body = b"".join(body)
     if isinstance(body, bytes):
         plain = unpack(body)
         clean = clean_body(plain)

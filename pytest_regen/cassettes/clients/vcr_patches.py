@@ -6,7 +6,7 @@ play a response, to play it, or to keep a new one, and the object given to them 
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
@@ -21,81 +21,21 @@ from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
 from vcr.stubs import VCRHTTPConnection, VCRHTTPSConnection
 
+from pytest_regen.cassettes import interactions
+from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.clients.aiohttp import patch_connections
 from pytest_regen.cassettes.clients.httpx import patch_transports
-from pytest_regen.cassettes.clients.traffic import (
-    ActiveCassette,
-    end_streams,
-    innermost,
-    patch_sockets,
-)
-from pytest_regen.cassettes.interactions import (
-    by_lower_name,
-    has_body,
-    playable_headers,
-)
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
-from pytest_regen.strict_json import json_bytes
-
-
-def body_bytes(body: Any) -> bytes:
-    """Return the body of a request, or of an answer, as one piece.
-
-    For aiohttp vcrpy passes on the value of ``json=`` or ``data=``, but not which of the two: a
-    mapping or list is compared and stored as JSON in either case.
-
-    Raises:
-        CassetteError: the body cannot be read before it is sent.
-    """
-    if hasattr(body, "read"):
-        body = body.read()
-    if body is None or isinstance(body, str):
-        return (body or "").encode()
-    if _is_bytes(body):
-        return bytes(body)
-    is_json = isinstance(body, Mapping | list | tuple | bool | int | float)
-    if is_json and not _is_pieces(body):
-        return json_bytes(body, _json_default)
-    if isinstance(body, Iterable):
-        return b"".join(body_bytes(piece) for piece in body)
-    raise _unreadable_body(body)
 
 
 def comparable_bytes(body: Any) -> bytes:
     """Return a body as ``body_bytes`` does, or nothing if it cannot be read."""
     try:
-        return body_bytes(body)
+        return interactions.body_bytes(body)
     except CassetteError:
         return b""
-
-
-def _is_bytes(value: object) -> bool:
-    return isinstance(value, bytes | bytearray | memoryview)
-
-
-def _is_pieces(body: object) -> bool:
-    """Whether a list is a body in pieces, not JSON, which holds no bytes."""
-    return isinstance(body, list | tuple) and bool(body) and all(map(_is_bytes, body))
-
-
-def _json_default(value: object) -> object:
-    """Return a part of a body that JSON cannot hold: bytes of a file, or pairs of a form."""
-    if isinstance(value, bytes | bytearray):
-        return value.decode("latin-1")
-    if isinstance(value, Mapping):
-        return [list(pair) for pair in value.items()]
-    raise _unreadable_body(value)
-
-
-def _unreadable_body(body: object) -> CassetteError:
-    kind = f"{type(body).__module__}.{type(body).__qualname__}"
-    return CassetteError(
-        f"a request cannot be compared or kept: its body is a {kind}",
-        why="that cannot be read before it is sent",
-        hint="send bytes, text, JSON or a dict, or make this request outside the cassette",
-    )
 
 
 _TAKEN = "_regen_taken"
@@ -121,8 +61,13 @@ _IMPORTED_AS = {
 """vcrpy tries to import each of them every time, which is slow for those not installed."""
 
 
+_patching = threading.Lock()
+_in_use: list[traffic.ActiveCassette] = []
+_patches = ExitStack()
+
+
 @contextmanager
-def patch_clients(run: ActiveCassette) -> Iterator[None]:
+def patch_clients(run: traffic.ActiveCassette) -> Iterator[None]:
     """Let every HTTP client ask cassettes first: by our transports, or by vcrpy's patches.
 
     The first block patches the clients and the last takes the patches back, in whatever order
@@ -132,37 +77,27 @@ def patch_clients(run: ActiveCassette) -> Iterator[None]:
     Args:
         run: the cassette, which is in use by then; its open streams end with the block.
     """
-    with _patch_state.lock:
-        if not _patch_state.blocks:
+    with _patching:
+        if not _in_use:
             with ExitStack() as patches:
                 patches.enter_context(keep_patches_while_sending())
                 patches.enter_context(without_pauses_of_urllib3())
                 for patcher in _builder().build():
                     patches.enter_context(patcher)
                 patch_transports(patches)
-                patch_sockets(patches)
+                traffic.patch_sockets(patches)
                 if find_spec("aiohttp") is not None:
                     patch_connections(patches)
-                _patch_state.patches = patches.pop_all()
-        _patch_state.blocks += 1
+                _patches.push(patches.pop_all())
+        _in_use.append(run)
     try:
         yield
     finally:
-        with _patch_state.lock:
-            _patch_state.blocks -= 1
-            if not _patch_state.blocks:
-                _patch_state.patches.close()
-        end_streams(run)
-
-
-class _PatchState:
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.blocks = 0
-        self.patches = ExitStack()
-
-
-_patch_state = _PatchState()
+        with _patching:
+            _in_use.remove(run)
+            if not _in_use:
+                _patches.close()
+        traffic.end_streams(run)
 
 
 @contextmanager
@@ -280,7 +215,7 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
     def can_play_response_for(self, request: Any) -> bool:
         """Claim the answer now: another thread may ask for the same one before it is played."""
         if getattr(request, _TAKEN, None) is None:
-            run = innermost(request.uri)
+            run = traffic.innermost(request.uri)
             # ``None`` if a connection made while a cassette was in use is used after its end.
             taken = run and run.take(request.method, request.uri, _request_body(request, run))
             setattr(request, _RUN, run)
@@ -291,8 +226,10 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         """Return the answer that was taken."""
         taken = getattr(request, _TAKEN)
         setattr(request, _TAKEN, None)
-        headers = {name: list(values) for name, values in playable_headers(taken).items()}
-        if has_body(taken.method, taken.status):
+        headers = {
+            name: list(values) for name, values in interactions.playable_headers(taken).items()
+        }
+        if interactions.has_body(taken.method, taken.status):
             headers["content-length"] = [str(len(taken.response_body))]
         return {
             "status": {"code": taken.status, "message": taken.reason},
@@ -307,7 +244,7 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             CassetteMiss: it cannot be stored, or no cassette was asked for it, so that replay would
                 miss it.
         """
-        run: ActiveCassette | None = getattr(request, _RUN, innermost(request.uri))
+        run: traffic.ActiveCassette | None = getattr(request, _RUN, traffic.innermost(request.uri))
         if run is None:
             return
         if not hasattr(request, _RUN):
@@ -331,18 +268,18 @@ def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> WireE
     return WireExchange(
         method=request.method,
         uri=request.uri,
-        request_headers=by_lower_name(request.headers),
+        request_headers=interactions.by_lower_name(request.headers),
         request_body=body,
         status=int(response["status"]["code"]),
         reason=str(response["status"].get("message") or ""),
-        response_headers=by_lower_name(response["headers"]),
-        response_body=body_bytes((response.get("body") or {}).get("string")),
+        response_headers=interactions.by_lower_name(response["headers"]),
+        response_body=interactions.body_bytes((response.get("body") or {}).get("string")),
     )
 
 
-def _request_body(request: Any, run: ActiveCassette) -> bytes:
+def _request_body(request: Any, run: traffic.ActiveCassette) -> bytes:
     """Return the body of a request; one that cannot be read raises a signal."""
     try:
-        return body_bytes(request.body)
+        return interactions.body_bytes(request.body)
     except CassetteError as error:
         raise run.signal(error) from None

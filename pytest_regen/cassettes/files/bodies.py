@@ -6,7 +6,8 @@ is replaced by a stable one, or no two requests would be equal and no recording 
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -18,8 +19,7 @@ _DEFLATE = 8
 _UNCHANGED = frozenset({"", "identity", "aws-chunked"})
 """Encodings that leave a body as it is; S3 reports the last one, the way of the upload."""
 
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_GZIP_MAGIC = b"\x1f\x8b"
+_JSON = frozenset({b"{", b"["})
 _BINARY = re.compile("[\x00-\x08\x0e-\x1f\ud800-\udfff]")
 _MODULES = {
     "br": ("brotli", "brotlicffi"),
@@ -63,13 +63,10 @@ def unpack(body: bytes) -> bytes:
 
     Packed, the same text differs with the clock and with every version of a library.
     """
-    for decode, mark in ((_gzip, _GZIP_MAGIC), (_zstd, _ZSTD_MAGIC)):
-        if body.startswith(mark):
-            try:
-                plain, ended = decode(body)
-            except UndecodableBodyError:
-                return body
-            return plain if ended else body
+    for name in ("gzip", "zstd"):
+        if body.startswith(_MARKS[name]):
+            with suppress(UndecodableBodyError):
+                return _decode(name, body, is_whole=True)
     return body
 
 
@@ -79,149 +76,114 @@ def unpack_file(data: bytes) -> bytes:
     Raises:
         UndecodableBodyError: it is broken, or far too large.
     """
-    if not data.startswith(_GZIP_MAGIC):
-        return data
-    plain, ended = _gzip(data)
-    if not ended:
-        raise UndecodableBodyError("the compressed file is cut: it ends too early")
-    return plain
+    return _decode("gzip", data, is_whole=True)
 
 
 def _decode(name: str, body: bytes, *, is_whole: bool) -> bytes:
-    decode = _DECODERS.get(name)
-    if not body or (decode is None and not _is_binary(body)):
-        # Some servers name "utf-8" as an encoding; clients pass on what they do not know.
+    make, mark = _DECODERS.get(name), _MARKS.get(name, b"")
+    has_mark = mark.startswith(body[: len(mark)])
+    if (make is None or (name == "zstd" and not has_mark)) and _is_binary(body):
+        raise UndecodableBodyError(f"the body is no text, but of unknown content encoding {name!r}")
+    if make is None or not body or not has_mark or (name == "deflate" and body[:1] in _JSON):
+        # Some servers name "utf-8" as an encoding, and some recorders keep the header of a body
+        # that is decoded; clients pass on what they do not know.
         return body
-    if decode is None:
-        raise UndecodableBodyError(f"the body has the unknown content encoding {name!r}")
-    plain, ended = decode(body)
+    try:
+        plain, ended = _join_frames(body, make, mark)
+    except UndecodableBodyError:
+        raise
+    except Exception as error:  # because each module has one of its own
+        if not _is_binary(body):
+            return body
+        raise UndecodableBodyError(f"the compressed body is broken: {error}") from error
     if is_whole and not ended:
         raise UndecodableBodyError("the compressed body is broken: it ends too early")
     return plain
 
 
-def _gzip(body: bytes) -> tuple[bytes, bool]:
-    if not _GZIP_MAGIC.startswith(body[:2]):
-        return body, True
-    try:
-        return _frames(body, lambda: zlib.decompressobj(16 + zlib.MAX_WBITS), _GZIP_MAGIC)
-    except zlib.error as error:
-        raise UndecodableBodyError(f"the compressed body is broken: {error}") from error
-
-
-def _deflate(body: bytes) -> tuple[bytes, bool]:
-    if body[:1] in {b"{", b"["}:
-        return body, True
-    # Some servers send deflate without its header of two bytes; this recognizes the header.
-    # RFC 1950: the method deflate, and two bytes that are a multiple of 31.
-    is_zlib = body[0] & 15 == _DEFLATE and int.from_bytes(body[:2]) % 31 == 0
-    has_header = len(body) == 1 or is_zlib
-    decoder = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
-    try:
-        return _join_bounded([decoder.decompress(body, _LARGEST + 1)]), decoder.eof
-    except zlib.error as error:
-        return _plain_text(body, error), True
-
-
-def _brotli(body: bytes) -> tuple[bytes, bool]:
-    module = _import_decoder("br")
-    decoder = module.Decompressor()
-    # One of the two packages of that name calls it by another name.
-    step = getattr(decoder, "process", None) or decoder.decompress
-    try:
-        return _join_bounded(step(piece) for piece in _pieces(body)), decoder.is_finished()
-    except module.error as error:
-        return _plain_text(body, error), True
-
-
-def _zstd(body: bytes) -> tuple[bytes, bool]:
-    if not _ZSTD_MAGIC.startswith(body[:4]):
-        return _plain_text(body, "it does not begin as zstd does"), True
-    module = _import_decoder("zstd")
-
-    def make() -> Any:
-        decoder = module.ZstdDecompressor()
-        return decoder.decompressobj() if hasattr(decoder, "decompressobj") else decoder
-
-    try:
-        return _frames(body, make)
-    except module.ZstdError as error:
-        return _plain_text(body, error), True
-
-
-def _frames(body: bytes, make: Callable[[], Any], mark: bytes = b"") -> tuple[bytes, bool]:
+def _join_frames(body: bytes, make: Callable[[bytes], Any], mark: bytes) -> tuple[bytes, bool]:
     """Return the decoded frames of a body, and whether the last one is complete.
 
     Args:
         body: the frames, possibly followed by other bytes.
         make: returns a decoder for one.
-        mark: the bytes that each frame begins with.
+        mark: the bytes that each frame begins with; empty if there is only one.
     """
-    decoder = make()
+    decoder, size = make(body), 0
+    pieces: list[bytes] = []
+    # Piece by piece, because a few kilobytes can decompress to more than fits into memory.
+    for start in range(0, len(body), _PIECE):
+        left = body[start : start + _PIECE]
+        while left:
+            if decoder.eof:
+                if not mark or not mark.startswith(left[: len(mark)]):
+                    return b"".join(pieces), True
+                decoder = make(body)
+            pieces.append(decoder.decompress(left))
+            size += len(pieces[-1])
+            if size > _LARGEST:
+                raise UndecodableBodyError(
+                    f"the compressed body holds more than {_LARGEST >> 20} MB"
+                )
+            left = decoder.unused_data if decoder.eof else b""
+    return b"".join(pieces), bool(decoder.eof)
 
-    def steps() -> Iterator[bytes]:
-        nonlocal decoder
-        for piece in _pieces(body):
-            left = piece
-            while left:
-                if decoder.eof:
-                    if not mark.startswith(left[: len(mark)]):
-                        return
-                    decoder = make()
-                yield decoder.decompress(left)
-                left = decoder.unused_data if decoder.eof else b""
 
-    return _join_bounded(steps()), decoder.eof
+def _gzip(_: bytes) -> Any:
+    return zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+
+def _deflate(body: bytes) -> Any:
+    # Some servers send deflate without its header of two bytes; this recognizes the header.
+    # RFC 1950: the method deflate, and two bytes that are a multiple of 31.
+    is_zlib = body[0] & 15 == _DEFLATE and int.from_bytes(body[:2]) % 31 == 0
+    has_header = len(body) == 1 or is_zlib
+    return zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+
+
+class _Brotli:
+    """A decoder of brotli with the names that the other decoders have."""
+
+    unused_data = b""
+
+    def __init__(self, _: bytes) -> None:
+        self._decoder = _import_decoder("br").Decompressor()
+        # One of the two packages of that name calls it by another name.
+        self.decompress = getattr(self._decoder, "process", None) or self._decoder.decompress
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._decoder.is_finished())
+
+
+def _zstd(_: bytes) -> Any:
+    decoder = _import_decoder("zstd").ZstdDecompressor()
+    return decoder.decompressobj() if hasattr(decoder, "decompressobj") else decoder
 
 
 def _import_decoder(name: str) -> Any:
     for module in _MODULES[name]:
-        try:
+        with suppress(ImportError):
             return import_module(module)
-        except ImportError:
-            continue
     raise UndecodableBodyError(
         f"the body has the content encoding {name!r}, and none of {', '.join(_MODULES[name])} is "
         "installed"
     )
 
 
-def _pieces(body: bytes) -> Iterator[bytes]:
-    return (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
-
-
-def _join_bounded(pieces: Iterable[bytes]) -> bytes:
-    joined, size = [], 0
-    for piece in pieces:
-        joined.append(piece)
-        size += len(piece)
-        if size > _LARGEST:
-            raise _too_large()
-    return b"".join(joined)
-
-
-def _too_large() -> UndecodableBodyError:
-    return UndecodableBodyError(f"the compressed body holds more than {_LARGEST >> 20} MB")
-
-
-def _plain_text(body: bytes, why: object) -> bytes:
-    """Return a body that is text already; one that is neither text nor compressed is broken."""
-    if _is_binary(body):
-        raise UndecodableBodyError(f"the compressed body is broken: {why}")
-    return body
-
-
 def _is_binary(body: bytes) -> bool:
     return _BINARY.search(body.decode("utf-8", "surrogateescape")) is not None
 
 
-_DECODERS: Mapping[str, Callable[[bytes], tuple[bytes, bool]]] = {
+_DECODERS: Mapping[str, Callable[[bytes], Any]] = {
     "gzip": _gzip,
     "x-gzip": _gzip,
     "deflate": _deflate,
-    "br": _brotli,
+    "br": _Brotli,
     "zstd": _zstd,
 }
+_MARKS = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+"""The bytes that what is compressed begins with."""
 
 
 _STABLE = "boundary"

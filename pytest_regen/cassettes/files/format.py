@@ -12,19 +12,13 @@ from pathlib import Path
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
+from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
 from pytest_regen.cassettes.files.parser import unreadable
-from pytest_regen.cassettes.interactions import (
-    Headers,
-    Interaction,
-    StreamEnd,
-    by_lower_name,
-    has_body,
-    message_of,
-    tokens_of,
-)
+from pytest_regen.cassettes.interactions import Headers, Interaction, StreamEnd
 from pytest_regen.cassettes.json_bodies import LAYOUTS, restore_wire, spread_json
-from pytest_regen.strict_json import json_bytes, json_or_none
+from pytest_regen.errors import CassetteError
+from pytest_regen.strict_json import json_or_none
 
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 """A file that starts like this has the layout that this module writes."""
@@ -91,9 +85,14 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     request, _ = _body_lines(sent, as_it_came=not lays_out or json_or_none(sent) is None)
     as_it_came = not lays_out or interaction.is_stream
     answer, layout = _body_lines(interaction.response_body, as_it_came=as_it_came)
+    # Parsed only for people, and only where it may say something: most large answers do not.
+    tells = b"usage" in interaction.response_body
+    tokens = interactions.tokens_of(interactions.message_of(interaction)) if tells else {}
+    counts = ", ".join(f"{name}: {count}" for name, count in tokens.items())
+    usage = f"  tokens: {{{counts}}}\n" if counts else ""
     return (
         f"- key: {interaction.key}\n"
-        f"{_tokens(interaction)}"
+        f"{usage}"
         f"{layout}"
         f"{_stream_line(interaction)}"
         "  request:\n"
@@ -132,15 +131,6 @@ def foreign_text(interaction: Interaction) -> str:
     return str(yaml.dump(listed, Dumper=dumper)) + _stream_line(interaction)
 
 
-def _tokens(interaction: Interaction) -> str:
-    """Return the usage that the answer reports, if any; for people only."""
-    # Parsed only for this, and most large answers report no usage.
-    tells = b"usage" in interaction.response_body
-    tokens = tokens_of(message_of(interaction)) if tells else {}
-    listed = ", ".join(f"{name}: {count}" for name, count in tokens.items())
-    return f"  tokens: {{{listed}}}\n" if tokens else ""
-
-
 def _stream_line(interaction: Interaction) -> str:
     """Return how a stream arrived, as one line of JSON (which is YAML), to keep reviews short."""
     if interaction.end == "complete" and not interaction.chunks:
@@ -173,7 +163,9 @@ def _text_or_bytes(body: bytes) -> str | bytes:
 def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
     """Return the headers that fit an answer written like this, sorted."""
     headers = dict(interaction.response_headers)
-    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
+    if interaction.end == "complete" and interactions.has_body(
+        interaction.method, interaction.status
+    ):
         length = len(answer if isinstance(answer, bytes) else answer.encode())
         headers["content-length"] = (str(length),)
     return dict(sorted(headers.items()))
@@ -253,7 +245,7 @@ def build_interaction(data: object, path: Path, line: int) -> Interaction:
     except KeyError as error:
         why = f"this interaction is incomplete: {error.args[0]!r} is missing"
         raise unreadable(path, why, line=line) from None
-    except (TypeError, ValueError, ArithmeticError) as error:
+    except (TypeError, ValueError, ArithmeticError, CassetteError) as error:
         raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
     except UndecodableBodyError as error:
         raise unreadable(path, str(error), line=line) from None
@@ -344,17 +336,11 @@ def _body(part: Mapping[str, Any], *, is_request: bool = False) -> bytes:
     In requests of aiohttp that is what it was given to send: a mapping.
     """
     if "parsed_body" in part:
-        return json_bytes(part["parsed_body"], str)
+        return interactions.body_bytes(part["parsed_body"])
     body = part["body"]
     if isinstance(body, Mapping) and body and not (is_request and "string" not in body):
         body = body["string"]
-    if not body and not isinstance(body, bool | int | float):
-        return b""
-    if isinstance(body, bytes):
-        return body
-    if isinstance(body, str):
-        return body.encode("utf-8", "surrogatepass")
-    return json_bytes(body, str)
+    return interactions.body_bytes(body) if body or isinstance(body, bool | int | float) else b""
 
 
 def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
@@ -378,4 +364,4 @@ def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
 
 def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:
     headers = part["headers"] if is_ours else part.get("headers")
-    return by_lower_name(_mapping(headers, "headers")) if headers else {}
+    return interactions.by_lower_name(_mapping(headers, "headers")) if headers else {}

@@ -4,17 +4,19 @@ Cassettes travel: they are merged, fetched, downloaded. So no objects are constr
 nest or refer to itself until memory is full, and no duplicate key is resolved silently.
 """
 
+import base64
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_regen.cassettes.files.storage import display_path
 from pytest_regen.errors import CassetteUnreadableError
-from pytest_regen.strict_json import DuplicateKeyError, TooDeepError, strict_loads
+from pytest_regen.strict_json import TooDeepError, strict_loads
 
 _DEEPEST = 100
 """Levels of YAML; the parser in C has no limit of its own and would crash the process."""
@@ -25,8 +27,6 @@ _TIMES = 20
 
 _OBJECT_TAG = re.compile(r"(?:!!|tag:yaml\.org,2002:)python/[^\s>]*")
 _REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
-_NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
-_CONFLICT = re.compile(rb"^(?:<<<<<<<|>>>>>>>) ", re.MULTILINE)
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
@@ -34,7 +34,7 @@ def check_content(path: Path, data: bytes) -> bytes:
     """Return the bytes of a cassette without a byte order mark and with LF line ends.
 
     Raises:
-        CassetteUnreadableError: the file is empty, a Git LFS pointer or an unresolved merge.
+        CassetteUnreadableError: the file is empty or a Git LFS pointer.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     if not data or data.isspace():
@@ -42,14 +42,7 @@ def check_content(path: Path, data: bytes) -> bytes:
     if data.startswith(_LFS):
         why = "the file is a pointer of Git LFS: the cassette itself was not fetched"
         raise unreadable(path, why, line=1, hint="git lfs pull")
-    data = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
-    # Because bodies are indented, nothing else in a cassette begins a line like this.
-    conflict = _CONFLICT.search(data)
-    if conflict:
-        why = f"a merge left a conflict in it: {conflict[0].decode().strip()}"
-        hint = "resolve the conflict; keep one side, and record again what is missing"
-        raise unreadable(path, why, line=data.count(b"\n", 0, conflict.start()) + 1, hint=hint)
-    return data
+    return data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
 
 
 def text_of(path: Path, data: bytes | memoryview, line: int = 1) -> str:
@@ -65,16 +58,13 @@ def text_of(path: Path, data: bytes | memoryview, line: int = 1) -> str:
         raise unreadable(path, "the file is binary, not UTF-8 text", line=at) from None
 
 
-def parse_yaml(
-    text: str, path: Path, line: int = 1, *, loader: Any = None
-) -> tuple[object, list[int]]:
+def parse_yaml(text: str, path: Path, line: int = 1) -> tuple[object, list[int]]:
     """Parse YAML that may only be made of plain values.
 
     Args:
         text: the YAML.
         path: the cassette it stands in.
         line: the line it starts at.
-        loader: a result of ``guarded_loader``; by default one for plain values only.
 
     Returns:
         The value, and the lines that the interactions of a whole cassette start at.
@@ -82,37 +72,11 @@ def parse_yaml(
     Raises:
         CassetteUnreadableError: it is broken, or asks for more than plain values.
     """
-    node, value = _parse(text, path, line, loader)
-    listed = _interactions_node(node)
-    return value, [line + item.start_mark.line for item in (listed.value if listed else ())]
-
-
-def room_behind(text: str, path: Path) -> tuple[int, str] | None:
-    """Return where a foreign cassette has room for another recording, and its indentation.
-
-    Returns:
-        The place after the last recording; ``None`` where the recordings do not stand under each
-        other, as vcrpy writes them, or one has a key, as ours do.
-    """
-    try:
-        node, data = _parse(text, path, 1, None)
-    except CassetteUnreadableError:
-        return None  # because not all JSON, which may have been read here, is YAML
-    listed = _interactions_node(node)
-    if listed is None or listed.flow_style or not listed.value or not isinstance(data, Mapping):
-        return None
-    end = listed.end_mark.index
-    ours = [item for item in data["interactions"] if isinstance(item, Mapping) and "key" in item]
-    return None if ours or text[end - 1] != "\n" else (end, " " * listed.start_mark.column)
-
-
-def _parse(text: str, path: Path, line: int, loader: Any) -> tuple[Any, object]:
-    """Return the outermost node of YAML, and the value it stands for; raises as ``parse_yaml``."""
     import yaml
 
     parser, value = None, None
     try:
-        parser = (loader or _plain_loader())(text)
+        parser = loader()(text)
         node = parser.get_single_node()
         if node is not None:
             value = parser.construct_document(node)
@@ -120,9 +84,18 @@ def _parse(text: str, path: Path, line: int, loader: Any) -> tuple[Any, object]:
             _refuse_expanding(value, len(text), path, line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        # The parser in C counts the end of a text as a line of its own.
-        at = min(mark.line, text.count("\n")) if mark else 0
-        raise _problem(path, str(error.problem), line + at) from None
+        # Because the parser in C counts the end of a text as a line of its own.
+        at = line + (min(mark.line, text.count("\n")) if mark else 0)
+        problem = str(error.problem)
+        # Because PyYAML 6.0.4 counts by itself, and stops before ``descend_resolver`` can.
+        if "maximum nesting depth" in problem:
+            problem = f"it is nested more than {_DEEPEST} levels deep"
+        tag = _OBJECT_TAG.search(problem)
+        if tag:
+            why = f"the file asks for a Python object ({tag[0].rstrip(chr(39))})"
+            hint = "do not load it, which could run code: delete the file and record it again"
+            raise unreadable(path, why, line=at, hint=hint) from None
+        raise unreadable(path, f"the YAML is broken: {problem}", line=at) from None
     except RecursionError:
         raise unreadable(path, "the YAML is nested too deeply", line=line) from None
     except yaml.reader.ReaderError as error:
@@ -133,37 +106,13 @@ def _parse(text: str, path: Path, line: int, loader: Any) -> tuple[Any, object]:
     finally:
         if parser is not None:
             parser.dispose()
-    return node, value
+    members = node.value if node is not None and node.id == "mapping" else ()
+    lists = [v.value for k, v in members if k.value == "interactions" and v.id == "sequence"]
+    return value, [line + item.start_mark.line for item in (lists[0] if lists else ())]
 
 
-def _problem(path: Path, problem: str, line: int) -> CassetteUnreadableError:
-    """Return the error for what PyYAML stumbled over."""
-    # Because PyYAML 6.0.4 counts by itself, and stops before ``descend_resolver`` can.
-    if "maximum nesting depth" in problem:
-        problem = f"it is nested more than {_DEEPEST} levels deep"
-    tag = _OBJECT_TAG.search(problem)
-    if not tag:
-        return unreadable(path, f"the YAML is broken: {problem}", line=line)
-    return unreadable(
-        path,
-        f"the file asks for a Python object ({tag[0].rstrip(chr(39))})",
-        line=line,
-        hint="do not load it: a cassette never needs that tag, and loading it could run code; "
-        "delete the file and record it again",
-    )
-
-
-def _interactions_node(node: Any) -> Any:
-    """Return the node of the list of interactions, or ``None``."""
-    pairs = node.value if node is not None and node.id == "mapping" else ()
-    return next(
-        (v for k, v in pairs if k.value == "interactions" and v.id == "sequence"),
-        None,
-    )
-
-
-def parse_text(path: Path, text: str, *, loader: Any = None) -> tuple[Any, list[int]]:
-    """Return the value of a file in YAML or JSON, and the lines that its interactions start at.
+def parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
+    """Return the value of a file in YAML or JSON, and the lines that YAML's interactions start at.
 
     Raises:
         CassetteUnreadableError: it is broken, or asks for more than plain values.
@@ -175,60 +124,37 @@ def parse_text(path: Path, text: str, *, loader: Any = None) -> tuple[Any, list[
             # Because YAML may begin like this, too.
             if ".json" in path.suffixes:
                 raise
-    return parse_yaml(text, path, loader=loader)
+    return parse_yaml(text, path)
 
 
 def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
-    """Parse a cassette that is JSON; returns and raises as ``parse_yaml`` does."""
+    """Parse a cassette that is JSON, whose lines are not known; raises as ``parse_yaml`` does."""
     try:
-        value = strict_loads(text, constants=True)
-    except json.JSONDecodeError as error:
-        raise unreadable(path, f"the JSON is broken: {error.msg}", line=error.lineno) from None
-    except DuplicateKeyError as error:
-        # JSON is YAML, and that parser knows lines.
-        parse_yaml(text, path)
-        why = f"the JSON is broken: the key {error.key!r} stands twice"
-        raise unreadable(path, why, line=1) from None
+        return strict_loads(text, constants=True), []
     except TooDeepError:
         raise unreadable(path, "the JSON is nested too deeply", line=1) from None
     except ValueError as error:
-        raise unreadable(path, f"the JSON is broken: {error}", line=1) from None
-    return value, list(_item_lines(text)) if isinstance(value, Mapping) else []
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        raise unreadable(path, f"the JSON is broken: {error}", line=line) from None
 
 
-def _item_lines(text: str) -> Iterator[int]:
-    """Yield the lines that the interactions of a JSON cassette start at."""
-    start = re.search(r'"interactions"\s*:\s*\[', text)
-    at, decoder = start.end() if start else len(text), json.JSONDecoder()
-    line, counted = 1, 0
-    while item := _NEXT_ITEM.match(text, at):
-        line, counted = line + text.count("\n", counted, item.end()), item.end()
-        yield line
-        _, at = decoder.raw_decode(text, item.end())
-
-
-def interactions_with_lines(data: object, lines: list[int], path: Path) -> list[tuple[int, Any]]:
+def interactions_with_lines(
+    path: Path, text: str, data: object, lines: list[int]
+) -> list[tuple[int, Any]]:
     """Return the interactions of a parsed cassette, each with the line it starts at.
 
     Raises:
-        CassetteUnreadableError: it has no list of them.
+        CassetteUnreadableError: it has no list of them, or is truncated inside its last line.
     """
     items = data.get("interactions") if isinstance(data, Mapping) else None
-    if not isinstance(items, list):
+    if not isinstance(data, Mapping) or not isinstance(items, list):
         why = "the file is no cassette: it has no list of interactions"
         raise unreadable(path, why, line=1)
-    return [(lines[n] if n < len(lines) else 1, item) for n, item in enumerate(items)]
-
-
-def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
-    """Refuse a foreign cassette that is truncated inside its last line; vcrpy's is the version.
-
-    Raises:
-        CassetteUnreadableError: it is truncated.
-    """
+    # The last line of vcrpy is the version.
     if not text.endswith(("\n", "}")) and "version" not in data:
         line = text.count("\n") + 1
         raise unreadable(path, "the file is cut: its last line does not end", line=line)
+    return list(zip(lines or [1] * len(items), items, strict=True))
 
 
 def _refuse_expanding(value: object, length: int, path: Path, line: int) -> None:
@@ -252,22 +178,34 @@ def _refuse_expanding(value: object, length: int, path: Path, line: int) -> None
         raise unreadable(path, why, line=line, hint="delete the file and record it again")
 
 
+def _file_body(loader: Any, node: Any) -> object:
+    state = loader.construct_mapping(node, deep=True).get("state") or [b""]
+    content = state[0] or b""
+    return BytesIO(content.encode() if isinstance(content, str) else content)
+
+
+def _iterator_body(loader: Any, node: Any) -> object:
+    return iter((loader.construct_mapping(node, deep=True).get("args") or [[]])[0])
+
+
+def _binary(loader: Any, node: Any) -> bytes:
+    # Because PyYAML would drop unknown characters.
+    return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
+
+
+_TAG = "tag:yaml.org,2002:"
+
+
 @cache
-def _plain_loader() -> Any:
+def loader() -> Any:
+    """Return the loader of cassettes: it makes plain values, within limits, and runs no code.
+
+    It knows the tags that vcrpy wrote for text, tuples, and bodies from files or iterators, because
+    before 8.2.1 vcrpy's own loader would run code for them.
+    """
     import yaml
 
-    return guarded_loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-
-
-@cache
-def guarded_loader(base: Any) -> Any:
-    """Return a loader that limits its work and refuses duplicate keys.
-
-    Args:
-        base: one of PyYAML's safe loaders, or a class made from one.
-    """
-
-    class Guarded(base):  # type: ignore[misc]  # known at run time
+    class Guarded(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # known at run time
         """Safe, limited and exact."""
 
         _depth = 0
@@ -301,7 +239,16 @@ def guarded_loader(base: Any) -> Any:
                 kind = node.tag.rpartition(":")[2]
                 _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
 
-    Guarded.add_constructor("tag:yaml.org,2002:binary", _exact_binary)
+    theirs = yaml.constructor.FullConstructor
+    Guarded.yaml_constructors = {
+        **Guarded.yaml_constructors,
+        f"{_TAG}binary": _binary,
+        f"{_TAG}python/str": theirs.construct_python_str,
+        f"{_TAG}python/unicode": theirs.construct_python_unicode,
+        f"{_TAG}python/tuple": theirs.construct_python_tuple,
+        f"{_TAG}python/object/new:_io.BytesIO": _file_body,
+        f"{_TAG}python/object/apply:builtins.iter": _iterator_body,
+    }
     return Guarded
 
 
@@ -319,13 +266,6 @@ def _refuse_twice(node: Any) -> None:
             plain = (value.tag, value.value if value.id == "scalar" else value)
             if seen.setdefault((key.tag, key.value), plain) != plain:
                 _refuse(key, f"the key {key.value!r} stands twice")
-
-
-def _exact_binary(loader: Any, node: Any) -> bytes:
-    """Return binary data; PyYAML would drop unknown characters."""
-    import base64
-
-    return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
 
 
 def unreadable(

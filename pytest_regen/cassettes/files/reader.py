@@ -3,7 +3,6 @@
 A file that is truncated, empty or binary, or asks for Python objects, is refused with its line.
 """
 
-import errno
 import json
 import re
 from collections.abc import Mapping
@@ -13,26 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_regen.cassettes.files.bodies import (
-    UndecodableBodyError,
-    unpack_file,
-    with_stable_boundary,
-)
+from pytest_regen.cassettes.files import bodies, parser
 from pytest_regen.cassettes.files.format import (
     FIRST_LINE,
     INTERACTIONS,
     RECORDING,
     build_interaction,
     interaction_text,
-)
-from pytest_regen.cassettes.files.parser import (
-    check_content,
-    interactions_with_lines,
-    parse_text,
-    parse_yaml,
-    refuse_cut,
-    text_of,
-    unreadable,
 )
 from pytest_regen.cassettes.files.storage import PARTIAL, Stamp, is_packed, read_whole
 from pytest_regen.cassettes.interactions import Interaction, keys_of
@@ -110,16 +96,12 @@ class StoredInteraction:
             CassetteUnreadableError: the text is broken, or was edited so that its key is wrong.
         """
         text = self.text
-        if "#" in text[: text.find("\n  request:\n") + 1]:
-            # An edit could remove the line that says how a stream ended.
-            why = "a comment stands before the request"
-            raise unreadable(self.path, why, line=self.line, hint="delete the comment")
-        data, _ = parse_yaml(text, self.path, self.line)
+        data, _ = parser.parse_yaml(text, self.path, self.line)
         if not isinstance(data, list) or len(data) != 1:
-            raise unreadable(self.path, "this is not one interaction", line=self.line)
+            raise parser.unreadable(self.path, "this is not one interaction", line=self.line)
         parsed = build_interaction(data[0], self.path, self.line)
         if self.key not in keys_of(parsed.method, parsed.uri, parsed.request_body):
-            raise unreadable(
+            raise parser.unreadable(
                 self.path,
                 "the recorded request was edited: it no longer matches its key",
                 line=self.line,
@@ -164,17 +146,16 @@ def read_cassette(path: Path) -> CassetteFile | None:
         if indexed is not None:
             # Nothing can be appended after a truncated recording.
             return replace(indexed, stamp=stamp, is_laid_out=len(data) == size)
-    text = text_of(path, data)
+    text = parser.text_of(path, data)
     del data  # because the parser needs several times as much
-    parsed, lines = parse_text(path, text)
-    items = interactions_with_lines(parsed, lines, path)
-    refuse_cut(parsed, text, path)
+    parsed, lines = parser.parse_text(path, text)
+    items = parser.interactions_with_lines(path, text, parsed, lines)
     del text
     interactions = []
     for line, item in items:
         whole = build_interaction(item, path, line)
         # With the boundary that requests are compared with.
-        whole = replace(whole, request_body=with_stable_boundary(whole.request_body))
+        whole = replace(whole, request_body=bodies.with_stable_boundary(whole.request_body))
         interactions.append(StoredInteraction.with_interaction(path, line, whole))
     return CassetteFile(path, _metadata(parsed), tuple(interactions), stamp)
 
@@ -190,31 +171,24 @@ def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
     except FileNotFoundError:
         return None, None
     except ValueError as error:
-        raise unreadable(path, str(error), hint="choose another name") from None
+        raise parser.unreadable(path, str(error), hint="choose another name") from None
     except OSError as error:
-        hint = _HINTS.get(error.errno or 0, "see that it is a file, and may be read")
-        raise unreadable(path, str(error.strerror or error), hint=hint) from None
+        hint = "allow it to be read, and see that it is a file with a name of ordinary length"
+        raise parser.unreadable(path, str(error.strerror or error), hint=hint) from None
     if is_packed(path):
         try:
-            data = unpack_file(data)
-        except UndecodableBodyError as error:
-            raise unreadable(path, str(error)) from None
-    data = check_content(path, data)
+            data = bodies.unpack_file(data)
+        except bodies.UndecodableBodyError as error:
+            raise parser.unreadable(path, str(error)) from None
+    data = parser.check_content(path, data)
     form = _FORMAT.match(data)
     if form and not data.startswith(FIRST_LINE.encode()):
         why = f"it is in format {form[1].decode()}, which this version does not know"
-        raise unreadable(path, why, line=1, hint="pip install --upgrade pytest-regen")
+        raise parser.unreadable(path, why, line=1, hint="pip install --upgrade pytest-regen")
     if form and path.suffix != PARTIAL and not data.endswith(b"\n"):
         line = data.count(b"\n") + 1
-        raise unreadable(path, "the file is cut: its last line does not end", line=line)
+        raise parser.unreadable(path, "the file is cut: its last line does not end", line=line)
     return data, stamp
-
-
-_HINTS = {
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EACCES: "allow it to be read",
-    errno.EPERM: "allow it to be read",
-}
 
 
 def _index_text(path: Path, data: bytes) -> CassetteFile | None:
@@ -227,7 +201,7 @@ def _index_text(path: Path, data: bytes) -> CassetteFile | None:
     starts = [first + match.start() for match in _STARTS.finditer(memoryview(data)[first:])]
     if first == len(data):
         line = data.count(b"\n")
-        raise unreadable(path, "the file is cut: it holds no recording", line=line)
+        raise parser.unreadable(path, "the file is cut: it holds no recording", line=line)
     if not starts or starts[0] != first:
         return None
     view, recordings = memoryview(data), []
@@ -236,21 +210,23 @@ def _index_text(path: Path, data: bytes) -> CassetteFile | None:
         key = _KEY.match(data, start, end)
         if not key or not _CHUNK_END.search(data, max(start, end - _END_WITHIN), end):
             return None
-        text_of(path, view[start:end], line)  # refuse binary content before anything is played
+        parser.text_of(
+            path, view[start:end], line
+        )  # refuse binary content before anything is played
         recordings.append(StoredInteraction(path, line, key[1].decode("ascii"), view[start:end]))
         line += data.count(b"\n", start, end)
-    head = text_of(path, view[:first])
+    head = parser.text_of(path, view[:first])
     try:
         metadata = _head_metadata(head)
     except CassetteUnreadableError as error:
-        raise unreadable(path, error.why, line=error.line, hint=error.hint) from None
+        raise parser.unreadable(path, error.why, line=error.line, hint=error.hint) from None
     return CassetteFile(path, metadata, tuple(recordings), is_laid_out=True)
 
 
 @lru_cache(maxsize=64)
 def _head_metadata(head: str) -> Mapping[str, Any]:
     """Return the metadata in a file's head; cached, because a suite has few different heads."""
-    return MappingProxyType(dict(_metadata(parse_yaml(head, Path())[0])))
+    return MappingProxyType(dict(_metadata(parser.parse_yaml(head, Path())[0])))
 
 
 def _metadata(data: object) -> Mapping[str, Any]:

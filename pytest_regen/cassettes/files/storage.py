@@ -5,7 +5,6 @@ says where, and what was there before. A reader in the meantime, or after a kill
 it was, and the next writer restores that state.
 """
 
-import contextlib
 import errno
 import gzip
 import os
@@ -97,22 +96,17 @@ def append_or_nothing(path: Path, data: bytes) -> None:
         try:
             _put(file, at, data)
         except BaseException:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 file.truncate(at)
             raise
 
 
-def append_whole(path: Path, data: bytes) -> None:
-    """Append to a file, atomically for readers that use ``read_whole``.
+def insert_whole(path: Path, at: int, data: bytes) -> None:
+    """Insert bytes before the last few of a file, atomically for readers that use ``read_whole``.
 
     Raises:
         OSError: the disk is full or the file cannot be written; it is unchanged.
     """
-    insert_whole(path, path.stat().st_size, data)
-
-
-def insert_whole(path: Path, at: int, data: bytes) -> None:
-    """Insert bytes before the last few of a file; atomic and raises as above."""
     journal = _journal(path)
     # Unbuffered: a failed write must not be repeated when the file is closed.
     with path.open("r+b", buffering=0) as file:
@@ -122,12 +116,13 @@ def insert_whole(path: Path, at: int, data: bytes) -> None:
             with journal.open("wb") as note:
                 note.write(f"{path.stat().st_ino} {at} {tail.hex()}.".encode("ascii"))
                 note.flush()
+                # On the disk before a byte is written over, because a kill may come at any time.
                 os.fsync(note.fileno())
             _put(file, at, data + tail)
             os.fsync(file.fileno())
         except BaseException:
             # If even that fails, the journal tells readers where the old content ends.
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 _put(file, at, tail)
                 journal.unlink(missing_ok=True)
             raise
@@ -166,6 +161,7 @@ def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
     data, stamp = b"", None
     journal = _journal(path)
     for _ in range(_TRIES):
+        # Until nothing changed in between, because a writer may begin while the file is read.
         stamp_before, before = stamp_of(path), _end_before(path, journal)
         data = path.read_bytes()
         stamp = stamp_of(path)

@@ -1,39 +1,24 @@
 """Writing of cassettes: recordings are appended to a partial file, promoted whole, without keys."""
 
 import re
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_regen.cassettes.files import storage
 from pytest_regen.cassettes.files.format import (
     FIRST_LINE,
     foreign_text,
     header_text,
     interaction_text,
 )
-from pytest_regen.cassettes.files.parser import check_content, room_behind
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
-from pytest_regen.cassettes.files.storage import (
-    append_or_nothing,
-    append_whole,
-    behind_links,
-    insert_whole,
-    is_packed,
-    move_file,
-    partial_path,
-    recover,
-    replace_cassette,
-    stamp_of,
-    unwritable,
-)
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.json_bodies import too_deep
+from pytest_regen.cassettes.json_bodies import limited_depth
 from pytest_regen.credentials.search import find_secrets, scrub_text
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.files import refuse_obstacle, replace_file
@@ -45,13 +30,16 @@ if TYPE_CHECKING:
 
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
-_HIDDEN = "*.partial\n.*.lock\n.gitignore\n"
-_LEFT = re.compile(r"\.partial$|^\..*\.lock$")
-_TAIL = 1 << 12
-"""In characters: after the recordings of a file of vcrpy follows ``version: 1``."""
+_HIDDEN = b"*.partial\n.*.lock\n.gitignore\n"
+"""Lets git ignore what a run that fails or is killed leaves in a folder, and this file itself."""
+_FIRST_LINES = re.compile(rb"(?:\xef\xbb\xbf)?interactions:\r?\n- ")
+_OUTERMOST = re.compile(rb"^[^\s-]", re.MULTILINE)
+_LAST_LINE = re.compile(rb"(?<=\n)version: 1(\r?\n)\Z")
+_KEYS_OF_VCRPY = 2
+"""A file as vcrpy writes it begins and ends like this, and has the keys of these two lines."""
 
-LARGE_BODY = 1 << 20
-"""In bytes: bodies up to this size are searched once more as they stand in the file."""
+LARGE_TEXT = 1 << 20
+"""In characters: what is shorter is searched once more as it stands in the file."""
 
 _NAMED_PARTS = 3
 """How many parts of a path come from a test; those above are the project's."""
@@ -70,7 +58,7 @@ class CassetteWriter:
     """
 
     def __init__(self, path: Path, mode: RecordMode, file: CassetteFile | None = None) -> None:
-        self._path = behind_links(path)
+        self._path = storage.behind_links(path)
         self._mode = mode
         self._file = file
         self.metadata: dict[str, Any] = {}
@@ -98,7 +86,7 @@ class CassetteWriter:
         except CassetteError as error:
             return error
         except (OSError, ValueError) as error:
-            return unwritable(self._path, error)
+            return storage.unwritable(self._path, error)
         return None
 
     def take_left(self) -> tuple[StoredInteraction, ...]:
@@ -109,15 +97,18 @@ class CassetteWriter:
         Raises:
             CassetteError: the folder cannot be written.
         """
-        partial = partial_path(self._path)
+        partial = storage.partial_path(self._path)
         if not partial.exists():
             return ()
-        lock = _acquire(partial)
-        if lock is None:
+        try:
+            lock = _acquire(partial)
+        except TimeoutError:
             return ()  # Its run is alive.
-        file = _read_partial(partial)
+        file = None
+        with suppress(CassetteUnreadableError):  # Killed before its first recording was complete.
+            file = read_cassette(partial)
         recordings = file.interactions if file else ()
-        answered = [stored for stored in recordings if _is_answered(stored.interaction)]
+        answered = [stored for stored in recordings if is_answered(stored.interaction)]
         if file is None or not answered:
             _release(lock)
             return ()
@@ -128,7 +119,7 @@ class CassetteWriter:
         try:
             replace_file(partial, header_text(self.metadata) + texts)
         except OSError as error:
-            raise unwritable(self._path, error) from None
+            raise storage.unwritable(self._path, error) from None
         return tuple(answered)
 
     def append(self, interaction: Interaction, source: str, model: str = "") -> None:
@@ -142,25 +133,24 @@ class CassetteWriter:
         Raises:
             CassetteError: the folder cannot be written, or a credential would be.
         """
-        # Scrubbing has searched every value; the second look is for bodies of ordinary size.
-        bodies = (interaction.request_body, interaction.response_body)
-        sent, answered = (body if len(body) <= LARGE_BODY else b"" for body in bodies)
-        text = searched = _text_of(interaction)
-        if (sent, answered) != bodies:
-            searched = _text_of(replace(interaction, request_body=sent, response_body=answered))
-        check_text(self._path, searched)
+        with limited_depth():
+            text = interaction_text(interaction)
+        # Scrubbing has searched every value; a second look at a large one would take too long.
+        if len(text) <= LARGE_TEXT:
+            check_text(self._path, text)
         try:
+            metadata = _metadata(self.metadata, source, [model])
             if self._partial is None:
-                self.metadata = _metadata(source, model)
+                self.metadata = metadata
                 self._partial = self._claim_partial()
                 self._partial.write_bytes(b"")
             # Head and first recording together: a cassette without any does not load.
             head = "" if self._recorded else header_text(self.metadata)
-            append_or_nothing(self._partial, (head + text).encode())
+            storage.append_or_nothing(self._partial, (head + text).encode())
         except (OSError, ValueError) as error:
-            raise unwritable(self._path, error) from None
+            raise storage.unwritable(self._path, error) from None
         self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text.encode()))
-        self.metadata = _merge_metadata(self.metadata, _metadata(source, model))
+        self.metadata = metadata
 
     def promote(self, drop: Iterable[str] = ()) -> CassetteFile | None:
         """Make the cassette hold what was recorded, in one step, and return it as it then reads.
@@ -175,20 +165,27 @@ class CassetteWriter:
         leaving = Counter(drop)
         if self._partial is None and not leaving:
             return None
+        lock = None
         try:
-            with _file_lock(self._path):
-                refuse_obstacle(self._path)
-                recover(self._path)
-                if self._partial is not None and self._recorded:
-                    self._promote(self._partial, leaving)
-                else:
-                    self._drop(leaving)
-                if self._partial is not None:
-                    self._partial.unlink(missing_ok=True)
-                return read_cassette(self._path) if self._recorded else None
+            lock = _acquire(self._path, _LOCK_SECONDS)
+            refuse_obstacle(self._path)
+            # Because a writer that was killed may have left half of what it appended.
+            storage.recover(self._path)
+            if self._partial is not None and self._recorded:
+                self._promote(self._partial, leaving)
+            elif old := self._current():
+                staying = _without_last(old.interactions, leaving)
+                if staying and staying != old.interactions:
+                    texts = "".join(stored.text for stored in staying)
+                    storage.replace_cassette(self._path, header_text(old.metadata) + texts)
+            if self._partial is not None:
+                self._partial.unlink(missing_ok=True)
+            return read_cassette(self._path) if self._recorded else None
         except OSError as error:
-            raise unwritable(self._path, error) from None
+            raise storage.unwritable(self._path, error) from None
         finally:
+            if lock is not None:
+                _release(lock)
             self.leave()
 
     def leave(self) -> None:
@@ -206,10 +203,13 @@ class CassetteWriter:
         old = self._current()
         staying = old.interactions if old else ()
         if self._mode == "all":
+            # By key, because what was not sent again may belong to another test.
             again = {stored.key for stored in self._recorded}
             staying = tuple(stored for stored in staying if stored.key not in again)
         staying = _without_last(staying, drop)
-        metadata = _merge_metadata(old.metadata if staying and old else {}, self.metadata)
+        new = self.metadata
+        metadata = dict(old.metadata) if staying and old else {}
+        metadata = {**new, **_metadata(metadata, str(new["source"]), new["models"])}
         # With the line ends of a checkout on Windows the whole file has to be rewritten.
         appends = (
             old is not None
@@ -227,125 +227,55 @@ class CassetteWriter:
             texts = [text.replace("\n", f"\n  recorded_at: {day}\n", 1) for text in texts]
         room = None if appends or old is None or staying != old.interactions else self._room()
         if appends:
-            append_whole(self._path, "".join(texts).encode())
+            end = self._path.stat().st_size
+            storage.insert_whole(self._path, end, "".join(texts).encode())
         elif room is not None:
             text = "".join(foreign_text(stored.interaction) for stored in self._recorded)
-            at, indent, line_end = room
-            text = textwrap.indent(check_text(self._path, text), indent)
-            insert_whole(self._path, at, text.replace("\n", line_end).encode())
+            at, line_end = room
+            text = check_text(self._path, text).replace("\n", line_end)
+            storage.insert_whole(self._path, at, text.encode())
         elif (
             not staying
-            and not is_packed(self._path)
+            and not storage.is_packed(self._path)
             and _starts_with(partial, header_text(metadata).encode())
         ):
             # The new recordings are everything, and already complete in a file.
-            move_file(partial, self._path)
+            storage.move_file(partial, self._path)
         else:
-            before = [stored.text for stored in staying]
-            replace_cassette(self._path, header_text(metadata) + "".join([*before, *texts]))
-
-    def _drop(self, leaving: Counter[str]) -> None:
-        old = self._current()
-        staying = _without_last(old.interactions, leaving) if old else ()
-        if old and staying and staying != old.interactions:
-            texts = "".join(stored.text for stored in staying)
-            replace_cassette(self._path, header_text(old.metadata) + texts)
+            texts = [*(stored.text for stored in staying), *texts]
+            storage.replace_cassette(self._path, header_text(metadata) + "".join(texts))
 
     def _current(self) -> CassetteFile | None:
         """Return the cassette as it is now."""
         if self._mode == "rewrite":
             return None
-        if self._file is not None and self._file.stamp == stamp_of(self._path):
+        if self._file is not None and self._file.stamp == storage.stamp_of(self._path):
             return self._file
         # Another process has promoted its own recordings meanwhile.
         return read_cassette(self._path)
 
-    def _room(self) -> tuple[int, str, str] | None:
-        """Return behind how many bytes a file of vcrpy has room; its indentation and line end."""
-        if is_packed(self._path):
-            return None
-        data = self._path.read_bytes()
-        # As it is read: a byte order mark and Windows' line ends would shift positions.
-        text = check_content(self._path, data).decode()
-        room = room_behind(text, self._path)
-        if room is None or len(text) - room[0] > _TAIL:
-            return None
-        end, indent = room
-        at = len(data)
-        for _ in range(text.count("\n", end) + 1):
-            at = data.rindex(b"\n", 0, at)
-        return at + 1, indent, "\r\n" if data[:at].endswith(b"\r") else "\n"
+    def _room(self) -> tuple[int, str] | None:
+        """Return behind how many bytes a file as vcrpy writes it has room, and its line end."""
+        data = b"" if storage.is_packed(self._path) else self._path.read_bytes()
+        last = _LAST_LINE.search(data)
+        # Two lines that are not indented: no other key stands between the list and the version.
+        is_plain = _FIRST_LINES.match(data) and len(_OUTERMOST.findall(data)) == _KEYS_OF_VCRPY
+        return (last.start(), last[1].decode()) if last and is_plain else None
 
     def _claim_partial(self) -> Path:
         """Return a partial file that no living run writes; one left by a dead run is taken over."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         for number in range(1, _PARTIAL_NAMES):
-            candidate = partial_path(self._path, number)
-            lock = _acquire(candidate)
-            if lock is not None:
-                self._lock = lock
+            candidate = storage.partial_path(self._path, number)
+            with suppress(TimeoutError):
+                self._lock = _acquire(candidate)
                 return candidate
         raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
 
 
-def keep_answers(path: Path) -> None:
-    """Reduce a cassette to the requests that were answered, including those of a killed run.
-
-    Refusals, failures and truncated answers are removed: replayed, they would end each run where
-    they ended the first one.
-
-    Raises:
-        CassetteError: the cassette cannot be written.
-        CassetteUnreadableError: the file is not a cassette.
-    """
-    path = behind_links(path)
-    left = partial_path(path)
-    if not (path.exists() or left.exists()):
-        return
-    try:
-        lock = _acquire(left)
-        try:
-            with _file_lock(path):
-                recover(path)
-                _keep_answers(path, left if lock is not None else None)
-        finally:
-            if lock is not None:
-                _release(lock)
-    except OSError as error:
-        raise unwritable(path, error) from None
-
-
-def _keep_answers(path: Path, left: Path | None) -> None:
-    files = [file for file in (read_cassette(path), _read_partial(left)) if file is not None]
-    recordings = [stored for file in files for stored in file.interactions]
-    answered = [stored for stored in recordings if _is_answered(stored.interaction)]
-    if answered and (len(answered) < len(recordings) or len(files) > 1 or not path.exists()):
-        metadata = dict(files[0].metadata)
-        for file in files[1:]:
-            metadata = _merge_metadata(file.metadata, {"models": [], "source": "", **metadata})
-        replace_cassette(path, header_text(metadata) + "".join(stored.text for stored in answered))
-    elif not answered:
-        path.unlink(missing_ok=True)
-    if left is not None:
-        left.unlink(missing_ok=True)
-
-
-def _read_partial(partial: Path | None) -> CassetteFile | None:
-    try:
-        return None if partial is None else read_cassette(partial)
-    except CassetteUnreadableError:
-        return None  # Killed before its first recording was complete.
-
-
-def _is_answered(interaction: Interaction) -> bool:
+def is_answered(interaction: Interaction) -> bool:
+    """Whether a request got what it asked for: no refusal, no failure, nothing cut off."""
     return interaction.status < HTTPStatus.BAD_REQUEST and interaction.end == "complete"
-
-
-def _text_of(interaction: Interaction) -> str:
-    try:
-        return interaction_text(interaction)
-    except RecursionError:
-        raise too_deep() from None
 
 
 def _starts_with(path: Path, start: bytes) -> bool:
@@ -385,24 +315,26 @@ def check_text(path: Path, text: str) -> str:
     return text
 
 
-def _metadata(source: str, model: str) -> dict[str, Any]:
+def _metadata(old: Mapping[str, Any], source: str, models: Iterable[str]) -> dict[str, Any]:
+    """Return the head of a file, or of one that holds ``old`` as well, naming both sources."""
     from datetime import UTC, datetime
 
+    sources = {*str(old.get("source") or "").split(", "), *source.split(", ")} - {""}
+    before = old.get("models")
+    every = {*models, *map(str, before if isinstance(before, list) else ())} - {""}
+    versions = {name: _version(name) for name in ("pytest-regen", "anthropic", "vcrpy")}
     return {
+        **old,
         # Only the day: recording the same again should not change the file.
         "recorded_at": datetime.now(UTC).date().isoformat(),
-        "recorded_by": {
-            name: installed
-            for name in ("pytest-regen", "anthropic", "vcrpy")
-            if (installed := _installed_version(name))
-        },
-        "source": source,
-        "models": [model] if model else [],
+        "recorded_by": {name: installed for name, installed in versions.items() if installed},
+        "source": ", ".join(sorted(sources)),
+        "models": sorted(every),
     }
 
 
 @cache
-def _installed_version(name: str) -> str:
+def _version(name: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -411,63 +343,23 @@ def _installed_version(name: str) -> str:
         return ""
 
 
-def _merge_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a file that holds both, naming both sources."""
-    sources = {*str(old.get("source") or "").split(", "), str(new["source"])} - {""}
-    old_models = old.get("models")
-    models = {*new["models"], *map(str, old_models if isinstance(old_models, list) else ())}
-    return {**old, **new, "source": ", ".join(sorted(sources)), "models": sorted(models)}
+def _acquire(path: Path, seconds: float = 0.0) -> "BaseFileLock":
+    """Return a lock on a file; raises TimeoutError where another run holds it that long."""
+    import filelock
 
-
-def _lock_path(path: Path) -> Path:
-    return path.with_name(f".{path.name}.lock")
-
-
-def _hide(folder: Path) -> None:
-    """Let git ignore what a run that fails or is killed leaves here, and the file that says so."""
-    with suppress(OSError), (folder / ".gitignore").open("x", encoding="ascii") as file:
+    lock = filelock.FileLock(path.with_name(f".{path.name}.lock"), timeout=seconds)
+    lock.acquire()
+    with suppress(OSError), (path.parent / ".gitignore").open("xb") as file:
         file.write(_HIDDEN)
-
-
-def _show(folder: Path) -> None:
-    """Drop that file again where nothing is left."""
-    ignore = folder / ".gitignore"
-    with suppress(OSError):
-        is_ours = ignore.read_bytes() == _HIDDEN.encode()
-        if is_ours and not any(_LEFT.search(path.name) for path in folder.iterdir()):
-            ignore.unlink()
-
-
-def _acquire(path: Path) -> "BaseFileLock | None":
-    import filelock
-
-    lock = filelock.FileLock(_lock_path(path), timeout=0)
-    try:
-        lock.acquire()
-    except filelock.Timeout:
-        return None
-    _hide(path.parent)
     return lock
-
-
-@contextmanager
-def _file_lock(path: Path) -> Iterator[None]:
-    """Hold the cassette's own lock while it is replaced."""
-    import filelock
-
-    lock = filelock.FileLock(_lock_path(path), timeout=_LOCK_SECONDS)
-    try:
-        lock.acquire()
-    except TimeoutError as error:
-        raise OSError(f"another process holds {lock.lock_file}") from error
-    try:
-        yield
-    finally:
-        _release(lock)
 
 
 def _release(lock: "BaseFileLock") -> None:
     # Removed while held: filelock never grants a lock on a removed file.
-    Path(lock.lock_file).unlink(missing_ok=True)
-    _show(Path(lock.lock_file).parent)
+    path = Path(lock.lock_file)
+    path.unlink(missing_ok=True)
+    ignore = path.with_name(".gitignore")
+    with suppress(OSError):
+        if ignore.read_bytes() == _HIDDEN and not any(path.parent.glob("*.partial")):
+            ignore.unlink()
     lock.release()
