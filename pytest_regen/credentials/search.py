@@ -164,7 +164,7 @@ _SHORT = re.compile("[:=]")
 """What a shorter text needs to hold one: ``pwd=``, or the ``://`` of an address."""
 _ROUNDS = 3
 """How often a text is searched again after something in it was replaced."""
-_DEEPEST = 6
+_DEEPEST = 7
 """How many levels of encoding inside encoding are searched."""
 
 
