@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from pytest_regen.credentials.encodings import (
     Edit,
-    encoded_edits,
+    base64_edits,
+    percent_edits,
     runs,
     shade_table,
     unescape,
@@ -254,7 +255,8 @@ def _search(text: str, deepest: int) -> list[Edit]:
             kinds = tuple(kind for edit in within for kind in edit.kinds)
             return (_apply(plain, within), kinds) if within else None
 
-        edits += encoded_edits(text, words, clean)
+        encoded = (*base64_edits(text, words, clean), *percent_edits(text, clean))
+        edits += without_overlaps(encoded)
     return sorted(edits)
 
 
@@ -298,7 +300,18 @@ def _assigned_edits(text: str, lean: str, long: str) -> list[Edit]:
     ]
     # The only letter whose lower case is two characters would shift all later positions.
     lowered = text.replace("\u0130", "I").lower() if names else ""
-    candidates = {span for name in names for span in _behind(text, lowered, name)}
+    candidates: set[tuple[int, int]] = set()
+    for name in names:
+        end = 0
+        while (at := lowered.find(name, end)) >= 0:
+            end = at + len(name)
+            if text[end : end + 1].isalnum():
+                continue
+            span = _value_behind(text, end, name) or _span_in_markup(text, at, end)
+            if span and _is_named(text, at, end, name, span):
+                candidates.add(span)
+            elif not span and text[end : end + 2].lstrip(" ")[:1] in _CELL_ENDS:
+                candidates.update(_column(text, at, end))
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
         candidates.update(m.span(1) for m in matches if is_drawn(m[1]) or _is_password(m[1]))
@@ -312,18 +325,14 @@ def _assigned_edits(text: str, lean: str, long: str) -> list[Edit]:
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
     """Whether a match of a shape is a credential: not a placeholder, and not a part of base64."""
     match = text[start:end]
-    if shape.name == "url-password":
-        return not _is_default(match.partition(":")[2])
-    if shape.pattern.groups:
-        return not _is_default(match)
+    if shape.name == "url-password" or shape.pattern.groups:
+        password = match.partition(":")[2] if shape.name == "url-password" else match
+        is_example = password.lower() in _DEFAULTS or password.startswith("$")
+        return not (is_example or is_placeholder(password))
     if min(map(len, shape.marks)) <= _WEAK and _is_in_data(text, start, end):
         return False
-    return not is_placeholder(shape.random_part(match))
-
-
-def _is_default(password: str) -> bool:
-    """Whether a password in an address or a command is an example."""
-    return password.lower() in _DEFAULTS or is_placeholder(password) or password.startswith("$")
+    mark = next(filter(match.startswith, shape.marks), "")
+    return not is_placeholder(match.removeprefix(mark))
 
 
 def _is_in_data(text: str, start: int, end: int) -> bool:
@@ -345,20 +354,6 @@ def _is_in_data(text: str, start: int, end: int) -> bool:
         )
     )
     return any(len(side) >= _LEAST_DATA and not _SLUG.fullmatch(side) for side in sides)
-
-
-def _behind(text: str, lowered: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of random values after a name that ends with ``name``."""
-    end = 0
-    while (at := lowered.find(name, end)) >= 0:
-        end = at + len(name)
-        if text[end : end + 1].isalnum():
-            continue
-        span = _value_behind(text, end, name) or _span_in_markup(text, at, end)
-        if span and _is_named(text, at, end, name, span):
-            yield span
-        elif not span and text[end : end + 2].lstrip(" ")[:1] in _CELL_ENDS:
-            yield from _column(text, at, end)
 
 
 _CELL_ENDS: Final = frozenset({",", ";", "\t", "|", '"', "\r", "\n"})
@@ -409,7 +404,15 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
         value = _PASSWORD.match(text, end)
         if value and value[1] and is_mixed(value[2]):
             return value.span(2)
-        return _symbol_rich_span(text, end)
+        # A value rich in symbols, as frameworks generate: ``SECRET_KEY=b$!2``.
+        value = _SIGNED.match(text, end)
+        if value is None:
+            return None
+        # The next parameter and percent-encoded bytes do not count as symbols.
+        signs = sum(map(_QUOTED.sub("", value[1]).count, "!@#$%^&*"))
+        digits = sum(map(str.isdigit, value[1]))
+        enough = signs >= (2 if is_mixed(value[1]) else 4)
+        return value.span(1) if enough and digits > 1 else None
     kind = name if name in {"pass", "_pw"} else "password"
     is_parameter = _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end)
     value = _MEMBER.match(text, end) or (_PAIR.match(text, end) if is_parameter else None)
@@ -451,18 +454,6 @@ def _name_before(text: str, at: int, end: int) -> str:
     """Return the whole name that ends at ``end``, of which a part was found."""
     before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
     return f"{before[0] if before else ''}{text[at:end]}"
-
-
-def _symbol_rich_span(text: str, end: int) -> tuple[int, int] | None:
-    """Return the span of a value rich in symbols, as frameworks generate: ``SECRET_KEY=b$!2``."""
-    value = _SIGNED.match(text, end)
-    if value is None:
-        return None
-    # The next parameter and percent-encoded bytes do not count as symbols.
-    signs = sum(map(_QUOTED.sub("", value[1]).count, "!@#$%^&*"))
-    digits = sum(map(str.isdigit, value[1]))
-    enough = signs >= (2 if is_mixed(value[1]) else 4)
-    return value.span(1) if enough and digits > 1 else None
 
 
 _SIGNED = re.compile(

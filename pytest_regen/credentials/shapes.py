@@ -53,11 +53,6 @@ class SecretShape:
                 yield match.span(pattern.groups)
             at = text.find(mark, match.end() if match and match.end() > at else at + 1)
 
-    def random_part(self, match: str) -> str:
-        """Return the part of a match that differs between credentials of this kind."""
-        start = next((mark for mark in self.marks if match.startswith(mark)), "")
-        return match.removeprefix(start)
-
 
 def _shape(
     name: str, marks: str, regex: str, *, ahead: int = 0, has_blanks: bool = False
