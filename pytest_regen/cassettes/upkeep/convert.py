@@ -65,8 +65,19 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
     if file.is_laid_out and cleaned == old:
         return Conversion(path, path, len(old))
     if target == path and not file.is_laid_out:
-        has_new_address = [one.uri for one in old] != [one.uri for one in cleaned]
-        if why := _loss_for_vcrpy(path) or (has_new_address and _NEW_ADDRESS):
+        from pytest_regen.cassettes.clients.vcr_files import why_unreadable_for_vcrpy
+
+        # Because tests marked vcr must be able to play the file converted in its place.
+        text = text_of(path, content_of(path)[0] or b"")
+        why = ""
+        if text.lstrip().startswith("{"):
+            what = f"it is JSON and is called {path.name}"
+            why = f"{what}: its serializer could not read the new file"
+        elif loss := why_unreadable_for_vcrpy(text):
+            why = f"vcrpy cannot read it, so a serializer of the suite's own must ({loss})"
+        elif [one.uri for one in old] != [one.uri for one in cleaned]:
+            why = "an address in it holds a credential: tests marked vcr would not find it without"
+        if why:
             hint = "leave it, or write another file with --out FILE, for the fixture cassette"
             raise CassetteError(f"{path} is left as it is", why=why, hint=hint)
     exchanges = list(map(WireExchange.of, cleaned))
@@ -90,20 +101,6 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
         replaced.update((value.place, None) for value in changed if value.is_replaced)
     text = check_text(target, header_text(head) + "".join(texts))
     return Conversion(path, target, len(old), text, tuple(sorted(gone)), tuple(replaced))
-
-
-_NEW_ADDRESS = "an address in it holds a credential: tests marked vcr would not find it without"
-
-
-def _loss_for_vcrpy(path: Path) -> str:
-    """Return why tests marked ``vcr`` could not play a file converted in its place, if so."""
-    from pytest_regen.cassettes.clients.vcr_files import why_unreadable_for_vcrpy
-
-    text = text_of(path, content_of(path)[0] or b"")
-    if text.lstrip().startswith("{"):
-        return f"it is JSON and is called {path.name}: its serializer could not read the new file"
-    why = why_unreadable_for_vcrpy(text)
-    return why and f"vcrpy cannot read it, so a serializer of the suite's own must ({why})"
 
 
 def convert(plan: Conversion) -> None:
