@@ -19,11 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
 from pytest_regen.cassettes.files.format import RECORDING
 from pytest_regen.cassettes.files.parser import parse_text, text_of
-from pytest_regen.cassettes.files.reader import (
-    CassetteFile,
-    content_of,
-    read_cassette,
-)
+from pytest_regen.cassettes.files.reader import CassetteFile, content_of, read_cassette
 from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, unused_reason
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.interactions import Interaction

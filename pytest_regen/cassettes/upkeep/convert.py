@@ -109,24 +109,23 @@ def convert(plan: Conversion) -> None:
     Raises:
         CassetteError: it cannot be written, or would replace a file that git does not hold.
     """
-    if plan.target == plan.path and not _is_in_git(plan.path.resolve()):
-        raise CassetteError(
-            f"{plan.path} is left as it is",
-            why="git does not hold it as it is, so that the old file would be lost",
-            hint=f"git add {shlex.quote(str(plan.path))}, or write another file with --out FILE",
-        )
+    if plan.target == plan.path:
+        old = plan.path.resolve()
+        command = ("git", "status", "--porcelain", "--ignored", "-uall", "--", old.name)
+        try:
+            status = subprocess.run(command, cwd=old.parent, capture_output=True, check=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            status = b"??"
+        # Two letters: of what differs from the last commit, and of what differs from what was
+        # added. The second alone counts, because git gives back what was added, too.
+        if status[1:2] not in {b"", b" "}:
+            stage = f"git add {shlex.quote(str(plan.path))}"
+            raise CassetteError(
+                f"{plan.path} is left as it is",
+                why="git does not hold it as it is, so that the old file would be lost",
+                hint=f"{stage}, or write another file with --out FILE",
+            )
     try:
         replace_cassette(behind_links(plan.target), plan.text)
     except OSError as error:
         raise unwritable(plan.target, error) from error
-
-
-def _is_in_git(path: Path) -> bool:
-    command = ("git", "status", "--porcelain", "--ignored", "-uall", "--", path.name)
-    try:
-        status = subprocess.run(command, cwd=path.parent, capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    # Two letters: of what differs from the last commit, and of what differs from what was added.
-    # The second alone counts, because git gives back what was added, too.
-    return status[1:2] in {b"", b" "}
