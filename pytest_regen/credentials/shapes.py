@@ -362,9 +362,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         r"|/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{16,}",
     ),
     SecretShape(
-        "discord-webhook",
-        ("/api/webhooks/",),
-        r"/api/webhooks/[0-9]{10,}/[A-Za-z0-9_-]{30,}",
+        "discord-webhook", ("/api/webhooks/",), r"/api/webhooks/[0-9]{10,}/[A-Za-z0-9_-]{30,}"
     ),
     SecretShape(
         "teams-webhook",
