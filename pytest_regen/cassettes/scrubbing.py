@@ -3,8 +3,9 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
@@ -41,7 +42,6 @@ _SEVERAL = re.compile(
 )
 _SAYS_NOTHING: Final = frozenset({float, int, bool, type(None)})
 """Types of JSON values without text."""
-_PAIR: Final = 2
 _SHORTEST: Final = 8
 """In characters: a shorter text cannot hold a credential."""
 _OPENING: Final = ("{", "[")
@@ -74,7 +74,7 @@ def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:
         value: the value; the same object is returned if it holds no credential.
         literal: credentials in use, whatever their shape.
     """
-    clean = _scrub(value, lambda text: scrub_literal(text, literal))
+    clean = _scrub(value, partial(scrub_literal, literal=literal))
     return value if clean == value else clean
 
 
@@ -127,7 +127,13 @@ def _scrub(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         if _SAYS_NOTHING.issuperset(map(type, value)):
             return value  # embeddings: looking at millions of numbers one by one would take seconds
-        return [_member(_before(value, number), item, change) for number, item in enumerate(value)]
+        names = [""]
+        for name in value[:-1]:
+            # The first of a pair, or the flag of a command. A list of names is no pair: there even
+            # what follows ``password`` must look random.
+            is_name = isinstance(name, str) and name.lower() != "key" and is_private_name(name)
+            names.append("secret" if is_name and (len(value) == 2 or name[0] == "-") else "")
+        return [_member(name, item, change) for name, item in zip(names, value, strict=True)]
     return value
 
 
@@ -143,15 +149,6 @@ def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
     if isinstance(item, list) and _SEVERAL.search(name):
         return [_member(name[:-1], member, change) for member in item]
     return _scrub(item, change)
-
-
-def _before(value: Sequence[Any], number: int) -> str:
-    """Return the name of a list item: the first of a pair, or the flag of a command."""
-    name = value[number - 1] if number else ""
-    if not isinstance(name, str) or name.lower() == "key" or not is_private_name(name):
-        return ""
-    # A list of names is no pair: there even what follows ``password`` must look random.
-    return "secret" if len(value) == _PAIR or name.startswith("-") else ""
 
 
 def _within(text: str, change: Callable[[str], str]) -> str:
@@ -174,7 +171,7 @@ def scrub_lines(text: str, literal: tuple[str, ...] = ()) -> str:
     """
 
     def clean(line: re.Match[str]) -> str:
-        return line[1] + _within(line[2], lambda part: scrub_literal(part, literal))
+        return line[1] + _within(line[2], partial(scrub_literal, literal=literal))
 
     lined = _JSON_LINE.sub(clean, text) if "{" in text or "[" in text else text
     if "=" in lined and not any(map(str.isspace, lined)):
@@ -224,28 +221,20 @@ def credentials_across_events(text: str, literal: tuple[str, ...] = ()) -> tuple
         for path, leaf in found_at:
             if isinstance(leaf, str):
                 places[path, *numbers].append(leaf)
+    change = partial(scrub_literal, literal=literal)
     kinds: list[str] = []
     for pieces in places.values():
-        kinds += _in_pieces(pieces, literal)
+        whole = "".join(pieces)
+        in_whole = [*find_secrets(whole), *("key-in-use" for secret in literal if secret in whole)]
+        # Only what scrubbing piece by piece would not remove.
+        if in_whole and change(whole) != "".join(map(change, pieces)):
+            kinds += in_whole
+        # A tool's input is JSON in pieces: a name may be in one piece, its value in another.
+        scrubbed = "".join(_scrub(piece, change) for piece in pieces)
+        if scrubbed.startswith(_OPENING):
+            body = scrubbed.encode("utf-8", "surrogatepass")
+            kinds += (secret.kind for secret in secrets_in(body))
     return tuple(dict.fromkeys(kinds))
-
-
-def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the kinds of credential that scrubbing piece by piece would not remove."""
-
-    def change(text: str) -> str:
-        return scrub_literal(text, literal)
-
-    whole = "".join(pieces)
-    kinds = [*find_secrets(whole), *("key-in-use" for secret in literal if secret in whole)]
-    if kinds and change(whole) == "".join(map(change, pieces)):
-        kinds = []
-    # A tool's input is JSON in pieces: a name may be in one piece, its value in another.
-    scrubbed = "".join(_scrub(piece, change) for piece in pieces)
-    if scrubbed.startswith(_OPENING):
-        body = scrubbed.encode("utf-8", "surrogatepass")
-        kinds += (secret.kind for secret in secrets_in(body))
-    return tuple(kinds)
 
 
 def stable_uri(

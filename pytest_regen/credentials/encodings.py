@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import quote_plus, unquote_to_bytes
 
@@ -118,17 +119,6 @@ _FARTHEST: Final = 1 << 12
 """How many characters before the first percent sign of a word are searched."""
 
 
-def encoded_edits(text: str, long: str, clean: Clean) -> list[Edit]:
-    """Return the replacements in base64 and percent-encoding, in order and without overlaps.
-
-    Args:
-        text: the text.
-        long: its long words; base64 is searched only if they contain some.
-        clean: how a decoded text is cleaned.
-    """
-    return without_overlaps([*_in_base64(text, long, clean), *_in_percent(text, clean)])
-
-
 def without_overlaps(edits: Iterable[Edit]) -> list[Edit]:
     """Return edits in order; where two readings are possible, the one that begins first."""
     apart: list[Edit] = []
@@ -138,7 +128,8 @@ def without_overlaps(edits: Iterable[Edit]) -> list[Edit]:
     return apart
 
 
-def _in_base64(text: str, long: str, clean: Clean) -> Iterator[Edit]:
+def base64_edits(text: str, long: str, clean: Clean) -> Iterator[Edit]:
+    """Yield the replacements in base64, which is searched only if a ``long`` word contains some."""
     at = 0
     for run in _RUN.findall(long):
         # Words, names and numbers are not base64, which has letters of both cases.
@@ -146,8 +137,16 @@ def _in_base64(text: str, long: str, clean: Clean) -> Iterator[Edit]:
         match = _BASE64.match(text, start) if start >= 0 else None
         if match is None:
             continue
-        at = match.end()
-        readings = ((n, *reading) for n in _starts(match) for reading in _readings(text[n:at]))
+        at, base64 = match.end(), match[0]
+        # After a word, a path or a line break base64 may begin later.
+        starts = [0]
+        if len(base64) <= _SHORT:
+            for joint in _JOINTS.finditer(base64.partition("\n")[0]):
+                is_new = all(joint.end() % 4 != begin % 4 for begin in starts)
+                if is_new and len(base64) - joint.end() >= _SHORTEST:
+                    starts.append(joint.end())
+            starts += [line.end() for line in islice(re.finditer("\n", base64), _FIRST_LINES)]
+        readings = ((start + n, *reading) for n in starts for reading in _readings(base64[n:]))
         for begin, plain, encode in readings:
             # Of an image the letters alone first, because it has few.
             if isinstance(plain, bytes) and not clean(letters_in(plain)):
@@ -158,7 +157,8 @@ def _in_base64(text: str, long: str, clean: Clean) -> Iterator[Edit]:
                 break
 
 
-def _in_percent(text: str, clean: Clean) -> Iterator[Edit]:
+def percent_edits(text: str, clean: Clean) -> Iterator[Edit]:
+    """Yield the replacements in percent-encoding, as in addresses and forms."""
     at, match = 0, _PERCENT.search(text)
     while match is not None:
         before = _BEFORE.match(text, max(at, match.start() - _FARTHEST), match.start())
@@ -170,25 +170,6 @@ def _in_percent(text: str, clean: Clean) -> Iterator[Edit]:
             encoded = quote_plus(cleaned[0].encode("latin-1"), safe="/:=@[]")
             yield Edit(start, at, encoded, cleaned[1])
         match = _PERCENT.search(text, at)
-
-
-def _starts(match: re.Match[str]) -> Iterator[int]:
-    """Yield where base64 may begin; after a word, a path or a line break it may begin later."""
-    start, run = match.start(), match[0]
-    yield start
-    if len(run) > _SHORT:
-        return
-    tried = {0}
-    for joint in _JOINTS.finditer(run.partition("\n")[0]):
-        if joint.end() % 4 not in tried and len(run) - joint.end() >= _SHORTEST:
-            tried.add(joint.end() % 4)
-            yield start + joint.end()
-    at = 0
-    for _ in range(_FIRST_LINES):
-        at = run.find("\n", at) + 1
-        if not at:
-            return
-        yield start + at
 
 
 def letters_in(data: bytes) -> str:

@@ -176,10 +176,18 @@ def is_password_of(name: str, value: str) -> bool:
     lower = name.lower()
     if len(value) < _SHORTEST_PASSWORD or lower == "key" or not is_private_name(name):
         return False
-    if lower.endswith(PASSWORDS):
-        return _is_password(value)
     if is_placeholder(value):
         return False
+    if lower.endswith(PASSWORDS):
+        if value.lower().endswith(PASSWORDS) or _NO_PASSWORD.search(value):
+            return False
+        words = value.split()
+        if len(words) > 1:
+            is_phrase = len(words) >= _FEWEST_WORDS and all(map(str.isalnum, words))
+            return is_phrase and not _SENTENCE.intersection(map(str.lower, words))
+        letters = value.replace("-", "").replace("_", "")
+        parts = {part.lower() for part in re.split(r"[-_]", value)}
+        return not letters.isalpha() or (len(value) >= _SHORTEST_WORD and not parts & _LABELS)
     if _PASS.search(name) and is_mixed(value):
         return True
     # With a scheme in front: "Token ...".
@@ -232,21 +240,6 @@ def is_one_time_code(name: str, value: str) -> bool:
 def is_uuid(value: str) -> bool:
     """Whether a value is a UUID: the name of a session, not the key to it."""
     return _UUID.fullmatch(value) is not None
-
-
-def _is_password(value: str) -> bool:
-    if is_placeholder(value) or value.lower().endswith(PASSWORDS) or _NO_PASSWORD.search(value):
-        return False
-    words = value.split()
-    if len(words) > 1:
-        return (
-            len(words) >= _FEWEST_WORDS
-            and all(word.isalnum() for word in words)
-            and not _SENTENCE.intersection(map(str.lower, words))
-        )
-    letters = value.replace("-", "").replace("_", "")
-    parts = {part.lower() for part in re.split(r"[-_]", value)}
-    return not letters.isalpha() or (len(value) >= _SHORTEST_WORD and not parts & _LABELS)
 
 
 def is_drawn(value: str) -> bool:

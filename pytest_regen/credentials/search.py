@@ -3,41 +3,20 @@
 import re
 import string
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pytest_regen.credentials.encodings import (
-    Edit,
-    encoded_edits,
-    runs,
-    shade_table,
-    unescape,
-    without_overlaps,
-)
-from pytest_regen.credentials.names import (
-    PASSWORDS,
-    PRIVATE_NAMES,
-    changes_often,
-    is_drawn,
-    is_harmless_name,
-    is_mixed,
-    is_one_time_code,
-    is_password_of,
-    is_placeholder,
-    is_private_name,
-    is_uuid,
-    looks_random,
-)
+from pytest_regen.credentials import encodings, names
 from pytest_regen.credentials.shapes import SECRET_SHAPES, SecretShape
 
 ASSIGNED: Final = "assigned-secret"
 """The kind of random values without a shape of their own, found after ``key=``."""
 
-_OF_PASSWORDS: Final = (*PASSWORDS, "pass", "_pw")
+_OF_PASSWORDS: Final = (*names.PASSWORDS, "pass", "_pw")
 _SIGNATURES: Final = ("signature", "sig")
 """A signature grants access only as part of an address."""
-_NAMES: Final = (*PRIVATE_NAMES, "pass", "_pw", *_SIGNATURES)
+_NAMES: Final = (*names.PRIVATE_NAMES, "pass", "_pw", *_SIGNATURES)
 """Ends of private names that are searched in texts."""
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _VALUE = f"({_SIGNS}{{16,512}})"
@@ -118,26 +97,18 @@ _START: Final = 2
 """How many characters of a word are enough to exclude most marks."""
 
 
-def _marks_by_word() -> dict[str, list[tuple[str, SecretShape]]]:
-    """Return marks with their shapes by their first word (``ghp_``) or its start (``AK``).
+_MARKS: Final[defaultdict[str, list[tuple[str, SecretShape]]]] = defaultdict(list)
+"""Marks with their shapes by their first word (``ghp_``) or its start (``AK``).
 
-    So the words in a text, computed once, tell which of two hundred marks have to be searched.
-    Those inside of words stand at ``""``, those that may have blanks at ``" "``.
-    """
-    marks: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
-    for shape in SECRET_SHAPES:
-        for mark in shape.marks:
-            if shape.has_blanks:
-                marks[" "].append((mark, shape))
-            elif shape.ahead == 0 and (word := _WORDS.match(mark)):
-                key = mark[:_START] if word[0].isalnum() else word[0]
-                marks[key].append((mark, shape))
-            else:
-                marks[""].append((mark, shape))
-    return dict(marks)
-
-
-_MARKS: Final = _marks_by_word()
+So the words in a text, computed once, tell which of two hundred marks have to be searched. Those
+inside of words stand at ``""``, those that may have blanks at ``" "``.
+"""
+for _shape in SECRET_SHAPES:
+    for _mark in _shape.marks:
+        _word = " " if _shape.has_blanks else ""
+        if not (_word or _shape.ahead) and (_first := _WORDS.match(_mark)):
+            _word = _mark[:_START] if _first[0].isalnum() else _first[0]
+        _MARKS[_word].append((_mark, _shape))
 _DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
 """Passwords of examples and of local databases."""
 _WEAK: Final = 5
@@ -205,7 +176,7 @@ def scrub_text(text: str) -> str:
     return text
 
 
-def _edits(text: str, deepest: int) -> list[Edit]:
+def _edits(text: str, deepest: int) -> list[encodings.Edit]:
     """Return the replacements, in order and without overlaps.
 
     Texts are remembered, because most recordings have the same lines, and because a conversation
@@ -218,11 +189,11 @@ def _edits(text: str, deepest: int) -> list[Edit]:
     return _search(text, deepest)
 
 
-def _search(text: str, deepest: int) -> list[Edit]:
+def _search(text: str, deepest: int) -> list[encodings.Edit]:
     if len(text) < _SHORTEST and not _SHORT.search(text):
         return []
-    view = unescape(text) if deepest else None
-    edits: list[Edit] = []
+    view = encodings.unescape(text) if deepest else None
+    edits: list[encodings.Edit] = []
     if view is not None:
         # Escapes first: of a credential that is partly escaped, the plain rest would be incomplete.
         within = _edits(view.text, deepest - 1)
@@ -236,7 +207,7 @@ def _search(text: str, deepest: int) -> list[Edit]:
         for mark in marks:
             # All matches of one mark at once, because each step copies the whole text.
             matches = [
-                Edit(start, end, f"[{shape.name}]", (shape.name,))
+                encodings.Edit(start, end, f"[{shape.name}]", (shape.name,))
                 for start, end in shape.spans(text, mark)
                 if "\0" not in text[start:end] and _is_real(text, shape, start, end)
             ]
@@ -254,7 +225,11 @@ def _search(text: str, deepest: int) -> list[Edit]:
             kinds = tuple(kind for edit in within for kind in edit.kinds)
             return (_apply(plain, within), kinds) if within else None
 
-        edits += encoded_edits(text, words, clean)
+        encoded = (
+            *encodings.base64_edits(text, words, clean),
+            *encodings.percent_edits(text, clean),
+        )
+        edits += encodings.without_overlaps(encoded)
     return sorted(edits)
 
 
@@ -264,7 +239,7 @@ _edits_of_line = lru_cache(maxsize=1 << 14)(_search)
 _edits_of_large = lru_cache(maxsize=8)(_search)
 
 
-def _apply(text: str, edits: Iterable[Edit]) -> str:
+def _apply(text: str, edits: Sequence[encodings.Edit]) -> str:
     pieces, at = [], 0
     for edit in edits:
         pieces += [text[at : edit.start], edit.text]
@@ -272,16 +247,13 @@ def _apply(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _blank(text: str, edits: Iterable[Edit]) -> str:
+def _blank(text: str, edits: Sequence[encodings.Edit]) -> str:
     """Return a text of the same length with NULs in place of what is to be replaced."""
-    pieces, at = [], 0
-    for start, end, *_ in sorted(edits):
-        pieces += [text[at:start], "\0" * (end - start)]
-        at = end
-    return "".join([*pieces, text[at:]]) if pieces else text
+    blanks = [edit._replace(text="\0" * (edit.end - edit.start)) for edit in sorted(edits)]
+    return _apply(text, blanks) if blanks else text
 
 
-def _assigned_edits(text: str, lean: str, long: str) -> list[Edit]:
+def _assigned_edits(text: str, lean: str, long: str) -> list[encodings.Edit]:
     """Return the replacements of random values after private names, without overlaps.
 
     Names are searched one by one: a single pattern for all of them takes ten times as long.
@@ -292,38 +264,47 @@ def _assigned_edits(text: str, lean: str, long: str) -> list[Edit]:
         long: its long words.
     """
     seen = lean.lower()
-    names = [name for name in (_NAMES if long else _OF_PASSWORDS) if name in seen]
+    endings = [name for name in (_NAMES if long else _OF_PASSWORDS) if name in seen]
     patterns = [
         pattern for pattern in _PATTERNS if pattern[1] in seen and (long or pattern[1] == _FLAG)
     ]
     # The only letter whose lower case is two characters would shift all later positions.
-    lowered = text.replace("\u0130", "I").lower() if names else ""
-    candidates = {span for name in names for span in _behind(text, lowered, name)}
+    lowered = text.replace("\u0130", "I").lower() if endings else ""
+    candidates: set[tuple[int, int]] = set()
+    for name in endings:
+        end = 0
+        while (at := lowered.find(name, end)) >= 0:
+            end = at + len(name)
+            if text[end : end + 1].isalnum():
+                continue
+            span = _value_behind(text, end, name) or _span_in_markup(text, at, end)
+            if span and _is_named(text, at, end, name, span):
+                candidates.add(span)
+            elif not span and text[end : end + 2].lstrip(" ")[:1] in _CELL_ENDS:
+                candidates.update(_column(text, at, end))
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
-        candidates.update(m.span(1) for m in matches if is_drawn(m[1]) or _is_password(m[1]))
+        candidates.update(m.span(1) for m in matches if names.is_drawn(m[1]) or _is_password(m[1]))
     # To the end of the value, of which only the start was examined.
     whole = (
         (start, m.end() if (m := _REST.match(text, end)) else end) for start, end in candidates
     )
-    return without_overlaps(Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in whole)
+    return encodings.without_overlaps(
+        encodings.Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in whole
+    )
 
 
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
     """Whether a match of a shape is a credential: not a placeholder, and not a part of base64."""
     match = text[start:end]
-    if shape.name == "url-password":
-        return not _is_default(match.partition(":")[2])
-    if shape.pattern.groups:
-        return not _is_default(match)
+    if shape.name == "url-password" or shape.pattern.groups:
+        password = match.partition(":")[2] if shape.name == "url-password" else match
+        is_example = password.lower() in _DEFAULTS or password.startswith("$")
+        return not (is_example or names.is_placeholder(password))
     if min(map(len, shape.marks)) <= _WEAK and _is_in_data(text, start, end):
         return False
-    return not is_placeholder(shape.random_part(match))
-
-
-def _is_default(password: str) -> bool:
-    """Whether a password in an address or a command is an example."""
-    return password.lower() in _DEFAULTS or is_placeholder(password) or password.startswith("$")
+    mark = next(filter(match.startswith, shape.marks), "")
+    return not names.is_placeholder(match.removeprefix(mark))
 
 
 def _is_in_data(text: str, start: int, end: int) -> bool:
@@ -345,20 +326,6 @@ def _is_in_data(text: str, start: int, end: int) -> bool:
         )
     )
     return any(len(side) >= _LEAST_DATA and not _SLUG.fullmatch(side) for side in sides)
-
-
-def _behind(text: str, lowered: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of random values after a name that ends with ``name``."""
-    end = 0
-    while (at := lowered.find(name, end)) >= 0:
-        end = at + len(name)
-        if text[end : end + 1].isalnum():
-            continue
-        span = _value_behind(text, end, name) or _span_in_markup(text, at, end)
-        if span and _is_named(text, at, end, name, span):
-            yield span
-        elif not span and text[end : end + 2].lstrip(" ")[:1] in _CELL_ENDS:
-            yield from _column(text, at, end)
 
 
 _CELL_ENDS: Final = frozenset({",", ";", "\t", "|", '"', "\r", "\n"})
@@ -383,17 +350,17 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
     if len(headings) < _FEWEST_COLUMNS or not all(map(_HEADING.fullmatch, titles)):
         return
     name = headings[column].strip(' \t\r"')
-    for _ in range(_MOST_ROWS if is_private_name(name) else 0):
+    for _ in range(_MOST_ROWS if names.is_private_name(name) else 0):
         start, stop = stop + 1, text.find("\n", stop + 1, stop + _LONGEST_ROW)
         stop = stop if stop >= 0 else min(len(text), start + _LONGEST_ROW)
         cells = text[start:stop].split(delimiter)
         if len(cells) != len(headings):
             return
         value = cells[column].strip(' \t\r"')
-        if is_private_name(value):
+        if names.is_private_name(value):
             # Another heading: its rows belong to that one.
             return
-        if is_password_of(name, value):
+        if names.is_password_of(name, value):
             before = start + sum(len(cell) + 1 for cell in cells[:column])
             value_at = before + cells[column].index(value)
             yield value_at, value_at + len(value)
@@ -402,27 +369,37 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
 def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
     """Return the span of the value that this name makes a credential, if there is one."""
     value = _BEHIND.match(text, end)
-    if value and is_drawn(value[1]):
-        is_id = name in {"session", "sessionid"} and is_uuid(value[1])
-        return None if is_id or is_placeholder(value[1]) else value.span(1)
+    if value and names.is_drawn(value[1]):
+        is_id = name in {"session", "sessionid"} and names.is_uuid(value[1])
+        return None if is_id or names.is_placeholder(value[1]) else value.span(1)
     if name not in _OF_PASSWORDS:
         value = _PASSWORD.match(text, end)
-        if value and value[1] and is_mixed(value[2]):
+        if value and value[1] and names.is_mixed(value[2]):
             return value.span(2)
-        return _symbol_rich_span(text, end)
+        # A value rich in symbols, as frameworks generate: ``SECRET_KEY=b$!2``.
+        value = _SIGNED.match(text, end)
+        if value is None:
+            return None
+        # The next parameter and percent-encoded bytes do not count as symbols.
+        signs = sum(map(_QUOTED.sub("", value[1]).count, "!@#$%^&*"))
+        digits = sum(map(str.isdigit, value[1]))
+        enough = signs >= (2 if names.is_mixed(value[1]) else 4)
+        return value.span(1) if enough and digits > 1 else None
     kind = name if name in {"pass", "_pw"} else "password"
     is_parameter = _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end)
     value = _MEMBER.match(text, end) or (_PAIR.match(text, end) if is_parameter else None)
     if value:
-        return value.span(1) if is_password_of(kind, value[1]) else None
+        return value.span(1) if names.is_password_of(kind, value[1]) else None
     value = _PASSWORD.match(text, end)
     if value is None:
         return None
     # Of a shell variable the value is not code, so that fewer signs of chance suffice.
     is_variable, word = text[end] == "=" and text[end - 1].isupper(), value[2]
     has_both = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
-    is_literal = (has_both or changes_often(word)) and not any(sign in word for sign in "([{$.\\")
-    is_one = is_variable and is_literal and is_password_of("password", word)
+    is_literal = (has_both or names.changes_often(word)) and not any(
+        sign in word for sign in "([{$.\\"
+    )
+    is_one = is_variable and is_literal and names.is_password_of("password", word)
     return value.span(2) if is_one or _is_password(word) else None
 
 
@@ -434,14 +411,16 @@ def _span_in_markup(text: str, at: int, end: int) -> tuple[int, int] | None:
         if element and tag:
             number = 1 if element[1] else 2
             name = tag[0].lstrip("<").rpartition(":")[2].rpartition(">")[2] + text[at:end]
-            return element.span(number) if is_password_of(name, element[number]) else None
+            return element.span(number) if names.is_password_of(name, element[number]) else None
     value = _ARGUMENT.match(text, end)
     if value:
-        is_password = text[at:end].lower().endswith(PASSWORDS) and _is_password(value[1])
-        is_one = not is_placeholder(value[1]) and (is_password or looks_random(value[1]))
+        is_password = text[at:end].lower().endswith(names.PASSWORDS) and _is_password(value[1])
+        is_one = not names.is_placeholder(value[1]) and (
+            is_password or names.looks_random(value[1])
+        )
         return value.span(1) if is_one else None
     value = _VARIABLE.match(text, end)
-    if value and looks_random(value[1]) and not is_placeholder(value[1]):
+    if value and names.looks_random(value[1]) and not names.is_placeholder(value[1]):
         name = _name_before(text, at, end)
         return value.span(1) if _VARIABLE_NAME.fullmatch(name) else None
     return None
@@ -451,18 +430,6 @@ def _name_before(text: str, at: int, end: int) -> str:
     """Return the whole name that ends at ``end``, of which a part was found."""
     before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
     return f"{before[0] if before else ''}{text[at:end]}"
-
-
-def _symbol_rich_span(text: str, end: int) -> tuple[int, int] | None:
-    """Return the span of a value rich in symbols, as frameworks generate: ``SECRET_KEY=b$!2``."""
-    value = _SIGNED.match(text, end)
-    if value is None:
-        return None
-    # The next parameter and percent-encoded bytes do not count as symbols.
-    signs = sum(map(_QUOTED.sub("", value[1]).count, "!@#$%^&*"))
-    digits = sum(map(str.isdigit, value[1]))
-    enough = signs >= (2 if is_mixed(value[1]) else 4)
-    return value.span(1) if enough and digits > 1 else None
 
 
 _SIGNED = re.compile(
@@ -482,24 +449,24 @@ def _is_named(text: str, at: int, end: int, name: str, span: tuple[int, int]) ->
     if whole.lower() == "key":
         start = max(0, at - _LONGEST_NAME)
         if _ADDRESS.search(text, start, end):
-            return is_one_time_code(name, text[slice(*span)])
+            return names.is_one_time_code(name, text[slice(*span)])
         return _OF_KEYS.search(text, start, at) is not None or "," in text[end : span[0]]
     if name in {"pass", "_pw", "credential"}:
-        return is_private_name(whole)
-    return not is_harmless_name(whole)
+        return names.is_private_name(whole)
+    return not names.is_harmless_name(whole)
 
 
 @lru_cache(maxsize=1024)
 def _is_password(value: str) -> bool:
     """Whether the value after ``password=`` in a text is a password, not code or prose."""
-    if any(sign in value for sign in "([{") or is_placeholder(value):
+    if any(sign in value for sign in "([{") or names.is_placeholder(value):
         return False
     if _SCATTERED.match(value):
         return True
     digits = sum(map(str.isdigit, value))
     has_sign = any(sign in value for sign in "!@#$%^*?~|")
     has_cases = any(map(str.islower, value)) and any(map(str.isupper, value))
-    return has_cases and (digits > 1 or is_mixed(value) or (digits == 1 and has_sign))
+    return has_cases and (digits > 1 or names.is_mixed(value) or (digits == 1 and has_sign))
 
 
 _SCATTERED = re.compile(r"(?=[a-z0-9]{10})[a-z]*[0-9]+[a-z]+[0-9][a-z0-9]*(?![A-Z_])")
@@ -528,7 +495,7 @@ def _without_large_base64(text: str) -> str:
     if len(text) < _LARGE:
         return text
     data, pieces, at = text.encode("utf-8", "surrogatepass"), [], 0
-    for start, end in runs(data.translate(_DIGITS), _LARGE):
+    for start, end in encodings.runs(data.translate(_DIGITS), _LARGE):
         # Words that are joined in an address have more joints.
         if (
             sum(data.count(joint, start, end) for joint in (b"+", b"/", b"-", b"_")) * 8
@@ -541,8 +508,10 @@ def _without_large_base64(text: str) -> str:
 
 _LARGE: Final = 1 << 14
 _KEPT_OF_LARGE: Final = 128
-_NO_BLANKS: Final = shade_table(lambda sign: not (sign.isascii() and sign.isspace()))
-_DIGITS: Final = shade_table(lambda sign: sign.isascii() and (sign.isalnum() or sign in "+/-_"))
+_NO_BLANKS: Final = encodings.shade_table(lambda sign: not (sign.isascii() and sign.isspace()))
+_DIGITS: Final = encodings.shade_table(
+    lambda sign: sign.isascii() and (sign.isalnum() or sign in "+/-_")
+)
 
 
 def _long_words(text: str) -> str:
@@ -551,5 +520,5 @@ def _long_words(text: str) -> str:
         return " ".join([word for word in text.split() if len(word) >= _SHORTEST])
     # The same for ASCII blanks, ten times as fast.
     data = text.encode("utf-8", "surrogatepass")
-    spans = runs(data.translate(_NO_BLANKS), _SHORTEST)
+    spans = encodings.runs(data.translate(_NO_BLANKS), _SHORTEST)
     return b" ".join([data[start:end] for start, end in spans]).decode("utf-8", "surrogatepass")

@@ -53,11 +53,6 @@ class SecretShape:
                 yield match.span(pattern.groups)
             at = text.find(mark, match.end() if match and match.end() > at else at + 1)
 
-    def random_part(self, match: str) -> str:
-        """Return the part of a match that differs between credentials of this kind."""
-        start = next((mark for mark in self.marks if match.startswith(mark)), "")
-        return match.removeprefix(start)
-
 
 def _shape(
     name: str, marks: str, regex: str, *, ahead: int = 0, has_blanks: bool = False
@@ -367,9 +362,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         r"|/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{16,}",
     ),
     SecretShape(
-        "discord-webhook",
-        ("/api/webhooks/",),
-        r"/api/webhooks/[0-9]{10,}/[A-Za-z0-9_-]{30,}",
+        "discord-webhook", ("/api/webhooks/",), r"/api/webhooks/[0-9]{10,}/[A-Za-z0-9_-]{30,}"
     ),
     SecretShape(
         "teams-webhook",

@@ -19,11 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
 from pytest_regen.cassettes.files.format import RECORDING
 from pytest_regen.cassettes.files.parser import parse_text, text_of
-from pytest_regen.cassettes.files.reader import (
-    CassetteFile,
-    content_of,
-    read_cassette,
-)
+from pytest_regen.cassettes.files.reader import CassetteFile, content_of, read_cassette
 from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, unused_reason
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.interactions import Interaction
@@ -127,11 +123,9 @@ class Baseline:
         """
         places = {self._place(path) for path in checked}
         folder = self.path.absolute().parent
-        remaining = sorted(
-            entry
-            for entry in self._known | self._met
-            if entry in self._met or (entry.path not in places and (folder / entry.path).exists())
-        )
+        unchecked = {entry for entry in self._known if entry.path not in places}
+        present = {entry for entry in unchecked if (folder / entry.path).exists()}
+        remaining = sorted(self._met | present)
         entries = [entry._asdict() for entry in remaining]
         text = json.dumps({"version": _VERSION, "findings": entries}, indent=2, ensure_ascii=False)
         try:

@@ -65,8 +65,19 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
     if file.is_laid_out and cleaned == old:
         return Conversion(path, path, len(old))
     if target == path and not file.is_laid_out:
-        has_new_address = [one.uri for one in old] != [one.uri for one in cleaned]
-        if why := _loss_for_vcrpy(path) or (has_new_address and _NEW_ADDRESS):
+        from pytest_regen.cassettes.clients.vcr_files import why_unreadable_for_vcrpy
+
+        # Because tests marked vcr must be able to play the file converted in its place.
+        text = text_of(path, content_of(path)[0] or b"")
+        why = ""
+        if text.lstrip().startswith("{"):
+            what = f"it is JSON and is called {path.name}"
+            why = f"{what}: its serializer could not read the new file"
+        elif loss := why_unreadable_for_vcrpy(text):
+            why = f"vcrpy cannot read it, so a serializer of the suite's own must ({loss})"
+        elif [one.uri for one in old] != [one.uri for one in cleaned]:
+            why = "an address in it holds a credential: tests marked vcr would not find it without"
+        if why:
             hint = "leave it, or write another file with --out FILE, for the fixture cassette"
             raise CassetteError(f"{path} is left as it is", why=why, hint=hint)
     exchanges = list(map(WireExchange.of, cleaned))
@@ -92,44 +103,29 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
     return Conversion(path, target, len(old), text, tuple(sorted(gone)), tuple(replaced))
 
 
-_NEW_ADDRESS = "an address in it holds a credential: tests marked vcr would not find it without"
-
-
-def _loss_for_vcrpy(path: Path) -> str:
-    """Return why tests marked ``vcr`` could not play a file converted in its place, if so."""
-    from pytest_regen.cassettes.clients.vcr_files import why_unreadable_for_vcrpy
-
-    text = text_of(path, content_of(path)[0] or b"")
-    if text.lstrip().startswith("{"):
-        return f"it is JSON and is called {path.name}: its serializer could not read the new file"
-    why = why_unreadable_for_vcrpy(text)
-    return why and f"vcrpy cannot read it, so a serializer of the suite's own must ({why})"
-
-
 def convert(plan: Conversion) -> None:
     """Write the planned file, in one step.
 
     Raises:
         CassetteError: it cannot be written, or would replace a file that git does not hold.
     """
-    if plan.target == plan.path and not _is_in_git(plan.path.resolve()):
-        raise CassetteError(
-            f"{plan.path} is left as it is",
-            why="git does not hold it as it is, so that the old file would be lost",
-            hint=f"git add {shlex.quote(str(plan.path))}, or write another file with --out FILE",
-        )
+    if plan.target == plan.path:
+        old = plan.path.resolve()
+        command = ("git", "status", "--porcelain", "--ignored", "-uall", "--", old.name)
+        try:
+            status = subprocess.run(command, cwd=old.parent, capture_output=True, check=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            status = b"??"
+        # Two letters: of what differs from the last commit, and of what differs from what was
+        # added. The second alone counts, because git gives back what was added, too.
+        if status[1:2] not in {b"", b" "}:
+            stage = f"git add {shlex.quote(str(plan.path))}"
+            raise CassetteError(
+                f"{plan.path} is left as it is",
+                why="git does not hold it as it is, so that the old file would be lost",
+                hint=f"{stage}, or write another file with --out FILE",
+            )
     try:
         replace_cassette(behind_links(plan.target), plan.text)
     except OSError as error:
         raise unwritable(plan.target, error) from error
-
-
-def _is_in_git(path: Path) -> bool:
-    command = ("git", "status", "--porcelain", "--ignored", "-uall", "--", path.name)
-    try:
-        status = subprocess.run(command, cwd=path.parent, capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    # Two letters: of what differs from the last commit, and of what differs from what was added.
-    # The second alone counts, because git gives back what was added, too.
-    return status[1:2] in {b"", b" "}

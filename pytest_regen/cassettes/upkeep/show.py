@@ -1,7 +1,7 @@
 """A cassette shown as a conversation, with tokens and the effect of the prompt cache."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import takewhile
 from typing import Any
@@ -28,7 +28,7 @@ def conversation(file: CassetteFile) -> dict[str, Any]:
         messages = [{"role": "system", "text": _text(sent["system"])}] if sent.get("system") else []
         listed = sent.get("messages")
         messages += [
-            {"role": str(m.get("role")), "text": _text(m.get("content"), m.get("tool_calls"))}
+            {"role": str(m.get("role")), "text": _text([m.get("content"), m.get("tool_calls")])}
             for m in (listed if isinstance(listed, list) else ())
             if isinstance(m, Mapping)
         ]
@@ -57,18 +57,12 @@ def conversation(file: CassetteFile) -> dict[str, Any]:
     return {"path": str(file.path), "metadata": dict(file.metadata), "interactions": rows}
 
 
-def _text(content: object, calls: object = None) -> str:
-    """Return the blocks of a message, then the calls that a chat completion has beside them."""
-    blocks = content if isinstance(content, list) else [content or ""]
-    return "\n".join(
-        filter(None, map(_block, [*blocks, *(calls if isinstance(calls, list) else ())]))
-    )
-
-
-def _block(block: object) -> str:
-    """Return a block of a message, or of a chat completion's message, as text."""
+def _text(block: object) -> str:
+    """Return blocks of a message, or of a chat completion's message, as text."""
+    if isinstance(block, list):
+        return "\n".join(filter(None, map(_text, block)))
     if not isinstance(block, Mapping):
-        return str(block)
+        return str(block or "")
     kind, call = str(block.get("type")), block.get("function")
     if kind == "text":
         return str(block.get("text") or "")
@@ -91,23 +85,22 @@ def _plain_answer(interaction: Interaction) -> str:
     with suppress(AttributeError, KeyError, TypeError):  # because a file may hold anything
         if "error" in body:
             return f"{body['error'].get('type')}: {body['error'].get('message')}"
-    with suppress(AttributeError, KeyError, TypeError):
-        return _chat_completion(sse_events(text) if interaction.is_stream else [body]) or text
-    return text
-
-
-def _chat_completion(events: Iterable[Mapping[str, Any]]) -> str:
-    """Return what a chat completion says and calls, be it whole or in chunks."""
+    # A chat completion, be it whole or in chunks.
     texts = dict.fromkeys(("reasoning_content", "reasoning", "content"), "")
     calls: dict[int, dict[str, str]] = {}
-    for choice in (choice for event in events for choice in event.get("choices") or ()):
-        half = choice.get("delta") or choice.get("message") or {}
-        for name in texts:
-            texts[name] += half.get(name) or ""
-        for number, piece in enumerate(half.get("tool_calls") or ()):
-            call = calls.setdefault(piece.get("index", number), {"name": "", "arguments": ""})
-            for name in call:
-                call[name] += piece["function"].get(name) or ""
+    events = sse_events(text) if interaction.is_stream else [body]
+    try:
+        for choice in (choice for event in events for choice in event.get("choices") or ()):
+            half = choice.get("delta") or choice.get("message") or {}
+            for name in texts:
+                texts[name] += half.get(name) or ""
+            for number, piece in enumerate(half.get("tool_calls") or ()):
+                call = calls.setdefault(piece.get("index", number), {"name": "", "arguments": ""})
+                for name in call:
+                    call[name] += piece["function"].get(name) or ""
+    except (AttributeError, KeyError, TypeError):
+        return text
     thoughts = texts["reasoning_content"] or texts["reasoning"]
     blocks = [{"type": "thinking", "thinking": thoughts}] if thoughts else []
-    return _text([*blocks, texts["content"]], [{"function": call} for call in calls.values()])
+    functions = [{"function": call} for call in calls.values()]
+    return _text([*blocks, texts["content"], *functions]) or text
