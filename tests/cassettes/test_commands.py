@@ -184,6 +184,19 @@ def test_show_cuts_long_texts(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert "word end" in capsys.readouterr().out
 
 
+def test_what_is_nested_too_deep_is_not_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A message that a file makes deeper than any is told in one line."""
+    results: object = "deep"
+    for _ in range(420):
+        results = [{"type": "tool_result", "content": results}]
+    foreign(folder / "c.yaml", {"messages": [{"role": "user", "content": results}]})
+
+    assert run("show", "c.yaml") == 3
+    assert "c.yaml cannot be shown: a message in it is nested too deep" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["show", "convert"])
 def test_what_is_not_there_is_wrong_usage(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit 2, with the path."""
