@@ -101,14 +101,18 @@ def check_limits(**limits: tuple[int | None, int]) -> None:
 class _SessionBudget(Budget):
     """The tokens that one session may spend."""
 
-    def _refusal(self, spent: int, estimate: int) -> BudgetError:
-        return BudgetError(
-            f"the session's budget of {self.limit:,} tokens does not cover the next call: "
-            f"{spent:,} are spent, about {estimate:,} more are needed",
-            needed=spent + estimate,
-            why="a call is made only while its estimate fits the budget",
-            hint="raise token_budget, or ask for less",
-        )
+    def reserve(self, estimate: int) -> int:
+        try:
+            return super().reserve(estimate)
+        except BudgetError as error:
+            # Because the options that the error of any budget names do not change this one.
+            raise BudgetError(
+                f"the session's budget of {self.limit:,} tokens does not cover the next call: "
+                f"{error.needed - estimate:,} are spent, about {estimate:,} more are needed",
+                needed=error.needed,
+                why=error.why,
+                hint="raise token_budget, or ask for less",
+            ) from None
 
 
 @dataclass(slots=True)

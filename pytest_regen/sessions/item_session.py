@@ -165,13 +165,14 @@ class ItemSession(SessionBase, Generic[T]):
         name: str = "items",
         **options: Unpack[SessionOptions],
     ) -> None:
+        super().__init__(system, SessionSettings(provider, **options))
         adapter = adapter_of(item)
         schema = stable_schema(adapter)
 
         def to_json(value: T) -> Any:
             return adapter.dump_python(value, mode="json", by_alias=True)
 
-        kind = ItemKind(
+        self._kind = ItemKind(
             adapter,
             name,
             key=lambda value: quoted(key(value)),
@@ -193,13 +194,7 @@ class ItemSession(SessionBase, Generic[T]):
         )
         self._inputs = (self._hint,)
         self._lacks = lacks
-        self._start(system, kind, provider, options)
-
-    def _start(
-        self, system: str, kind: ItemKind[T], provider: Provider, options: SessionOptions
-    ) -> None:
-        super().__init__(system, SessionSettings(provider, **options))
-        self._kind = kind
+        self._opening = f"Write the {name} following the instructions above."
         self._memory: Memory[T] = Memory()
         self._reader: ItemReader[T] | None = None
 
@@ -306,15 +301,13 @@ class ItemSession(SessionBase, Generic[T]):
                 hint="call regenerate(feedback) for replacements, or start a new session",
             )
         self._tell(f"Generating {self._kind.name}...")
-        return (yield from self._steps(self._first_task(), turn))
-
-    def _first_task(self) -> Task[T]:
         lacks = self._lacks
-        return Task(
-            f"Write the {self._kind.name} following the instructions above.{self._hint}",
+        task: Task[T] = Task(
+            self._opening + self._hint,
             lacks=lambda items: listed_problems(lacks(items), "lacks=") if lacks else (),
             is_first=True,
         )
+        return (yield from self._steps(task, turn))
 
     def _next_steps(self, feedback: Feedback, turn: Turn) -> Steps[list[T]]:
         task = self._task(feedback)

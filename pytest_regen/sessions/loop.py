@@ -130,9 +130,6 @@ class _Run:
         self._generated: Sequence[TestScenario] = ()
         self._is_paid = False
 
-    def run(self) -> PartCalls[LoopReport]:
-        return self._from_artifact() or (yield from self._compile_and_verify())
-
     def _begin(self, policy: Policy) -> None:
         """Begin with these rules and the scenarios that people wrote.
 
@@ -177,7 +174,9 @@ class _Run:
         self._tell(f"{plural(len(report.results), 'scenario')} (cached)")
         return report
 
-    def _compile_and_verify(self) -> PartCalls[LoopReport]:
+    def run(self) -> PartCalls[LoopReport]:
+        if cached := self._from_artifact():
+            return cached
         self._tell("Compiling...")
         self._begin((yield PartCall(self._parts.compiler, "compile")))
         self._is_paid, first, self._hash = True, self.policy, self._input_hash()

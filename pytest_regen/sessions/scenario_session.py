@@ -4,6 +4,7 @@ import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Self, Unpack
 
 from pydantic import BeforeValidator, TypeAdapter
@@ -21,7 +22,7 @@ from pytest_regen.sessions.feedback import (
     message_of,
 )
 from pytest_regen.sessions.item_session import Feedback, ItemFeedback, ItemSession
-from pytest_regen.sessions.items import Finding, ItemKind, Memory, Task
+from pytest_regen.sessions.items import Finding, Memory, Task
 from pytest_regen.sessions.prompts import PROMPT_FORMAT, first_message, response_hint
 from pytest_regen.sessions.scenarios import TestScenario, ToolAnnotation, untested_tools
 from pytest_regen.sessions.state import (
@@ -88,19 +89,28 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
         self.annotations = check_tools(annotations)
         self.handwritten = check_handwritten(handwritten)
         self._tools = {annotation.tool: annotation for annotation in self.annotations}
-        kind = ItemKind(
+        key = attrgetter("id")
+        super().__init__(
+            system,
             _ADAPTER,
-            "scenarios",
-            key=lambda scenario: scenario.id,
-            verdict=lambda scenario: scenario.expected_decision,
+            key=key,
+            problems=self._problems,
+            lacks=self._untested_by(self._tools, self.handwritten),
+            name="scenarios",
+            provider=provider,
+            **options,
+        )
+        self._kind = replace(
+            self._kind,
+            key=key,
+            verdict=attrgetter("expected_decision"),
             # By description, because a model has never seen the hash that identifies a request.
             label=lambda scenario: repr(scenario.description),
-            problems=self._problems,
             to_json=lambda scenario: {name: scenario.to_json()[name] for name in _MEMBERS},
         )
+        self._opening = first_message(self.handwritten)
         self._hint = response_hint(self.annotations)
         self._inputs = (PROMPT_FORMAT, self._hint, self.annotations, self.handwritten)
-        self._start(system, kind, provider, options)
         self._memory = Memory({scenario.id: scenario for scenario in self.handwritten})
 
     def to_json(self) -> dict[str, Any]:
@@ -133,13 +143,6 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
         # Without tools there is nothing to test but what people wrote.
         generated = (yield from super()._first_steps(turn)) if self.annotations else []
         return [*copy.deepcopy(self.handwritten), *generated]
-
-    def _first_task(self) -> Task[TestScenario]:
-        return Task(
-            first_message(self.handwritten) + self._hint,
-            lacks=self._untested_by(self._tools, self.handwritten),
-            is_first=True,
-        )
 
     @staticmethod
     def _untested_by(

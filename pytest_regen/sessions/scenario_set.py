@@ -203,24 +203,20 @@ class ScenarioSet:
                 )
         for id_, (verdict, result) in judged.items():
             self.verdicts[id_] = verdict
-            self._apply_verdict(verdict, result)
+            if verdict.kind == "rule":
+                event = f"fails; the judge blames the rules: {verdict.reasoning}"
+            elif result.scenario.is_handwritten:
+                event = "fails; the judge blames it, but it is handwritten: the rules are to blame"
+            elif verdict.corrected_decision == result.actual:
+                self._correct(result, verdict)
+                continue
+            else:
+                event = (
+                    f"the judge wants {verdict.corrected_decision}, the engine says "
+                    f"{result.actual} ({result.rule}): not corrected"
+                )
+            self.log.record(result.scenario, event)
         return name_all
-
-    def _apply_verdict(self, verdict: Attribution, result: ExecutionResult) -> None:
-        scenario = result.scenario
-        if verdict.kind == "rule":
-            self.log.record(scenario, f"fails; the judge blames the rules: {verdict.reasoning}")
-        elif scenario.is_handwritten:
-            event = "fails; the judge blames it, but it is handwritten: the rules are to blame"
-            self.log.record(scenario, event)
-        elif verdict.corrected_decision == result.actual:
-            self._correct(result, verdict)
-        else:
-            self.log.record(
-                scenario,
-                f"the judge wants {verdict.corrected_decision}, the engine says {result.actual} "
-                f"({result.rule}): not corrected",
-            )
 
     def _correct(self, result: ExecutionResult, verdict: Attribution) -> None:
         """Correct a scenario in place, as the engine agrees."""
