@@ -239,21 +239,21 @@ def _compatible(decision: ExpectedDecision, other: ExpectedDecision) -> bool:
     )
 
 
-def check_tools(annotations: Sequence[ToolAnnotation]) -> tuple[ToolAnnotation, ...]:
-    """Return ``annotations`` if each tool stands there once.
+def check_tools(annotations: Sequence[ToolAnnotation]) -> dict[tuple[str, str], ToolAnnotation]:
+    """Return ``annotations`` by tool if each tool stands there once.
 
     Raises:
         UsageError: one stands there twice.
     """
-    seen: set[tuple[str, str]] = set()
+    by_tool: dict[tuple[str, str], ToolAnnotation] = {}
     for annotation in annotations:
-        if annotation.tool in seen:
+        if annotation.tool in by_tool:
             raise UsageError(
                 f"the tool {'/'.join(annotation.tool)} is annotated twice",
                 hint="pass one annotation per tool",
             )
-        seen.add(annotation.tool)
-    return tuple(annotations)
+        by_tool[annotation.tool] = annotation
+    return by_tool
 
 
 def check_handwritten(scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:

@@ -16,12 +16,7 @@ from pytest_regen.errors import (
     ReplyFormatError,
     UsageError,
 )
-from pytest_regen.sessions.conversation import (
-    SessionBase,
-    SessionOptions,
-    SessionSettings,
-    Turn,
-)
+from pytest_regen.sessions.conversation import SessionBase, SessionOptions, SessionSettings, Turn
 from pytest_regen.sessions.items import (
     Finding,
     ItemKind,

@@ -221,15 +221,15 @@ class _Run:
         Returns:
             Whether nothing is left to repair.
         """
-        rounds, verification = self._settings.max_rounds, f"verification {attempt}, "
+        rounds = self._settings.max_rounds
+        prefix = f"verification {attempt}, " if attempt > 1 else ""
         self._is_heard = True
         for number in range(1, rounds + 1):
             results = self.set.execute()
             news = self._news(results, repeats_questions=number == 1)
             if not news:
                 break
-            which = f"{verification if attempt > 1 else ''}round {number}"
-            self._tell(f"Judging {plural(len(news), 'scenario')} ({which})...")
+            self._tell(f"Judging {plural(len(news), 'scenario')} ({prefix}round {number})...")
             judgement = yield from self._judge(news)
             if judgement is None:
                 self._is_heard = False

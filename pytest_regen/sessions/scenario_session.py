@@ -86,9 +86,9 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
         provider: Provider,
         **options: Unpack[SessionOptions],
     ) -> None:
-        self.annotations = check_tools(annotations)
+        self._tools = check_tools(annotations)
+        self.annotations = tuple(annotations)
         self.handwritten = check_handwritten(handwritten)
-        self._tools = {annotation.tool: annotation for annotation in self.annotations}
         key = attrgetter("id")
         super().__init__(
             system,
@@ -236,17 +236,15 @@ def generate_test_scenarios(
         system, annotations, handwritten, provider=provider, **settings
     )
     input_hash = session.fingerprint
-    tools = [annotation.tool for annotation in session.annotations]
     path = None if artifact is None else check_path(artifact)
     stored = read_artifact(path) if path else None
     # A set that failed its verification is no success to start from.
-    if stored and stored.input_hash == input_hash and stored.status != "failed":
-        untested = untested_tools(tools, stored.scenarios)
-        return ScenarioGenerationResult(stored.scenarios, input_hash, untested_tools=untested)
-    scenarios = tuple(session.generate())
-    untested = untested_tools(tools, scenarios)
-    result = ScenarioGenerationResult(scenarios, input_hash, session, untested)
-    if path:
+    is_usable = stored and stored.input_hash == input_hash and stored.status != "failed"
+    scenarios = stored.scenarios if stored and is_usable else tuple(session.generate())
+    untested = untested_tools([tool.tool for tool in session.annotations], scenarios)
+    asked = None if is_usable else session
+    result = ScenarioGenerationResult(scenarios, input_hash, asked, untested)
+    if path and asked:
         try:
             write_artifact(path, Artifact(input_hash, "generated", scenarios))
         except StoreWriteError as error:

@@ -43,9 +43,7 @@ class ScenarioSet:
         self.corrections: list[ScenarioCorrection] = []
         self.log = LoopLog()
         self._parts = parts
-        self._annotations = {
-            annotation.tool: annotation for annotation in check_tools(parts.annotations)
-        }
+        self._annotations = check_tools(parts.annotations)
         self.tools = set(self._annotations)
         """Tools that have to be tested: those annotated, and those of the first answer."""
         self._scenarios: dict[str, TestScenario] = {}

@@ -68,13 +68,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
     Raises:
         StoreWriteError: the folder cannot be written.
     """
-    data = {
-        "version": _VERSION,
-        "input_hash": artifact.input_hash,
-        "status": artifact.status,
-        "scenarios": [scenario.to_json() for scenario in artifact.scenarios],
-        **({"policy": artifact.policy} if artifact.policy is not None else {}),
-    }
+    data = {"version": _VERSION, **_ARTIFACT.dump_python(artifact, exclude_none=True)}
     text = sendable(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

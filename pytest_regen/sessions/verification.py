@@ -152,13 +152,12 @@ class _ItemRun(Generic[T]):
         generated = yield PartCall(self._session, "generate")
         self._items = {self._session.key_of(item): item for item in generated}
         stop = yield from repeat(self.verify, self.repair, self.state, max_repairs)
-        faults = tuple(
-            ItemFault(self._items[key], problem) for key, problem in self._problems.items()
-        )
         right = tuple(item for key, item in self._items.items() if key not in self._problems)
-        return VerifiedItems(
-            stop == "passed" and bool(right), stop, right, faults, self._repairs, tuple(self._notes)
-        )
+        passed, notes = stop == "passed" and bool(right), tuple(self._notes)
+        return VerifiedItems(passed, stop, right, self._faults(), self._repairs, notes)
+
+    def _faults(self) -> tuple[ItemFault[T], ...]:
+        return tuple(ItemFault(self._items[key], text) for key, text in self._problems.items())
 
     def verify(self, attempt: int) -> PartCalls[bool]:
         """Ask the oracle about each item that it has not seen."""
@@ -178,11 +177,9 @@ class _ItemRun(Generic[T]):
     def repair(self, attempt: int) -> PartCalls[bool]:
         self._tell(f"{plural(len(self._problems), 'item')} failed, repair {attempt}...")
         self._repairs += 1
-        faults = [ItemFault(self._items[key], text) for key, text in self._problems.items()]
+        feedback = ItemFeedback(corrections=self._faults())
         try:
-            items: Iterable[T] = yield PartCall(
-                self._session, "regenerate", (ItemFeedback(corrections=faults),)
-            )
+            items: Iterable[T] = yield PartCall(self._session, "regenerate", (feedback,))
         except FAILED_TURN as error:
             self._notes.append(f"no replacements: {error}")
             return True
