@@ -289,14 +289,15 @@ class SessionBase:
         """Return the session that ``to_json`` wrote, made from ``parts`` and what that holds."""
         state = load_state(data, cls.STATE)
         # The model of the state counts, because the prompt cache is one of the model.
-        settings = {"model": state.model, **state.arguments(), **settings}
+        made_from = {name: getattr(state, name) for name in state.ARGUMENTS}
+        settings = {"model": state.model, **made_from, **settings}
         session = cls(state.system, *parts, **settings)
         session._restore(state)
         return session
 
-    def _restore(self, state: Any) -> None:
-        self.history = state.messages()
-        self.usage = state.usage.to_usage()
+    def _restore(self, stored: Any) -> None:
+        self.history = stored.messages()
+        self.usage = stored.usage.to_usage()
         self._budget.settle(0, self.usage)
 
     def _commit(self, turn: Turn, user: values.Message, text: str) -> None:

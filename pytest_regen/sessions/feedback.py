@@ -233,10 +233,8 @@ def check_spares_people(
 
 def _compatible(decision: ExpectedDecision, other: ExpectedDecision) -> bool:
     """Return whether one decision can be what both expect."""
-    return decision == other or {decision, other} in (
-        {"deny", "not-allow"},
-        {"escalate", "not-allow"},
-    )
+    pair = {decision, other}
+    return len(pair) == 1 or ("not-allow" in pair and "allow" not in pair)
 
 
 def check_tools(annotations: Sequence[ToolAnnotation]) -> dict[tuple[str, str], ToolAnnotation]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, Unpack
 from pydantic import BeforeValidator, TypeAdapter
 
 from pytest_regen.errors import StoreWriteError
+from pytest_regen.sessions import state
 from pytest_regen.sessions.arguments import argument_problems
 from pytest_regen.sessions.conversation import SessionOptions, Turn
 from pytest_regen.sessions.feedback import (
@@ -25,14 +26,6 @@ from pytest_regen.sessions.item_session import Feedback, ItemFeedback, ItemSessi
 from pytest_regen.sessions.items import Finding, Memory, Task
 from pytest_regen.sessions.prompts import PROMPT_FORMAT, first_message, response_hint
 from pytest_regen.sessions.scenarios import TestScenario, ToolAnnotation, untested_tools
-from pytest_regen.sessions.state import (
-    Artifact,
-    ScenarioState,
-    SessionState,
-    check_path,
-    read_artifact,
-    write_artifact,
-)
 from pytest_regen.text import flatten
 from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.values import Provider
@@ -75,7 +68,7 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
             contradict each other.
     """
 
-    STATE: ClassVar[type[SessionState]] = ScenarioState
+    STATE: ClassVar[type[state.SessionState]] = state.ScenarioState
 
     def __init__(
         self,
@@ -236,17 +229,18 @@ def generate_test_scenarios(
         system, annotations, handwritten, provider=provider, **settings
     )
     input_hash = session.fingerprint
-    path = None if artifact is None else check_path(artifact)
-    stored = read_artifact(path) if path else None
+    path = None if artifact is None else state.check_path(artifact)
+    stored = state.read_artifact(path) if path else None
     # A set that failed its verification is no success to start from.
     is_usable = stored and stored.input_hash == input_hash and stored.status != "failed"
     scenarios = stored.scenarios if stored and is_usable else tuple(session.generate())
     untested = untested_tools([tool.tool for tool in session.annotations], scenarios)
-    asked = None if is_usable else session
-    result = ScenarioGenerationResult(scenarios, input_hash, asked, untested)
-    if path and asked:
+    result = ScenarioGenerationResult(
+        scenarios, input_hash, None if is_usable else session, untested
+    )
+    if path and result.session:
         try:
-            write_artifact(path, Artifact(input_hash, "generated", scenarios))
+            state.write_artifact(path, state.Artifact(input_hash, "generated", scenarios))
         except StoreWriteError as error:
             error.unkept = result  # Because it was paid for.
             raise

@@ -20,6 +20,7 @@ from pytest_regen.sessions.scenarios import (
     ScenarioCorrection,
     ScenarioFeedback,
     TestScenario,
+    apply_corrections,
     untested_tools,
 )
 
@@ -219,8 +220,6 @@ class ScenarioSet:
     def _correct(self, result: ExecutionResult, verdict: Attribution) -> None:
         """Correct a scenario in place, as the engine agrees."""
         scenario, reasoning = result.scenario, verdict.corrected_reasoning or verdict.reasoning
-        right = {"expected_decision": result.actual, "reasoning": reasoning or scenario.reasoning}
-        corrected = scenario.model_copy(update=right)
         correction = ScenarioCorrection(
             scenario_description=scenario.description,
             corrected_decision=result.actual,
@@ -230,6 +229,7 @@ class ScenarioSet:
             request=scenario.request,
             rule=result.rule,
         )
+        [corrected] = apply_corrections([scenario], [correction])
         self._scenarios[scenario.id] = corrected
         self.corrections.append(correction)
         self.log.record(

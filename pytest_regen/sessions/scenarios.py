@@ -49,17 +49,22 @@ class Value(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class ScenarioRequest(Value):
-    """One call of a tool."""
+class OfTool(Value):
+    """What is about one tool."""
 
     server_name: str
     tool_name: str
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def tool(self) -> tuple[str, str]:
         """Server and tool: a tool's name alone may exist on several servers."""
         return self.server_name, self.tool_name
+
+
+class ScenarioRequest(OfTool):
+    """One call of a tool."""
+
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
 
     def __str__(self) -> str:
         # Each part may come from a model or a server: it stands in lists, and stays on its line.
@@ -258,21 +263,14 @@ class ConditionalRoles(Value):
     when: tuple[RoleChoice, ...] = ()
 
 
-class ToolAnnotation(Value):
+class ToolAnnotation(OfTool):
     """A tool, what it does, and what its arguments mean."""
 
-    server_name: str
-    tool_name: str
     comment: str = ""
     args: dict[str, tuple[str, ...] | ConditionalRoles] = Field(default_factory=dict)
     """Argument name to its roles."""
     input_schema: dict[str, JsonValue] | None = None
     """JSON Schema of the arguments, as the tool's server publishes it."""
-
-    @property
-    def tool(self) -> tuple[str, str]:
-        """Server and tool."""
-        return self.server_name, self.tool_name
 
 
 def untested_tools(

@@ -166,9 +166,9 @@ class GeneratorSession(SessionBase, Generic[T]):
         """
         return cls._restored(data, response, provider=provider, **settings)
 
-    def _restore(self, state: Any) -> None:
-        super()._restore(state)
-        self._sent_schema = state.schema_hash
+    def _restore(self, stored: Any) -> None:
+        super()._restore(stored)
+        self._sent_schema = stored.schema_hash
 
     def _steps(self, message: str, check: ValueCheck[T] | None, turn: Turn) -> Steps[T]:
         if not message.strip():

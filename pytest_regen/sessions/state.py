@@ -172,16 +172,14 @@ class SessionState(_Stored):
     """What every session writes."""
 
     KIND: ClassVar[str]
+    ARGUMENTS: ClassVar[tuple[str, ...]] = ()
+    """What a session is made from, beside its prompt and model."""
     version: int
     kind: str
     system: str
     model: str
     usage: StoredUsage
     history: list[StoredMessage]
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what a session is made from, beside its prompt and model."""
-        return {}
 
     def messages(self) -> tuple[Message, ...]:
         """Return the history.
@@ -223,12 +221,9 @@ class ScenarioState(ItemState):
     """What ``ScenarioGeneratorSession.to_json`` writes."""
 
     KIND: ClassVar[str] = "scenario-session"
+    ARGUMENTS: ClassVar[tuple[str, ...]] = ("annotations", "handwritten")
     annotations: list[ToolAnnotation]
     handwritten: list[TestScenario]
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the tools and what people wrote."""
-        return {"annotations": self.annotations, "handwritten": self.handwritten}
 
 
 def load_state(data: object, state: type[S]) -> S:

@@ -151,7 +151,7 @@ class _ItemRun(Generic[T]):
     def run(self, max_repairs: int) -> PartCalls[VerifiedItems[T]]:
         generated = yield PartCall(self._session, "generate")
         self._items = {self._session.key_of(item): item for item in generated}
-        stop = yield from repeat(self.verify, self.repair, self.state, max_repairs)
+        stop = yield from repeat(self.verify, self.repair, self.snapshot, max_repairs)
         right = tuple(item for key, item in self._items.items() if key not in self._problems)
         passed, notes = stop == "passed" and bool(right), tuple(self._notes)
         return VerifiedItems(passed, stop, right, self._faults(), self._repairs, notes)
@@ -192,7 +192,7 @@ class _ItemRun(Generic[T]):
                 self._judged.discard(key)
         return True
 
-    def state(self) -> object:
+    def snapshot(self) -> object:
         return dict(self._items), dict(self._problems)
 
 
