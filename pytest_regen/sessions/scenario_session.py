@@ -232,13 +232,13 @@ def generate_test_scenarios(
     path = None if artifact is None else state.check_path(artifact)
     stored = state.read_artifact(path) if path else None
     # A set that failed its verification is no success to start from.
-    is_usable = stored and stored.input_hash == input_hash and stored.status != "failed"
-    scenarios = stored.scenarios if stored and is_usable else tuple(session.generate())
+    if stored and (stored.input_hash != input_hash or stored.status == "failed"):
+        stored = None
+    scenarios = stored.scenarios if stored else tuple(session.generate())
     untested = untested_tools([tool.tool for tool in session.annotations], scenarios)
-    result = ScenarioGenerationResult(
-        scenarios, input_hash, None if is_usable else session, untested
-    )
-    if path and result.session:
+    writer = None if stored else session
+    result = ScenarioGenerationResult(scenarios, input_hash, writer, untested)
+    if path and not stored:
         try:
             state.write_artifact(path, state.Artifact(input_hash, "generated", scenarios))
         except StoreWriteError as error:
