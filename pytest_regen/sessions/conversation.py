@@ -90,7 +90,7 @@ class _SessionBudget(Budget):
         try:
             return super().reserve(estimate)
         except BudgetError as error:
-            # Because the options that the error of any budget names do not change this one.
+            # Because the options that any other budget's error names do not change this one.
             raise BudgetError(
                 f"the session's budget of {self.limit:,} tokens does not cover the next call: "
                 f"{error.needed - estimate:,} are spent, about {estimate:,} more are needed",

@@ -139,9 +139,8 @@ def decision_of(value: object, who: str) -> ActualDecision:
     """
     # Nothing is guessed, because an "ALLOW" that is no "allow" would hold for what people forbade.
     decisions: tuple[ActualDecision, ...] = get_args(ActualDecision)
-    for decision in decisions:
-        if isinstance(value, str) and value == decision:
-            return decision
+    if isinstance(value, str) and value in decisions:
+        return decisions[decisions.index(value)]
     raise UsageError(
         f"{who} {value!r}",
         why=f"a decision is one of {', '.join(map(repr, decisions))}, as text",
@@ -212,10 +211,8 @@ class ScenarioFeedback(Value):
 
         Probes alone are not: they are executed already, and name nothing to be replaced.
         """
-        has_notes = any(note.strip() for note in self.notes)
-        return bool(
-            self.corrections or self.discarded_scenarios or has_notes or self.untested_tools
-        )
+        wishes = (*self.corrections, *self.discarded_scenarios, *self.untested_tools)
+        return bool(wishes or any(note.strip() for note in self.notes))
 
     @property
     def is_empty(self) -> bool:

@@ -176,7 +176,7 @@ class _ItemRun(Generic[T]):
 
     def repair(self, attempt: int) -> PartCalls[bool]:
         self._tell(f"{plural(len(self._problems), 'item')} failed, repair {attempt}...")
-        self._repairs += 1
+        self._repairs = attempt
         feedback = ItemFeedback(corrections=self._faults())
         try:
             items: Iterable[T] = yield PartCall(self._session, "regenerate", (feedback,))
