@@ -7,29 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 from pytest_regen.errors import BudgetError, UsageError
+from pytest_regen.sessions import transcript
 from pytest_regen.sessions.state import VERSION, SessionState, content_hash, load_state, sendable
-from pytest_regen.sessions.transcript import (
-    Exchange,
-    Purpose,
-    SessionTranscript,
-    TurnReport,
-    report_turn,
-    usage_to_json,
-)
 from pytest_regen.text import plural
+from pytest_regen.turns import values
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, TurnExchange
 from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive, tell
 from pytest_regen.turns.structured import ObjectWithRepair, object_steps
-from pytest_regen.turns.values import (
-    DEFAULT_MODEL,
-    SESSION_MAX_TOKENS,
-    CacheTtl,
-    Message,
-    Provider,
-    TurnRequest,
-    Usage,
-)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,7 +29,7 @@ class SessionOptions(TypedDict, total=False):
     max_turns: int | None
     token_budget: int | None
     shared_budget: TokenBudget | None
-    cache: CacheTtl | None
+    cache: values.CacheTtl | None
     on_progress: OnProgress | None
 
 
@@ -52,9 +37,9 @@ class SessionOptions(TypedDict, total=False):
 class SessionSettings:
     """Provider, model and limits of a session."""
 
-    provider: Provider
-    model: str = DEFAULT_MODEL
-    max_tokens: int = SESSION_MAX_TOKENS
+    provider: values.Provider
+    model: str = values.DEFAULT_MODEL
+    max_tokens: int = values.SESSION_MAX_TOKENS
     """Upper limit of one reply; a longer one is continued."""
     max_repairs: int = 2
     """Times per turn that a wrong reply is sent back with what is wrong with it."""
@@ -64,7 +49,7 @@ class SessionSettings:
     """Tokens this session may spend: input, output and cache together."""
     shared_budget: TokenBudget | None = None
     """A budget that others spend from as well."""
-    cache: CacheTtl | None = "5m"
+    cache: values.CacheTtl | None = "5m"
     """Lifetime of the cache breakpoints; ``None`` sets none."""
     on_progress: OnProgress | None = None
     """Called with one line per step, possibly from several threads."""
@@ -101,14 +86,18 @@ def check_limits(**limits: tuple[int | None, int]) -> None:
 class _SessionBudget(Budget):
     """The tokens that one session may spend."""
 
-    def _refusal(self, spent: int, estimate: int) -> BudgetError:
-        return BudgetError(
-            f"the session's budget of {self.limit:,} tokens does not cover the next call: "
-            f"{spent:,} are spent, about {estimate:,} more are needed",
-            needed=spent + estimate,
-            why="a call is made only while its estimate fits the budget",
-            hint="raise token_budget, or ask for less",
-        )
+    def reserve(self, estimate: int) -> int:
+        try:
+            return super().reserve(estimate)
+        except BudgetError as error:
+            # Because the options that any other budget's error names do not change this one.
+            raise BudgetError(
+                f"the session's budget of {self.limit:,} tokens does not cover the next call: "
+                f"{error.needed - estimate:,} are spent, about {estimate:,} more are needed",
+                needed=error.needed,
+                why=error.why,
+                hint="raise token_budget, or ask for less",
+            ) from None
 
 
 @dataclass(slots=True)
@@ -140,13 +129,13 @@ class SessionBase:
 
     def __init__(self, system: str, settings: SessionSettings) -> None:
         self.system = system
-        self.history: tuple[Message, ...] = ()
+        self.history: tuple[values.Message, ...] = ()
         """The committed turns: user and assistant messages, alternating."""
-        self.transcript = SessionTranscript()
+        self.transcript = transcript.SessionTranscript()
         """Every call made: failed and cancelled ones, repairs and continuations included."""
-        self.usage = Usage()
+        self.usage = values.Usage()
         """Tokens of all calls, those of failed turns included: they are paid."""
-        self.reports: tuple[TurnReport, ...] = ()
+        self.reports: tuple[transcript.TurnReport, ...] = ()
         """One report per turn tried since the session was made or restored."""
         self._settings = settings
         self._budget = _SessionBudget(settings.token_budget)
@@ -208,7 +197,7 @@ class SessionBase:
             raise
         finally:
             # Also of a turn that fails or is interrupted, because what it took is paid.
-            report = report_turn(
+            report = transcript.report_turn(
                 self.transcript,
                 turn.number,
                 since=since,
@@ -233,7 +222,7 @@ class SessionBase:
 
     def _ask(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[values.Message],
         parse: Callable[[str], T],
         turn: Turn,
         *,
@@ -248,7 +237,7 @@ class SessionBase:
         # they live, is for the session to say and not for a turn, because a turn with other
         # breakpoints than the one before it would read less than that one wrote.
         *before, last = messages
-        request = TurnRequest(
+        request = values.TurnRequest(
             self.system,
             (*self.history, *before, replace(last, cache=settings.cache)),
             settings.model,
@@ -259,26 +248,22 @@ class SessionBase:
         # Repairs are within the turn, because without them a session would end with the first
         # reply that a limit cut or that lacks a bracket, after all the turns paid before.
         steps = object_steps(
-            request,
-            parse,
-            max_repairs=settings.max_repairs,
-            salvage=salvage,
-            progress=self._tell,
+            request, parse, max_repairs=settings.max_repairs, salvage=salvage, progress=self._tell
         )
 
         def log(call: CallRecord) -> None:
-            purpose: Purpose = "ask"
+            purpose: transcript.Purpose = "ask"
             if turn.last_call:
                 is_continuation = call.request.messages[-1].content == CONTINUE
                 purpose = "continuation" if is_continuation else "repair"
             turn.last_call = call
             # What was sent is paid also where no reply arrived.
             sent = None if call.reply else call.usage
-            exchange = Exchange(
+            exchange = transcript.Exchange(
                 turn.number, purpose, call.request, call.reply, call.failure, sent=sent
             )
             self.transcript.append(exchange)
-            self.usage += exchange.usage or Usage()
+            self.usage += exchange.usage or values.Usage()
 
         return self._exchange.around(steps, log=log)
 
@@ -293,7 +278,7 @@ class SessionBase:
             "kind": self.STATE.KIND,
             "system": self.system,
             "model": self._settings.model,
-            "usage": usage_to_json(self.usage),
+            "usage": transcript.usage_to_json(self.usage),
             "history": [
                 {"role": message.role, "content": message.content} for message in self.history
             ],
@@ -304,19 +289,20 @@ class SessionBase:
         """Return the session that ``to_json`` wrote, made from ``parts`` and what that holds."""
         state = load_state(data, cls.STATE)
         # The model of the state counts, because the prompt cache is one of the model.
-        settings = {"model": state.model, **state.arguments(), **settings}
+        made_from = {name: getattr(state, name) for name in state.ARGUMENTS}
+        settings = {"model": state.model, **made_from, **settings}
         session = cls(state.system, *parts, **settings)
         session._restore(state)
         return session
 
-    def _restore(self, state: Any) -> None:
-        self.history = state.messages()
-        self.usage = state.usage.to_usage()
+    def _restore(self, stored: Any) -> None:
+        self.history = stored.messages()
+        self.usage = stored.usage.to_usage()
         self._budget.settle(0, self.usage)
 
-    def _commit(self, turn: Turn, user: Message, text: str) -> None:
+    def _commit(self, turn: Turn, user: values.Message, text: str) -> None:
         """Let a question and its answer enter the history, and the turn count."""
         # Together, and only once the reply was understood, because one wrong reply in the history
         # would poison every later turn.
-        self.history = (*self.history, user, Message("assistant", sendable(text)))
+        self.history = (*self.history, user, values.Message("assistant", sendable(text)))
         turn.is_committed = True

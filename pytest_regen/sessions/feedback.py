@@ -179,8 +179,17 @@ def check_feedback(
     index = ScenarioIndex(by_id.values())
     corrections: dict[str, ScenarioCorrection] = {}
     for correction in feedback.corrections:
-        completed = _complete(correction, index)
-        right, name = completed.corrected_decision, completed.scenario_description
+        right, name = correction.corrected_decision, correction.scenario_description
+        completed = correction
+        # A request that the session does not know says by itself what it is about.
+        if correction.request is None or index.find(correction):
+            id_, scenario = index.correctable(correction)
+            update = {
+                "scenario_id": id_,
+                "request": scenario.request,
+                "original_decision": correction.original_decision or scenario.expected_decision,
+            }
+            completed = correction.model_copy(update=update)
         if completed.original_decision == right and completed.id not in corrected_before:
             raise UsageError(
                 f"{name!r} is corrected to {right!r}, which is what it expects",
@@ -200,8 +209,8 @@ def check_feedback(
         for probe in feedback.probe_scenarios
         if probe.id not in by_id or by_id[probe.id].is_handwritten
     ]
-    update = {"corrections": tuple(corrections.values()), "probe_scenarios": tuple(gaps)}
-    return feedback.model_copy(update=update)
+    checked = {"corrections": tuple(corrections.values()), "probe_scenarios": tuple(gaps)}
+    return feedback.model_copy(update=checked)
 
 
 def check_spares_people(
@@ -222,44 +231,27 @@ def check_spares_people(
         raise of_a_person(truth, what)
 
 
-def _complete(correction: ScenarioCorrection, index: ScenarioIndex) -> ScenarioCorrection:
-    """Return a correction with the old decision and the request."""
-    # About a request that the session does not know, which says by itself what it is about.
-    if correction.request is not None and index.find(correction) is None:
-        return correction
-    id_, scenario = index.correctable(correction)
-    return correction.model_copy(
-        update={
-            "scenario_id": id_,
-            "request": scenario.request,
-            "original_decision": correction.original_decision or scenario.expected_decision,
-        }
-    )
-
-
 def _compatible(decision: ExpectedDecision, other: ExpectedDecision) -> bool:
     """Return whether one decision can be what both expect."""
-    return decision == other or {decision, other} in (
-        {"deny", "not-allow"},
-        {"escalate", "not-allow"},
-    )
+    pair = {decision, other}
+    return len(pair) == 1 or ("not-allow" in pair and "allow" not in pair)
 
 
-def check_tools(annotations: Sequence[ToolAnnotation]) -> tuple[ToolAnnotation, ...]:
-    """Return ``annotations`` if each tool stands there once.
+def check_tools(annotations: Sequence[ToolAnnotation]) -> dict[tuple[str, str], ToolAnnotation]:
+    """Return ``annotations`` by tool if each tool stands there once.
 
     Raises:
         UsageError: one stands there twice.
     """
-    seen: set[tuple[str, str]] = set()
+    by_tool: dict[tuple[str, str], ToolAnnotation] = {}
     for annotation in annotations:
-        if annotation.tool in seen:
+        if annotation.tool in by_tool:
             raise UsageError(
                 f"the tool {'/'.join(annotation.tool)} is annotated twice",
                 hint="pass one annotation per tool",
             )
-        seen.add(annotation.tool)
-    return tuple(annotations)
+        by_tool[annotation.tool] = annotation
+    return by_tool
 
 
 def check_handwritten(scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:

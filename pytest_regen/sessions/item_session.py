@@ -8,20 +8,10 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, Unpack
 
 from pydantic import ValidationError
 
+from pytest_regen import errors
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.errors import (
-    BudgetError,
-    NoProgressError,
-    ProviderError,
-    ReplyFormatError,
-    UsageError,
-)
-from pytest_regen.sessions.conversation import (
-    SessionBase,
-    SessionOptions,
-    SessionSettings,
-    Turn,
-)
+from pytest_regen.sessions import state
+from pytest_regen.sessions.conversation import SessionBase, SessionOptions, SessionSettings, Turn
 from pytest_regen.sessions.items import (
     Finding,
     ItemKind,
@@ -35,14 +25,6 @@ from pytest_regen.sessions.items import (
 )
 from pytest_regen.sessions.prompts import list_item
 from pytest_regen.sessions.session import listed_problems
-from pytest_regen.sessions.state import (
-    ItemState,
-    SessionState,
-    StoredMemory,
-    not_ours,
-    problems_of,
-    sendable,
-)
 from pytest_regen.text import plural, quoted
 from pytest_regen.turns.exchange import extend
 from pytest_regen.turns.steps import OnProgress, Steps
@@ -151,7 +133,7 @@ class ItemSession(SessionBase, Generic[T]):
         UsageError: a limit allows nothing.
     """
 
-    STATE: ClassVar[type[SessionState]] = ItemState
+    STATE: ClassVar[type[state.SessionState]] = state.ItemState
 
     def __init__(
         self,
@@ -165,13 +147,14 @@ class ItemSession(SessionBase, Generic[T]):
         name: str = "items",
         **options: Unpack[SessionOptions],
     ) -> None:
+        super().__init__(system, SessionSettings(provider, **options))
         adapter = adapter_of(item)
         schema = stable_schema(adapter)
 
         def to_json(value: T) -> Any:
             return adapter.dump_python(value, mode="json", by_alias=True)
 
-        kind = ItemKind(
+        self._kind = ItemKind(
             adapter,
             name,
             key=lambda value: quoted(key(value)),
@@ -193,13 +176,7 @@ class ItemSession(SessionBase, Generic[T]):
         )
         self._inputs = (self._hint,)
         self._lacks = lacks
-        self._start(system, kind, provider, options)
-
-    def _start(
-        self, system: str, kind: ItemKind[T], provider: Provider, options: SessionOptions
-    ) -> None:
-        super().__init__(system, SessionSettings(provider, **options))
-        self._kind = kind
+        self._opening = f"Write the {name} following the instructions above."
         self._memory: Memory[T] = Memory()
         self._reader: ItemReader[T] | None = None
 
@@ -285,36 +262,34 @@ class ItemSession(SessionBase, Generic[T]):
         """
         return cls._restored(data, item, provider=provider, **settings)
 
-    def _restore(self, state: Any) -> None:
-        super()._restore(state)
-        stored: StoredMemory = state.memory
+    def _restore(self, stored: Any) -> None:
+        super()._restore(stored)
+        memory: state.StoredMemory = stored.memory
         by_key = dict(self._memory.by_key)
-        for number, data in enumerate(stored.items):
+        for number, data in enumerate(memory.items):
             try:
                 item = read_item(self._kind.adapter, data)
             except ValidationError as error:
-                raise not_ours(problems_of(error, f"memory.items.{number}")) from error
+                raise state.not_ours(state.problems_of(error, f"memory.items.{number}")) from error
             # What a session holds before its first turn stays as it is.
             by_key.setdefault(self._kind.key(item), item)
-        self._memory = Memory(by_key, stored.wrong, frozenset(stored.sent))
+        self._memory = Memory(by_key, memory.wrong, frozenset(memory.sent))
 
     def _first_steps(self, turn: Turn) -> Steps[list[T]]:
         if self.turn_count:
-            raise UsageError(
+            raise errors.UsageError(
                 f"the {self._kind.name} of this session were generated",
                 why=f"its history holds {plural(self.turn_count, 'turn')}",
                 hint="call regenerate(feedback) for replacements, or start a new session",
             )
         self._tell(f"Generating {self._kind.name}...")
-        return (yield from self._steps(self._first_task(), turn))
-
-    def _first_task(self) -> Task[T]:
         lacks = self._lacks
-        return Task(
-            f"Write the {self._kind.name} following the instructions above.{self._hint}",
+        task: Task[T] = Task(
+            self._opening + self._hint,
             lacks=lambda items: listed_problems(lacks(items), "lacks=") if lacks else (),
             is_first=True,
         )
+        return (yield from self._steps(task, turn))
 
     def _next_steps(self, feedback: Feedback, turn: Turn) -> Steps[list[T]]:
         task = self._task(feedback)
@@ -324,7 +299,7 @@ class ItemSession(SessionBase, Generic[T]):
     def _steps(self, task: Task[T], turn: Turn) -> Steps[list[T]]:
         """Ask for what ``task`` says, keep whatever can be used of the answer, and commit it."""
         reader = self._reader = ItemReader(self._kind, task, self._memory)
-        user = Message("user", sendable(task.message))
+        user = Message("user", state.sendable(task.message))
         messages: tuple[Message, ...] = (user,)
         text, count = "", -1
         try:
@@ -341,12 +316,12 @@ class ItemSession(SessionBase, Generic[T]):
                     break
                 count = len(reader.items)
                 self._tell(f"Asking for more than {plural(count, self._kind.noun)}...")
-                request = extend(call.request, call.reply.text, sendable(missing))
+                request = extend(call.request, call.reply.text, state.sendable(missing))
                 messages = request.messages[len(self.history) :]
-        except (ProviderError, BudgetError) as error:
+        except (errors.ProviderError, errors.BudgetError) as error:
             # What was answered is kept, because it was paid for. A line that fails while bad items
             # wait for their repair fails the turn, because the next try may mend them.
-            is_enough = isinstance(error, ReplyFormatError) or reader.waits_for_more_alone
+            is_enough = isinstance(error, errors.ReplyFormatError) or reader.waits_for_more_alone
             if not (is_enough and reader.give_up()):
                 raise
             text = ""
@@ -366,13 +341,13 @@ class ItemSession(SessionBase, Generic[T]):
             UsageError: there was no first turn, or it asks for nothing, or for what cannot be.
         """
         if not self.turn_count:
-            raise UsageError(
+            raise errors.UsageError(
                 "there is nothing to replace yet",
                 why="no turn of this session was committed",
                 hint="call generate() first",
             )
         if not feedback.asks_for_replacements:
-            raise UsageError(
+            raise errors.UsageError(
                 "the feedback has nothing to replace",
                 why="probes and changed rules are hints; without anything that is wrong or missing "
                 "a turn would be paid for nothing",
@@ -382,7 +357,7 @@ class ItemSession(SessionBase, Generic[T]):
         # Each once, because who finds things may find them twice, and each is paid in every turn.
         new = {f.hash: f for f in self._findings(feedback) if f.is_again or f.hash not in sent}
         if not any(finding.section.asks for finding in new.values()):
-            raise NoProgressError(
+            raise errors.NoProgressError(
                 "everything in this feedback was sent in an earlier turn",
                 why="asking again in the same words would be answered as before",
                 hint="stop here, or say what else is wrong",
@@ -396,7 +371,7 @@ class ItemSession(SessionBase, Generic[T]):
             for fault in faults:
                 key, verdict = kind.key(fault.item), kind.verdict(fault.item)
                 if key not in self._memory.by_key:
-                    raise UsageError(
+                    raise errors.UsageError(
                         f"this session knows no {kind.label(fault.item)}",
                         why="a correction that names nothing would be lost",
                         hint="pass one of session.items, as it was returned; key= is what tells "

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from pytest_regen.errors import StoreWriteError
+from pytest_regen.sessions import state
 from pytest_regen.sessions.feedback import check_handwritten, check_tools
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
 from pytest_regen.sessions.protocols import (
@@ -25,15 +26,6 @@ from pytest_regen.sessions.protocols import (
 from pytest_regen.sessions.report import Disagreement, LoopReport, RunStop
 from pytest_regen.sessions.scenario_set import ScenarioSet
 from pytest_regen.sessions.scenarios import TestScenario
-from pytest_regen.sessions.state import (
-    Artifact,
-    ArtifactStatus,
-    check_path,
-    check_policy,
-    content_hash,
-    read_artifact,
-    write_artifact,
-)
 from pytest_regen.sessions.verification import (
     FAILED_TURN,
     PartCall,
@@ -121,7 +113,7 @@ class _Run:
         check_tools(parts.annotations)
         self._parts = parts
         self._settings = settings or LoopSettings()
-        self._artifact = None if artifact is None else check_path(artifact)
+        self._artifact = None if artifact is None else state.check_path(artifact)
         self._tell = partial(tell, on_progress)
         # At once, because a part may change as it is asked.
         self._fingerprints = [fingerprint_of(part) for part in (parts.compiler, parts.judge)]
@@ -130,16 +122,13 @@ class _Run:
         self._generated: Sequence[TestScenario] = ()
         self._is_paid = False
 
-    def run(self) -> PartCalls[LoopReport]:
-        return self._from_artifact() or (yield from self._compile_and_verify())
-
     def _begin(self, policy: Policy) -> None:
         """Begin with these rules and the scenarios that people wrote.
 
         Raises:
             UsageError: the policy is not plain JSON, or the engine returns no decision.
         """
-        self.policy = check_policy(policy)
+        self.policy = state.check_policy(policy)
         self.set = ScenarioSet(self._parts, self._parts.engine(policy))
         self._source = self._parts.generator(policy)
         self._repairs = self._judgements = 0
@@ -152,7 +141,7 @@ class _Run:
 
     def _from_artifact(self) -> LoopReport | None:
         """Return the report of a verified artifact that still passes; its rules decide again."""
-        stored = read_artifact(self._artifact) if self._artifact else None
+        stored = state.read_artifact(self._artifact) if self._artifact else None
         if stored is None or stored.status != "verified" or stored.policy is None:
             return None
         try:
@@ -177,7 +166,9 @@ class _Run:
         self._tell(f"{plural(len(report.results), 'scenario')} (cached)")
         return report
 
-    def _compile_and_verify(self) -> PartCalls[LoopReport]:
+    def run(self) -> PartCalls[LoopReport]:
+        if cached := self._from_artifact():
+            return cached
         self._tell("Compiling...")
         self._begin((yield PartCall(self._parts.compiler, "compile")))
         self._is_paid, first, self._hash = True, self.policy, self._input_hash()
@@ -185,7 +176,9 @@ class _Run:
         self._generated = check_list(generated, TestScenario, "generate()", self._source)
         self.set.add_first(self._generated)
         self._tell(plural(len(self.set.scenarios), "scenario"))
-        stop = yield from repeat(self.verify, self.repair, self.state, self._settings.max_repairs)
+        stop = yield from repeat(
+            self.verify, self.repair, self.snapshot, self._settings.max_repairs
+        )
         if self.policy != first:
             # Because the next run has nothing but the last rules to make the generator with.
             self._source = self._parts.generator(self.policy)
@@ -204,7 +197,7 @@ class _Run:
     def _input_hash(self) -> str:
         """Return the hash of everything a set depends on that the session wrote."""
         parts, settings = self._parts, self._settings
-        return content_hash(
+        return state.content_hash(
             "loop",
             PROMPT_FORMAT,
             *self._fingerprints,
@@ -222,15 +215,15 @@ class _Run:
         Returns:
             Whether nothing is left to repair.
         """
-        rounds, verification = self._settings.max_rounds, f"verification {attempt}, "
+        rounds = self._settings.max_rounds
+        prefix = f"verification {attempt}, " if attempt > 1 else ""
         self._is_heard = True
         for number in range(1, rounds + 1):
             results = self.set.execute()
             news = self._news(results, repeats_questions=number == 1)
             if not news:
                 break
-            which = f"{verification if attempt > 1 else ''}round {number}"
-            self._tell(f"Judging {plural(len(news), 'scenario')} ({which})...")
+            self._tell(f"Judging {plural(len(news), 'scenario')} ({prefix}round {number})...")
             judgement = yield from self._judge(news)
             if judgement is None:
                 self._is_heard = False
@@ -331,7 +324,7 @@ class _Run:
         except FAILED_TURN as error:
             self.set.log.note(f"the rules were not repaired: {error}")
             return
-        candidate = check_policy(answer)
+        candidate = state.check_policy(answer)
         # The same rules would fail the same scenarios, so that there is nothing to execute.
         if candidate == self.policy:
             self.set.log.note(f"repair {attempt} changed no rule")
@@ -359,9 +352,9 @@ class _Run:
             more = plural(len(changes) - _MOST_CHANGES, "other request")
             self._rule_changes.append(f"and {more}")
 
-    def state(self) -> str:
+    def snapshot(self) -> str:
         """Return what a repair has to change: the rules, the set, or what is to be sent."""
-        return content_hash(self.policy, list(self.set.scenarios), [self.set.unsent_feedback])
+        return state.content_hash(self.policy, list(self.set.scenarios), [self.set.unsent_feedback])
 
     def _report(self, stop: RunStop, *, cached: bool = False) -> LoopReport:
         """Return how the run ended, after one last execution of everything.
@@ -398,10 +391,12 @@ class _Run:
             cached=cached,
         )
 
-    def _write(self, status: ArtifactStatus, scenarios: Sequence[TestScenario]) -> Path:
+    def _write(self, status: state.ArtifactStatus, scenarios: Sequence[TestScenario]) -> Path:
         assert self._artifact is not None
         path = self._artifact if status == "verified" else _failed_path(self._artifact)
-        write_artifact(path, Artifact(self._hash, status, tuple(scenarios), self.policy))
+        state.write_artifact(
+            path, state.Artifact(self._hash, status, tuple(scenarios), self.policy)
+        )
         return path
 
     @contextmanager

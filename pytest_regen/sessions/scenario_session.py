@@ -4,11 +4,13 @@ import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Self, Unpack
 
 from pydantic import BeforeValidator, TypeAdapter
 
 from pytest_regen.errors import StoreWriteError
+from pytest_regen.sessions import state
 from pytest_regen.sessions.arguments import argument_problems
 from pytest_regen.sessions.conversation import SessionOptions, Turn
 from pytest_regen.sessions.feedback import (
@@ -21,17 +23,9 @@ from pytest_regen.sessions.feedback import (
     message_of,
 )
 from pytest_regen.sessions.item_session import Feedback, ItemFeedback, ItemSession
-from pytest_regen.sessions.items import Finding, ItemKind, Memory, Task
+from pytest_regen.sessions.items import Finding, Memory, Task
 from pytest_regen.sessions.prompts import PROMPT_FORMAT, first_message, response_hint
 from pytest_regen.sessions.scenarios import TestScenario, ToolAnnotation, untested_tools
-from pytest_regen.sessions.state import (
-    Artifact,
-    ScenarioState,
-    SessionState,
-    check_path,
-    read_artifact,
-    write_artifact,
-)
 from pytest_regen.text import flatten
 from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.values import Provider
@@ -74,7 +68,7 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
             contradict each other.
     """
 
-    STATE: ClassVar[type[SessionState]] = ScenarioState
+    STATE: ClassVar[type[state.SessionState]] = state.ScenarioState
 
     def __init__(
         self,
@@ -85,22 +79,31 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
         provider: Provider,
         **options: Unpack[SessionOptions],
     ) -> None:
-        self.annotations = check_tools(annotations)
+        self._tools = check_tools(annotations)
+        self.annotations = tuple(annotations)
         self.handwritten = check_handwritten(handwritten)
-        self._tools = {annotation.tool: annotation for annotation in self.annotations}
-        kind = ItemKind(
+        key = attrgetter("id")
+        super().__init__(
+            system,
             _ADAPTER,
-            "scenarios",
-            key=lambda scenario: scenario.id,
-            verdict=lambda scenario: scenario.expected_decision,
+            key=key,
+            problems=self._problems,
+            lacks=self._untested_by(self._tools, self.handwritten),
+            name="scenarios",
+            provider=provider,
+            **options,
+        )
+        self._kind = replace(
+            self._kind,
+            key=key,
+            verdict=attrgetter("expected_decision"),
             # By description, because a model has never seen the hash that identifies a request.
             label=lambda scenario: repr(scenario.description),
-            problems=self._problems,
             to_json=lambda scenario: {name: scenario.to_json()[name] for name in _MEMBERS},
         )
+        self._opening = first_message(self.handwritten)
         self._hint = response_hint(self.annotations)
         self._inputs = (PROMPT_FORMAT, self._hint, self.annotations, self.handwritten)
-        self._start(system, kind, provider, options)
         self._memory = Memory({scenario.id: scenario for scenario in self.handwritten})
 
     def to_json(self) -> dict[str, Any]:
@@ -133,13 +136,6 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
         # Without tools there is nothing to test but what people wrote.
         generated = (yield from super()._first_steps(turn)) if self.annotations else []
         return [*copy.deepcopy(self.handwritten), *generated]
-
-    def _first_task(self) -> Task[TestScenario]:
-        return Task(
-            first_message(self.handwritten) + self._hint,
-            lacks=self._untested_by(self._tools, self.handwritten),
-            is_first=True,
-        )
 
     @staticmethod
     def _untested_by(
@@ -233,19 +229,18 @@ def generate_test_scenarios(
         system, annotations, handwritten, provider=provider, **settings
     )
     input_hash = session.fingerprint
-    tools = [annotation.tool for annotation in session.annotations]
-    path = None if artifact is None else check_path(artifact)
-    stored = read_artifact(path) if path else None
+    path = None if artifact is None else state.check_path(artifact)
+    stored = state.read_artifact(path) if path else None
     # A set that failed its verification is no success to start from.
-    if stored and stored.input_hash == input_hash and stored.status != "failed":
-        untested = untested_tools(tools, stored.scenarios)
-        return ScenarioGenerationResult(stored.scenarios, input_hash, untested_tools=untested)
-    scenarios = tuple(session.generate())
-    untested = untested_tools(tools, scenarios)
-    result = ScenarioGenerationResult(scenarios, input_hash, session, untested)
-    if path:
+    if stored and (stored.input_hash != input_hash or stored.status == "failed"):
+        stored = None
+    scenarios = stored.scenarios if stored else tuple(session.generate())
+    untested = untested_tools([tool.tool for tool in session.annotations], scenarios)
+    writer = None if stored else session
+    result = ScenarioGenerationResult(scenarios, input_hash, writer, untested)
+    if path and not stored:
         try:
-            write_artifact(path, Artifact(input_hash, "generated", scenarios))
+            state.write_artifact(path, state.Artifact(input_hash, "generated", scenarios))
         except StoreWriteError as error:
             error.unkept = result  # Because it was paid for.
             raise

@@ -20,6 +20,7 @@ from pytest_regen.sessions.scenarios import (
     ScenarioCorrection,
     ScenarioFeedback,
     TestScenario,
+    apply_corrections,
     untested_tools,
 )
 
@@ -43,9 +44,7 @@ class ScenarioSet:
         self.corrections: list[ScenarioCorrection] = []
         self.log = LoopLog()
         self._parts = parts
-        self._annotations = {
-            annotation.tool: annotation for annotation in check_tools(parts.annotations)
-        }
+        self._annotations = check_tools(parts.annotations)
         self.tools = set(self._annotations)
         """Tools that have to be tested: those annotated, and those of the first answer."""
         self._scenarios: dict[str, TestScenario] = {}
@@ -203,30 +202,24 @@ class ScenarioSet:
                 )
         for id_, (verdict, result) in judged.items():
             self.verdicts[id_] = verdict
-            self._apply_verdict(verdict, result)
+            if verdict.kind == "rule":
+                event = f"fails; the judge blames the rules: {verdict.reasoning}"
+            elif result.scenario.is_handwritten:
+                event = "fails; the judge blames it, but it is handwritten: the rules are to blame"
+            elif verdict.corrected_decision == result.actual:
+                self._correct(result, verdict)
+                continue
+            else:
+                event = (
+                    f"the judge wants {verdict.corrected_decision}, the engine says "
+                    f"{result.actual} ({result.rule}): not corrected"
+                )
+            self.log.record(result.scenario, event)
         return name_all
-
-    def _apply_verdict(self, verdict: Attribution, result: ExecutionResult) -> None:
-        scenario = result.scenario
-        if verdict.kind == "rule":
-            self.log.record(scenario, f"fails; the judge blames the rules: {verdict.reasoning}")
-        elif scenario.is_handwritten:
-            event = "fails; the judge blames it, but it is handwritten: the rules are to blame"
-            self.log.record(scenario, event)
-        elif verdict.corrected_decision == result.actual:
-            self._correct(result, verdict)
-        else:
-            self.log.record(
-                scenario,
-                f"the judge wants {verdict.corrected_decision}, the engine says {result.actual} "
-                f"({result.rule}): not corrected",
-            )
 
     def _correct(self, result: ExecutionResult, verdict: Attribution) -> None:
         """Correct a scenario in place, as the engine agrees."""
         scenario, reasoning = result.scenario, verdict.corrected_reasoning or verdict.reasoning
-        right = {"expected_decision": result.actual, "reasoning": reasoning or scenario.reasoning}
-        corrected = scenario.model_copy(update=right)
         correction = ScenarioCorrection(
             scenario_description=scenario.description,
             corrected_decision=result.actual,
@@ -236,6 +229,7 @@ class ScenarioSet:
             request=scenario.request,
             rule=result.rule,
         )
+        [corrected] = apply_corrections([scenario], [correction])
         self._scenarios[scenario.id] = corrected
         self.corrections.append(correction)
         self.log.record(

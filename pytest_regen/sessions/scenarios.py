@@ -49,17 +49,22 @@ class Value(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class ScenarioRequest(Value):
-    """One call of a tool."""
+class OfTool(Value):
+    """What is about one tool."""
 
     server_name: str
     tool_name: str
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def tool(self) -> tuple[str, str]:
         """Server and tool: a tool's name alone may exist on several servers."""
         return self.server_name, self.tool_name
+
+
+class ScenarioRequest(OfTool):
+    """One call of a tool."""
+
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
 
     def __str__(self) -> str:
         # Each part may come from a model or a server: it stands in lists, and stays on its line.
@@ -134,9 +139,8 @@ def decision_of(value: object, who: str) -> ActualDecision:
     """
     # Nothing is guessed, because an "ALLOW" that is no "allow" would hold for what people forbade.
     decisions: tuple[ActualDecision, ...] = get_args(ActualDecision)
-    for decision in decisions:
-        if isinstance(value, str) and value == decision:
-            return decision
+    if isinstance(value, str) and value in decisions:
+        return decisions[decisions.index(value)]
     raise UsageError(
         f"{who} {value!r}",
         why=f"a decision is one of {', '.join(map(repr, decisions))}, as text",
@@ -207,10 +211,8 @@ class ScenarioFeedback(Value):
 
         Probes alone are not: they are executed already, and name nothing to be replaced.
         """
-        has_notes = any(note.strip() for note in self.notes)
-        return bool(
-            self.corrections or self.discarded_scenarios or has_notes or self.untested_tools
-        )
+        wishes = (*self.corrections, *self.discarded_scenarios, *self.untested_tools)
+        return bool(wishes or any(note.strip() for note in self.notes))
 
     @property
     def is_empty(self) -> bool:
@@ -258,21 +260,14 @@ class ConditionalRoles(Value):
     when: tuple[RoleChoice, ...] = ()
 
 
-class ToolAnnotation(Value):
+class ToolAnnotation(OfTool):
     """A tool, what it does, and what its arguments mean."""
 
-    server_name: str
-    tool_name: str
     comment: str = ""
     args: dict[str, tuple[str, ...] | ConditionalRoles] = Field(default_factory=dict)
     """Argument name to its roles."""
     input_schema: dict[str, JsonValue] | None = None
     """JSON Schema of the arguments, as the tool's server publishes it."""
-
-    @property
-    def tool(self) -> tuple[str, str]:
-        """Server and tool."""
-        return self.server_name, self.tool_name
 
 
 def untested_tools(

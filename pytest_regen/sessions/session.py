@@ -8,17 +8,8 @@ from pydantic import TypeAdapter
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import ReplyFormatError, UsageError
-from pytest_regen.sessions.conversation import (
-    SessionBase,
-    SessionOptions,
-    SessionSettings,
-    Turn,
-)
-from pytest_regen.sessions.state import (
-    GeneratorState,
-    SessionState,
-    sendable,
-)
+from pytest_regen.sessions.conversation import SessionBase, SessionOptions, SessionSettings, Turn
+from pytest_regen.sessions.state import GeneratorState, SessionState, sendable
 from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.structured import (
     Schema,
@@ -157,12 +148,7 @@ class GeneratorSession(SessionBase, Generic[T]):
 
     @classmethod
     def from_json(
-        cls,
-        data: Mapping[str, Any],
-        response: Schema[T],
-        *,
-        provider: Provider,
-        **settings: Any,
+        cls, data: Mapping[str, Any], response: Schema[T], *, provider: Provider, **settings: Any
     ) -> Self:
         """Return the session that ``to_json`` wrote; it continues where that one stopped.
 
@@ -180,9 +166,9 @@ class GeneratorSession(SessionBase, Generic[T]):
         """
         return cls._restored(data, response, provider=provider, **settings)
 
-    def _restore(self, state: Any) -> None:
-        super()._restore(state)
-        self._sent_schema = state.schema_hash
+    def _restore(self, stored: Any) -> None:
+        super()._restore(stored)
+        self._sent_schema = stored.schema_hash
 
     def _steps(self, message: str, check: ValueCheck[T] | None, turn: Turn) -> Steps[T]:
         if not message.strip():

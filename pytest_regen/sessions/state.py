@@ -68,13 +68,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
     Raises:
         StoreWriteError: the folder cannot be written.
     """
-    data = {
-        "version": _VERSION,
-        "input_hash": artifact.input_hash,
-        "status": artifact.status,
-        "scenarios": [scenario.to_json() for scenario in artifact.scenarios],
-        **({"policy": artifact.policy} if artifact.policy is not None else {}),
-    }
+    data = {"version": _VERSION, **_ARTIFACT.dump_python(artifact, exclude_none=True)}
     text = sendable(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -178,16 +172,14 @@ class SessionState(_Stored):
     """What every session writes."""
 
     KIND: ClassVar[str]
+    ARGUMENTS: ClassVar[tuple[str, ...]] = ()
+    """What a session is made from, beside its prompt and model."""
     version: int
     kind: str
     system: str
     model: str
     usage: StoredUsage
     history: list[StoredMessage]
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what a session is made from, beside its prompt and model."""
-        return {}
 
     def messages(self) -> tuple[Message, ...]:
         """Return the history.
@@ -229,12 +221,9 @@ class ScenarioState(ItemState):
     """What ``ScenarioGeneratorSession.to_json`` writes."""
 
     KIND: ClassVar[str] = "scenario-session"
+    ARGUMENTS: ClassVar[tuple[str, ...]] = ("annotations", "handwritten")
     annotations: list[ToolAnnotation]
     handwritten: list[TestScenario]
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the tools and what people wrote."""
-        return {"annotations": self.annotations, "handwritten": self.handwritten}
 
 
 def load_state(data: object, state: type[S]) -> S:

@@ -151,14 +151,13 @@ class _ItemRun(Generic[T]):
     def run(self, max_repairs: int) -> PartCalls[VerifiedItems[T]]:
         generated = yield PartCall(self._session, "generate")
         self._items = {self._session.key_of(item): item for item in generated}
-        stop = yield from repeat(self.verify, self.repair, self.state, max_repairs)
-        faults = tuple(
-            ItemFault(self._items[key], problem) for key, problem in self._problems.items()
-        )
+        stop = yield from repeat(self.verify, self.repair, self.snapshot, max_repairs)
         right = tuple(item for key, item in self._items.items() if key not in self._problems)
-        return VerifiedItems(
-            stop == "passed" and bool(right), stop, right, faults, self._repairs, tuple(self._notes)
-        )
+        passed, notes = stop == "passed" and bool(right), tuple(self._notes)
+        return VerifiedItems(passed, stop, right, self._faults(), self._repairs, notes)
+
+    def _faults(self) -> tuple[ItemFault[T], ...]:
+        return tuple(ItemFault(self._items[key], text) for key, text in self._problems.items())
 
     def verify(self, attempt: int) -> PartCalls[bool]:
         """Ask the oracle about each item that it has not seen."""
@@ -177,12 +176,10 @@ class _ItemRun(Generic[T]):
 
     def repair(self, attempt: int) -> PartCalls[bool]:
         self._tell(f"{plural(len(self._problems), 'item')} failed, repair {attempt}...")
-        self._repairs += 1
-        faults = [ItemFault(self._items[key], text) for key, text in self._problems.items()]
+        self._repairs = attempt
+        feedback = ItemFeedback(corrections=self._faults())
         try:
-            items: Iterable[T] = yield PartCall(
-                self._session, "regenerate", (ItemFeedback(corrections=faults),)
-            )
+            items: Iterable[T] = yield PartCall(self._session, "regenerate", (feedback,))
         except FAILED_TURN as error:
             self._notes.append(f"no replacements: {error}")
             return True
@@ -195,7 +192,7 @@ class _ItemRun(Generic[T]):
                 self._judged.discard(key)
         return True
 
-    def state(self) -> object:
+    def snapshot(self) -> object:
         return dict(self._items), dict(self._problems)
 
 
