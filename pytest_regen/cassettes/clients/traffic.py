@@ -144,8 +144,18 @@ class LiveAnswer:
         If cancelled, the answer is recorded all the same.
         """
         future = self.end_apart(how)
-        if future is not None:
-            await wait_until_recorded(future)
+        if future is None:
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            # Trio, which clients use through anyio.
+            from anyio.to_thread import run_sync
+
+            await run_sync(future.result)
+            return
+        # Shielded, because the thread continues when the task is cancelled.
+        await asyncio.shield(asyncio.wrap_future(future))
 
     def _whole(self, how: StreamEnd) -> WireExchange | None:
         try:
@@ -156,24 +166,6 @@ class LiveAnswer:
         _open.remove(self)
         body, chunks = b"".join(self._pieces), tuple(self._chunks)
         return replace(self._exchange, response_body=body, chunks=chunks, end=how)
-
-
-async def wait_until_recorded(future: Future[None]) -> None:
-    """Wait for a recording without blocking the event loop.
-
-    Raises:
-        CassetteMiss: it cannot be written.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        # Trio, which clients use through anyio.
-        from anyio.to_thread import run_sync
-
-        await run_sync(future.result)
-        return
-    # The thread continues when the task is cancelled.
-    await asyncio.shield(asyncio.wrap_future(future))
 
 
 def _piece_sizer(encoding: str) -> Callable[[bytes], int | None]:

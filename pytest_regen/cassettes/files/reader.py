@@ -62,9 +62,6 @@ class StoredInteraction:
         stored.__dict__["interaction"] = interaction
         return stored
 
-    def __repr__(self) -> str:
-        return f"<recording at {self.path}:{self.line}>"
-
     @cached_property
     def key(self) -> str:
         """What a request must equal to be given its answer."""
