@@ -32,7 +32,6 @@ class ActiveCassette(Protocol):
 
     def passes(self, uri: str) -> bool:
         """Whether requests to this address bypass the cassette."""
-        ...
 
     def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
         """Return the recorded answer, or ``None`` where the request is to be sent.
@@ -40,11 +39,9 @@ class ActiveCassette(Protocol):
         Raises:
             CassetteMiss: nothing was recorded, and nothing may be sent.
         """
-        ...
 
     def signal(self, error: CassetteError) -> BaseException:
         """Return what to raise so that ``error`` passes through clients without a retry."""
-        ...
 
     def record(self, exchange: WireExchange) -> None:
         """Record a request that was sent and its answer.
@@ -52,11 +49,9 @@ class ActiveCassette(Protocol):
         Raises:
             CassetteMiss: it cannot be written.
         """
-        ...
 
     def record_apart(self, exchange: WireExchange) -> Future[None]:
         """Record a request and its answer in another thread, for callers in an event loop."""
-        ...
 
 
 def innermost(uri: str) -> ActiveCassette | None:
