@@ -168,7 +168,7 @@ def keep_response_headers(
         elif not (name in _TRANSFER or name in hop or _is_dropped(name) or rules.drops(name)):
             stored[name] = tuple(
                 _clean(name, _replace_origin(_USER.sub("", value), origin, stable), literal)
-                for value in _cookies(name, values)
+                for value in _blank_cookies(name, values)
             )
     if scrubbing.is_emulated(headers):
         stored["server"] = (EMULATOR_NAME,)
@@ -183,7 +183,7 @@ def public_headers(
     for spelling, values in headers.items():
         name = spelling.lower()
         if not _is_dropped(name):
-            blanked = _cookies(name, values)
+            blanked = _blank_cookies(name, values)
             public[spelling] = tuple(_clean(name, value, literal) for value in blanked)
     return public
 
@@ -294,25 +294,28 @@ def cookie_credentials(headers: Mapping[str, Iterable[str]]) -> list[str]:
     return [value for value in contents if looks_random(value)]
 
 
-def _cookies(name: str, values: Sequence[str]) -> Sequence[str]:
-    """Return the values of a header; for ``set-cookie`` only names and attributes."""
-    # Shapes of credentials first: one may contain the signs that split a cookie.
-    return [_blank_cookie(scrub_text(v)) for v in values] if name == "set-cookie" else values
+def _blank_cookies(name: str, values: Sequence[str]) -> Sequence[str]:
+    """Return the values of a header; of ``set-cookie`` without those of the cookies.
 
-
-def _blank_cookie(cookie: str) -> str:
-    """Return a cookie without its value, and without an expiry that could pass before replay."""
-    pair, *attributes = cookie.split(";")
-    name, sign, value = pair.partition("=")
-    # A cookie may have no name.
-    blank = name if sign else ""
-    blank += sign + (_IN_USE if (value if sign else name).strip() else value)
-    for attribute in attributes:
-        kind, _, day = attribute.partition("=")
-        year = 0
-        with suppress(ValueError, TypeError, IndexError, OverflowError):
-            year = parsedate_to_datetime(day.replace("-", " ")).year
-        # To delete a cookie servers say 1970.
-        if kind.strip().lower() != "expires" or year < _CENTURY:
-            blank += f";{attribute}"
-    return blank
+    Also without an expiry that could pass before replay.
+    """
+    if name != "set-cookie":
+        return values
+    blanked = []
+    # Scrubbed first, because a credential may contain the signs that split a cookie.
+    for cookie in map(scrub_text, values):
+        pair, *attributes = cookie.split(";")
+        label, sign, value = pair.partition("=")
+        # A cookie may have no name.
+        blank = label if sign else ""
+        blank += sign + (_IN_USE if (value if sign else label).strip() else value)
+        for attribute in attributes:
+            kind, _, day = attribute.partition("=")
+            year = 0
+            with suppress(ValueError, TypeError, IndexError, OverflowError):
+                year = parsedate_to_datetime(day.replace("-", " ")).year
+            # To delete a cookie servers say 1970.
+            if kind.strip().lower() != "expires" or year < _CENTURY:
+                blank += f";{attribute}"
+        blanked.append(blank)
+    return blanked

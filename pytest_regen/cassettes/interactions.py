@@ -238,14 +238,10 @@ class Interaction:
         return request_key(self.method, self.uri, self.request_body)
 
     @property
-    def content_type(self) -> str:
-        """Media type of the answer, without parameters."""
-        return "".join(self.response_headers.get("content-type", ())[:1]).partition(";")[0].strip()
-
-    @property
     def is_stream(self) -> bool:
         """Whether the answer is a stream of events."""
-        return self.content_type == "text/event-stream"
+        media = "".join(self.response_headers.get("content-type", ())[:1]).partition(";")[0]
+        return media.strip() == "text/event-stream"
 
 
 def message_of(interaction: Interaction) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, get_args
 
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.strict_json import json_bytes, json_or_none
@@ -35,15 +35,8 @@ _BREAK = re.compile(r"\n *")
 _BREAK_BEHIND_COMMA = re.compile(r",\n *")
 
 
-class SpreadJson(NamedTuple):
-    """JSON spread over lines."""
-
-    text: str
-    layout: Layout
-
-
-def spread_json(text: str) -> SpreadJson | None:
-    """Return JSON with one member per line, if ``restore_wire`` gives ``text`` back for it.
+def spread_json(text: str) -> tuple[str, Layout] | None:
+    """Return JSON with one member per line, and the layout in which it is ``text`` again.
 
     Its tokens are those of ``text``. ``None`` if it is not an object or array, already has line
     breaks, or is spaced in a way that no ``Layout`` describes.
@@ -61,7 +54,7 @@ def spread_json(text: str) -> SpreadJson | None:
     laid_out = spread + text[len(body) :]
     for layout in get_args(Layout):
         if restore_wire(laid_out, layout) == text:
-            return SpreadJson(laid_out, layout)
+            return laid_out, layout
     return None
 
 

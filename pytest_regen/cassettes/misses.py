@@ -362,9 +362,6 @@ def drift_of(
     return Drift(str(request), *at, every, file)
 
 
-_STORED_KEY = attrgetter("key")
-
-
 class Player:
     """Finds the recordings of one cassette by request.
 
@@ -393,7 +390,7 @@ class Player:
         self.files = DiffFiles(matching.diff_folder)
         self.index = RecordingIndex(
             (*(file.interactions if file else ()), *left),
-            _STORED_KEY if matching.is_plain else matching.key_of,
+            attrgetter("key") if matching.is_plain else matching.key_of,
         )
         self.command = command
         self.drifts: list[Drift] = []
@@ -415,11 +412,7 @@ class Player:
         """
         policy = self.matching.drift
         if policy != "ignore":
-            taken_by_key = map(self.index.take, keys_of(method, uri, body))
-            stored = next(
-                (recording for recording in taken_by_key if recording is not None),
-                None,
-            )
+            stored = next(filter(None, map(self.index.take, keys_of(method, uri, body))), None)
             if stored is not None or policy == "fail" or not in_place:
                 return stored
         lookup = MissedRequest(method, uri, body)

@@ -62,10 +62,8 @@ class WireExchange:
     @property
     def decoded_body(self) -> bytes:
         """The answer as the callers of most clients read it."""
-        headers, is_whole = (
-            interactions.by_lower_name(self.response_headers),
-            self.end == "complete",
-        )
+        headers = interactions.by_lower_name(self.response_headers)
+        is_whole = self.end == "complete"
         return bodies.decode_body(self.response_body, headers, is_whole=is_whole)[0]
 
     @property

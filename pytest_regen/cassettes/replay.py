@@ -20,8 +20,8 @@ def replay_turn(
     model: str,
     max_retries: int,
     address: str,
-    missed: Callable[[], BaseException],
-) -> Reply:
+    missed: Callable[[], CassetteMissError | None],
+) -> Reply | None:
     """Return the reply recorded for a turn, past the failures after which it was sent again.
 
     Args:
@@ -30,7 +30,8 @@ def replay_turn(
         max_retries: how often a failure is followed by another recording; after a refusal by a rate
             limit counted anew.
         address: host named in messages.
-        missed: makes the error for a request without a recording.
+        missed: makes the error for a request without a recording; ``None`` if it is to be sent,
+            and so is what this returns.
     """
     spent = Usage(cost=Cost())  # What is played costs nothing.
     attempt = 0
@@ -39,8 +40,10 @@ def replay_turn(
         stored = take()
         if stored is None:
             error = missed()
-            # A turn whose last recording is a refusal by a rate limit ended with that.
-            raise refused if refused and isinstance(error, CassetteMissError) else error
+            if error is None:
+                return None
+            # Because a turn whose last recording is a refusal by a rate limit ended with that.
+            raise refused or error
         refused = None
         recorded = stored.interaction
         is_answer = recorded.status < _FIRST_ERROR
@@ -61,12 +64,9 @@ def replay_turn(
         failed, follows = _read_failure(recorded, model, address)
         if failed.usage is not None or spent.total_tokens:
             failed.usage = spent
-        if follows == "again":
-            refused, attempt = failed, 0
-        elif follows == "retry" and attempt < max_retries:
-            attempt += 1
-        else:
+        if follows == "end" or (follows == "retry" and attempt >= max_retries):
             raise failed
+        refused, attempt = (failed, 0) if follows == "again" else (None, attempt + 1)
 
 
 def _read_failure(

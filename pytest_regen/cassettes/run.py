@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from pytest_regen.cassettes.files.reader import StoredInteraction, read_cassette
+from pytest_regen.cassettes.files.reader import read_cassette
 from pytest_regen.cassettes.files.storage import name_parts, note_folder
 from pytest_regen.cassettes.files.writer import CassetteWriter, is_answered
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
@@ -25,17 +25,13 @@ from pytest_regen.cassettes.recording import (
 )
 from pytest_regen.cassettes.replay import replay_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
-from pytest_regen.errors import CassetteError, UsageError
+from pytest_regen.errors import CassetteError, CassetteMissError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
 from pytest_regen.turns.interception import CassetteMiss, client_interceptors, intercepting
 from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest
 from pytest_regen.turns.wire import MESSAGES_PATH, request_body
-
-
-class _NotRecordedError(Exception):
-    """Nothing, or nothing more, was recorded for a turn, so it is to be sent."""
 
 
 class CassetteRun:
@@ -172,7 +168,8 @@ class CassetteRun:
             if not self.sends_everything:
                 matching = self._player.matching
                 sent, uri = matching.normalize_body(body), matching.normalize_uri(uri)
-                stored = self._find(method, uri, sent)
+                # In place, because a changed request is sent only while recording.
+                stored = self._player.find(method, uri, sent, in_place=self.is_replay_only)
                 if stored is not None:
                     return _at_server(stored.interaction, uri)
                 if self.is_replay_only:
@@ -190,12 +187,6 @@ class CassetteRun:
         except CassetteError as error:
             raise self.signal(error) from None
         return None
-
-    def _find(
-        self, method: str, uri: str, body: bytes | Mapping[str, Any]
-    ) -> StoredInteraction | None:
-        # While recording, a changed request is sent; in replay another recording may answer it.
-        return self._player.find(method, uri, body, in_place=self.is_replay_only)
 
     def record(self, exchange: WireExchange) -> None:
         """Store a request that was sent and its answer, without credentials.
@@ -274,22 +265,17 @@ class CassetteRun:
             return None
         sent = self._player.matching.normalize_json(body)
 
-        def missed() -> Exception:
+        def missed() -> CassetteMissError | None:
             # Decided after looking, because another thread may take the recording in between.
-            if self.is_replay_only:
-                return self._player.miss("POST", path, sent)
-            return _NotRecordedError()
+            return self._player.miss("POST", path, sent) if self.is_replay_only else None
 
-        try:
-            return replay_turn(
-                lambda: self._find("POST", path, sent),
-                model=str(body.get("model")),
-                max_retries=max_retries,
-                address=address,
-                missed=missed,
-            )
-        except _NotRecordedError:
-            return None
+        return replay_turn(
+            lambda: self._player.find("POST", path, sent, in_place=self.is_replay_only),
+            model=str(body.get("model")),
+            max_retries=max_retries,
+            address=address,
+            missed=missed,
+        )
 
     def delivered(self, miss: CassetteMiss) -> None:
         """Note that ``miss`` has reached the caller."""

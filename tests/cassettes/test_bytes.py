@@ -139,7 +139,7 @@ def test_laying_out_is_undone_or_not_done(text: str) -> None:
     found = spread_json(text)
 
     if found is not None:
-        assert restore_wire(found.text, found.layout) == text
+        assert restore_wire(*found) == text
 
 
 # In the file

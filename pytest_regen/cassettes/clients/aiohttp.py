@@ -35,6 +35,8 @@ def patch_connections(patches: ExitStack) -> None:
     aiohttp = import_module("aiohttp")
     connector, response = aiohttp.BaseConnector, aiohttp.ClientResponse
     connects, starts = connector.connect, response.start
+    make_connection = import_module("aiohttp.connector").Connection
+    make_protocol = import_module("aiohttp.client_proto").ResponseHandler
 
     async def connect(self: Any, request: Any, *args: Any, **options: Any) -> Any:
         run = traffic.run_for(str(request.url), request.headers.get("upgrade"))
@@ -43,7 +45,15 @@ def patch_connections(patches: ExitStack) -> None:
         body = await _read_body(request, run)
         taken = run.take(request.method, str(request.url), body)
         if taken is not None:
-            return _replay_connection(self, request, taken)
+            # A connection that answers with the recording, whatever is written to it.
+            head = b"HTTP/1.1 100 Continue\r\n\r\n" if request.headers.get("expect") else b""
+            pieces = [head, *_wire_pieces(taken, request.method)]
+            loop = asyncio.get_running_loop()
+            protocol = make_protocol(loop=loop)
+            protocol.connection_made(_ReplayTransport(loop, protocol, pieces, taken))
+            # Must not be pooled: it leads nowhere.
+            protocol._should_close = True
+            return make_connection(self, request.connection_key, protocol, loop)
         connection = await connects(self, request, *args, **options)
         setattr(connection, _ASKED, (run, request, body))
         return connection
@@ -102,20 +112,6 @@ class _BodyBuffer:
 
 
 # Replay
-
-
-def _replay_connection(connector: Any, request: Any, taken: Interaction) -> Any:
-    """Return a connection that answers with a recording, whatever is written to it."""
-    loop = asyncio.get_running_loop()
-    protocol = import_module("aiohttp.client_proto").ResponseHandler(loop=loop)
-    head = b"HTTP/1.1 100 Continue\r\n\r\n" if request.headers.get("expect") else b""
-    protocol.connection_made(
-        _ReplayTransport(loop, protocol, [head, *_wire_pieces(taken, request.method)], taken)
-    )
-    # Must not be pooled: it leads nowhere.
-    protocol._should_close = True
-    make = import_module("aiohttp.connector").Connection
-    return make(connector, request.connection_key, protocol, loop)
 
 
 class _ReplayTransport(asyncio.Transport):

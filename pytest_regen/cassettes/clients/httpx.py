@@ -26,39 +26,33 @@ def patch_transports(patches: ExitStack) -> None:
     ``WSGITransport``, ``MockTransport``): replayed, the code under test would not run.
     """
     for module in [import_module(name) for name in _MODULES if find_spec(name) is not None]:
-        sync, asynchronous = module.HTTPTransport, module.AsyncHTTPTransport
-        for transport, name, wrap in (
-            (sync, "handle_request", _wrap_sync),
-            (asynchronous, "handle_async_request", _wrap_async),
-        ):
-            original = getattr(transport, name)
-            patches.callback(setattr, transport, name, original)
-            setattr(transport, name, wrap(module, original))
+        _patch_module(module, patches)
 
 
-def _wrap_sync(module: Any, original: Any) -> Any:
+def _patch_module(module: Any, patches: ExitStack) -> None:
+    sync, asynchronous = module.HTTPTransport, module.AsyncHTTPTransport
+    send, asend = sync.handle_request, asynchronous.handle_async_request
+
     def handle_request(self: Any, request: Any) -> Any:
         run = traffic.run_for(str(request.url), request.headers.get("upgrade"))
         if run is None:
-            return original(self, request)
+            return send(self, request)
         # Because a generator would be empty when the request is sent.
         request.stream = module.ByteStream(b"".join(request.stream))
         played = _played_response(module, run, request)
-        return played or _record_response(module, run, request, original(self, request))
+        return played or _record_response(module, run, request, send(self, request))
 
-    return handle_request
-
-
-def _wrap_async(module: Any, original: Any) -> Any:
     async def handle_async_request(self: Any, request: Any) -> Any:
         run = traffic.run_for(str(request.url), request.headers.get("upgrade"))
         if run is None:
-            return await original(self, request)
+            return await asend(self, request)
         request.stream = module.ByteStream(b"".join([part async for part in request.stream]))
         played = _played_response(module, run, request)
-        return played or _record_response(module, run, request, await original(self, request))
+        return played or _record_response(module, run, request, await asend(self, request))
 
-    return handle_async_request
+    patches.callback(setattr, sync, "handle_request", send)
+    patches.callback(setattr, asynchronous, "handle_async_request", asend)
+    sync.handle_request, asynchronous.handle_async_request = handle_request, handle_async_request
 
 
 # Replay

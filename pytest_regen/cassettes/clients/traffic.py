@@ -14,7 +14,6 @@ import ssl
 import time
 import zlib
 from asyncio import selector_events, sslproto
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
@@ -32,7 +31,6 @@ class ActiveCassette(Protocol):
 
     def passes(self, uri: str) -> bool:
         """Whether requests to this address bypass the cassette."""
-        ...
 
     def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
         """Return the recorded answer, or ``None`` where the request is to be sent.
@@ -40,11 +38,9 @@ class ActiveCassette(Protocol):
         Raises:
             CassetteMiss: nothing was recorded, and nothing may be sent.
         """
-        ...
 
     def signal(self, error: CassetteError) -> BaseException:
         """Return what to raise so that ``error`` passes through clients without a retry."""
-        ...
 
     def record(self, exchange: WireExchange) -> None:
         """Record a request that was sent and its answer.
@@ -52,11 +48,9 @@ class ActiveCassette(Protocol):
         Raises:
             CassetteMiss: it cannot be written.
         """
-        ...
 
     def record_apart(self, exchange: WireExchange) -> Future[None]:
         """Record a request and its answer in another thread, for callers in an event loop."""
-        ...
 
 
 def innermost(uri: str) -> ActiveCassette | None:
@@ -103,7 +97,8 @@ class LiveAnswer:
     def __init__(self, run: ActiveCassette, exchange: WireExchange, encoding: str = "") -> None:
         self.run = run
         self._exchange = exchange
-        self._size = _piece_sizer(encoding.lower())
+        self._encoding = encoding.lower()
+        self._inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
         self._pieces: list[bytes] = []
         self._chunks: list[tuple[int, int]] = []
         self._start = time.monotonic()
@@ -111,10 +106,19 @@ class LiveAnswer:
         _open.append(self)
 
     def add(self, piece: bytes) -> None:
-        """Add a piece that arrived now."""
+        """Add a piece that arrived now.
+
+        If its decoded size is unknown, the recording is played back in one piece.
+        """
         self._pieces.append(piece)
-        size = self._size(piece)
-        if size is None:
+        if self._encoding == "gzip":
+            try:
+                size = len(self._inflate.decompress(piece))
+            except zlib.error:
+                return  # the client will raise, or does not mind
+        elif self._encoding in {"", "identity"}:
+            size = len(piece)
+        else:
             return
         now = time.monotonic() - self._start
         if self._chunks and now - self._chunks[-1][0] / 1000 < _STEP:
@@ -144,8 +148,18 @@ class LiveAnswer:
         If cancelled, the answer is recorded all the same.
         """
         future = self.end_apart(how)
-        if future is not None:
-            await wait_until_recorded(future)
+        if future is None:
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            # Trio, which clients use through anyio.
+            from anyio.to_thread import run_sync
+
+            await run_sync(future.result)
+            return
+        # Shielded, because the thread continues when the task is cancelled.
+        await asyncio.shield(asyncio.wrap_future(future))
 
     def _whole(self, how: StreamEnd) -> WireExchange | None:
         try:
@@ -156,44 +170,6 @@ class LiveAnswer:
         _open.remove(self)
         body, chunks = b"".join(self._pieces), tuple(self._chunks)
         return replace(self._exchange, response_body=body, chunks=chunks, end=how)
-
-
-async def wait_until_recorded(future: Future[None]) -> None:
-    """Wait for a recording without blocking the event loop.
-
-    Raises:
-        CassetteMiss: it cannot be written.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        # Trio, which clients use through anyio.
-        from anyio.to_thread import run_sync
-
-        await run_sync(future.result)
-        return
-    # The thread continues when the task is cancelled.
-    await asyncio.shield(asyncio.wrap_future(future))
-
-
-def _piece_sizer(encoding: str) -> Callable[[bytes], int | None]:
-    """Return a function for the decoded size of a piece, which is ``None`` if unknown.
-
-    In that case the recording is played back in one piece.
-    """
-    if encoding in {"", "identity"}:
-        return len
-    if encoding != "gzip":
-        return lambda _piece: None
-    inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-    def size(piece: bytes) -> int | None:
-        try:
-            return len(inflate.decompress(piece))
-        except zlib.error:
-            return None  # the client will raise, or does not mind
-
-    return size
 
 
 _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)

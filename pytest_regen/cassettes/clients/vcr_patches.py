@@ -171,24 +171,20 @@ def _builder() -> Any:
     versions. Cached, because building makes a class for every kind of connection, which is slower
     than patching.
     """
-    methods = dict.fromkeys(_skipped_methods(), lambda _builder: ())
-    members = {"_build_cassette_subclass": _cassette_subclass, **methods}
+
+    def cassette_subclass(builder: Any, connection: Any) -> Any:
+        subclass = CassettePatcherBuilder._build_cassette_subclass(builder, connection)
+        if connection in {VCRHTTPConnection, VCRHTTPSConnection}:
+            # Those of the standard library, which hand on what came.
+            subclass.cassette = _PatchTarget("http.client", record_mode=VcrRecordMode.ALL)
+            subclass.cassette.decodes = False
+        return subclass
+
+    missing = (f"_{name}" for name in missing_clients() if name in _IMPORTED_AS)
+    skipped = dict.fromkeys([*_OURS, *missing], lambda _builder: ())
+    members = {"_build_cassette_subclass": cassette_subclass, **skipped}
     make = type("_Builder", (CassettePatcherBuilder,), members)
     return make(_PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL))
-
-
-def _cassette_subclass(builder: Any, connection: Any) -> Any:
-    subclass = CassettePatcherBuilder._build_cassette_subclass(builder, connection)
-    if connection in {VCRHTTPConnection, VCRHTTPSConnection}:
-        # Those of the standard library, which hand on what came.
-        subclass.cassette = _PatchTarget("http.client", record_mode=VcrRecordMode.ALL)
-        subclass.cassette.decodes = False
-    return subclass
-
-
-def _skipped_methods() -> tuple[str, ...]:
-    """Return the methods of vcrpy's builder that are overridden to make no patches."""
-    return (*_OURS, *(f"_{name}" for name in missing_clients() if name in _IMPORTED_AS))
 
 
 @cache

@@ -148,9 +148,9 @@ def _body_lines(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, 
     if as_it_came or isinstance(text, bytes):
         return text, ""
     spread = spread_json(text)
-    if spread is None or not _fits_literal(spread.text):
+    if spread is None or not _fits_literal(spread[0]):
         return text, ""
-    return spread.text, f"  layout: {spread.layout}\n"
+    return spread[0], f"  layout: {spread[1]}\n"
 
 
 def _text_or_bytes(body: bytes) -> str | bytes:
@@ -263,13 +263,17 @@ def _build(value: object) -> Interaction:
     request = _mapping(data["request"], "request")
     response = with_current_layout(_mapping(data["response"], "response"))
     status = _mapping(response["status"], "status")
+    code = status["code"]
+    is_number = isinstance(code, str | int) and not isinstance(code, bool)
+    if not is_number or not str(code).isdecimal() or int(str(code)) not in _STATUSES:
+        raise ValueError(f"the status is {_show_value(code)}, no number of three digits")
     body = wire_body(_body(response), data)
     content, headers = decode_body(body, _headers(response, is_ours="key" in data))
     return Interaction(
         method=_text(request["method"], "method"),
         uri=_text(request["uri"], "uri"),
         request_body=_body(request, is_request=True),
-        status=_status(status["code"]),
+        status=int(str(code)),
         # Required even if empty: it is the last line of an interaction.
         reason=str(status["message"] or ""),
         response_body=content,
@@ -308,13 +312,6 @@ def _text(value: object, name: str) -> str:
 
 def _show_value(value: object) -> str:
     return "empty" if value is None or value == "" else repr(value)[:40]
-
-
-def _status(value: object) -> int:
-    is_number = isinstance(value, str | int) and not isinstance(value, bool)
-    if not is_number or not str(value).isdecimal() or int(str(value)) not in _STATUSES:
-        raise ValueError(f"the status is {_show_value(value)}, no number of three digits")
-    return int(str(value))
 
 
 def _stream(data: Mapping[str, Any]) -> dict[str, Any]:

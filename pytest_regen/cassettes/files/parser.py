@@ -184,10 +184,6 @@ def _file_body(loader: Any, node: Any) -> object:
     return BytesIO(content.encode() if isinstance(content, str) else content)
 
 
-def _iterator_body(loader: Any, node: Any) -> object:
-    return iter((loader.construct_mapping(node, deep=True).get("args") or [[]])[0])
-
-
 def _binary(loader: Any, node: Any) -> bytes:
     # Because PyYAML would drop unknown characters.
     return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
@@ -247,7 +243,9 @@ def loader() -> Any:
         f"{_TAG}python/unicode": theirs.construct_python_unicode,
         f"{_TAG}python/tuple": theirs.construct_python_tuple,
         f"{_TAG}python/object/new:_io.BytesIO": _file_body,
-        f"{_TAG}python/object/apply:builtins.iter": _iterator_body,
+        f"{_TAG}python/object/apply:builtins.iter": lambda loader, node: iter(
+            (loader.construct_mapping(node, deep=True).get("args") or [[]])[0]
+        ),
     }
     return Guarded
 

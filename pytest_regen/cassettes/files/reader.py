@@ -62,9 +62,6 @@ class StoredInteraction:
         stored.__dict__["interaction"] = interaction
         return stored
 
-    def __repr__(self) -> str:
-        return f"<recording at {self.path}:{self.line}>"
-
     @cached_property
     def key(self) -> str:
         """What a request must equal to be given its answer."""
@@ -76,10 +73,10 @@ class StoredInteraction:
 
         It needs no search for credentials, which takes longer in a foreign file than reading it.
         """
-        parsed = self.interaction if not self._key else None
-        return (
-            next(keys_of(parsed.method, parsed.uri, parsed.request_body)) if parsed else self._key
-        )
+        if self._key:
+            return self._key
+        parsed = self.interaction
+        return next(keys_of(parsed.method, parsed.uri, parsed.request_body))
 
     @property
     def text(self) -> str:
@@ -210,9 +207,8 @@ def _index_text(path: Path, data: bytes) -> CassetteFile | None:
         key = _KEY.match(data, start, end)
         if not key or not _CHUNK_END.search(data, max(start, end - _END_WITHIN), end):
             return None
-        parser.text_of(
-            path, view[start:end], line
-        )  # refuse binary content before anything is played
+        # Now, because binary content is refused before anything is played.
+        parser.text_of(path, view[start:end], line)
         recordings.append(StoredInteraction(path, line, key[1].decode("ascii"), view[start:end]))
         line += data.count(b"\n", start, end)
     head = parser.text_of(path, view[:first])
