@@ -69,7 +69,7 @@ class Transcript(_Part):
         """Write the transcript as YAML; texts of several lines as such."""
         path.parent.mkdir(parents=True, exist_ok=True)
         # In the order of the fields, because people review what a flow said turn by turn.
-        form = {"sort_keys": False, "allow_unicode": True, "width": 100}
+        form: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 100}
         path.write_text(yaml.dump(self.model_dump(mode="json"), Dumper=_Dumper, **form), "utf-8")
 
 
