@@ -7,17 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pytest_regen.emulator import values
 from pytest_regen.emulator.faults import error_response
 from pytest_regen.emulator.messages import derived_id
-from pytest_regen.emulator.values import (
-    ApiError,
-    EmulatedReply,
-    Fault,
-    HttpResponse,
-    Responder,
-    ResponderResult,
-    dump,
-)
 from pytest_regen.strict_json import TooDeepError, strict_loads
 from pytest_regen.turns.wire import EMULATOR_NAME
 
@@ -44,7 +36,7 @@ def json_body(data: bytes, limit: int) -> dict[str, Any] | None:
         ApiError: it is not a JSON object, or larger than ``limit`` bytes.
     """
     if len(data) > limit:
-        raise ApiError("Request exceeds the maximum size", 413)
+        raise values.ApiError("Request exceeds the maximum size", 413)
     if not data:
         return None
     try:
@@ -53,20 +45,22 @@ def json_body(data: bytes, limit: int) -> dict[str, Any] | None:
         # Ids are hashes of the canonical JSON, which has no number beyond a float's.
         json.dumps(body, allow_nan=False)
     except TooDeepError:
-        raise ApiError(TOO_DEEP) from None
+        raise values.ApiError(TOO_DEEP) from None
     except ValueError as error:
-        raise ApiError(f"The request body is not valid JSON: {error}") from error
+        raise values.ApiError(f"The request body is not valid JSON: {error}") from error
     if not isinstance(body, dict):
-        raise ApiError("Input should be a valid dictionary")
+        raise values.ApiError("Input should be a valid dictionary")
     return body
 
 
-def json_response(value: object) -> HttpResponse:
+def json_response(value: object) -> values.HttpResponse:
     """Return a response whose body is ``value`` as JSON."""
-    return HttpResponse(headers={"content-type": "application/json"}, body=dump(value))
+    return values.HttpResponse(200, {"content-type": "application/json"}, values.dump(value))
 
 
-def labelled(response: HttpResponse, request_id: str, accepted: str = "") -> HttpResponse:
+def labelled(
+    response: values.HttpResponse, request_id: str, accepted: str = ""
+) -> values.HttpResponse:
     """Return a response that says who speaks, packed where ``accept-encoding`` takes that."""
     headers = {
         "server": EMULATOR_NAME,
@@ -84,13 +78,13 @@ def labelled(response: HttpResponse, request_id: str, accepted: str = "") -> Htt
     return replace(response, headers=headers, body=body)
 
 
-def refusal(error: ApiError) -> HttpResponse:
+def refusal(error: values.ApiError) -> values.HttpResponse:
     """Return the response to bytes that are no request."""
     request_id = derived_id("req_emu", str(error))
     return labelled(error_response(error.fault, request_id), request_id)
 
 
-def check_answer(body: Mapping[str, Any], reply: EmulatedReply, stop_reason: str) -> None:
+def check_answer(body: Mapping[str, Any], reply: values.EmulatedReply, stop_reason: str) -> None:
     """Check that a reply keeps the promise of structured output, where jsonschema is installed.
 
     Refusals and truncated replies promise nothing, and ``check_schema=False`` turns this off.
@@ -110,7 +104,7 @@ def check_answer(body: Mapping[str, Any], reply: EmulatedReply, stop_reason: str
         jsonschema.validate(json.loads(reply.text), output["schema"])
     except (ValueError, jsonschema.ValidationError, jsonschema.SchemaError) as error:
         place, reason = getattr(error, "json_path", "it is no JSON"), str(error).partition("\n")[0]
-        raise ApiError(
+        raise values.ApiError(
             f"{EMULATOR_NAME}: the scripted reply breaks output_config.format: {place}: {reason}. "
             "Say check_schema=False if that is meant.",
             500,
@@ -119,8 +113,8 @@ def check_answer(body: Mapping[str, Any], reply: EmulatedReply, stop_reason: str
 
 
 def call_responder(
-    responder: Responder, body: dict[str, Any], headers: Mapping[str, str]
-) -> ResponderResult:
+    responder: values.Responder, body: dict[str, Any], headers: Mapping[str, str]
+) -> values.ResponderResult:
     """Call ``responder`` with the headers if it takes them, without if it does not."""
     # By its signature, because a TypeError of a call could come out of the responder itself.
     parameters = inspect.signature(responder).parameters.values()
@@ -128,7 +122,7 @@ def call_responder(
         p.name == "headers" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters
     )
     answer: object = responder(body, headers=headers) if takes_headers else responder(body)
-    if not isinstance(answer, str | EmulatedReply | Fault):
+    if not isinstance(answer, str | values.EmulatedReply | values.Fault):
         kind = type(answer).__name__
         raise TypeError(f"a responder returns str, EmulatedReply or Fault, not {kind}")
     return answer

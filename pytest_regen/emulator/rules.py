@@ -37,7 +37,7 @@ def check_request(
     if model is None:
         raise ApiError(f"model: {body['model']}", 404)
     call = EmulatedTurn(body, model, request.headers["anthropic-version"] >= "2026-10-21", tier)
-    for rule in (_settings, _tools, _messages, _breakpoints, _signatures):
+    for rule in (_settings, _messages, _breakpoints, _signatures):
         for is_broken, complaint in rule(call):
             if is_broken:
                 raise ApiError(complaint)
@@ -72,10 +72,7 @@ def _settings(call: EmulatedTurn) -> Rows:
         least = f"Input should be greater than or equal to {_MIN_BUDGET}"
         yield budget < _MIN_BUDGET, f"thinking.enabled.budget_tokens: {least}"
         yield budget >= max_tokens, "`max_tokens` must be greater than `thinking.budget_tokens`."
-
-
-def _tools(call: EmulatedTurn) -> Rows:
-    tools, kind = call.body.get("tools") or (), call.get("tool_choice", "type")
+    tools, kind = body.get("tools") or (), call.get("tool_choice", "type")
     # Toolsets have no names, and of newer tools the type of a name is not known.
     names = [tool["name"] for tool in tools if isinstance(tool.get("name"), str)]
     choice, is_forced = call.get("tool_choice", "name"), kind in {"any", "tool"}
@@ -86,7 +83,7 @@ def _tools(call: EmulatedTurn) -> Rows:
         yield is_wrong, f"{where}: String should match pattern '^{_TOOL_NAME.pattern}$'"
     yield len(set(names)) < len(names), "tools: Tool names must be unique."
     yield kind and not tools, "tool_choice: may only be specified while providing tools"
-    yield is_forced and not call.model.forces_tools, f'"tool_choice.type.{kind}" {_REFUSED}'
+    yield is_forced and not model.forces_tools, f'"tool_choice.type.{kind}" {_REFUSED}'
     yield is_forced and call.thinks, "Thinking may not be enabled when tool_choice forces tool use."
     yield kind == "tool" and choice not in names, f"Tool '{choice}' not found in provided tools"
 

@@ -74,10 +74,8 @@ class LoopbackServer(ThreadingTCPServer):
         self.server_close()
         # A copy, because each thread takes its connection out of the set when it ends.
         for connection in self._open.copy():
-            try:
+            with suppress(OSError):  # because the client may have been faster
                 connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # the client was faster
 
 
 class _Connection(BaseRequestHandler):

@@ -56,7 +56,15 @@ def assert_cache_prefix_stable(
         body = request_body(sent) if isinstance(sent, TurnRequest) else sent
         settings = {key: body.get(key) for key in _FOLDED}
         request = _Request(name, turn, settings, [*_blocks(body)])
-        _check_breakpoints(request)
+        marked = [where for where, _, block in request.blocks if "cache_control" in block]
+        assert len(marked) <= _BREAKPOINTS, (
+            f"{name} has {len(marked)} cache breakpoints, {_BREAKPOINTS} are allowed: "
+            f"{', '.join(marked)}"
+        )
+        assert [where for where, _, _ in request.blocks[-1:]] == marked[-1:] != [], (
+            f"{name} has no cache breakpoint on its last block, so that the next request can read "
+            f"less than was sent; breakpoints stand on: {', '.join(marked) or 'nothing'}"
+        )
         before = latest
         # By turns, because repairs and continuations are dropped from what the next turn sends.
         if purpose == "ask":
@@ -77,18 +85,6 @@ def _blocks(body: Mapping[str, Any]) -> Iterator[_Block]:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for number, block in enumerate(blocks if content else ()):
             yield f"{where}.{number}", role, block
-
-
-def _check_breakpoints(request: _Request) -> None:
-    marked = [where for where, _, block in request.blocks if "cache_control" in block]
-    assert len(marked) <= _BREAKPOINTS, (
-        f"{request.name} has {len(marked)} cache breakpoints, {_BREAKPOINTS} are allowed: "
-        f"{', '.join(marked)}"
-    )
-    assert [where for where, _, _ in request.blocks[-1:]] == marked[-1:] != [], (
-        f"{request.name} has no cache breakpoint on its last block, so that the next request can "
-        f"read less than was sent; breakpoints stand on: {', '.join(marked) or 'nothing'}"
-    )
 
 
 def _check_prefix(before: _Request, request: _Request) -> None:

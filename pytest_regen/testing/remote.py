@@ -42,6 +42,10 @@ class _Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/{len(self.providers) - 1}"
 
 
+# One for each port, because a second server cannot listen where the first does.
+_server: Final = cache(_Server)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     # Because headers and body are two writes, between which a client waits 40 ms.
@@ -61,27 +65,25 @@ class _Handler(BaseHTTPRequestHandler):
             )
             text = provider.send(request).text
         except (ScriptEndError, Exception) as error:  # noqa: BLE001 - the agent is told
-            answer = {
-                "type": "error",
-                "error": {"type": "invalid_request_error", "message": repr(error)},
-            }
-            self._answer(400, "application/json", json.dumps(answer).encode())
+            problem = {"type": "invalid_request_error", "message": repr(error)}
+            self._answer(400, json.dumps({"type": "error", "error": problem}))
             return
         tool = _forced_tool(body)
         is_chat = self.path.endswith("/chat/completions")
         reply = (_chat if is_chat else _message)(body, text, tool)
         if not body.get("stream"):
-            self._answer(200, "application/json", json.dumps(reply).encode())
+            self._answer(200, json.dumps(reply))
         elif is_chat:
             choice = reply["choices"][0]
             reply["choices"] = [{**choice, "delta": choice["message"]}]
             chunk = json.dumps({**reply, "object": "chat.completion.chunk"})
-            self._answer(200, "text/event-stream", f"data: {chunk}\n\ndata: [DONE]\n\n".encode())
+            self._answer(200, f"data: {chunk}\n\ndata: [DONE]\n\n", "text/event-stream")
         else:
-            events = events_of(reply, EmulatedReply())
-            self._answer(200, "text/event-stream", b"".join(event.data for event in events))
+            events = b"".join(event.data for event in events_of(reply, EmulatedReply()))
+            self._answer(200, events.decode(), "text/event-stream")
 
-    def _answer(self, status: int, kind: str, body: bytes) -> None:
+    def _answer(self, status: int, text: str, kind: str = "application/json") -> None:
+        body = text.encode()
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
@@ -151,18 +153,13 @@ def _chat(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
     }
 
 
-@cache
-def _server(port: int = 0) -> _Server:
-    return _Server(port)
-
-
 def base_url(provider: Provider) -> str:
     """Return an address of loopback at which ``provider`` answers, for agents with clients.
 
     It speaks the Messages API, and chat completions below ``/v1``; plain, streamed, and with forced
     tools. Any key will do.
     """
-    return _server().address(provider)
+    return _server(0).address(provider)
 
 
 class HttpAgent:

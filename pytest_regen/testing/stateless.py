@@ -15,16 +15,7 @@ from pydantic import BaseModel
 from pytest_regen.canonical import canonical_json
 from pytest_regen.context.questions import is_blank
 from pytest_regen.errors import UsageError
-from pytest_regen.testing import fresh, places
-from pytest_regen.testing.agents import (
-    Agent,
-    AgentFactory,
-    ContextLossError,
-    Observed,
-    Replies,
-    readable,
-    text_of,
-)
+from pytest_regen.testing import agents, fresh, places
 from pytest_regen.testing.canaries import ANY_MARK, Shape, leaves, new_mark, value_at, with_value
 from pytest_regen.testing.lab import Lab
 from pytest_regen.testing.remote import HttpAgent
@@ -33,7 +24,7 @@ from pytest_regen.testing.structure import structure_holds
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
 
-_REPLIES: Final = Replies()
+_REPLIES: Final = agents.Replies()
 _TOKEN: Final = 17
 """Characters of a token."""
 _DIFFERS: Final = "sends or answers something else"
@@ -59,7 +50,7 @@ def lost_texts(lab: Lab) -> Iterator[tuple[str, str]]:
         if seen.failure:
             yield seen.failure, where
             continue
-        prompt, ends = readable(seen.prompt), shape.sent_tokens(ANY_MARK, "y")
+        prompt, ends = agents.readable(seen.prompt), shape.sent_tokens(ANY_MARK, "y")
         for path, token in shape.sent_tokens(ANY_MARK).items():
             # Which questions are told where some are skipped is for another check.
             is_due = not shape.is_partial or shape.sample.role(path)[0] == "answer"
@@ -112,7 +103,7 @@ def _is_unnamed(lab: Lab, shape: Shape) -> bool:
     sample, first = shape.sample, shape.answering(0)
     answer = value_at(first.wire, sample.answers_at)[sample.ids[0]]
     other = with_value(first.wire, sample.answers_at, {sample.ids[1]: answer})
-    prompt = readable(lab.observe(first).prompt)
+    prompt = agents.readable(lab.observe(first).prompt)
     # Where the question or the answer is missing, another check names what is lost.
     return (
         all(
@@ -133,7 +124,7 @@ def stateless(lab: Lab) -> Iterator[str]:
     """
     mark, shapes = new_mark(), [sample.turn for sample in lab.samples]
     first, other = shapes[0], shapes[1 % len(shapes)]
-    agent = Agent(lab.make)
+    agent = agents.Agent(lab.make)
     seen = lab.observe(first, mark=mark, agent=agent)
     # Where tokens with another mark make another prompt, expectations have to have the same mark.
     is_steady = lab.observe(first).plain == seen.plain
@@ -147,7 +138,7 @@ def stateless(lab: Lab) -> Iterator[str]:
     last = lab.observe(first, mark=mark, agent=agent)
     if last.plain != seen.plain:
         yield f"interleaved with other conversations: {_DIFFERS}"
-    prompts = readable("\n".join(map(text_of, last.requests)))
+    prompts = agents.readable("\n".join(map(agents.text_of, last.requests)))
     mine = first.sent_tokens(ANY_MARK).values()
     for path, token in other.sent_tokens(ANY_MARK).items():
         if token in prompts and token not in mine:
@@ -189,11 +180,13 @@ def _at_once(lab: Lab, *shapes: Shape) -> Iterator[str]:
     for name in names:
         mark = new_mark()
         requests = [shape.request(mark) for shape in shapes]
-        alone = [Agent(lab.make).take(turn, lab.script(mark, name)) for turn in requests]
+        alone = [agents.Agent(lab.make).take(turn, lab.script(mark, name)) for turn in requests]
         sent = sorted(canonical_json(request) for seen in alone for request in seen.requests)
         # A new instance, because what the last two turns left must not show.
         try:
-            both = Agent(lab.make).take_at_once(requests, lab.script(mark, name, at_once=True))
+            both = agents.Agent(lab.make).take_at_once(
+                requests, lab.script(mark, name, at_once=True)
+            )
         except TimeoutError:
             yield "two turns at once: each waits for the other, or they block the thread they share"
             return
@@ -204,7 +197,7 @@ def _at_once(lab: Lab, *shapes: Shape) -> Iterator[str]:
 
 def _elsewhere(lab: Lab, shape: Shape) -> Iterator[str]:
     request, script = shape.request(new_mark()), lab.replies.render
-    expected = Agent(lab.make).take(request, script).plain
+    expected = agents.Agent(lab.make).take(request, script).plain
     if isinstance(lab.make, HttpAgent):
         again = lab.make.elsewhere({**fresh.ELSEWHERE, "TZ": fresh.ANOTHER_ZONE})
         if again is None:
@@ -212,7 +205,7 @@ def _elsewhere(lab: Lab, shape: Shape) -> Iterator[str]:
         # First, because both listen on the port of the address.
         lab.make.stop()
         try:
-            turns = {fresh.FRESH: Agent(again).take(request, script).plain}
+            turns = {fresh.FRESH: agents.Agent(again).take(request, script).plain}
         finally:
             again.stop()
     else:
@@ -251,8 +244,8 @@ def retry_keeps_context(lab: Lab) -> Iterator[str]:
         for turn, number in turns:
             for script in (f"bad {number}", f"worse {number}"):
                 seen = lab.observe(turn, script)
-                prompt = readable(seen.prompt)
-                again = [readable(text_of(request)) for request in seen.requests[1:]]
+                prompt = agents.readable(seen.prompt)
+                again = [agents.readable(agents.text_of(request)) for request in seen.requests[1:]]
                 for path, token in turn.sent_tokens(ANY_MARK).items():
                     if token in prompt and not all(token in text for text in again):
                         yield path
@@ -271,7 +264,7 @@ def reasking_bounded(lab: Lab) -> Iterator[str]:
                 yield f"{name}: the second turn returns an empty result as a success"
 
 
-def _is_empty(seen: Observed, good: Observed) -> bool:
+def _is_empty(seen: agents.Observed, good: agents.Observed) -> bool:
     """Return whether a turn returns the form of a result without the texts of one."""
     if seen.failure or seen.asks or type(seen.result) is not type(good.result):
         return False
@@ -299,7 +292,7 @@ def skip_works(lab: Lab) -> Iterator[str]:
         blank = replace(skipped, wire=with_value(shape.wire, sample.answers_at, blanks))
         if lab.is_default and lab.compare(skipped, blank) is False:
             yield "blank answers are not taken for none"
-        before, after = readable(answered), readable(seen.prompt)
+        before, after = agents.readable(answered), agents.readable(seen.prompt)
         for path, token in skipped.sent_tokens(ANY_MARK).items():
             if token in before and token not in after:
                 yield f"{path} is lost"
@@ -312,37 +305,34 @@ def skip_works(lab: Lab) -> Iterator[str]:
 
 
 CHECKS: Final[Mapping[str, tuple[Callable[[Lab], Iterator[str]], str]]] = {
-    "carries_full_context": (
-        carries_full_context,
-        "{} leaves of the context do not reach the model",
-    ),
-    "answers_in_place": (answers_in_place, "answers are not where they belong"),
-    "stateless": (stateless, "a second turn depends on more than its request"),
-    "legacy_ignored": (legacy_ignored, "legacy fields win over the context"),
-    "retry_keeps_context": (
-        retry_keeps_context,
-        "leaves that the first request held are missing when the model is asked again",
-    ),
-    "reasking_bounded": (reasking_bounded, "asking again has no end"),
-    "skip_works": (skip_works, "skipping is not graceful"),
-    "structure_holds": (
-        structure_holds,
-        "texts become structure of the prompt, or make the turn fail",
-    ),
+    find.__name__: (find, summary)
+    for find, summary in (
+        (carries_full_context, "{} leaves of the context do not reach the model"),
+        (answers_in_place, "answers are not where they belong"),
+        (stateless, "a second turn depends on more than its request"),
+        (legacy_ignored, "legacy fields win over the context"),
+        (
+            retry_keeps_context,
+            "leaves that the first request held are missing when the model is asked again",
+        ),
+        (reasking_bounded, "asking again has no end"),
+        (skip_works, "skipping is not graceful"),
+        (structure_holds, "texts become structure of the prompt, or make the turn fail"),
+    )
 }
 """All checks by name, and what is wrong where one fails."""
 
 
 def failing_checks(
-    make: AgentFactory,
+    make: agents.AgentFactory,
     *,
-    replies: Replies = _REPLIES,
+    replies: agents.Replies = _REPLIES,
     checks: Iterable[str] = tuple(CHECKS),
     conversation: BaseModel | Sequence[BaseModel] = (),
     ignore: Iterable[str] = (),
     max_calls: int = 3,
     skeleton: Callable[[str], object] | None = None,
-) -> dict[str, ContextLossError]:
+) -> dict[str, agents.ContextLossError]:
     """Return the failures of an agent by the name of the check; empty for a good one.
 
     Raises:
@@ -350,7 +340,7 @@ def failing_checks(
     """
     conversations = (conversation,) if isinstance(conversation, BaseModel) else tuple(conversation)
     lab = Lab(make, replies, conversations, tuple(ignore), max_calls, skeleton)
-    failures: dict[str, ContextLossError] = {}
+    failures: dict[str, agents.ContextLossError] = {}
     unmade: dict[str, UsageError] = {}
     failure = lab.observe(lab.samples[0].turn).failure
     for name in checks:
@@ -363,18 +353,18 @@ def failing_checks(
         else:
             if findings:
                 counted = summary.format(len(findings))
-                failures[name] = ContextLossError(name, counted, findings)
+                failures[name] = agents.ContextLossError(name, counted, findings)
     if unmade and not failures:
         raise next(iter(unmade.values()))
     for name, cause in unmade.items():
-        failures[name] = ContextLossError(name, "the check could not be made", [str(cause)])
+        failures[name] = agents.ContextLossError(name, "the check could not be made", [str(cause)])
     return failures
 
 
 def check_stateless_agent(
-    make: AgentFactory,
+    make: agents.AgentFactory,
     *,
-    replies: Replies = _REPLIES,
+    replies: agents.Replies = _REPLIES,
     checks: Iterable[str] = tuple(CHECKS),
     conversation: BaseModel | Sequence[BaseModel] = (),
     ignore: Iterable[str] = (),
@@ -415,4 +405,4 @@ def check_stateless_agent(
         raise failures[0]
     if failures:
         names = ", ".join(failure.check for failure in failures)
-        raise ContextLossError(names, f"{len(failures)} checks fail", map(str, failures))
+        raise agents.ContextLossError(names, f"{len(failures)} checks fail", map(str, failures))

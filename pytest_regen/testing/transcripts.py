@@ -8,7 +8,7 @@ import difflib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict
@@ -22,12 +22,11 @@ from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.testing.agents import AgentFactory, plain_result, resolve
 from pytest_regen.text import plural
 from pytest_regen.turns.exchange import TurnExchange
+from pytest_regen.turns.providers import CallableProvider
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
-
-_WIDTH: Final = 100
 
 
 class TranscriptError(RegenError):
@@ -69,14 +68,9 @@ class Transcript(_Part):
     def save(self, path: Path) -> None:
         """Write the transcript as YAML; texts of several lines as such."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = yaml.dump(
-            self.model_dump(mode="json"),
-            Dumper=_Dumper,
-            sort_keys=False,
-            allow_unicode=True,
-            width=_WIDTH,
-        )
-        path.write_text(text, "utf-8")
+        # In the order of the fields, because people review what a flow said turn by turn.
+        form: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 100}
+        path.write_text(yaml.dump(self.model_dump(mode="json"), Dumper=_Dumper, **form), "utf-8")
 
 
 class _Dumper(yaml.SafeDumper):
@@ -103,14 +97,12 @@ def read_transcript(
     Raises:
         TranscriptError: it is missing, or none.
     """
-    what = f"{path}: this is no transcript of a flow"
     try:
         return Transcript.model_validate(yaml.safe_load(path.read_text("utf-8")))
-    except FileNotFoundError:
-        what, why = f"{path}: there is no such transcript", ""
     except (OSError, ValueError, yaml.YAMLError) as error:
-        why = str(error)
-    raise TranscriptError(what, why=why, hint=record_command)
+        is_missing = isinstance(error, FileNotFoundError)
+        what = "there is no such transcript" if is_missing else "this is no transcript of a flow"
+        raise TranscriptError(f"{path}: {what}", why=str(error), hint=record_command) from None
 
 
 class ClarificationFlow:
@@ -282,16 +274,6 @@ def _call(request: TurnRequest, reply: str = "") -> TranscriptCall:
     )
 
 
-class _Recorded:
-    """Answers each call with the reply that the transcript holds for it."""
-
-    def __init__(self, transcript: Transcript) -> None:
-        self._replies = [call.reply for turn in transcript.turns for call in turn.calls]
-
-    def send(self, request: TurnRequest) -> Reply:
-        return Reply(self._replies.pop(0), model=request.model)
-
-
 def verify_transcript(path: Path | str, make: AgentFactory) -> Transcript:
     """Take every turn of a transcript again, its own replies as the model's, and compare.
 
@@ -301,7 +283,9 @@ def verify_transcript(path: Path | str, make: AgentFactory) -> Transcript:
         TranscriptError: the agent tells the model something else, or returns something else.
     """
     recorded = read_transcript(Path(path))
-    flow = ClarificationFlow(make, _Recorded(recorded), recorded=recorded)
+    replies = [call.reply for turn in recorded.turns for call in turn.calls]
+    provider = CallableProvider(lambda _: replies.pop(0), model="recorded")
+    flow = ClarificationFlow(make, provider, recorded=recorded)
     for turn in recorded.turns:
         flow._take(parse_request(turn.input))  # noqa: SLF001 - a flow is a transcript being taken
     return recorded
