@@ -115,7 +115,7 @@ def counted(findings: Sequence[Finding[T]], sections: Sequence[Section]) -> list
     """Return how many items are wanted for each section, as a list."""
     numbers = Counter(finding.section for finding in findings)
     return [
-        f"- {part.count.format(numbers[part])}" for part in sections if part.count * numbers[part]
+        f"- {part.count.format(numbers[part])}" for part in sections if part.count and numbers[part]
     ]
 
 
