@@ -16,6 +16,7 @@ from pytest_regen.canonical import canonical_json
 from pytest_regen.context.questions import is_blank
 from pytest_regen.errors import UsageError
 from pytest_regen.testing import agents, fresh, places
+from pytest_regen.testing.agents import AgentFactory, ContextLossError, Replies
 from pytest_regen.testing.canaries import ANY_MARK, Shape, leaves, new_mark, value_at, with_value
 from pytest_regen.testing.lab import Lab
 from pytest_regen.testing.remote import HttpAgent
@@ -24,7 +25,7 @@ from pytest_regen.testing.structure import structure_holds
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
 
-_REPLIES: Final = agents.Replies()
+_REPLIES: Final = Replies()
 _TOKEN: Final = 17
 """Characters of a token."""
 _DIFFERS: Final = "sends or answers something else"
@@ -324,15 +325,15 @@ CHECKS: Final[Mapping[str, tuple[Callable[[Lab], Iterator[str]], str]]] = {
 
 
 def failing_checks(
-    make: agents.AgentFactory,
+    make: AgentFactory,
     *,
-    replies: agents.Replies = _REPLIES,
+    replies: Replies = _REPLIES,
     checks: Iterable[str] = tuple(CHECKS),
     conversation: BaseModel | Sequence[BaseModel] = (),
     ignore: Iterable[str] = (),
     max_calls: int = 3,
     skeleton: Callable[[str], object] | None = None,
-) -> dict[str, agents.ContextLossError]:
+) -> dict[str, ContextLossError]:
     """Return the failures of an agent by the name of the check; empty for a good one.
 
     Raises:
@@ -340,7 +341,7 @@ def failing_checks(
     """
     conversations = (conversation,) if isinstance(conversation, BaseModel) else tuple(conversation)
     lab = Lab(make, replies, conversations, tuple(ignore), max_calls, skeleton)
-    failures: dict[str, agents.ContextLossError] = {}
+    failures: dict[str, ContextLossError] = {}
     unmade: dict[str, UsageError] = {}
     failure = lab.observe(lab.samples[0].turn).failure
     for name in checks:
@@ -353,18 +354,18 @@ def failing_checks(
         else:
             if findings:
                 counted = summary.format(len(findings))
-                failures[name] = agents.ContextLossError(name, counted, findings)
+                failures[name] = ContextLossError(name, counted, findings)
     if unmade and not failures:
         raise next(iter(unmade.values()))
     for name, cause in unmade.items():
-        failures[name] = agents.ContextLossError(name, "the check could not be made", [str(cause)])
+        failures[name] = ContextLossError(name, "the check could not be made", [str(cause)])
     return failures
 
 
 def check_stateless_agent(
-    make: agents.AgentFactory,
+    make: AgentFactory,
     *,
-    replies: agents.Replies = _REPLIES,
+    replies: Replies = _REPLIES,
     checks: Iterable[str] = tuple(CHECKS),
     conversation: BaseModel | Sequence[BaseModel] = (),
     ignore: Iterable[str] = (),
@@ -405,4 +406,4 @@ def check_stateless_agent(
         raise failures[0]
     if failures:
         names = ", ".join(failure.check for failure in failures)
-        raise agents.ContextLossError(names, f"{len(failures)} checks fail", map(str, failures))
+        raise ContextLossError(names, f"{len(failures)} checks fail", map(str, failures))
