@@ -113,8 +113,14 @@ class Lab:
 
         return reply
 
-    def compare(self, shape: Shape, other: Shape) -> bool | None:
-        """Return whether an agent makes the same of two requests; ``None`` if nothing shows it.
+    def same(self, one: Shape, other: Shape) -> bool:
+        """Return whether an agent makes the same of two requests with the same tokens."""
+        # One mark for both, because an agent may keep what it made by ids that hold tokens.
+        mark = new_mark()
+        return bool(self.observe(one, mark=mark).plain == self.observe(other, mark=mark).plain)
+
+    def differ(self, one: Shape, other: Shape) -> bool:
+        """Return whether an agent takes two requests for different, because they are.
 
         The first is taken again after the second. If that differs, too, then by memory or by the
         clock, and the requests are not compared: another check does that.
@@ -122,8 +128,8 @@ class Lab:
         mark = new_mark()
         # With one mark for all, because an agent may put a digest of its texts into the prompt.
         for marks in ((new_mark(), new_mark(), new_mark()), (mark, mark, mark)):
-            turns = zip((shape, other, shape), marks, strict=True)
+            turns = zip((one, other, one), marks, strict=True)
             before, between, after = (self.observe(turn, mark=its).plain for turn, its in turns)
             if before == after:
-                return bool(before == between)
-        return None
+                return bool(before != between)
+        return False

@@ -65,7 +65,7 @@ def lost_values(lab: Lab) -> Iterator[tuple[str, str]]:
     for sample in lab.samples:
         variants = [(re.sub(r"\d+", "*", path), path, turn) for path, turn in sample.variants()]
         for pattern, path, turn in variants:
-            if pattern not in tried and lab.compare(sample.turn, turn):
+            if pattern not in tried and lab.same(sample.turn, turn):
                 yield path, ""
         # The same member of another conversation, which is sent by the same line.
         tried |= {pattern for pattern, _, _ in variants}
@@ -73,7 +73,7 @@ def lost_values(lab: Lab) -> Iterator[tuple[str, str]]:
         for path in sample.texts:
             negative = sample.turn.with_texts({path: "no"})
             is_last = sample.role(path) == ("answer", str(last)) and path.endswith("text")
-            if is_last and lab.compare(negative, sample.turn.answering(*range(last))):
+            if is_last and lab.same(negative, sample.turn.answering(*range(last))):
                 yield path, ", where the answer is 'no'"
 
 
@@ -113,7 +113,7 @@ def _is_unnamed(lab: Lab, shape: Shape) -> bool:
             if sample.role(path)[0]
         )
         and sample.accepts(other)
-        and bool(lab.compare(first, replace(first, wire=other)))
+        and lab.same(first, replace(first, wire=other))
     )
 
 
@@ -227,7 +227,7 @@ def legacy_ignored(lab: Lab) -> Iterator[str]:
         "empty clarification_answers": replace(shape, legacy={}),
     }
     for name, turn in legacy.items() if lab.is_default else ():
-        if lab.compare(shape, turn) is False:
+        if lab.differ(shape, turn):
             yield f"{name} beside the context: {_DIFFERS}"
 
 
@@ -291,7 +291,7 @@ def skip_works(lab: Lab) -> Iterator[str]:
             continue  # Somebody else's result, remembered by answers: another check looks at that.
         blanks = dict.fromkeys(sample.ids, " \t\u200b")
         blank = replace(skipped, wire=with_value(shape.wire, sample.answers_at, blanks))
-        if lab.is_default and lab.compare(skipped, blank) is False:
+        if lab.is_default and lab.differ(skipped, blank):
             yield "blank answers are not taken for none"
         before, after = agents.readable(answered), agents.readable(seen.prompt)
         for path, token in skipped.sent_tokens(ANY_MARK).items():

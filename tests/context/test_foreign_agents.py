@@ -106,6 +106,15 @@ def fill_the_other(wire: Wire) -> None:
         wire["answers"].setdefault(question["id"], text)
 
 
+QUESTIONS: dict[tuple[str, ...], Any] = {}
+
+
+def keep_by_ids(wire: Wire) -> None:
+    """Send the questions that were sent under the same ids before."""
+    ids = tuple(one["id"] for one in wire["questions_asked"])
+    wire["questions_asked"] = QUESTIONS.setdefault(ids, wire["questions_asked"])
+
+
 def first_selected(wire: Wire) -> None:
     """Send the first of the options chosen."""
     for answer in wire["answers"].values():
@@ -135,6 +144,7 @@ CHANGES: Mapping[str, tuple[str, Callable[[Wire], None]]] = {
     "all or nothing": ("carries_full_context", all_or_nothing),
     "fills the other": ("skip_works", fill_the_other),
     "first selected only": ("carries_full_context", first_selected),
+    "questions kept by their ids": ("carries_full_context", keep_by_ids),
     "no is none": ("carries_full_context", no_is_none),
     "4,000 bytes": ("carries_full_context", cut_bytes),
     "lower case": ("carries_full_context", in_text(str.lower)),
