@@ -57,6 +57,7 @@ class AnthropicProvider(sdk.SdkProvider):
     def __init__(self, model: str | None = None, **options: Unpack[sdk.SdkOptions]) -> None:
         super().__init__(**options)
         self.model = model
+        self._limiters: dict[str, RateLimiter] = {}
         self._limiter: RateLimiter | None = None
         self._replies = 0
 
@@ -90,8 +91,10 @@ class AnthropicProvider(sdk.SdkProvider):
         sdk.note_retirement(body["model"])
         if sdk.is_replay(interceptor):
             limiter = RateLimiter()  # that lets everything through
-        else:  # In a thread, because the first time a file is read.
-            limiter = self._limiter = await asyncio.to_thread(RateLimiter.of, self.base_url, key)
+        else:
+            if key not in self._limiters:  # In a thread, because the first time a file is read.
+                self._limiters[key] = await asyncio.to_thread(RateLimiter.of, self.base_url, key)
+            limiter = self._limiter = self._limiters[key]
 
         def patience() -> float:
             # A replay knows the client's retries only: what a cassette records must end with them.

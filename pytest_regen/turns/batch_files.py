@@ -260,13 +260,10 @@ def _read(path: Path) -> BatchFile | None:
     ):
         return None
     for line in lines:
-        entry = json_or_none(line)
-        match entry:
+        match json_or_none(line):
             case {"id": str(id_)} if _ID.fullmatch(id_):
                 batch.id = id_
             case {"settled": list(settled)}:
                 numbers = range(len(requests))
                 batch.settled.update(n for n in settled if type(n) is int and n in numbers)
-            case _:
-                pass
     return batch

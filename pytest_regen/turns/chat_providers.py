@@ -5,6 +5,7 @@ but needs no key and no network.
 """
 
 import re
+from abc import abstractmethod
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal, Unpack
@@ -64,9 +65,9 @@ class _ChatProvider(sdk.SdkProvider):
             failure, cause = self._failure(error, self.model)
             raise failure from cause
 
+    @abstractmethod
     def _asked(self, request: TurnRequest) -> tuple[str, dict[str, Any]]:
         """Return the path and the body of a request."""
-        raise NotImplementedError
 
     def _reply(self, body: object) -> Reply:
         return chat.reply_of_completion(body, address=self._address)

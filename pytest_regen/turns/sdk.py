@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from urllib.parse import urlsplit
@@ -72,7 +73,7 @@ class SdkOptions(TypedDict, total=False):
     timeout: float
 
 
-class SdkProvider:
+class SdkProvider(ABC):
     """A provider behind an SDK: its clients, its key, and its exceptions in our words."""
 
     model: Any  # Not all can do without one.
@@ -134,13 +135,13 @@ class SdkProvider:
         turn = self._begin(request)
         return turn if isinstance(turn, Reply) else await turn
 
+    @abstractmethod
     def _begin(self, request: TurnRequest) -> "Reply | Coroutine[Any, Any, Reply]":
         """Return a reply that is there already, or what waits for it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _make(self, key: str) -> Any:
         """Return a client for event loops."""
-        raise NotImplementedError
 
     async def _client(self, key: str) -> Any:
         """Return the client of the running event loop; it is closed when the loop shuts down."""
