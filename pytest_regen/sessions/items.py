@@ -316,9 +316,9 @@ class ItemReader(Generic[T]):
         self._is_asked_again = True
         if not missing:
             return ""
-        listed = "\n".join(f"- {line}" for line in missing)
+        lines = "\n".join(f"- {line}" for line in missing)
         return (
-            f"Your reply was cut; its whole {self._kind.name} are kept. Still missing:\n{listed}"
+            f"Your reply was cut; its whole {self._kind.name} are kept. Still missing:\n{lines}"
             "\n\nAnswer in the same JSON form with what is missing only."
         )
 
@@ -362,12 +362,12 @@ class ItemReader(Generic[T]):
         )
 
     def _take(self, items: Sequence[JsonValue], text: str) -> list[str]:
-        problems = []
-        seen: dict[str, tuple[int, T]] = {}
+        problems, seen = [], dict[str, tuple[int, T]]()
+        may_be_torn = _is_torn(text)
         for number, data in enumerate(items, start=1):
             # An escape is what a model means, because it can write nothing else; a half that stands
             # there itself is what is left of a character.
-            is_torn = _is_torn(text) and _is_torn(json.dumps(data, ensure_ascii=False))
+            is_torn = may_be_torn and _is_torn(json.dumps(data, ensure_ascii=False))
             try:
                 item = read_item(self._kind.adapter, data)
                 problem = (
@@ -427,13 +427,13 @@ class ItemReader(Generic[T]):
             problems = [*problems[:_MOST_PROBLEMS], more]
         parts, asks = [], []
         if problems:
-            listed = "\n".join(f"- {problem}" for problem in problems)
-            parts.append(f"{len(self._problems)} of your {count} {name} cannot be used:\n{listed}")
+            lines = "\n".join(f"- {problem}" for problem in problems)
+            parts.append(f"{len(self._problems)} of your {count} {name} cannot be used:\n{lines}")
             asks.append("corrected versions of these")
         if shortfall:
             self._is_asked_again = True
-            listed = "\n".join(f"- {flatten(line)}" for line in shortfall)
-            parts.append(f"This is not what was asked for:\n{listed}")
+            lines = "\n".join(f"- {flatten(line)}" for line in shortfall)
+            parts.append(f"This is not what was asked for:\n{lines}")
             asks.append("what is missing")
             if self._are_too_many:
                 # None of them, because which were meant is for the model to say.
