@@ -130,6 +130,10 @@ class VcrRun:
         if not self.signals_misses:
             raise self.missed[lookup]
 
+    def may_explain(self, failure: BaseException) -> bool:
+        """Return whether vcrpy raised what a test failed with."""
+        return bool(self.missed) and _vcrpy_error(failure) is not None
+
     def take_pending_miss(self, failure: BaseException | None) -> CassetteMissError | None:
         """Return the miss that caused a failure, and count all of them as reported.
 
@@ -142,7 +146,7 @@ class VcrRun:
         if self.refused:
             refused, self.refused = self.refused, []
             return refused[0]
-        cause = next((cause for cause in _causes(failure) if isinstance(cause, _THEIRS)), None)
+        cause = _vcrpy_error(failure)
         if cause is None or not self.missed:
             return None
         request = getattr(cause, "failed_request", None)
@@ -177,17 +181,19 @@ class VcrRun:
         return player.miss(lookup.method, lookup.uri, lookup.body, matchers)
 
 
-def _causes(failure: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, its causes and contexts, and the members of groups."""
+def _vcrpy_error(failure: BaseException | None) -> BaseException | None:
+    """Return vcrpy's miss among an exception, its causes and contexts, and members of groups."""
     waiting, seen = [failure], set[int]()
     while waiting:
         error = waiting.pop()
         if error is None or id(error) in seen:
             continue
         seen.add(id(error))
-        yield error
+        if isinstance(error, _THEIRS):
+            return error
         waiting += [error.__cause__, error.__context__]
         waiting += error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return None
 
 
 @contextmanager

@@ -126,6 +126,9 @@ class _CassetteHooks:
             error = call.excinfo.value
             miss = _unreported_miss(item, error) if call.when == "setup" else None
             miss = miss or _cassette_error(error)
+            if miss is None and VCR_RUN in item.stash and item.stash[VCR_RUN].may_explain(error):
+                # Because pytest would render the client's lines, only to have them replaced.
+                _show(item, call, error)
         if miss is not None:
             has_lines = _show(item, call, miss)
         report = yield
@@ -151,15 +154,15 @@ class _CassetteHooks:
         return report
 
 
-def _show(item: pytest.Item, call: pytest.CallInfo[None], miss: CassetteError) -> bool:
-    """Put a miss where pytest looks for the error, at the lines of the project that asked.
+def _show(item: pytest.Item, call: pytest.CallInfo[None], error: BaseException) -> bool:
+    """Put an error where pytest looks for it, at the lines of the project that asked.
 
     Returns:
         Whether there are such lines.
     """
     traceback = call.excinfo.value.__traceback__ if call.excinfo else None
     lines = traceback if item.config.option.fulltrace else project_frames(item, traceback)
-    call.excinfo = pytest.ExceptionInfo.from_exception(miss.with_traceback(lines or traceback))
+    call.excinfo = pytest.ExceptionInfo.from_exception(error.with_traceback(lines or traceback))
     return lines is not None
 
 
