@@ -6,12 +6,12 @@ Pairs of runs, with the plugin and with ``-p no:regen``, in turn; the median of 
 processor time within a pair, and the modules that the plugin adds.
 """
 
-import os
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from byte_code import keep_byte_code
@@ -44,13 +44,12 @@ def main() -> None:
 def measure(folder: Path, *options: str) -> tuple[float, int]:
     """Return the processor time of one run in seconds, and its modules."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    if not options:
-        command += ["-p", "pytest_regen.pytest_plugin.plugin"]
+    # Not by `-p` and without loading others by themselves, because pytest would look through what
+    # is installed for us alone.
+    plugins = {point.name for point in entry_points(group="pytest11")} - {"regen"}
+    command += [word for name in sorted(plugins) for word in ("-p", f"no:{name}")]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    result = subprocess.run(
-        command, cwd=folder, env=env, check=True, capture_output=True, text=True
-    )
+    result = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     line = next(line for line in result.stdout.splitlines() if "MODULES" in line)

@@ -103,7 +103,6 @@ _BASE64 = re.compile(
 )
 _ONE_ALPHABET = str.maketrans("-_", "+/")
 _JOINTS = re.compile(r"[-_/+]")
-_WIDE = re.compile(rb"(?:[\t\n\r -~]\0){16}")
 _SHORTEST: Final = 20
 """In digits of base64: less is too short to hide a credential."""
 _FIRST_LINES: Final = 3
@@ -136,6 +135,8 @@ def base64_edits(text: str, long: str, clean: Clean) -> Iterator[Edit]:
         start = -1 if run.islower() or run.isupper() else text.find(run, at)
         match = _BASE64.match(text, start) if start >= 0 else None
         if match is None:
+            # The next run stands behind this one.
+            at = max(at, start)
             continue
         at, base64 = match.end(), match[0]
         # After a word, a path or a line break base64 may begin later.
@@ -220,10 +221,11 @@ def _readings(base64: str) -> Iterator[tuple[str | bytes, Callable[[str], str]]]
         yield data.decode(), encoder(str.encode)
     except UnicodeDecodeError:
         yield data, encoder(lambda clean: clean.encode("latin-1", "replace"))
-    # UTF-16, in which every second byte is zero: counted first, because the pattern is slow.
-    zeros = bytes(_FEWEST_WIDE)
-    is_wide = len(data) % 2 == 0 and (zeros in data[1::2] or zeros in data[::2])
-    if is_wide and _WIDE.search(data):
+    # UTF-16, in which every second byte is zero.
+    zeros, beside = bytes(_FEWEST_WIDE), data[1::2]
+    may_be_wide = len(data) % 2 == 0 and zeros in beside
+    letters_at = runs(data[::2].translate(_LETTERS), _FEWEST_WIDE) if may_be_wide else ()
+    if any(zeros in beside[start:end] for start, end in letters_at):
         yield data.decode("utf-16-le", "replace"), encoder(lambda clean: clean.encode("utf-16-le"))
     if data[:2] == b"\x1f\x8b" or (data[:1] == b"x" and int.from_bytes(data[:2]) % 31 == 0):
         bits = zlib.MAX_WBITS | (16 if data[:1] == b"\x1f" else 0)

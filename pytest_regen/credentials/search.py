@@ -17,6 +17,9 @@ _OF_PASSWORDS: Final = (*names.PASSWORDS, "pass", "_pw")
 _SIGNATURES: Final = ("signature", "sig")
 """A signature grants access only as part of an address."""
 _NAMES: Final = (*names.PRIVATE_NAMES, "pass", "_pw", *_SIGNATURES)
+_CORE_OF: Final = {name: min((core for core in _NAMES if core in name), key=len) for name in _NAMES}
+"""The shortest private name within each: few texts hold ``pass``, so most are looked for once."""
+_CORES: Final = frozenset(_CORE_OF.values())
 """Ends of private names that are searched in texts."""
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _VALUE = f"({_SIGNS}{{16,512}})"
@@ -201,14 +204,16 @@ def _search(text: str, deepest: int) -> list[encodings.Edit]:
             place = view.places()
             edits = [edit._replace(start=place(edit.start), end=place(edit.end)) for edit in within]
             text = _blank(text, edits)
-    lean = _without_large_base64(text)
+    parts = _outside_large_base64(text)
+    lean = " ".join([text[start:end] for start, end in parts]) if len(parts) > 1 else text
     long = _long_words(lean)
     for shape, marks in _possible(lean, long):
         for mark in marks:
             # All matches of one mark at once, because each step copies the whole text.
             matches = [
                 encodings.Edit(start, end, f"[{shape.name}]", (shape.name,))
-                for start, end in shape.spans(text, mark)
+                for part in parts
+                for start, end in shape.spans(text, mark, *part)
                 if "\0" not in text[start:end] and _is_real(text, shape, start, end)
             ]
             edits += matches
@@ -264,7 +269,12 @@ def _assigned_edits(text: str, lean: str, long: str) -> list[encodings.Edit]:
         long: its long words.
     """
     seen = lean.lower()
-    endings = [name for name in (_NAMES if long else _OF_PASSWORDS) if name in seen]
+    cores = {core for core in _CORES if core in seen}
+    endings = [
+        name
+        for name in (_NAMES if long else _OF_PASSWORDS)
+        if _CORE_OF[name] in cores and (name in cores or name in seen)
+    ]
     patterns = [
         pattern for pattern in _PATTERNS if pattern[1] in seen and (long or pattern[1] == _FLAG)
     ]
@@ -487,23 +497,24 @@ def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
     return sorted(marks.items(), key=lambda item: SECRET_SHAPES.index(item[0]))
 
 
-def _without_large_base64(text: str) -> str:
-    """Return a text without the inside of large files in base64; unchanged if it has none.
+def _outside_large_base64(text: str) -> list[tuple[int, int]]:
+    """Return the spans of a text without the inside of large files in base64.
 
     That saves time: no name stands inside, and what the file hides is searched after decoding.
     """
     if len(text) < _LARGE:
-        return text
-    data, pieces, at = text.encode("utf-8", "surrogatepass"), [], 0
+        return [(0, len(text))]
+    # One byte for each character, so that what is found in one has its place in the other.
+    data, spans, at = text.encode("latin-1", "replace"), [], 0
     for start, end in encodings.runs(data.translate(_DIGITS), _LARGE):
         # Words that are joined in an address have more joints.
         if (
             sum(data.count(joint, start, end) for joint in (b"+", b"/", b"-", b"_")) * 8
             < end - start
         ):
-            pieces += [data[at : start + _KEPT_OF_LARGE], data[end - _KEPT_OF_LARGE : end]]
-            at = end
-    return b" ".join([*pieces, data[at:]]).decode("utf-8", "replace") if pieces else text
+            spans.append((at, start + _KEPT_OF_LARGE))
+            at = end - _KEPT_OF_LARGE
+    return [*spans, (at, len(text))]
 
 
 _LARGE: Final = 1 << 14

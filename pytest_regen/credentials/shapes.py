@@ -44,14 +44,14 @@ class SecretShape:
         """The pattern, compiled. If it has a group, that is the part to replace."""
         return re.compile(self.regex)
 
-    def spans(self, text: str, mark: str) -> Iterator[tuple[int, int]]:
-        """Yield the spans of credentials of this kind with this mark, in order."""
-        pattern, at = self.pattern, text.find(mark)
+    def spans(self, text: str, mark: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the spans of credentials of this kind, in order, whose mark is in this part."""
+        pattern, at = self.pattern, text.find(mark, start, end)
         while at >= 0:
             match = pattern.match(text, max(0, at - self.ahead))
             if match:
                 yield match.span(pattern.groups)
-            at = text.find(mark, match.end() if match and match.end() > at else at + 1)
+            at = text.find(mark, match.end() if match and match.end() > at else at + 1, end)
 
 
 def _shape(
