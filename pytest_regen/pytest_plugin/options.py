@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -214,9 +215,8 @@ def _has_kind_packages(folder: str) -> bool:
     with suppress(OSError), os.scandir(folder or ".") as entries:
         for entry in entries:
             if entry.name.endswith((".dist-info", ".egg-info")):
-                with suppress(OSError):
-                    points = Path(entry.path, "entry_points.txt").read_bytes()
-                    if b"[pytest_regen.kinds]" in points:
+                with suppress(OSError), FileIO(f"{entry.path}/entry_points.txt") as points:
+                    if b"[pytest_regen.kinds]" in points.read():
                         return True
     return False
 
