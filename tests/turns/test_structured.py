@@ -199,12 +199,14 @@ def test_the_hint_says_nothing_that_versions_of_pydantic_differ_in() -> None:
     class Loose(BaseModel):
         kind: Literal["one"]
         free: dict[str, Any] = {"additionalProperties": True, "const": 1, "enum": [1]}
+        either: dict[str, Any] | None = None
 
     hint = json.loads(extract_json(schema_to_prompt_hint(Loose)))
     kind, free = hint["properties"]["kind"], hint["properties"]["free"]
 
     assert (kind["const"], "enum" in kind) == ("one", False)
     assert "additionalProperties" not in free
+    assert hint["properties"]["either"]["anyOf"] == [{"type": "null"}, {"type": "object"}]
     assert free["default"] == {"additionalProperties": True, "const": 1, "enum": [1]}
 
 
