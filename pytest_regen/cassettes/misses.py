@@ -1,6 +1,7 @@
 """The message for a request without a recording: what it is, what is nearest, where they differ."""
 
 import json
+import os.path
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -15,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pytest_regen.canonical import text_hash
 from pytest_regen.cassettes import scrubbing
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction
-from pytest_regen.cassettes.files.storage import display_path, partial_path, stamp_of
+from pytest_regen.cassettes.files.storage import display_path, partial_path
 from pytest_regen.cassettes.interactions import Interaction, by_name, form_fields, keys_of
 from pytest_regen.cassettes.json_bodies import at_any_index, member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
@@ -385,7 +386,7 @@ class Player:
         self.exists = file is not None
         # Checked now: a miss may be reported inside an event loop, which must not wait for a file.
         # A name that is too long is reported when something is to be written.
-        self.is_left = file is None and stamp_of(partial_path(path)) is not None
+        self.is_left = file is None and os.path.exists(partial_path(path))
         self.matching = matching
         self.files = DiffFiles(matching.diff_folder)
         self.index = RecordingIndex(

@@ -76,7 +76,7 @@ class CassetteRun:
         self.mode = mode
         # A cassette that "rewrite" replaces need not be readable.
         file = None if mode == "rewrite" else read_cassette(path)
-        self._writer = CassetteWriter(path, mode, file)
+        self._writer = CassetteWriter(path, mode)
         records = mode == "new_episodes" or (mode == "once" and file is None)
         left = self._writer.take_left() if resumes and records else ()
         self.metadata: Mapping[str, Any] = file.metadata if file else self._writer.metadata

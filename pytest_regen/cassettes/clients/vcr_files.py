@@ -103,7 +103,7 @@ def _read(path: Path, serializer: Any) -> Any:
     Raises:
         CassetteUnreadableError: the file is not a cassette.
     """
-    data = content_of(path)[0]
+    data = content_of(path)
     if data is None:
         return None
     text = parser.text_of(path, data)

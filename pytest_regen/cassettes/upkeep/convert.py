@@ -62,13 +62,13 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
         )
     old = [stored.interaction for stored in file.interactions]
     cleaned = list(map(clean_interaction, old))
-    if file.is_laid_out and cleaned == old:
+    if file.head and cleaned == old:
         return Conversion(path, path, len(old))
-    if target == path and not file.is_laid_out:
+    if target == path and not file.head:
         from pytest_regen.cassettes.clients.vcr_files import why_unreadable_for_vcrpy
 
         # Because tests marked vcr must be able to play the file converted in its place.
-        text = text_of(path, content_of(path)[0] or b"")
+        text = text_of(path, content_of(path) or b"")
         why = ""
         if text.lstrip().startswith("{"):
             what = f"it is JSON and is called {path.name}"
@@ -89,8 +89,8 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
     texts = [
         # Ours keep their bytes, and with them the day they were recorded.
         stored.text
-        if file.is_laid_out and clean == stored.interaction
-        else interaction_text(clean, lays_out=file.is_laid_out)
+        if file.head and clean == stored.interaction
+        else interaction_text(clean, lays_out=bool(file.head))
         for stored, clean in zip(file.interactions, cleaned, strict=True)
     ]
     gone, replaced = set[str](), dict[str, None]()
