@@ -218,19 +218,21 @@ def has_body(method: str, status: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """One request and its answer, bodies decoded, credentials gone."""
+    """One request and its answer: with bodies decoded and credentials gone, or as they came."""
 
     method: str
     uri: str
+    request_headers: Headers
     request_body: bytes
     status: int
     reason: str
+    response_headers: Headers
     response_body: bytes
-    request_headers: Headers = field(default_factory=dict)
-    response_headers: Headers = field(default_factory=dict)
     end: StreamEnd = "complete"
     chunks: tuple[tuple[int, int], ...] = ()
     """For a stream: milliseconds since the answer began, and how many bytes arrived then."""
+    is_decoded: bool = field(default=True, compare=False)
+    """Whether the client gives its caller the answer decompressed."""
 
     @property
     def key(self) -> str:

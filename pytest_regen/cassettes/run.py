@@ -17,12 +17,7 @@ from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
 from pytest_regen.cassettes.misses import Drift, Player, with_exemption
-from pytest_regen.cassettes.recording import (
-    ChangedValue,
-    WireExchange,
-    changed_values,
-    clean_exchange,
-)
+from pytest_regen.cassettes.recording import ChangedValue, changed_values, clean_exchange
 from pytest_regen.cassettes.replay import replay_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, CassetteMissError, UsageError
@@ -99,8 +94,7 @@ class CassetteRun:
         self._process = os.getpid()
         self._recorded: list[Interaction] = []
         self.changed: list[ChangedValue] = []
-        """Values that were replaced before they were stored, and what a replay gives otherwise than
-        it came; complete when the block has ended."""
+        """Values that the cassette holds otherwise than they came; complete when the block ended."""
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
         """Whether a miss passes through clients as a signal that none retries, or as an error."""
@@ -188,13 +182,14 @@ class CassetteRun:
             raise self.signal(error) from None
         return None
 
-    def record(self, exchange: WireExchange) -> None:
+    def record(self, exchange: Interaction) -> None:
         """Store a request that was sent and its answer, without credentials.
 
         Raises:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
-        if not exchange.is_recordable:
+        # Not one that the connection cut off, because only of a stream the beginning is of use.
+        if exchange.end == "cut" and not exchange.is_stream:
             return
         try:
             is_kept = not self._is_finished and self._append(exchange)
@@ -204,7 +199,7 @@ class CassetteRun:
         if other is not None:
             other.record(exchange)
 
-    def _append(self, exchange: WireExchange) -> bool:
+    def _append(self, exchange: Interaction) -> bool:
         """Store an exchange; return ``False`` if the run had ended by then."""
         matching = self._player.matching
         sent = replace(exchange, request_body=matching.normalize_body(exchange.request_body))
@@ -214,16 +209,16 @@ class CassetteRun:
         clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
         if not self._keeps_failures and not is_answered(clean):
             return True
-        changed = changed_values(sent, WireExchange.of(_at_server(clean, sent.uri)))
+        changed = changed_values(sent, _at_server(clean, sent.uri))
         with self._writing:
             if self._is_finished:
                 return False
-            self._writer.append(clean, exchange.source, exchange.model)
+            self._writer.append(clean)
             self._recorded.append(clean)
             self.changed += changed
         return True
 
-    def record_apart(self, exchange: WireExchange) -> Future[None]:
+    def record_apart(self, exchange: Interaction) -> Future[None]:
         """Do what ``record`` does in another thread: event loops must not wait for a file.
 
         ``finish`` waits until all of it is done.
@@ -332,13 +327,7 @@ class CassetteRun:
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
             unplayed = self.index.unplayed if drops else ()
-            file = self._writer.promote(drop=[stored.key for _, stored in unplayed])
-            written = file.interactions[-self.recorded :] if file else ()
-            for clean, stored in zip(self._recorded, written, strict=False):
-                # From the file, as replay reads it.
-                played = WireExchange.of(_at_server(stored.interaction, clean.uri))
-                changed = changed_values(WireExchange.of(clean), played)
-                self.changed += [replace(v, is_replaced=False) for v in changed if v.is_answer]
+            self._writer.promote(drop=[stored.key for _, stored in unplayed])
         else:
             self._writer.leave()
 

@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 def written(path: Path, body: bytes) -> str:
     """Write a cassette that holds an answer; return its text."""
-    kept = Interaction("GET", "https://a.example/", b"", 200, "OK", body, {}, JSON)
+    kept = Interaction("GET", "https://a.example/", {}, b"", 200, "OK", JSON, body)
     path.write_text(header_text({"source": "other"}) + interaction_text(kept), "utf-8", newline="")
     return path.read_text("utf-8")
 

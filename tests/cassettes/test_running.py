@@ -19,7 +19,7 @@ from recorded import KEY, echo, outcome, record, replaying
 from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import RecordMode, read_cassette, use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import CassetteMissError, TransportError, UsageError
 from pytest_regen.turns import AnthropicProvider, Reply
@@ -135,7 +135,7 @@ def test_a_missing_cassette_says_what_lies_beside_it(path: Path) -> None:
 
     def skipped() -> None:
         with use_cassette(path, mode="once", http_clients=False) as run:
-            run.record(WireExchange("GET", "https://api.example/x", {}, b"", 200, "OK", {}, b"{}"))
+            run.record(Interaction("GET", "https://api.example/x", {}, b"", 200, "OK", {}, b"{}"))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

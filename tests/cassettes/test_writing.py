@@ -18,7 +18,7 @@ from vcr.persisters.filesystem import FilesystemPersister
 from vcr.serializers import yamlserializer
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns import Reply
 from pytest_regen.turns.wire import request_body
@@ -30,7 +30,7 @@ sys.path.insert(0, {SUPPORT!r})
 from pathlib import Path
 from turn_values import turn
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.turns.wire import request_body
 
 path, name, calls, end = sys.argv[1:]
@@ -41,7 +41,7 @@ for part in ([[n] for n in numbers] if end == "each" else [numbers]):
         sent = json.dumps(request_body(turn(f"{{name}} {{number}}"))).encode()
         said = json.dumps({{"content": [], "stop_reason": "end_turn"}}).encode()
         json_type = {{"content-type": ("application/json",)}}
-        run.record(WireExchange("POST", "https://api.anthropic.com/v1/messages", json_type, sent,
+        run.record(Interaction("POST", "https://api.anthropic.com/v1/messages", json_type, sent,
                             200, "OK", json_type, said))
     if end == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -153,7 +153,7 @@ def test_a_stream_of_another_make_is_recorded_all_the_same(path: Path, event: st
     said = f"data: {event}\n\n".encode()
 
     with use_cassette(path, mode="once", http_clients=False) as run:
-        run.record(WireExchange("POST", "https://x/v1", {}, b"{}", 200, "OK", stream, said))
+        run.record(Interaction("POST", "https://x/v1", {}, b"{}", 200, "OK", stream, said))
 
     [stored] = read_cassette(path).interactions  # type: ignore[union-attr]  # just recorded
     assert stored.interaction.response_body == said
@@ -167,13 +167,13 @@ def test_a_prompt_can_be_read_in_the_file(path: Path) -> None:
     assert '            "content": "Schreibe die Klasse für Öl."\n' in path.read_text("utf-8")
 
 
-def big(text: str) -> WireExchange:
+def big(text: str) -> Interaction:
     """Return an exchange of eight kilobytes."""
     json_type = {"content-type": ("application/json",)}
     sent = json.dumps({**request_body(turn(text)), "system": "word " * 1_000}).encode()
     said = json.dumps({"content": [{"type": "text", "text": "word " * 600}]}).encode()
     uri = "https://api.anthropic.com/v1/messages"
-    return WireExchange("POST", uri, json_type, sent, 200, "OK", json_type, said)
+    return Interaction("POST", uri, json_type, sent, 200, "OK", json_type, said)
 
 
 @pytest.mark.parametrize("drop", [False, True], ids=["appended", "rewritten"])
@@ -253,10 +253,10 @@ def test_what_is_added_to_a_file_of_vcrpy_stands_behind_what_is_there(path: Path
     assert [p.name for p in path.parent.iterdir()] == ["c.yaml"]
 
 
-def exchange_of(sent: bytes, said: bytes = b"said\n") -> WireExchange:
+def exchange_of(sent: bytes, said: bytes = b"said\n") -> Interaction:
     """Return a request to the host of ``of_vcrpy``, and its answer."""
     plain = {"content-type": ("text/plain",)}
-    return WireExchange("POST", "http://a.invalid/x", plain, sent, 200, "OK", plain, said)
+    return Interaction("POST", "http://a.invalid/x", plain, sent, 200, "OK", plain, said)
 
 
 def test_what_is_added_to_a_file_of_vcrpy_is_what_is_written(path: Path) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.interception import CassetteMiss
 
@@ -205,7 +204,7 @@ async def _record_response(
     headers = interactions.by_lower_name(response.headers.items())
     if response.headers.get("content-encoding", "").lower() in _DECODED:
         del headers["content-encoding"]
-    exchange = WireExchange(
+    exchange = Interaction(
         method=request.method,
         uri=str(request.url),
         request_headers=interactions.by_lower_name(request.headers.items()),

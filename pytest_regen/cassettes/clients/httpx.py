@@ -14,7 +14,6 @@ from typing import Any
 from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.recording import WireExchange
 
 _MODULES = ("httpx2", "httpx")
 
@@ -84,7 +83,7 @@ def _played_response(module: Any, run: traffic.ActiveCassette, request: Any) -> 
 
 def _record_response(module: Any, run: traffic.ActiveCassette, request: Any, response: Any) -> Any:
     """Return a response that is recorded as it passes."""
-    exchange = WireExchange(
+    exchange = Interaction(
         method=request.method,
         uri=str(request.url),
         request_headers=interactions.by_lower_name(request.headers.multi_items()),

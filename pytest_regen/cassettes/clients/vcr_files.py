@@ -20,8 +20,8 @@ from pytest_regen.cassettes.files.reader import content_of
 from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_TEXT, check_text
 from pytest_regen.cassettes.headers import public_headers
-from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
-from pytest_regen.cassettes.recording import ChangedValue, WireExchange, changed_values, clean_body
+from pytest_regen.cassettes.interactions import Interaction, by_lower_name, text_of_header
+from pytest_regen.cassettes.recording import ChangedValue, changed_values, clean_body
 from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
@@ -117,7 +117,7 @@ def _read(path: Path, serializer: Any) -> Any:
         raise parser.unreadable(path, f"{type(error).__name__}: {error}") from error
 
 
-def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[WireExchange]:
+def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[Interaction]:
     for request, response in zip(requests, responses, strict=True):
         yield exchange_of(request, response, comparable_bytes(request.body))
 

@@ -25,7 +25,7 @@ from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.clients.aiohttp import patch_connections
 from pytest_regen.cassettes.clients.httpx import patch_transports
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
 
@@ -259,9 +259,9 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         return self.can_play_response_for(request)
 
 
-def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> WireExchange:
+def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> Interaction:
     """Return what vcrpy knows of a request, whose body is ``body``, and of its answer."""
-    return WireExchange(
+    return Interaction(
         method=request.method,
         uri=request.uri,
         request_headers=interactions.by_lower_name(request.headers),

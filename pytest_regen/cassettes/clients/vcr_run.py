@@ -163,7 +163,7 @@ class VcrRun:
         stored = []
         for request in self.cassette.requests:
             body = comparable_bytes(request.body)
-            recorded = Interaction(request.method, request.uri, body, 200, "", b"")
+            recorded = Interaction(request.method, request.uri, {}, body, 200, "", {}, b"")
             # The cheap key: searching each request for credentials takes longer than all the rest.
             key = next(keys_of(recorded.method, recorded.uri, body))
             stored.append(StoredInteraction.with_interaction(self.path, 0, recorded, key))

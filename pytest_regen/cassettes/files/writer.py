@@ -18,6 +18,7 @@ from pytest_regen.cassettes.files.format import (
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import limited_depth
+from pytest_regen.cassettes.recording import made_by
 from pytest_regen.credentials.search import find_secrets, scrub_text
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.files import refuse_obstacle, replace_file
@@ -119,13 +120,11 @@ class CassetteWriter:
             raise storage.unwritable(self._path, error) from None
         return tuple(answered)
 
-    def append(self, interaction: Interaction, source: str, model: str = "") -> None:
+    def append(self, interaction: Interaction) -> None:
         """Append a recording to the partial file.
 
         Args:
             interaction: the recording, scrubbed.
-            source: ``api``, ``emulator`` or ``other``: who gave the answer.
-            model: the model asked, where the request names one.
 
         Raises:
             CassetteError: the folder cannot be written, or a credential would be.
@@ -136,7 +135,7 @@ class CassetteWriter:
         if len(text) <= LARGE_TEXT:
             check_text(self._path, text)
         try:
-            metadata = _metadata(self.metadata, source, [model])
+            metadata = _metadata(self.metadata, made_by([interaction]))
             if self._partial is None:
                 self.metadata = metadata
                 self._partial = self._claim_partial()
@@ -149,8 +148,8 @@ class CassetteWriter:
         self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text.encode()))
         self.metadata = metadata
 
-    def promote(self, drop: Iterable[str] = ()) -> CassetteFile | None:
-        """Make the cassette hold what was recorded, in one step, and return it as it then reads.
+    def promote(self, drop: Iterable[str] = ()) -> None:
+        """Make the cassette hold what was recorded, in one step.
 
         Args:
             drop: keys of recordings to remove, the last one of equal ones. If nothing would be
@@ -161,7 +160,7 @@ class CassetteWriter:
         """
         leaving = Counter(drop)
         if self._partial is None and not leaving:
-            return None
+            return
         lock = None
         try:
             lock = _acquire(self._path, _LOCK_SECONDS)
@@ -171,7 +170,6 @@ class CassetteWriter:
                 storage.replace_cassette(self._path, text)
             if self._partial is not None:
                 self._partial.unlink(missing_ok=True)
-            return read_cassette(self._path) if self._recorded else None
         except OSError as error:
             raise storage.unwritable(self._path, error) from None
         finally:
@@ -207,7 +205,7 @@ class CassetteWriter:
         head, metadata = (old.head, dict(old.metadata)) if old and staying else ("", {})
         texts = [stored.text for stored in self._recorded]
         if self._recorded:
-            new = _metadata(metadata, str(self.metadata["source"]), self.metadata["models"])
+            new = _metadata(metadata, self.metadata)
             # The head names the day of the first recordings; newer ones name their own.
             day, new["recorded_at"] = new["recorded_at"], metadata.get("recorded_at")
             if new["recorded_at"] not in {None, day}:
@@ -277,21 +275,22 @@ def check_text(path: Path, text: str) -> str:
     return text
 
 
-def _metadata(old: Mapping[str, Any], source: str, models: Iterable[str]) -> dict[str, Any]:
-    """Return the head of a file, or of one that holds ``old`` as well, naming both sources."""
+def _metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the head of a file that holds what has the head ``old`` and what has ``new``."""
     from datetime import UTC, datetime
 
-    sources = {*str(old.get("source") or "").split(", "), *source.split(", ")} - {""}
-    before = old.get("models")
-    every = {*models, *map(str, before if isinstance(before, list) else ())} - {""}
+    heads = (old, new)
+    sources = {source for head in heads for source in str(head.get("source") or "").split(", ")}
+    listed = (head.get("models") for head in heads)
+    models = {str(name) for names in listed if isinstance(names, list) for name in names}
     versions = {name: _version(name) for name in ("pytest-regen", "anthropic", "vcrpy")}
     return {
         **old,
         # Only the day: recording the same again should not change the file.
         "recorded_at": datetime.now(UTC).date().isoformat(),
         "recorded_by": {name: installed for name, installed in versions.items() if installed},
-        "source": ", ".join(sorted(sources)),
-        "models": sorted(every),
+        "source": ", ".join(sorted(sources - {""})),
+        "models": sorted(models - {""}),
     }
 
 

@@ -15,7 +15,7 @@ from pytest_regen.cassettes.files.storage import (
     unwritable,
 )
 from pytest_regen.cassettes.files.writer import check_text
-from pytest_regen.cassettes.recording import WireExchange, changed_values, clean_interaction
+from pytest_regen.cassettes.recording import changed_values, clean_interaction, made_by
 from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.errors import CassetteError
 
@@ -80,12 +80,7 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
         if why:
             hint = "leave it, or write another file with --out FILE, for the fixture cassette"
             raise CassetteError(f"{path} is left as it is", why=why, hint=hint)
-    exchanges = list(map(WireExchange.of, cleaned))
-    head = {
-        **scrub_value(file.metadata),
-        "source": ", ".join(sorted({exchange.source for exchange in exchanges})),
-        "models": sorted({exchange.model for exchange in exchanges if exchange.model}),
-    }
+    head = {**scrub_value(file.metadata), **made_by(cleaned)}
     texts = [
         # Ours keep their bytes, and with them the day they were recorded.
         stored.text
@@ -97,7 +92,7 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
     for before, after in zip(old, cleaned, strict=True):
         gone |= before.request_headers.keys() - after.request_headers.keys()
         gone |= before.response_headers.keys() - after.response_headers.keys()
-        changed = changed_values(WireExchange.of(before), WireExchange.of(after))
+        changed = changed_values(before, after)
         replaced.update((value.place, None) for value in changed if value.is_replaced)
     text = check_text(target, header_text(head) + "".join(texts))
     return Conversion(path, target, len(old), text, tuple(sorted(gone)), tuple(replaced))
