@@ -19,12 +19,11 @@ from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Sc
 from pytest_regen.cassettes.misses import Drift, Player, with_exemption
 from pytest_regen.cassettes.recording import ChangedValue, changed_values, clean_exchange
 from pytest_regen.cassettes.replay import replay_turn
-from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, CassetteMissError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
-from pytest_regen.turns.interception import CassetteMiss, client_interceptors, intercepting
+from pytest_regen.turns.interception import CassetteMiss, intercepting
 from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest
 from pytest_regen.turns.wire import MESSAGES_PATH, request_body
 
@@ -92,9 +91,10 @@ class CassetteRun:
         wait."""
         self._is_finished = False
         self._process = os.getpid()
-        self._recorded: list[Interaction] = []
+        self.recorded = 0
+        """How many requests were sent and recorded."""
         self.changed: list[ChangedValue] = []
-        """Values that the cassette holds otherwise than they came; complete when the block ended."""
+        """Values that the cassette holds otherwise than they came, once the block ended."""
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
         """Whether a miss passes through clients as a signal that none retries, or as an error."""
@@ -114,11 +114,6 @@ class CassetteRun:
         return self.index.played
 
     @property
-    def recorded(self) -> int:
-        """How many requests were sent and recorded."""
-        return len(self._recorded)
-
-    @property
     def unplayed(self) -> int:
         """How many recordings no request asked for."""
         return len(self.index.unplayed)
@@ -131,9 +126,8 @@ class CassetteRun:
     @property
     def emulated(self) -> bool:
         """Whether the emulator, not the real API, gave any of the answers."""
-        return "emulator" in str(self.metadata.get("source") or "") or any(
-            is_emulated(interaction.response_headers) for interaction in self._recorded
-        )
+        heads = (self.metadata, self._writer.metadata)
+        return any("emulator" in str(head.get("source") or "") for head in heads)
 
     @property
     def is_replay_only(self) -> bool:
@@ -192,15 +186,11 @@ class CassetteRun:
         if exchange.end == "cut" and not exchange.is_stream:
             return
         try:
-            is_kept = not self._is_finished and self._append(exchange)
+            self._append(exchange)
         except CassetteError as error:
             raise self.signal(error) from None
-        other = None if is_kept else self._run_in_use_instead()
-        if other is not None:
-            other.record(exchange)
 
-    def _append(self, exchange: Interaction) -> bool:
-        """Store an exchange; return ``False`` if the run had ended by then."""
+    def _append(self, exchange: Interaction) -> None:
         matching = self._player.matching
         sent = replace(exchange, request_body=matching.normalize_body(exchange.request_body))
         clean = clean_exchange(sent, self._headers)
@@ -208,15 +198,13 @@ class CassetteRun:
         answer = matching.scrub_body(clean.response_body)
         clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
         if not self._keeps_failures and not is_answered(clean):
-            return True
+            return
         changed = changed_values(sent, _at_server(clean, sent.uri))
         with self._writing:
-            if self._is_finished:
-                return False
-            self._writer.append(clean)
-            self._recorded.append(clean)
-            self.changed += changed
-        return True
+            if not self._is_finished:
+                self._writer.append(clean)
+                self.recorded += 1
+                self.changed += changed
 
     def record_apart(self, exchange: Interaction) -> Future[None]:
         """Do what ``record`` does in another thread: event loops must not wait for a file.
@@ -227,23 +215,9 @@ class CassetteRun:
             return self._apart.submit(self.record, exchange)
         except RuntimeError:
             # The block ended meanwhile.
-            other = self._run_in_use_instead()
-            if other is not None:
-                return other.record_apart(exchange)
             ended: Future[None] = Future()
             ended.set_result(None)
             return ended
-
-    def _run_in_use_instead(self) -> "CassetteRun | None":
-        """Return another run of the same cassette that is still in use, if any.
-
-        If several threads have a block each, the one that began last serves all of them, and may
-        end first.
-        """
-        runs = (
-            run for run in client_interceptors() if isinstance(run, CassetteRun) and run is not self
-        )
-        return next((run for run in runs if run.path == self.path), None)
 
     # What this package's providers ask
 
