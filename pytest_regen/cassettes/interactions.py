@@ -11,8 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.json_bodies import limited_depth
-from pytest_regen.cassettes.scrubbing import scrub_lines, scrub_path, scrub_query, scrub_value
-from pytest_regen.credentials.search import scrub_text
+from pytest_regen.cassettes.scrubbing import clean_body, scrub_path, scrub_query, scrub_value
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_bytes, json_or_none
 from pytest_regen.turns.wire import StreamedMessage, is_retried_status, sse_events, usage_of
@@ -98,11 +97,11 @@ def _comparable(body: bytes | Mapping[str, Any] | None) -> object:
     value = json_or_none(body)
     if value is not None:
         return {"json": scrub_value(value)}
+    # As it is stored.
+    clean = clean_body(body)
     try:
-        return {"text": scrub_lines(body.decode())}
+        return {"text": clean.decode()}
     except UnicodeDecodeError:
-        # As it is stored: Latin-1 maps every byte to itself.
-        clean = scrub_text(body.decode("latin-1")).encode("latin-1")
         return {"bytes": base64.b64encode(clean).decode()}
 
 
@@ -162,9 +161,6 @@ BROKEN_OFF = "peer closed connection without sending complete message body"
 _NO_BODY = frozenset({204, 304})
 
 _HALVES = re.compile("[\ud800-\udfff]")
-_ESCAPED = 0xDC00
-_NO_ASCII = range(0x80, 0x100)
-"""The bytes that Python's ``surrogateescape`` moves up by that much."""
 
 Headers = Mapping[str, tuple[str, ...]]
 """Names in lower case."""
@@ -206,9 +202,9 @@ def text_of_header(value: object) -> str:
     text = str(value)
     if text.isascii():
         return text
-    # aiohttp passes on a byte that is not UTF-8 as a surrogate.
-    bytes_of = {_ESCAPED + byte: chr(byte) for byte in _NO_ASCII}
-    return _HALVES.sub(lambda half: bytes_of.get(ord(half[0]), "\ufffd"), text)
+    # aiohttp passes on a byte that is not UTF-8 as a surrogate, 0xDC00 above it.
+    text = re.sub("[\udc80-\udcff]", lambda half: chr(ord(half[0]) - 0xDC00), text)
+    return _HALVES.sub("\ufffd", text)
 
 
 def has_body(method: str, status: int) -> bool:

@@ -19,8 +19,7 @@ from pytest_regen.cassettes.headers import (
     public_headers,
 )
 from pytest_regen.cassettes.interactions import Headers, Interaction
-from pytest_regen.cassettes.json_bodies import at_any_index, leaves, limited_depth, rewrite_texts
-from pytest_regen.credentials.encodings import letters_in
+from pytest_regen.cassettes.json_bodies import at_any_index, leaves, limited_depth
 from pytest_regen.credentials.names import is_private_name, looks_random
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_or_none
@@ -28,7 +27,6 @@ from pytest_regen.strict_json import json_or_none
 _REAL_HOST = "api.anthropic.com"
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
 _SHORTEST_CREDENTIAL = 8
-_LARGE = 1 << 16
 
 
 def made_by(recordings: Iterable[Interaction]) -> dict[str, Any]:
@@ -70,10 +68,12 @@ def clean_exchange(exchange: Interaction, rules: HeaderRules | None = None) -> I
     interaction = Interaction(
         method=exchange.method.upper(),
         uri=scrubbing.stable_uri(exchange.uri, exchange.response_headers, literal),
-        request_body=clean_body(bodies.with_stable_boundary(exchange.request_body), literal),
+        request_body=scrubbing.clean_body(
+            bodies.with_stable_boundary(exchange.request_body), literal
+        ),
         status=exchange.status,
         reason=scrubbing.scrub_literal(exchange.reason, literal),
-        response_body=clean_body(content, literal),
+        response_body=scrubbing.clean_body(content, literal),
         request_headers=bodies.with_stable_boundary_header(
             keep_request_headers(exchange.request_headers, rules, literal)
         ),
@@ -108,10 +108,10 @@ def clean_interaction(recorded: Interaction) -> Interaction:
         recorded,
         uri=public_address(recorded.uri, literal),
         request_headers=public_headers(recorded.request_headers, literal),
-        request_body=clean_body(recorded.request_body, literal),
+        request_body=scrubbing.clean_body(recorded.request_body, literal),
         reason=scrubbing.scrub_literal(recorded.reason, literal),
         response_headers=public_headers(recorded.response_headers, literal),
-        response_body=clean_body(recorded.response_body, literal),
+        response_body=scrubbing.clean_body(recorded.response_body, literal),
     )
 
 
@@ -235,7 +235,7 @@ def _refuse_packed(exchange: Interaction, literal: tuple[str, ...]) -> None:
         plain, _ = bodies.decode_body(body, interactions.by_lower_name(exchange.request_headers))
     except bodies.UndecodableBodyError as error:
         raise _unreadable("request", error) from error
-    if plain != body and clean_body(plain, literal) != plain:
+    if plain != body and scrubbing.clean_body(plain, literal) != plain:
         raise CassetteError(
             "a recording was not written: its compressed request holds a credential",
             why="it cannot be replaced without packing the request anew",
@@ -290,25 +290,3 @@ def _credentials(exchange: Interaction) -> tuple[str, ...]:
     long = {value for value in credentials if len(value) >= _SHORTEST_CREDENTIAL}
     # Longest first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))
-
-
-def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
-    """Return a decoded body without credentials.
-
-    Args:
-        body: JSON, text or anything else.
-        literal: credentials in use, whatever their shape.
-    """
-    value = json_or_none(body)
-    if value is not None:
-        return rewrite_texts(body, value, scrubbing.scrub_value(value, literal))
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        if len(body) > _LARGE:
-            letters = letters_in(body)
-            if scrubbing.scrub_literal(letters, literal) == letters:
-                return body
-        # Latin-1 maps every byte to itself, so that shapes are found between binary data.
-        return scrubbing.scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
-    return scrubbing.scrub_lines(text, literal).encode()

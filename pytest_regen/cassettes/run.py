@@ -23,7 +23,7 @@ from pytest_regen.errors import CassetteError, CassetteMissError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
-from pytest_regen.turns.interception import CassetteMiss, intercepting
+from pytest_regen.turns.interception import CassetteMiss, client_interceptors, intercepting
 from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest
 from pytest_regen.turns.wire import MESSAGES_PATH, request_body
 
@@ -185,26 +185,26 @@ class CassetteRun:
         # Not one that the connection cut off, because only of a stream the beginning is of use.
         if exchange.end == "cut" and not exchange.is_stream:
             return
+        matching = self._player.matching
         try:
-            self._append(exchange)
+            sent = replace(exchange, request_body=matching.normalize_body(exchange.request_body))
+            clean = clean_exchange(sent, self._headers)
+            # By now the answer is decoded.
+            answer = matching.scrub_body(clean.response_body)
+            clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
+            if not self._keeps_failures and not is_answered(clean):
+                return
+            changed = changed_values(sent, _at_server(clean, sent.uri))
+            with self._writing:
+                if not self._is_finished:
+                    self._writer.append(clean)
+                    self.recorded += 1
+                    self.changed += changed
+                    return
         except CassetteError as error:
             raise self.signal(error) from None
-
-    def _append(self, exchange: Interaction) -> None:
-        matching = self._player.matching
-        sent = replace(exchange, request_body=matching.normalize_body(exchange.request_body))
-        clean = clean_exchange(sent, self._headers)
-        # By now the answer is decoded.
-        answer = matching.scrub_body(clean.response_body)
-        clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
-        if not self._keeps_failures and not is_answered(clean):
-            return
-        changed = changed_values(sent, _at_server(clean, sent.uri))
-        with self._writing:
-            if not self._is_finished:
-                self._writer.append(clean)
-                self.recorded += 1
-                self.changed += changed
+        if other := self._run_in_use_instead():
+            other.record(exchange)
 
     def record_apart(self, exchange: Interaction) -> Future[None]:
         """Do what ``record`` does in another thread: event loops must not wait for a file.
@@ -215,9 +215,20 @@ class CassetteRun:
             return self._apart.submit(self.record, exchange)
         except RuntimeError:
             # The block ended meanwhile.
+            if other := self._run_in_use_instead():
+                return other.record_apart(exchange)
             ended: Future[None] = Future()
             ended.set_result(None)
             return ended
+
+    def _run_in_use_instead(self) -> "CassetteRun | None":
+        """Return another run of the same cassette that is still in use, if any.
+
+        If several threads have a block each, the one that began last serves all of them, and may
+        end first.
+        """
+        runs = (run for run in client_interceptors() if isinstance(run, CassetteRun))
+        return next((run for run in runs if run.path == self.path and run is not self), None)
 
     # What this package's providers ask
 

@@ -95,6 +95,11 @@ def client_interceptor() -> TurnInterceptor | None:
         raise CassetteMiss(error) from None
 
 
+def client_interceptors() -> tuple[TurnInterceptor, ...]:
+    """Return the cassettes that HTTP clients ask, wherever they are, the innermost last."""
+    return tuple(use.interceptor for use in _active.uses.values() if use.serves_clients)
+
+
 def _innermost(uses: tuple[tuple[object, _Use], ...]) -> TurnInterceptor | None:
     tokens = _here.get()
     local = [use for token, use in uses if token in tokens]

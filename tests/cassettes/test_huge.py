@@ -22,7 +22,7 @@ from pytest_regen.cassettes.clients.vcr_files import Persister
 from pytest_regen.cassettes.files import writer
 from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.recording import clean_body
+from pytest_regen.cassettes.scrubbing import clean_body
 from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 

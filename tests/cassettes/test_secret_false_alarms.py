@@ -19,8 +19,8 @@ from tables import each
 from pytest_regen.cassettes import read_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.recording import clean_body, clean_exchange
-from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_value
+from pytest_regen.cassettes.recording import clean_exchange
+from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events, scrub_value
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteUnreadableError

@@ -31,8 +31,8 @@ from tables import each
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.interactions import Interaction, request_key
-from pytest_regen.cassettes.recording import clean_body, clean_exchange
-from pytest_regen.cassettes.scrubbing import credentials_across_events
+from pytest_regen.cassettes.recording import clean_exchange
+from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets, scrub_text
 

@@ -91,23 +91,18 @@ async def _read_body(request: Any, run: traffic.ActiveCassette) -> bytes:
             hint="send bytes, text, JSON, a form or a generator",
         )
         raise run.signal(refused) from None
-    request.body = written.data
-    return written.data
+    request.body = bytes(written)
+    return bytes(written)
 
 
-class _BodyBuffer:
+class _BodyBuffer(bytearray):
     """Collects what a body writes."""
 
-    def __init__(self) -> None:
-        self.data = b""
-
-    async def write(self, piece: bytes) -> None:
+    async def write(self, piece: bytes = b"") -> None:
         """Add a piece."""
-        self.data += piece
+        self += piece
 
-    async def write_eof(self, piece: bytes = b"") -> None:
-        """Add the last piece."""
-        self.data += piece
+    write_eof = write
 
 
 # Replay

@@ -21,8 +21,8 @@ from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_TEXT, check_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.interactions import Interaction, by_lower_name, text_of_header
-from pytest_regen.cassettes.recording import ChangedValue, changed_values, clean_body
-from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_literal
+from pytest_regen.cassettes.recording import ChangedValue, changed_values
+from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
 
@@ -142,13 +142,8 @@ def _deserialize(path: Path, serializer: Any, text: str) -> Any:
                 response["body"]["string"] = body.decode("utf-8", "surrogatepass")
                 if "content-length" in response["headers"]:
                     response["headers"]["content-length"] = [str(len(body))]
-        except KeyError as error:
-            why = f"this interaction is incomplete: {error.args[0]!r} is missing"
-            raise parser.unreadable(path, why, line=line) from None
-        except (TypeError, ValueError, AttributeError) as error:
-            raise parser.unreadable(
-                path, f"this interaction is broken: {error}", line=line
-            ) from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise parser.broken(path, error, line) from None
     return data
 
 

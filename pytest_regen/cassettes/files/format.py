@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
-from pytest_regen.cassettes.files.parser import unreadable
+from pytest_regen.cassettes.files.parser import broken
 from pytest_regen.cassettes.interactions import Headers, Interaction, StreamEnd
 from pytest_regen.cassettes.json_bodies import LAYOUTS, restore_wire, spread_json
 from pytest_regen.errors import CassetteError
@@ -227,6 +227,11 @@ _OURS: Final = frozenset(
 
 _STATUSES: Final = range(100, 1000)
 
+_BROKEN: Final = (
+    *(KeyError, TypeError, ValueError, ArithmeticError, RecursionError),
+    *(CassetteError, UndecodableBodyError),
+)
+
 
 def build_interaction(data: object, path: Path, line: int) -> Interaction:
     """Return a parsed interaction, ours or vcrpy's, as a value.
@@ -242,16 +247,8 @@ def build_interaction(data: object, path: Path, line: int) -> Interaction:
     try:
         interaction = _build(data)
         urlsplit(interaction.uri)
-    except KeyError as error:
-        why = f"this interaction is incomplete: {error.args[0]!r} is missing"
-        raise unreadable(path, why, line=line) from None
-    except (TypeError, ValueError, ArithmeticError, CassetteError) as error:
-        raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
-    except UndecodableBodyError as error:
-        raise unreadable(path, str(error), line=line) from None
-    except RecursionError:
-        why = "this interaction is broken: a body is nested too deeply"
-        raise unreadable(path, why, line=line) from None
+    except _BROKEN as error:
+        raise broken(path, error, line) from None
     return interaction
 
 

@@ -14,6 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pytest_regen.cassettes.files.bodies import UndecodableBodyError
 from pytest_regen.cassettes.files.storage import display_path
 from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.strict_json import TooDeepError, strict_loads
@@ -264,6 +265,19 @@ def _refuse_twice(node: Any) -> None:
             plain = (value.tag, value.value if value.id == "scalar" else value)
             if seen.setdefault((key.tag, key.value), plain) != plain:
                 _refuse(key, f"the key {key.value!r} stands twice")
+
+
+def broken(path: Path, error: Exception, line: int) -> CassetteUnreadableError:
+    """Return the error for an interaction that something is missing in, or of another type."""
+    if isinstance(error, KeyError):
+        why = f"this interaction is incomplete: {error.args[0]!r} is missing"
+    elif isinstance(error, RecursionError):
+        why = "this interaction is broken: a body is nested too deeply"
+    elif isinstance(error, UndecodableBodyError):
+        why = str(error)
+    else:
+        why = f"this interaction is broken: {error}"
+    return unreadable(path, why, line=line)
 
 
 def unreadable(
