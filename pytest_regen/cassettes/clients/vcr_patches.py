@@ -26,7 +26,6 @@ from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.clients.aiohttp import patch_connections
 from pytest_regen.cassettes.clients.httpx import patch_transports
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
 
 
@@ -237,23 +236,12 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         """Record an answer that came over the network.
 
         Raises:
-            CassetteMiss: it cannot be stored, or no cassette was asked for it, so that replay would
-                miss it.
+            CassetteMiss: it cannot be stored.
         """
-        run: traffic.ActiveCassette | None = getattr(request, _RUN, traffic.innermost(request.uri))
-        if run is None:
-            return
-        if not hasattr(request, _RUN):
-            unasked = CassetteError(
-                f"an answer to {request.method} {scrub_text(request.uri)} was not recorded: the "
-                "cassette was not asked for it before it was sent",
-                why="the client sent it on its own, for example to follow a redirect",
-                hint="let the client not follow redirects, or make this request outside the "
-                "cassette",
-            )
-            raise run.signal(unasked)
-        exchange = exchange_of(request, response, _request_body(request, run))
-        run.record(replace(exchange, is_decoded=self.decodes))
+        run: traffic.ActiveCassette | None = getattr(request, _RUN, None)
+        if run is not None:
+            exchange = exchange_of(request, response, _request_body(request, run))
+            run.record(replace(exchange, is_decoded=self.decodes))
 
     def __contains__(self, request: Any) -> bool:
         return self.can_play_response_for(request)
