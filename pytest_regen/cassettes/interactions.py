@@ -56,7 +56,18 @@ def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -
     query = sorted(parse_qsl(scrub_query(parts.query), keep_blank_values=True))
     path = scrub_path(parts.path) or "/"
     with limited_depth():
-        return canonical_hash([method.upper(), path, query, _comparable(body)])
+        compared: object = None
+        value = json_or_none(body) if isinstance(body, bytes) else body
+        if body and value is not None:
+            compared = {"json": scrub_value(value)}
+        elif isinstance(body, bytes) and body:
+            # As it is stored.
+            clean = clean_body(body)
+            try:
+                compared = {"text": clean.decode()}
+            except UnicodeDecodeError:
+                compared = {"bytes": base64.b64encode(clean).decode()}
+        return canonical_hash([method.upper(), path, query, compared])
 
 
 def form_fields(body: bytes) -> dict[str, Any] | None:
@@ -87,22 +98,6 @@ def by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 _FIELD = re.compile(r'\bname="([^"]*)"')
 _LONGEST_FORM = 1 << 20
-
-
-def _comparable(body: bytes | Mapping[str, Any] | None) -> object:
-    if not body:
-        return None
-    if isinstance(body, Mapping):
-        return {"json": scrub_value(body)}
-    value = json_or_none(body)
-    if value is not None:
-        return {"json": scrub_value(value)}
-    # As it is stored.
-    clean = clean_body(body)
-    try:
-        return {"text": clean.decode()}
-    except UnicodeDecodeError:
-        return {"bytes": base64.b64encode(clean).decode()}
 
 
 def body_bytes(body: Any) -> bytes:

@@ -113,7 +113,22 @@ class VcrRun:
         updates, continues without an answer.
         """
         if lookup not in self.missed:
-            self.missed[lookup] = self._miss(lookup)
+            # Only now, because few tests miss and cassettes may be long.
+            stored = []
+            for request in self.cassette.requests:
+                body = comparable_bytes(request.body)
+                recorded = Interaction(request.method, request.uri, {}, body, 200, "", {}, b"")
+                # The cheap key, because to search each for credentials takes longer than the rest.
+                key = next(keys_of(recorded.method, recorded.uri, body))
+                stored.append(StoredInteraction.with_interaction(self.path, 0, recorded, key))
+            file = CassetteFile(self.path, {}, tuple(stored)) if self.exists or stored else None
+            player = Player(self.path, file, _AS_SENT, self.command)
+            player.files, player.is_left = self.files, False
+            for number, count in self.cassette.play_counts.items():
+                if count:
+                    player.index.mark(number + 1)
+            matchers = {getattr(match, "__name__", "match_on") for match in self.cassette._match_on}
+            self.missed[lookup] = player.miss(lookup.method, lookup.uri, lookup.body, matchers)
         if not self.signals_misses:
             raise self.missed[lookup]
 
@@ -144,24 +159,6 @@ class VcrRun:
         """Return the misses that were not reported."""
         missed, self.missed = self.missed, {}
         return list(missed.values())
-
-    def _miss(self, lookup: MissedRequest) -> CassetteMissError:
-        # Only now, because few tests miss and cassettes may be long.
-        stored = []
-        for request in self.cassette.requests:
-            body = comparable_bytes(request.body)
-            recorded = Interaction(request.method, request.uri, {}, body, 200, "", {}, b"")
-            # The cheap key: searching each request for credentials takes longer than all the rest.
-            key = next(keys_of(recorded.method, recorded.uri, body))
-            stored.append(StoredInteraction.with_interaction(self.path, 0, recorded, key))
-        file = CassetteFile(self.path, {}, tuple(stored)) if self.exists or stored else None
-        player = Player(self.path, file, _AS_SENT, self.command)
-        player.files, player.is_left = self.files, False
-        for number, count in self.cassette.play_counts.items():
-            if count:
-                player.index.mark(number + 1)
-        matchers = {getattr(matcher, "__name__", "match_on") for matcher in self.cassette._match_on}
-        return player.miss(lookup.method, lookup.uri, lookup.body, matchers)
 
 
 def _causes(failure: BaseException | None) -> Iterator[BaseException]:

@@ -192,15 +192,19 @@ class CassetteWriter:
         """Return the cassette as it is now with what was recorded; empty if it stays as it is."""
         # Read anew, because another process may have promoted its own recordings meanwhile.
         old = None if self._mode == "rewrite" else read_cassette(self._path)
-        before = staying = old.interactions if old else ()
-        if self._mode == "all":
-            # By key, because what was not sent again may belong to another test.
-            again = {stored.key for stored in self._recorded}
-            staying = tuple(stored for stored in staying if stored.key not in again)
-        staying = _without_last(staying, drop)
-        if not self._recorded and (not staying or staying == before):
+        before = old.interactions if old else ()
+        # By key, because what was not sent again may belong to another test.
+        again = {stored.key for stored in self._recorded if self._mode == "all"}
+        staying = []
+        for stored in reversed(before):
+            drop.subtract([stored.key])
+            if stored.key not in again and drop[stored.key] < 0:
+                staying.append(stored)
+        staying.reverse()
+        is_whole = len(staying) == len(before)
+        if not self._recorded and (not staying or is_whole):
             return ""
-        if staying == before and (text := self._added_to_foreign(old)):
+        if is_whole and (text := self._added_to_foreign(old)):
             return text
         head, metadata = (old.head, dict(old.metadata)) if old and staying else ("", {})
         texts = [stored.text for stored in self._recorded]
@@ -244,18 +248,6 @@ class CassetteWriter:
 def is_answered(interaction: Interaction) -> bool:
     """Whether a request got what it asked for: no refusal, no failure, nothing cut off."""
     return interaction.status < HTTPStatus.BAD_REQUEST and interaction.end == "complete"
-
-
-def _without_last(
-    recordings: tuple[StoredInteraction, ...], drop: Counter[str]
-) -> tuple[StoredInteraction, ...]:
-    left = []
-    for stored in reversed(recordings):
-        if drop[stored.key]:
-            drop[stored.key] -= 1
-        else:
-            left.append(stored)
-    return tuple(reversed(left))
 
 
 def check_text(path: Path, text: str) -> str:
