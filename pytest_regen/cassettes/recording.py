@@ -57,14 +57,7 @@ def clean_exchange(exchange: Interaction, rules: HeaderRules | None = None) -> I
     rules = rules or HeaderRules()
     literal = _credentials(exchange)
     _refuse_packed(exchange, literal)
-    try:
-        content, headers = bodies.decode_body(
-            exchange.response_body,
-            interactions.by_lower_name(exchange.response_headers),
-            is_whole=exchange.end == "complete",
-        )
-    except bodies.UndecodableBodyError as error:
-        raise _unreadable("answer", error) from error
+    content, headers = _decoded(exchange)
     interaction = Interaction(
         method=exchange.method.upper(),
         uri=scrubbing.stable_uri(exchange.uri, exchange.response_headers, literal),
@@ -88,7 +81,7 @@ def clean_exchange(exchange: Interaction, rules: HeaderRules | None = None) -> I
     )
     if not interaction.is_stream:
         return interaction
-    _refuse_hidden(content, literal)
+    refuse_hidden(content, literal)
     return replace(interaction, chunks=exchange.chunks)
 
 
@@ -103,7 +96,7 @@ def clean_interaction(recorded: Interaction) -> Interaction:
     literal = _credentials(recorded)
     _refuse_packed(recorded, literal)
     if recorded.is_stream:
-        _refuse_hidden(recorded.response_body, literal)
+        refuse_hidden(recorded.response_body, literal)
     return replace(
         recorded,
         uri=public_address(recorded.uri, literal),
@@ -168,8 +161,8 @@ def changed_values(live: Interaction, stored: Interaction) -> tuple[ChangedValue
             "response",
             live.response_headers,
             stored.response_headers,
-            _decoded_body(live),
-            _decoded_body(stored),
+            _decoded(live)[0],
+            _decoded(stored)[0],
         ),
     ]
     changed = [
@@ -178,16 +171,16 @@ def changed_values(live: Interaction, stored: Interaction) -> tuple[ChangedValue
         if old != new
     ]
     came, played = live.response_body, stored.response_body
-    if not live.is_decoded and came != _decoded_body(live):
+    if not live.is_decoded and came != _decoded(live)[0]:
         changed.append(ChangedValue(DECOMPRESSED, len(came), len(played)))
     return tuple(changed)
 
 
-def _decoded_body(exchange: Interaction) -> bytes:
-    """Return an answer as the callers of most clients read it."""
+def _decoded(exchange: Interaction) -> tuple[bytes, dict[str, tuple[str, ...]]]:
+    """Return an answer as the callers of most clients read it, and the headers that fit."""
     headers = interactions.by_lower_name(exchange.response_headers)
     is_whole = exchange.end == "complete"
-    return bodies.decode_body(exchange.response_body, headers, is_whole=is_whole)[0]
+    return bodies.decode_body(exchange.response_body, headers, is_whole=is_whole)
 
 
 def _length(value: object) -> int:
@@ -231,10 +224,7 @@ def _refuse_packed(exchange: Interaction, literal: tuple[str, ...]) -> None:
     It is stored as it was sent, so nothing in it can be replaced.
     """
     body = exchange.request_body
-    try:
-        plain, _ = bodies.decode_body(body, interactions.by_lower_name(exchange.request_headers))
-    except bodies.UndecodableBodyError as error:
-        raise _unreadable("request", error) from error
+    plain, _ = bodies.decode_body(body, interactions.by_lower_name(exchange.request_headers))
     if plain != body and scrubbing.clean_body(plain, literal) != plain:
         raise CassetteError(
             "a recording was not written: its compressed request holds a credential",
@@ -243,16 +233,8 @@ def _refuse_packed(exchange: Interaction, literal: tuple[str, ...]) -> None:
         )
 
 
-def _unreadable(part: str, error: bodies.UndecodableBodyError) -> CassetteError:
-    return CassetteError(
-        f"a recording was not written: its {part} cannot be read, and so not searched for "
-        "credentials",
-        why=str(error),
-        hint="install the decoder, or do without compression",
-    )
-
-
-def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
+def refuse_hidden(body: bytes, literal: tuple[str, ...] = ()) -> None:
+    """Refuse a stream that splits a credential across events."""
     kinds = scrubbing.credentials_across_events(body.decode("utf-8", "replace"), literal)
     if kinds:
         raise CassetteError(

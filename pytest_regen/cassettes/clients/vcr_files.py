@@ -14,15 +14,15 @@ from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes.clients.vcr_patches import comparable_bytes, exchange_of
 from pytest_regen.cassettes.files import parser
-from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body, unpack
+from pytest_regen.cassettes.files.bodies import decode_body, unpack
 from pytest_regen.cassettes.files.format import wire_body, with_current_layout
 from pytest_regen.cassettes.files.reader import content_of
 from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_TEXT, check_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.interactions import Interaction, by_lower_name, text_of_header
-from pytest_regen.cassettes.recording import ChangedValue, changed_values
-from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events, scrub_literal
+from pytest_regen.cassettes.recording import ChangedValue, changed_values, refuse_hidden
+from pytest_regen.cassettes.scrubbing import clean_body, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
 
@@ -68,13 +68,8 @@ class Persister:
                 "responses": [_scrub_response(answer) for answer in cassette_dict["responses"]],
             }
             text = str(serialize(clean, serializer))
-        except UndecodableBodyError as error:
-            raise CassetteError(
-                f"{path.name}: the cassette is not written: one of its bodies cannot be searched "
-                "for credentials, or cleaned of one",
-                why=str(error),
-                hint="keep the credential out of the conversation, or install the decoder",
-            ) from error
+        except CassetteError:
+            raise
         except Exception as error:
             raise CassetteError(
                 f"{path}: the cassette cannot be written",
@@ -172,11 +167,7 @@ def _scrub_response(response: Mapping[str, Any]) -> dict[str, Any]:
     lower = by_lower_name(headers)
     plain, _ = decode_body(body, lower)
     if "text/event-stream" in ",".join(lower.get("content-type", ())):
-        kinds = credentials_across_events(plain.decode("utf-8", "replace"))
-        if kinds:
-            raise UndecodableBodyError(
-                f"a stream holds a credential in pieces of several events ({', '.join(kinds)})"
-            )
+        refuse_hidden(plain)
     clean = clean_body(plain)
     if clean == plain:
         return {**response, "headers": headers, "body": {"string": body}}

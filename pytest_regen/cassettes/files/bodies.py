@@ -11,6 +11,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from pytest_regen.errors import CassetteError
+
 _LARGEST = 1 << 28
 """In bytes: a few kilobytes can decompress to more than fits into memory."""
 
@@ -29,8 +31,15 @@ _MODULES = {
 one of these is installed, and any of them will do."""
 
 
-class UndecodableBodyError(Exception):
+class UndecodableBodyError(CassetteError):
     """The body cannot be decompressed here."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "a recording was not written: one of its bodies cannot be searched for credentials",
+            why=why,
+            hint="install the decoder, or do without compression",
+        )
 
 
 def decode_body(

@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 from pytest_regen.cassettes import interactions
-from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
+from pytest_regen.cassettes.files.bodies import decode_body
 from pytest_regen.cassettes.files.parser import broken
 from pytest_regen.cassettes.interactions import Headers, Interaction, StreamEnd
 from pytest_regen.cassettes.json_bodies import LAYOUTS, restore_wire, spread_json
@@ -110,27 +110,6 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     )
 
 
-def foreign_text(interaction: Interaction) -> str:
-    """Return one interaction as vcrpy writes it, for a file that vcrpy wrote."""
-    import yaml
-
-    answer = interaction.response_body
-    response = {
-        "body": {"string": _text_or_bytes(answer)},
-        "headers": {n: list(v) for n, v in _answer_headers(interaction, answer).items()},
-        "status": {"code": interaction.status, "message": interaction.reason},
-    }
-    request = {
-        "body": _text_or_bytes(interaction.request_body),
-        "headers": {n: list(v) for n, v in interaction.request_headers.items()},
-        "method": interaction.method,
-        "uri": interaction.uri,
-    }
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    listed = [{"request": request, "response": response}]
-    return str(yaml.dump(listed, Dumper=dumper)) + _stream_line(interaction)
-
-
 def _stream_line(interaction: Interaction) -> str:
     """Return how a stream arrived, as one line of JSON (which is YAML), to keep reviews short."""
     if interaction.end == "complete" and not interaction.chunks:
@@ -223,8 +202,7 @@ def _quote(text: str) -> str:
 _STATUSES: Final = range(100, 1000)
 
 _BROKEN: Final = (
-    *(KeyError, TypeError, ValueError, ArithmeticError, RecursionError),
-    *(CassetteError, UndecodableBodyError),
+    *(KeyError, TypeError, ValueError, ArithmeticError, RecursionError, CassetteError),
 )
 
 

@@ -274,7 +274,7 @@ def broken(path: Path, error: Exception, line: int) -> CassetteUnreadableError:
     elif isinstance(error, RecursionError):
         why = "this interaction is broken: a body is nested too deeply"
     elif isinstance(error, UndecodableBodyError):
-        why = str(error)
+        why = error.why
     else:
         why = f"this interaction is broken: {error}"
     return unreadable(path, why, line=line)

@@ -172,7 +172,7 @@ def content_of(path: Path) -> bytes | None:
         try:
             data = bodies.unpack_file(data)
         except bodies.UndecodableBodyError as error:
-            raise parser.unreadable(path, str(error)) from None
+            raise parser.unreadable(path, error.why) from None
     data = parser.check_content(path, data)
     form = _FORMAT.match(data)
     if form and not data.startswith(FIRST_LINE.encode()):

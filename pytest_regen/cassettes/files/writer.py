@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_regen.cassettes.files import storage
 from pytest_regen.cassettes.files.format import (
-    foreign_text,
     header_text,
     interaction_text,
 )
@@ -230,7 +229,9 @@ class CassetteWriter:
         is_plain = _FIRST_LINES.match(text) and len(_OUTERMOST.findall(text)) == _KEYS_OF_VCRPY
         if not (last and is_plain):
             return ""
-        added = "".join(foreign_text(stored.interaction) for stored in self._recorded)
+        # Without the key, and all text as it came, because vcrpy writes and reads it so.
+        parts = (interaction_text(one.interaction, lays_out=False) for one in self._recorded)
+        added = "".join("- " + part.split("\n  ", 1)[1] for part in parts)
         added = check_text(self._path, added).replace("\n", last[1])
         return f"{text[: last.start()]}{added}{last[0]}"
 
