@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from pytest_regen.cassettes.files.reader import read_cassette
+from pytest_regen.cassettes.files.reader import StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.storage import name_parts, note_folder
 from pytest_regen.cassettes.files.writer import CassetteWriter, is_answered
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
@@ -19,7 +19,7 @@ from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Sc
 from pytest_regen.cassettes.misses import Drift, Player, with_exemption
 from pytest_regen.cassettes.recording import ChangedValue, changed_values, clean_exchange
 from pytest_regen.cassettes.replay import replay_turn
-from pytest_regen.errors import CassetteError, CassetteMissError, UsageError
+from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
@@ -156,12 +156,9 @@ class CassetteRun:
             if not self.sends_everything:
                 matching = self._player.matching
                 sent, uri = matching.normalize_body(body), matching.normalize_uri(uri)
-                # In place, because a changed request is sent only while recording.
-                stored = self._player.find(method, uri, sent, in_place=self.is_replay_only)
+                stored = self._find(method, uri, sent)
                 if stored is not None:
                     return _at_server(stored.interaction, uri)
-                if self.is_replay_only:
-                    raise self._player.miss(method, uri, sent)
             refusal = self._refused
             if refusal is None and self._is_inherited:
                 refusal = CassetteError(
@@ -175,6 +172,16 @@ class CassetteRun:
         except CassetteError as error:
             raise self.signal(error) from None
         return None
+
+    def _find(
+        self, method: str, uri: str, body: bytes | Mapping[str, Any]
+    ) -> StoredInteraction | None:
+        """Return the recording that answers; ``None`` where the request is to be sent."""
+        # In place, because a changed request is sent only while recording.
+        stored = self._player.find(method, uri, body, in_place=self.is_replay_only)
+        if stored is None and self.is_replay_only:
+            raise self._player.miss(method, uri, body)
+        return stored
 
     def record(self, exchange: Interaction) -> None:
         """Store a request that was sent and its answer, without credentials.
@@ -244,17 +251,11 @@ class CassetteRun:
         if self.sends_everything or not self._answers_turns or self.passes(f"//{address}"):
             return None
         sent = self._player.matching.normalize_json(body)
-
-        def missed() -> CassetteMissError | None:
-            # Decided after looking, because another thread may take the recording in between.
-            return self._player.miss("POST", path, sent) if self.is_replay_only else None
-
         return replay_turn(
-            lambda: self._player.find("POST", path, sent, in_place=self.is_replay_only),
+            lambda: self._find("POST", path, sent),
             model=str(body.get("model")),
             max_retries=max_retries,
             address=address,
-            missed=missed,
         )
 
     def delivered(self, miss: CassetteMiss) -> None:
