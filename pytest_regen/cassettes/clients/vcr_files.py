@@ -119,12 +119,9 @@ def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[In
 
 def _deserialize(path: Path, serializer: Any, text: str) -> Any:
     """Return the data of a cassette as a serializer does, and refuse what vcrpy would fail on."""
-    if serializer is jsonserializer:
-        data, lines = parser.parse_json(text, path)
-    elif serializer is yamlserializer:
-        data, lines = parser.parse_yaml(text, path)
-    else:
+    if serializer not in (jsonserializer, yamlserializer):
         return serializer.deserialize(text)
+    data, lines = parser.parse_text(path, text)
     for line, item in parser.interactions_with_lines(path, text, data, lines):
         try:
             Request._from_dict(item["request"])

@@ -83,7 +83,9 @@ def patch_clients(run: traffic.ActiveCassette) -> Iterator[None]:
                 patches.enter_context(without_pauses_of_urllib3())
                 for patcher in _builder().build():
                     patches.enter_context(patcher)
-                patch_transports(patches)
+                for name in ("httpx2", "httpx"):
+                    if find_spec(name) is not None:
+                        patch_transports(import_module(name), patches)
                 traffic.patch_sockets(patches)
                 if find_spec("aiohttp") is not None:
                     patch_connections(patches)

@@ -89,19 +89,27 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     tells = b"usage" in interaction.response_body
     tokens = interactions.tokens_of(interactions.message_of(interaction)) if tells else {}
     counts = ", ".join(f"{name}: {count}" for name, count in tokens.items())
-    usage = f"  tokens: {{{counts}}}\n" if counts else ""
+    usage, stream = f"  tokens: {{{counts}}}\n" if counts else "", ""
+    if interaction.end != "complete" or interaction.chunks:
+        # One line of JSON, which is YAML, because reviews are to stay short.
+        chunks = json.dumps(interaction.chunks, separators=(", ", ":"))
+        stream = f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
+    headers = dict(interaction.response_headers)
+    if interaction.end == "complete" and interactions.has_body(
+        interaction.method, interaction.status
+    ):
+        length = len(answer if isinstance(answer, bytes) else answer.encode())
+        headers["content-length"] = (str(length),)
     return (
         f"- key: {interaction.key}\n"
-        f"{usage}"
-        f"{layout}"
-        f"{_stream_line(interaction)}"
+        f"{usage}{layout}{stream}"
         "  request:\n"
         f"    method: {_scalar(interaction.method)}\n"
         f"    uri: {_scalar(interaction.uri)}\n"
         f"{_headers_text(interaction.request_headers)}"
         f"    body: {_block(request, '      ')}\n"
         "  response:\n"
-        f"{_headers_text(_answer_headers(interaction, answer))}"
+        f"{_headers_text(dict(sorted(headers.items())))}"
         "    body:\n"
         f"      string: {_block(answer, '        ')}\n"
         "    status:\n"
@@ -110,44 +118,21 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     )
 
 
-def _stream_line(interaction: Interaction) -> str:
-    """Return how a stream arrived, as one line of JSON (which is YAML), to keep reviews short."""
-    if interaction.end == "complete" and not interaction.chunks:
-        return ""
-    chunks = json.dumps([list(chunk) for chunk in interaction.chunks], separators=(", ", ":"))
-    return f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
-
-
 def _body_lines(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, str]:
     """Return a body as the file shows it, and the line that names its layout on the wire, if any.
 
     Text is shown as text, and JSON with one line per member if that gives the same bytes back.
     """
-    text = _text_or_bytes(body)
-    if as_it_came or isinstance(text, bytes):
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return body, ""
+    if as_it_came:
         return text, ""
     spread = spread_json(text)
     if spread is None or not _fits_literal(spread[0]):
         return text, ""
     return spread[0], f"  layout: {spread[1]}\n"
-
-
-def _text_or_bytes(body: bytes) -> str | bytes:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return body
-
-
-def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
-    """Return the headers that fit an answer written like this, sorted."""
-    headers = dict(interaction.response_headers)
-    if interaction.end == "complete" and interactions.has_body(
-        interaction.method, interaction.status
-    ):
-        length = len(answer if isinstance(answer, bytes) else answer.encode())
-        headers["content-length"] = (str(length),)
-    return dict(sorted(headers.items()))
 
 
 def _headers_text(headers: Headers) -> str:
@@ -233,6 +218,13 @@ def _build(value: object) -> Interaction:
     code = str(status["code"])
     if not code.isdecimal() or int(code) not in _STATUSES:
         raise ValueError(f"the status is {_show_value(code)}, no number of three digits")
+    arrival: dict[str, Any] = {}
+    if data.get("stream") is not None:
+        stream = _mapping(data["stream"], "stream")
+        chunks = tuple((int(ms), int(size)) for ms, size in stream["chunks"])
+        arrival = {"end": stream["end"], "chunks": chunks}
+        if stream["end"] not in get_args(StreamEnd):
+            raise ValueError(f"a stream cannot end {stream['end']!r}")
     body = wire_body(_body(response), data)
     content, headers = decode_body(body, _headers(response, is_ours="key" in data))
     return Interaction(
@@ -245,7 +237,7 @@ def _build(value: object) -> Interaction:
         response_body=content,
         request_headers=_headers(request, is_ours="key" in data),
         response_headers=headers,
-        **_stream(data),
+        **arrival,
     )
 
 
@@ -278,17 +270,6 @@ def _text(value: object, name: str) -> str:
 
 def _show_value(value: object) -> str:
     return "empty" if value is None or value == "" else repr(value)[:40]
-
-
-def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a stream arrived, if that was recorded."""
-    if data.get("stream") is None:
-        return {}
-    stream = _mapping(data["stream"], "stream")
-    if stream["end"] not in get_args(StreamEnd):
-        raise ValueError(f"a stream cannot end {stream['end']!r}")
-    chunks = tuple((int(ms), int(size)) for ms, size in stream["chunks"])
-    return {"end": stream["end"], "chunks": chunks}
 
 
 def _body(part: Mapping[str, Any], *, is_request: bool = False) -> bytes:

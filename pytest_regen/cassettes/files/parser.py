@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError
 from pytest_regen.cassettes.files.storage import display_path
 from pytest_regen.errors import CassetteUnreadableError
-from pytest_regen.strict_json import TooDeepError, strict_loads
+from pytest_regen.strict_json import strict_loads
 
 _DEEPEST = 100
 """Levels of YAML; the parser in C has no limit of its own and would crash the process."""
@@ -120,23 +120,13 @@ def parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
     """
     if text.lstrip().startswith(("{", "[")):
         try:
-            return parse_json(text, path)
-        except CassetteUnreadableError:
-            # Because YAML may begin like this, too.
+            return strict_loads(text, constants=True), []
+        except ValueError as error:
+            # Else YAML, which may begin like this, too.
             if ".json" in path.suffixes:
-                raise
+                line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+                raise unreadable(path, f"the JSON is broken: {error}", line=line) from None
     return parse_yaml(text, path)
-
-
-def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
-    """Parse a cassette that is JSON, whose lines are not known; raises as ``parse_yaml`` does."""
-    try:
-        return strict_loads(text, constants=True), []
-    except TooDeepError:
-        raise unreadable(path, "the JSON is nested too deeply", line=1) from None
-    except ValueError as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        raise unreadable(path, f"the JSON is broken: {error}", line=line) from None
 
 
 def interactions_with_lines(
@@ -183,11 +173,6 @@ def _file_body(loader: Any, node: Any) -> object:
     state = loader.construct_mapping(node, deep=True).get("state") or [b""]
     content = state[0] or b""
     return BytesIO(content.encode() if isinstance(content, str) else content)
-
-
-def _binary(loader: Any, node: Any) -> bytes:
-    # Because PyYAML would drop unknown characters.
-    return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -239,7 +224,10 @@ def loader() -> Any:
     theirs = yaml.constructor.FullConstructor
     Guarded.yaml_constructors = {
         **Guarded.yaml_constructors,
-        f"{_TAG}binary": _binary,
+        # Strict, because PyYAML would drop unknown characters.
+        f"{_TAG}binary": lambda loader, node: base64.b64decode(
+            "".join(loader.construct_scalar(node).split()), validate=True
+        ),
         f"{_TAG}python/str": theirs.construct_python_str,
         f"{_TAG}python/unicode": theirs.construct_python_unicode,
         f"{_TAG}python/tuple": theirs.construct_python_tuple,
