@@ -104,10 +104,6 @@ class CassetteRun:
         """Whether this is a copy, in a process forked from the one that opened the cassette."""
         return os.getpid() != self._process
 
-    def __repr__(self) -> str:
-        played = f"{self.played} of {len(self.index)} played"
-        return f"<cassette {self.path.name}, mode {self.mode}: {played}>"
-
     @property
     def played(self) -> int:
         """How many recordings were played."""

@@ -77,18 +77,6 @@ def test_a_killed_run_keeps_what_it_had(path: Path) -> None:
     assert not path.with_name("c.yaml.partial").exists()
 
 
-@pytest.mark.sweep  # In every run test_kills.py has such processes.
-def test_processes_recording_one_cassette_lose_nothing(path: Path) -> None:
-    """Four at once, three turns each: twelve recordings, and nothing else in the folder."""
-    children = [child(path, f"child {n}", 3, "well") for n in range(4)]
-    assert [one.wait() for one in children] == [0, 0, 0, 0]
-
-    file = read_cassette(path)
-    assert file is not None
-    assert len({stored.key for stored in file.interactions}) == 12
-    assert [p.name for p in path.parent.iterdir()] == ["c.yaml"]
-
-
 def test_a_full_disk_is_told_and_keeps_the_old(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cassette is whole, the recordings stand in the partial file, the error says why."""
     record(path, [turn("one")])

@@ -166,12 +166,16 @@ def unused_reason(path: Path) -> str:
     plain = name.partition("[")[0]
     words = _words_of(source)
     shortened = _HASHED.fullmatch(name)
+    owner = re.escape(plain.partition(".")[0])
+    head = re.search(rf"^[ \t]*class {owner}\(([^)]*)\)", source, re.MULTILINE)
+    bases = {base.strip().rpartition(".")[2] for base in (head[1] if head else "").split(",")}
     if (
         words.issuperset(plain.split("."))
         or re.search(rf"""["'/]{re.escape(name)}["'.]""", source)
         or (shortened and any(map(shortened[1].startswith, filter(_LONG.match, words))))
         or (shortened and not name.lower().startswith("test"))  # named by a mark, or for a type
-        or _inherits(plain.partition(".")[0], source)
+        # A base from another module may give it any test.
+        or any(base and f"class {base}" not in source for base in bases - _WITHOUT_TESTS)
     ):
         return ""
     return f"{display} has no test {plain}"
@@ -181,10 +185,3 @@ def unused_reason(path: Path) -> str:
 def _words_of(source: str) -> frozenset[str]:
     """Return the names in a module; cached, as a module's cassettes are asked about in a row."""
     return frozenset(re.findall(r"\w+", source))
-
-
-def _inherits(name: str, source: str) -> bool:
-    """Whether a class has a base from another module, which may give it any test."""
-    bases = re.search(rf"^[ \t]*class {re.escape(name)}\(([^)]*)\)", source, re.MULTILINE)
-    listed = {base.strip().rpartition(".")[2] for base in bases[1].split(",")} if bases else set()
-    return any(base and f"class {base}" not in source for base in listed - _WITHOUT_TESTS)

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,12 +207,11 @@ class CassetteWriter:
         head, metadata = (old.head, dict(old.metadata)) if old and staying else ("", {})
         texts = [stored.text for stored in self._recorded]
         if self._recorded:
-            new = _metadata(metadata, self.metadata)
-            # The head names the day of the first recordings; newer ones name their own.
-            day, new["recorded_at"] = new["recorded_at"], metadata.get("recorded_at")
-            if new["recorded_at"] not in {None, day}:
+            new = _metadata({**self.metadata, **metadata}, self.metadata)
+            day = self.metadata["recorded_at"]
+            if day != new["recorded_at"]:
+                # The head names the day of the first recordings, so newer ones name their own.
                 texts = [text.replace("\n", f"\n  recorded_at: {day}\n", 1) for text in texts]
-            new["recorded_at"] = str(new["recorded_at"] or day)
             if any(new[name] != metadata.get(name) for name in ("source", "models")):
                 head = ""
             metadata = new
@@ -271,30 +269,25 @@ def check_text(path: Path, text: str) -> str:
 def _metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return the head of a file that holds what has the head ``old`` and what has ``new``."""
     from datetime import UTC, datetime
+    from importlib.metadata import PackageNotFoundError, version
 
     heads = (old, new)
     sources = {source for head in heads for source in str(head.get("source") or "").split(", ")}
     listed = (head.get("models") for head in heads)
     models = {str(name) for names in listed if isinstance(names, list) for name in names}
-    versions = {name: _version(name) for name in ("pytest-regen", "anthropic", "vcrpy")}
+    versions: dict[str, str] = {}
+    # Once for each file, because looking them up takes longer than writing a recording.
+    for name in () if "recorded_by" in old else ("pytest-regen", "anthropic", "vcrpy"):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     return {
-        **old,
         # Only the day: recording the same again should not change the file.
         "recorded_at": datetime.now(UTC).date().isoformat(),
-        "recorded_by": {name: installed for name, installed in versions.items() if installed},
+        "recorded_by": versions,
+        **old,
         "source": ", ".join(sorted(sources - {""})),
         "models": sorted(models - {""}),
     }
-
-
-@cache
-def _version(name: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
 
 
 def _acquire(path: Path, seconds: float = 0.0) -> "BaseFileLock":
