@@ -243,11 +243,7 @@ class RecordingIndex:
     @property
     def unplayed(self) -> tuple[tuple[int, StoredInteraction], ...]:
         """The recordings that no request asked for, each with its number."""
-        return tuple(
-            (number, stored)
-            for number, stored in enumerate(self._all, 1)
-            if number - 1 not in self._played
-        )
+        return tuple(pair for pair in self.numbered if pair[0] - 1 not in self._played)
 
     @property
     def numbered(self) -> tuple[tuple[int, StoredInteraction], ...]:

@@ -61,9 +61,10 @@ def decode_body(
     true_headers = {
         n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}
     }
-    names = [n.strip().lower() for n in ",".join(headers.get("content-encoding", ())).split(",")]
-    for name in reversed([n for n in names if n not in _UNCHANGED]):
-        body = _decode(name, body, is_whole=is_whole)
+    names = ",".join(headers.get("content-encoding", ())).lower().split(",")
+    for name in reversed([name.strip().removeprefix("x-") for name in names]):
+        if name not in _UNCHANGED:
+            body = _decode(name, body, is_whole=is_whole)
     return body, true_headers
 
 
@@ -138,10 +139,6 @@ def _join_frames(body: bytes, make: Callable[[bytes], Any], mark: bytes) -> tupl
     return b"".join(pieces), bool(decoder.eof)
 
 
-def _gzip(_: bytes) -> Any:
-    return zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-
 def _deflate(body: bytes) -> Any:
     # Some servers send deflate without its header of two bytes; this recognizes the header.
     # RFC 1950: the method deflate, and two bytes that are a multiple of 31.
@@ -185,13 +182,12 @@ def _is_binary(body: bytes) -> bool:
 
 
 _DECODERS: Mapping[str, Callable[[bytes], Any]] = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
+    "gzip": lambda _: zlib.decompressobj(16 + zlib.MAX_WBITS),
     "deflate": _deflate,
     "br": _Brotli,
     "zstd": _zstd,
 }
-_MARKS = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+_MARKS = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 """The bytes that what is compressed begins with."""
 
 
