@@ -36,7 +36,8 @@ class UndecodableBodyError(CassetteError):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            "a recording was not written: one of its bodies cannot be searched for credentials",
+            "a recording was not written: one of its bodies cannot be searched for credentials, "
+            "because it cannot be read",
             why=why,
             hint="install the decoder, or do without compression",
         )
