@@ -51,11 +51,11 @@ class Ours:
 
     def keep(self, run: Any, sent: bytes, said: bytes) -> None:
         """Record one exchange."""
-        from pytest_regen.cassettes.recording import WireExchange
+        from pytest_regen.cassettes.interactions import Interaction
 
         sent_headers = {name: (value,) for name, value in JSON_TYPE.items()}
         said_headers = {"content-type": ("application/json",)}
-        run.record(WireExchange("POST", URI, sent_headers, sent, 200, "OK", said_headers, said))
+        run.record(Interaction("POST", URI, sent_headers, sent, 200, "OK", said_headers, said))
 
     def play(self, run: Any, sent: bytes) -> bytes:
         """Return the answer to a request."""

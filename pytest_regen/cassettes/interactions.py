@@ -11,8 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.json_bodies import limited_depth
-from pytest_regen.cassettes.scrubbing import scrub_lines, scrub_path, scrub_query, scrub_value
-from pytest_regen.credentials.search import scrub_text
+from pytest_regen.cassettes.scrubbing import clean_body, scrub_path, scrub_query, scrub_value
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_bytes, json_or_none
 from pytest_regen.turns.wire import StreamedMessage, is_retried_status, sse_events, usage_of
@@ -57,7 +56,18 @@ def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -
     query = sorted(parse_qsl(scrub_query(parts.query), keep_blank_values=True))
     path = scrub_path(parts.path) or "/"
     with limited_depth():
-        return canonical_hash([method.upper(), path, query, _comparable(body)])
+        compared: object = None
+        value = json_or_none(body) if isinstance(body, bytes) else body
+        if body and value is not None:
+            compared = {"json": scrub_value(value)}
+        elif isinstance(body, bytes) and body:
+            # As it is stored.
+            clean = clean_body(body)
+            try:
+                compared = {"text": clean.decode()}
+            except UnicodeDecodeError:
+                compared = {"bytes": base64.b64encode(clean).decode()}
+        return canonical_hash([method.upper(), path, query, compared])
 
 
 def form_fields(body: bytes) -> dict[str, Any] | None:
@@ -88,22 +98,6 @@ def by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 _FIELD = re.compile(r'\bname="([^"]*)"')
 _LONGEST_FORM = 1 << 20
-
-
-def _comparable(body: bytes | Mapping[str, Any] | None) -> object:
-    if not body:
-        return None
-    if isinstance(body, Mapping):
-        return {"json": scrub_value(body)}
-    value = json_or_none(body)
-    if value is not None:
-        return {"json": scrub_value(value)}
-    try:
-        return {"text": scrub_lines(body.decode())}
-    except UnicodeDecodeError:
-        # As it is stored: Latin-1 maps every byte to itself.
-        clean = scrub_text(body.decode("latin-1")).encode("latin-1")
-        return {"bytes": base64.b64encode(clean).decode()}
 
 
 def body_bytes(body: Any) -> bytes:
@@ -162,9 +156,6 @@ BROKEN_OFF = "peer closed connection without sending complete message body"
 _NO_BODY = frozenset({204, 304})
 
 _HALVES = re.compile("[\ud800-\udfff]")
-_ESCAPED = 0xDC00
-_NO_ASCII = range(0x80, 0x100)
-"""The bytes that Python's ``surrogateescape`` moves up by that much."""
 
 Headers = Mapping[str, tuple[str, ...]]
 """Names in lower case."""
@@ -206,9 +197,9 @@ def text_of_header(value: object) -> str:
     text = str(value)
     if text.isascii():
         return text
-    # aiohttp passes on a byte that is not UTF-8 as a surrogate.
-    bytes_of = {_ESCAPED + byte: chr(byte) for byte in _NO_ASCII}
-    return _HALVES.sub(lambda half: bytes_of.get(ord(half[0]), "\ufffd"), text)
+    # aiohttp passes on a byte that is not UTF-8 as a surrogate, 0xDC00 above it.
+    text = re.sub("[\udc80-\udcff]", lambda half: chr(ord(half[0]) - 0xDC00), text)
+    return _HALVES.sub("\ufffd", text)
 
 
 def has_body(method: str, status: int) -> bool:
@@ -218,19 +209,21 @@ def has_body(method: str, status: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """One request and its answer, bodies decoded, credentials gone."""
+    """One request and its answer: with bodies decoded and credentials gone, or as they came."""
 
     method: str
     uri: str
+    request_headers: Headers
     request_body: bytes
     status: int
     reason: str
+    response_headers: Headers
     response_body: bytes
-    request_headers: Headers = field(default_factory=dict)
-    response_headers: Headers = field(default_factory=dict)
     end: StreamEnd = "complete"
     chunks: tuple[tuple[int, int], ...] = ()
     """For a stream: milliseconds since the answer began, and how many bytes arrived then."""
+    is_decoded: bool = field(default=True, compare=False)
+    """Whether the client gives its caller the answer decompressed."""
 
     @property
     def key(self) -> str:

@@ -115,7 +115,7 @@ def rewrite_texts(body: bytes, value: Any, target: Any) -> bytes:
         text = body.decode()
     except UnicodeDecodeError:
         return json_bytes(target)
-    pairs = list(_texts(value, target))
+    pairs = list(text_pairs(value, target))
     strings = list(_STRINGS.finditer(text))
     if len(pairs) != len(strings):
         return json_bytes(target)
@@ -130,17 +130,27 @@ def rewrite_texts(body: bytes, value: Any, target: Any) -> bytes:
     return rewritten if json_or_none(rewritten) == target else json_bytes(target)
 
 
-def _texts(value: Any, target: Any) -> Iterator[tuple[str, str]]:
+def change_body(
+    body: bytes, change_json: Callable[[Any], Any], change_text: Callable[[str], str]
+) -> bytes:
+    """Return a body whose JSON is changed, else its text; raises UnicodeDecodeError if binary."""
+    value = json_or_none(body)
+    if value is None:
+        return change_text(body.decode()).encode()
+    return rewrite_texts(body, value, change_json(value))
+
+
+def text_pairs(value: Any, target: Any) -> Iterator[tuple[str, str]]:
     """Yield the texts and names of both, in the order they are written in."""
     if isinstance(value, str) and isinstance(target, str):
         yield value, target
     elif isinstance(value, Mapping) and isinstance(target, Mapping):
         for (name, item), (new_name, new_item) in zip(value.items(), target.items(), strict=False):
             yield name, new_name
-            yield from _texts(item, new_item)
+            yield from text_pairs(item, new_item)
     elif isinstance(value, list) and isinstance(target, list):
         for item, new_item in zip(value, target, strict=False):
-            yield from _texts(item, new_item)
+            yield from text_pairs(item, new_item)
 
 
 _STEP = re.compile(

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -116,17 +116,12 @@ class Matching:
         """Return a body with the project's ``scrub`` applied; raises as above."""
         if self.scrub is None:
             return body
-        value = json_or_none(body)
-        if value is not None:
-            return json_bodies.rewrite_texts(
-                body, value, json_bodies.map_texts(value, self._scrub_text)
-            )
+        change = partial(json_bodies.map_texts, change=self._scrub_text)
         try:
-            text = body.decode()
+            return json_bodies.change_body(body, change, self._scrub_text)
         except UnicodeDecodeError:
             # Not text: an image, or a body that the client compressed itself.
             return body
-        return self._scrub_text(text).encode()
 
     def key_of(self, stored: StoredInteraction) -> str:
         """Return what a normalized request must equal to be given this recording."""
@@ -248,11 +243,7 @@ class RecordingIndex:
     @property
     def unplayed(self) -> tuple[tuple[int, StoredInteraction], ...]:
         """The recordings that no request asked for, each with its number."""
-        return tuple(
-            (number, stored)
-            for number, stored in enumerate(self._all, 1)
-            if number - 1 not in self._played
-        )
+        return tuple(pair for pair in self.numbered if pair[0] - 1 not in self._played)
 
     @property
     def numbered(self) -> tuple[tuple[int, StoredInteraction], ...]:

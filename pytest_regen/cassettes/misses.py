@@ -1,6 +1,7 @@
 """The message for a request without a recording: what it is, what is nearest, where they differ."""
 
 import json
+import os.path
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -15,9 +16,9 @@ from urllib.parse import parse_qsl, urlsplit
 from pytest_regen.canonical import text_hash
 from pytest_regen.cassettes import scrubbing
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction
-from pytest_regen.cassettes.files.storage import display_path, partial_path, stamp_of
+from pytest_regen.cassettes.files.storage import display_path, partial_path
 from pytest_regen.cassettes.interactions import Interaction, by_name, form_fields, keys_of
-from pytest_regen.cassettes.json_bodies import at_any_index, member_path
+from pytest_regen.cassettes.json_bodies import at_any_index, limited_depth, member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError, CassetteMissError
@@ -338,6 +339,7 @@ def as_asked(stored: StoredInteraction, matching: Matching) -> MissedRequest:
     return MissedRequest(recorded.method, matching.normalize_uri(recorded.uri), body)
 
 
+@limited_depth()
 def drift_of(
     path: Path,
     request: MissedRequest,
@@ -349,12 +351,9 @@ def drift_of(
 ) -> Drift:
     """Return how a request differs from the recorded one with the number and line ``at``."""
     recorded, sent = other.members(compared), request.members(compared)
-    try:
-        # Scrub before cutting: half a credential cannot be recognized.
-        recorded, sent = scrubbing.scrub_value(recorded), scrubbing.scrub_value(sent)
-        every = tuple(differences(recorded, sent, ""))
-    except RecursionError:
-        every = (Difference("$", "nested too deeply", "nested too deeply to be compared"),)
+    # Scrub before cutting: half a credential cannot be recognized.
+    recorded, sent = scrubbing.scrub_value(recorded), scrubbing.scrub_value(sent)
+    every = tuple(differences(recorded, sent, ""))
     texts = [text for difference in every for text in (difference.recorded, difference.sent)]
     is_cut = any(text.startswith(_CUT) or text.endswith(_CUT) for text in texts)
     is_long = len(every) > _DIFFERENCES or is_cut
@@ -385,7 +384,7 @@ class Player:
         self.exists = file is not None
         # Checked now: a miss may be reported inside an event loop, which must not wait for a file.
         # A name that is too long is reported when something is to be written.
-        self.is_left = file is None and stamp_of(partial_path(path)) is not None
+        self.is_left = file is None and os.path.exists(partial_path(path))
         self.matching = matching
         self.files = DiffFiles(matching.diff_folder)
         self.index = RecordingIndex(
@@ -474,6 +473,7 @@ class Player:
         error.recorded_with = self._other_provider(request)
         return error
 
+    @limited_depth()
     def _nearest(
         self, request: MissedRequest, compared: Collection[str]
     ) -> tuple[int, StoredInteraction] | None:
@@ -482,10 +482,8 @@ class Player:
 
         def apart(pair: tuple[int, StoredInteraction]) -> tuple[int, float]:
             likeness = -sum(request.likeness(pair[1].interaction))
-            with suppress(RecursionError):
-                recorded = as_asked(pair[1], self.matching).members(_members_of(compared))
-                return likeness, distance(recorded, sent)
-            return likeness, 1.0
+            recorded = as_asked(pair[1], self.matching).members(_members_of(compared))
+            return likeness, distance(recorded, sent)
 
         # Played ones last, because the next in order is most likely meant.
         for pairs in (self.index.unplayed, self.index.numbered):

@@ -2,9 +2,9 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -18,80 +18,32 @@ from pytest_regen.cassettes.headers import (
     public_address,
     public_headers,
 )
-from pytest_regen.cassettes.interactions import Headers, Interaction, StreamEnd
-from pytest_regen.cassettes.json_bodies import at_any_index, leaves, limited_depth, rewrite_texts
-from pytest_regen.credentials.encodings import letters_in
+from pytest_regen.cassettes.interactions import Headers, Interaction
+from pytest_regen.cassettes.json_bodies import at_any_index, leaves, limited_depth
 from pytest_regen.credentials.names import is_private_name, looks_random
-from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_or_none
 
 _REAL_HOST = "api.anthropic.com"
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
 _SHORTEST_CREDENTIAL = 8
-_LARGE = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class WireExchange:
-    """A request and its answer as they went over the wire."""
-
-    method: str
-    uri: str
-    request_headers: Headers
-    """Names in any case, credentials and all."""
-    request_body: bytes
-    status: int
-    reason: str
-    response_headers: Headers
-    response_body: bytes
-    """As it came, compressed or not."""
-    end: StreamEnd = "complete"
-    chunks: tuple[tuple[int, int], ...] = ()
-    """Milliseconds since the answer began and decoded bytes that arrived then."""
-    is_decoded: bool = True
-    """Whether the client gives its caller the answer decompressed."""
-
-    @classmethod
-    def of(cls, interaction: Interaction) -> "WireExchange":
-        """Return the exchange that a recording was made from, as far as it is stored."""
-        return cls(
-            **{field.name: getattr(interaction, field.name) for field in fields(interaction)}
-        )
-
-    @property
-    def decoded_body(self) -> bytes:
-        """The answer as the callers of most clients read it."""
-        headers = interactions.by_lower_name(self.response_headers)
-        is_whole = self.end == "complete"
-        return bodies.decode_body(self.response_body, headers, is_whole=is_whole)[0]
-
-    @property
-    def is_recordable(self) -> bool:
-        """Whether to record it: a truncated response is not recorded, a truncated event stream is.
-
-        So is a response that the client stopped reading: it was not truncated.
-        """
-        types = ",".join(interactions.by_lower_name(self.response_headers).get("content-type", ()))
-        return self.end != "cut" or "text/event-stream" in types
-
-    @property
-    def source(self) -> str:
-        """Who answered: ``api``, ``emulator`` or ``other``."""
-        if scrubbing.is_emulated(self.response_headers):
-            return "emulator"
-        return "api" if urlsplit(self.uri).hostname == _REAL_HOST else "other"
-
-    @property
-    def model(self) -> str:
-        """The model of the request, if it names one."""
-        sent = json_or_none(self.request_body)
+def made_by(recordings: Iterable[Interaction]) -> dict[str, Any]:
+    """Return who answered these requests and which models they name, for the head of a file."""
+    sources, models = set(), set()
+    for recorded in recordings:
+        is_api = urlsplit(recorded.uri).hostname == _REAL_HOST
+        is_emulated = scrubbing.is_emulated(recorded.response_headers)
+        sources.add("emulator" if is_emulated else "api" if is_api else "other")
+        sent = json_or_none(recorded.request_body)
         model = sent.get("model") if isinstance(sent, dict) else None
-        return scrub_text(model) if isinstance(model, str) else ""
+        models |= {model} if isinstance(model, str) and model else set()
+    return {"source": ", ".join(sorted(sources)), "models": sorted(models)}
 
 
 @limited_depth()
-def clean_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> Interaction:
+def clean_exchange(exchange: Interaction, rules: HeaderRules | None = None) -> Interaction:
     """Return ``exchange`` as a cassette stores it.
 
     Args:
@@ -105,21 +57,16 @@ def clean_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> 
     rules = rules or HeaderRules()
     literal = _credentials(exchange)
     _refuse_packed(exchange, literal)
-    try:
-        content, headers = bodies.decode_body(
-            exchange.response_body,
-            interactions.by_lower_name(exchange.response_headers),
-            is_whole=exchange.end == "complete",
-        )
-    except bodies.UndecodableBodyError as error:
-        raise _unreadable("answer", error) from error
+    content, headers = _decoded(exchange)
     interaction = Interaction(
         method=exchange.method.upper(),
         uri=scrubbing.stable_uri(exchange.uri, exchange.response_headers, literal),
-        request_body=clean_body(bodies.with_stable_boundary(exchange.request_body), literal),
+        request_body=scrubbing.clean_body(
+            bodies.with_stable_boundary(exchange.request_body), literal
+        ),
         status=exchange.status,
         reason=scrubbing.scrub_literal(exchange.reason, literal),
-        response_body=clean_body(content, literal),
+        response_body=scrubbing.clean_body(content, literal),
         request_headers=bodies.with_stable_boundary_header(
             keep_request_headers(exchange.request_headers, rules, literal)
         ),
@@ -134,7 +81,7 @@ def clean_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> 
     )
     if not interaction.is_stream:
         return interaction
-    _refuse_hidden(content, literal)
+    refuse_hidden(content, literal)
     return replace(interaction, chunks=exchange.chunks)
 
 
@@ -146,19 +93,18 @@ def clean_interaction(recorded: Interaction) -> Interaction:
         CassetteError: a credential is in its compressed request or split across events of its
             stream.
     """
-    exchange = WireExchange.of(recorded)
-    literal = _credentials(exchange)
-    _refuse_packed(exchange, literal)
+    literal = _credentials(recorded)
+    _refuse_packed(recorded, literal)
     if recorded.is_stream:
-        _refuse_hidden(recorded.response_body, literal)
+        refuse_hidden(recorded.response_body, literal)
     return replace(
         recorded,
         uri=public_address(recorded.uri, literal),
         request_headers=public_headers(recorded.request_headers, literal),
-        request_body=clean_body(recorded.request_body, literal),
+        request_body=scrubbing.clean_body(recorded.request_body, literal),
         reason=scrubbing.scrub_literal(recorded.reason, literal),
         response_headers=public_headers(recorded.response_headers, literal),
-        response_body=clean_body(recorded.response_body, literal),
+        response_body=scrubbing.clean_body(recorded.response_body, literal),
     )
 
 
@@ -177,8 +123,6 @@ class ChangedValue:
     live: int
     """Its length, in characters or bytes."""
     replayed: int
-    is_replaced: bool = True
-    """Whether another value was put in its place; else what the client got cannot be stored."""
 
     def __str__(self) -> str:
         live = f"{self.member} came out different: {self.live:,} characters live"
@@ -190,12 +134,17 @@ class ChangedValue:
         return _LINE.sub("line *", at_any_index(self.member))
 
     @property
+    def is_replaced(self) -> bool:
+        """Whether another value was put in its place; else what the client got is not stored."""
+        return self.member != DECOMPRESSED
+
+    @property
     def is_answer(self) -> bool:
         """Whether the test reads it."""
         return self.member.startswith("response")
 
 
-def changed_values(live: WireExchange, stored: WireExchange) -> tuple[ChangedValue, ...]:
+def changed_values(live: Interaction, stored: Interaction) -> tuple[ChangedValue, ...]:
     """Return the values that ``stored`` holds otherwise.
 
     Not those of headers that are never kept, nor of cookies: that they are gone is no news.
@@ -212,8 +161,8 @@ def changed_values(live: WireExchange, stored: WireExchange) -> tuple[ChangedVal
             "response",
             live.response_headers,
             stored.response_headers,
-            live.decoded_body,
-            stored.decoded_body,
+            _decoded(live)[0],
+            _decoded(stored)[0],
         ),
     ]
     changed = [
@@ -222,9 +171,16 @@ def changed_values(live: WireExchange, stored: WireExchange) -> tuple[ChangedVal
         if old != new
     ]
     came, played = live.response_body, stored.response_body
-    if not live.is_decoded and came != live.decoded_body:
-        changed.append(ChangedValue(DECOMPRESSED, len(came), len(played), is_replaced=False))
+    if not live.is_decoded and came != _decoded(live)[0]:
+        changed.append(ChangedValue(DECOMPRESSED, len(came), len(played)))
     return tuple(changed)
+
+
+def _decoded(exchange: Interaction) -> tuple[bytes, dict[str, tuple[str, ...]]]:
+    """Return an answer as the callers of most clients read it, and the headers that fit."""
+    headers = interactions.by_lower_name(exchange.response_headers)
+    is_whole = exchange.end == "complete"
+    return bodies.decode_body(exchange.response_body, headers, is_whole=is_whole)
 
 
 def _length(value: object) -> int:
@@ -262,17 +218,14 @@ def _members(body: bytes) -> Iterator[tuple[str, object]]:
             yield from ((f"line {number} {path}".rstrip(), leaf) for path, leaf in parts)
 
 
-def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
+def _refuse_packed(exchange: Interaction, literal: tuple[str, ...]) -> None:
     """Refuse a request that the client compressed and that holds a credential.
 
     It is stored as it was sent, so nothing in it can be replaced.
     """
     body = exchange.request_body
-    try:
-        plain, _ = bodies.decode_body(body, interactions.by_lower_name(exchange.request_headers))
-    except bodies.UndecodableBodyError as error:
-        raise _unreadable("request", error) from error
-    if plain != body and clean_body(plain, literal) != plain:
+    plain, _ = bodies.decode_body(body, interactions.by_lower_name(exchange.request_headers))
+    if plain != body and scrubbing.clean_body(plain, literal) != plain:
         raise CassetteError(
             "a recording was not written: its compressed request holds a credential",
             why="it cannot be replaced without packing the request anew",
@@ -280,16 +233,8 @@ def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
         )
 
 
-def _unreadable(part: str, error: bodies.UndecodableBodyError) -> CassetteError:
-    return CassetteError(
-        f"a recording was not written: its {part} cannot be read, and so not searched for "
-        "credentials",
-        why=str(error),
-        hint="install the decoder, or do without compression",
-    )
-
-
-def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
+def refuse_hidden(body: bytes, literal: tuple[str, ...] = ()) -> None:
+    """Refuse a stream that splits a credential across events."""
     kinds = scrubbing.credentials_across_events(body.decode("utf-8", "replace"), literal)
     if kinds:
         raise CassetteError(
@@ -299,7 +244,7 @@ def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
         )
 
 
-def _credentials(exchange: WireExchange) -> tuple[str, ...]:
+def _credentials(exchange: Interaction) -> tuple[str, ...]:
     """Return the credentials that a request uses and its answer hands out, whatever their shape."""
     credentials: list[str] = []
     for name, values in exchange.request_headers.items():
@@ -327,25 +272,3 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     long = {value for value in credentials if len(value) >= _SHORTEST_CREDENTIAL}
     # Longest first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))
-
-
-def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
-    """Return a decoded body without credentials.
-
-    Args:
-        body: JSON, text or anything else.
-        literal: credentials in use, whatever their shape.
-    """
-    value = json_or_none(body)
-    if value is not None:
-        return rewrite_texts(body, value, scrubbing.scrub_value(value, literal))
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        if len(body) > _LARGE:
-            letters = letters_in(body)
-            if scrubbing.scrub_literal(letters, literal) == letters:
-                return body
-        # Latin-1 maps every byte to itself, so that shapes are found between binary data.
-        return scrubbing.scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
-    return scrubbing.scrub_lines(text, literal).encode()

@@ -20,30 +20,28 @@ def replay_turn(
     model: str,
     max_retries: int,
     address: str,
-    missed: Callable[[], CassetteMissError | None],
 ) -> Reply | None:
     """Return the reply recorded for a turn, past the failures after which it was sent again.
 
     Args:
-        take: returns the next recording of the request.
+        take: returns the next recording of the request, raises ``CassetteMissError`` where there is
+            none, or returns ``None`` if it is to be sent, and so does this.
         model: the model asked, for messages.
         max_retries: how often a failure is followed by another recording; after a refusal by a rate
             limit counted anew.
         address: host named in messages.
-        missed: makes the error for a request without a recording; ``None`` if it is to be sent,
-            and so is what this returns.
     """
     spent = Usage(cost=Cost())  # What is played costs nothing.
     attempt = 0
     refused: ProviderError | None = None
     while True:
-        stored = take()
-        if stored is None:
-            error = missed()
-            if error is None:
-                return None
+        try:
+            stored = take()
+        except CassetteMissError as error:
             # Because a turn whose last recording is a refusal by a rate limit ended with that.
-            raise refused or error
+            raise refused or error from None
+        if stored is None:
+            return None
         refused = None
         recorded = stored.interaction
         is_answer = recorded.status < _FIRST_ERROR

@@ -10,22 +10,16 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from pytest_regen.cassettes.files.reader import read_cassette
+from pytest_regen.cassettes.files.reader import StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.storage import name_parts, note_folder
 from pytest_regen.cassettes.files.writer import CassetteWriter, is_answered
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
 from pytest_regen.cassettes.misses import Drift, Player, with_exemption
-from pytest_regen.cassettes.recording import (
-    ChangedValue,
-    WireExchange,
-    changed_values,
-    clean_exchange,
-)
+from pytest_regen.cassettes.recording import ChangedValue, changed_values, clean_exchange
 from pytest_regen.cassettes.replay import replay_turn
-from pytest_regen.cassettes.scrubbing import is_emulated
-from pytest_regen.errors import CassetteError, CassetteMissError, UsageError
+from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
@@ -76,7 +70,7 @@ class CassetteRun:
         self.mode = mode
         # A cassette that "rewrite" replaces need not be readable.
         file = None if mode == "rewrite" else read_cassette(path)
-        self._writer = CassetteWriter(path, mode, file)
+        self._writer = CassetteWriter(path, mode)
         records = mode == "new_episodes" or (mode == "once" and file is None)
         left = self._writer.take_left() if resumes and records else ()
         self.metadata: Mapping[str, Any] = file.metadata if file else self._writer.metadata
@@ -97,10 +91,10 @@ class CassetteRun:
         wait."""
         self._is_finished = False
         self._process = os.getpid()
-        self._recorded: list[Interaction] = []
+        self.recorded = 0
+        """How many requests were sent and recorded."""
         self.changed: list[ChangedValue] = []
-        """Values that were replaced before they were stored, and what a replay gives otherwise than
-        it came; complete when the block has ended."""
+        """Values that the cassette holds otherwise than they came, once the block ended."""
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
         """Whether a miss passes through clients as a signal that none retries, or as an error."""
@@ -110,19 +104,10 @@ class CassetteRun:
         """Whether this is a copy, in a process forked from the one that opened the cassette."""
         return os.getpid() != self._process
 
-    def __repr__(self) -> str:
-        played = f"{self.played} of {len(self.index)} played"
-        return f"<cassette {self.path.name}, mode {self.mode}: {played}>"
-
     @property
     def played(self) -> int:
         """How many recordings were played."""
         return self.index.played
-
-    @property
-    def recorded(self) -> int:
-        """How many requests were sent and recorded."""
-        return len(self._recorded)
 
     @property
     def unplayed(self) -> int:
@@ -137,9 +122,8 @@ class CassetteRun:
     @property
     def emulated(self) -> bool:
         """Whether the emulator, not the real API, gave any of the answers."""
-        return "emulator" in str(self.metadata.get("source") or "") or any(
-            is_emulated(interaction.response_headers) for interaction in self._recorded
-        )
+        heads = (self.metadata, self._writer.metadata)
+        return any("emulator" in str(head.get("source") or "") for head in heads)
 
     @property
     def is_replay_only(self) -> bool:
@@ -168,12 +152,9 @@ class CassetteRun:
             if not self.sends_everything:
                 matching = self._player.matching
                 sent, uri = matching.normalize_body(body), matching.normalize_uri(uri)
-                # In place, because a changed request is sent only while recording.
-                stored = self._player.find(method, uri, sent, in_place=self.is_replay_only)
+                stored = self._find(method, uri, sent)
                 if stored is not None:
                     return _at_server(stored.interaction, uri)
-                if self.is_replay_only:
-                    raise self._player.miss(method, uri, sent)
             refusal = self._refused
             if refusal is None and self._is_inherited:
                 refusal = CassetteError(
@@ -188,42 +169,47 @@ class CassetteRun:
             raise self.signal(error) from None
         return None
 
-    def record(self, exchange: WireExchange) -> None:
+    def _find(
+        self, method: str, uri: str, body: bytes | Mapping[str, Any]
+    ) -> StoredInteraction | None:
+        """Return the recording that answers; ``None`` where the request is to be sent."""
+        # In place, because a changed request is sent only while recording.
+        stored = self._player.find(method, uri, body, in_place=self.is_replay_only)
+        if stored is None and self.is_replay_only:
+            raise self._player.miss(method, uri, body)
+        return stored
+
+    def record(self, exchange: Interaction) -> None:
         """Store a request that was sent and its answer, without credentials.
 
         Raises:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
-        if not exchange.is_recordable:
+        # Not one that the connection cut off, because only of a stream the beginning is of use.
+        if exchange.end == "cut" and not exchange.is_stream:
             return
+        matching = self._player.matching
         try:
-            is_kept = not self._is_finished and self._append(exchange)
+            sent = replace(exchange, request_body=matching.normalize_body(exchange.request_body))
+            clean = clean_exchange(sent, self._headers)
+            # By now the answer is decoded.
+            answer = matching.scrub_body(clean.response_body)
+            clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
+            if not self._keeps_failures and not is_answered(clean):
+                return
+            changed = changed_values(sent, _at_server(clean, sent.uri))
+            with self._writing:
+                if not self._is_finished:
+                    self._writer.append(clean)
+                    self.recorded += 1
+                    self.changed += changed
+                    return
         except CassetteError as error:
             raise self.signal(error) from None
-        other = None if is_kept else self._run_in_use_instead()
-        if other is not None:
+        if other := self._run_in_use_instead():
             other.record(exchange)
 
-    def _append(self, exchange: WireExchange) -> bool:
-        """Store an exchange; return ``False`` if the run had ended by then."""
-        matching = self._player.matching
-        sent = replace(exchange, request_body=matching.normalize_body(exchange.request_body))
-        clean = clean_exchange(sent, self._headers)
-        # By now the answer is decoded.
-        answer = matching.scrub_body(clean.response_body)
-        clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
-        if not self._keeps_failures and not is_answered(clean):
-            return True
-        changed = changed_values(sent, WireExchange.of(_at_server(clean, sent.uri)))
-        with self._writing:
-            if self._is_finished:
-                return False
-            self._writer.append(clean, exchange.source, exchange.model)
-            self._recorded.append(clean)
-            self.changed += changed
-        return True
-
-    def record_apart(self, exchange: WireExchange) -> Future[None]:
+    def record_apart(self, exchange: Interaction) -> Future[None]:
         """Do what ``record`` does in another thread: event loops must not wait for a file.
 
         ``finish`` waits until all of it is done.
@@ -232,8 +218,7 @@ class CassetteRun:
             return self._apart.submit(self.record, exchange)
         except RuntimeError:
             # The block ended meanwhile.
-            other = self._run_in_use_instead()
-            if other is not None:
+            if other := self._run_in_use_instead():
                 return other.record_apart(exchange)
             ended: Future[None] = Future()
             ended.set_result(None)
@@ -245,10 +230,8 @@ class CassetteRun:
         If several threads have a block each, the one that began last serves all of them, and may
         end first.
         """
-        runs = (
-            run for run in client_interceptors() if isinstance(run, CassetteRun) and run is not self
-        )
-        return next((run for run in runs if run.path == self.path), None)
+        runs = (run for run in client_interceptors() if isinstance(run, CassetteRun))
+        return next((run for run in runs if run.path == self.path and run is not self), None)
 
     # What this package's providers ask
 
@@ -264,17 +247,11 @@ class CassetteRun:
         if self.sends_everything or not self._answers_turns or self.passes(f"//{address}"):
             return None
         sent = self._player.matching.normalize_json(body)
-
-        def missed() -> CassetteMissError | None:
-            # Decided after looking, because another thread may take the recording in between.
-            return self._player.miss("POST", path, sent) if self.is_replay_only else None
-
         return replay_turn(
-            lambda: self._player.find("POST", path, sent, in_place=self.is_replay_only),
+            lambda: self._find("POST", path, sent),
             model=str(body.get("model")),
             max_retries=max_retries,
             address=address,
-            missed=missed,
         )
 
     def delivered(self, miss: CassetteMiss) -> None:
@@ -332,13 +309,7 @@ class CassetteRun:
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
             unplayed = self.index.unplayed if drops else ()
-            file = self._writer.promote(drop=[stored.key for _, stored in unplayed])
-            written = file.interactions[-self.recorded :] if file else ()
-            for clean, stored in zip(self._recorded, written, strict=False):
-                # From the file, as replay reads it.
-                played = WireExchange.of(_at_server(stored.interaction, clean.uri))
-                changed = changed_values(WireExchange.of(clean), played)
-                self.changed += [replace(v, is_replaced=False) for v in changed if v.is_answer]
+            self._writer.promote(drop=[stored.key for _, stored in unplayed])
         else:
             self._writer.leave()
 

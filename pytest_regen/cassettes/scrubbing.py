@@ -3,13 +3,13 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
-from pytest_regen.cassettes.json_bodies import leaves, rewrite_texts
+from pytest_regen.cassettes.json_bodies import change_body, leaves, rewrite_texts, text_pairs
 from pytest_regen.credentials.encodings import letters_in
 from pytest_regen.credentials.names import (
     is_entry,
@@ -42,6 +42,8 @@ _SEVERAL = re.compile(
 )
 _SAYS_NOTHING: Final = frozenset({float, int, bool, type(None)})
 """Types of JSON values without text."""
+_LARGE: Final = 1 << 16
+"""In bytes: of a larger image or film the letters are searched first, because it has few."""
 _SHORTEST: Final = 8
 """In characters: a shorter text cannot hold a credential."""
 _OPENING: Final = ("{", "[")
@@ -78,6 +80,25 @@ def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:
     return value if clean == value else clean
 
 
+def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
+    """Return a decoded body without credentials.
+
+    Args:
+        body: JSON, text or anything else.
+        literal: credentials in use, whatever their shape.
+    """
+    scrub = partial(scrub_value, literal=literal)
+    try:
+        return change_body(body, scrub, partial(scrub_lines, literal=literal))
+    except UnicodeDecodeError:
+        if len(body) > _LARGE:
+            letters = letters_in(body)
+            if scrub_literal(letters, literal) == letters:
+                return body
+        # Latin-1 maps every byte to itself, so that shapes are found between binary data.
+        return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
+
+
 def secrets_in(body: bytes) -> tuple[Secret, ...]:
     """Return the credentials that would be replaced in a decoded body."""
     value = json_or_none(body)
@@ -90,26 +111,13 @@ def secrets_in(body: bytes) -> tuple[Secret, ...]:
         pairs = [(text, scrub_lines(text))]
     else:
         clean = _scrub(value, scrub_text)
-        pairs = [] if clean == value else list(zip(_texts(value), _texts(clean), strict=False))
+        pairs = [] if clean == value else list(text_pairs(value, clean))
     return tuple(
         secret
         for text, clean_text in pairs
         if text != clean_text
         for secret in secrets_with_values(text) or (Secret(ASSIGNED, text),)
     )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the names and texts of JSON, in order."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, item in value.items():
-            yield str(name)
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)
 
 
 def _scrub(value: Any, change: Callable[[str], str]) -> Any:

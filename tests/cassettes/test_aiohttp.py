@@ -11,7 +11,7 @@ from loopback import Answer, serving
 from small_site import EVENTS, Site, small_site, told_headers
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.errors import CassetteError, CassetteMissError
+from pytest_regen.errors import CassetteMissError
 
 aiohttp = pytest.importorskip("aiohttp")
 
@@ -385,20 +385,6 @@ def test_what_vcrpy_recorded_is_replayed(site: Site, path: Path) -> None:
     with use_cassette(path) as replay:
         assert run(work, site.address) == live
     assert (replay.played, replay.unplayed) == (3, 0)
-
-
-def test_an_answer_that_no_cassette_was_asked_for_is_an_error(path: Path) -> None:
-    """What reaches the recorder by a way of its own is told, not lost."""
-    from vcr.request import Request
-
-    from pytest_regen.cassettes.clients.vcr_patches import _builder
-
-    answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": b"{}"}}
-    with (
-        pytest.raises(CassetteError, match=r"GET http://127\.0\.0\.1/x.*was not asked for"),
-        use_cassette(path, mode="once"),
-    ):
-        _builder()._cassette.append(Request("GET", "http://127.0.0.1/x", None, {}), answer)
 
 
 def test_odd_headers_are_kept(path: Path) -> None:

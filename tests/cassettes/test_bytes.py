@@ -21,7 +21,7 @@ from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import restore_wire, rewrite_texts, spread_json
-from pytest_regen.cassettes.recording import clean_body
+from pytest_regen.cassettes.scrubbing import clean_body
 from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.strict_json import json_or_none
 
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 def written(path: Path, body: bytes) -> str:
     """Write a cassette that holds an answer; return its text."""
-    kept = Interaction("GET", "https://a.example/", b"", 200, "OK", body, {}, JSON)
+    kept = Interaction("GET", "https://a.example/", {}, b"", 200, "OK", JSON, body)
     path.write_text(header_text({"source": "other"}) + interaction_text(kept), "utf-8", newline="")
     return path.read_text("utf-8")
 

@@ -137,22 +137,8 @@ def test_a_client_that_gets_bytes_compressed_gets_others_in_replay(
         again = urllib.request.urlopen(f"{address}/packed").read()
 
     assert [value for value in run.changed if not value.is_replaced] == [
-        ChangedValue("response body (decompressed)", len(live), len(again), is_replaced=False)
+        ChangedValue("response body (decompressed)", len(live), len(again))
     ]
-
-
-def test_what_the_file_gives_back_is_compared(tmp_path: Path, address: str) -> None:
-    """Not what was meant to be written: somebody else may write to it meanwhile, or a disk fail."""
-    path = tmp_path / "c.yaml"
-    with use_cassette(path, mode="once") as run:
-        httpx2.get(f"{address}/plain")
-        assert run.partial is not None
-        run.partial.write_bytes(run.partial.read_bytes().replace(b"north wall", b"south wall!"))
-
-    assert [str(value) for value in run.changed] == [
-        "response body $.plan came out different: 10 characters live, 11 in replay"
-    ]
-    assert not run.changed[0].is_replaced
 
 
 BODIES = {
@@ -173,3 +159,5 @@ def test_bodies_come_out_as_they_went_in(tmp_path: Path, name: str, record: Any)
     """What holds no credential is replayed byte by byte, so that nothing is told."""
     with serving({"/*": Answer(BODIES[name])}) as url:
         assert list(record(tmp_path / "c.yaml", url).changed) == []
+        with use_cassette(tmp_path / "c.yaml"):
+            assert httpx2.get(url).content == BODIES[name]

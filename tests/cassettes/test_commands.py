@@ -12,7 +12,7 @@ from recorded import record
 from turn_values import turn
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.turns import Message
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "anthropic-cassettes"
@@ -128,7 +128,7 @@ def test_show_reads_streams_of_other_apis(folder: Path, capsys: pytest.CaptureFi
             said = "".join(f"data: {event}\n\n" for event in events).encode()
             head = {"content-type": ("text/event-stream",)}
             uri = f"https://api.example/{number}"
-            run_.record(WireExchange("POST", uri, {}, b"{}", 200, "OK", head, said))
+            run_.record(Interaction("POST", uri, {}, b"{}", 200, "OK", head, said))
 
     assert run("show", "c.yaml") == 0
 
@@ -161,7 +161,7 @@ def test_show_tells_what_a_reply_thinks_and_calls(
             ({"content-type": ("text/event-stream",)}, "".join(events)),
         )):  # fmt: skip
             uri = f"https://api.example/{number}"
-            run_.record(WireExchange("POST", uri, {}, b"{}", 200, "OK", head, body.encode()))
+            run_.record(Interaction("POST", uri, {}, b"{}", 200, "OK", head, body.encode()))
 
     assert run("show", "c.yaml") == 0
     text = capsys.readouterr().out

@@ -309,7 +309,7 @@ def test_convert_keeps_what_somebody_noted(folder: Path) -> None:
 
     file = read_cassette(folder / "d.yaml")
     assert file is not None
-    assert file.is_laid_out
+    assert file.head
     assert set(file.metadata) == {*noted, "source", "models"}
     assert file.metadata["a: b"] == []
     assert file.metadata["empty"] == {}

@@ -24,7 +24,7 @@ from pytest_regen.cassettes.clients.vcr_files import Persister
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files import format as format_
 from pytest_regen.cassettes.files import parser, reader
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.emulator import Fault
 
 URL = "https://api.anthropic.com/v1/messages"
@@ -36,7 +36,7 @@ def filled(path: Path, count: int, answer: bytes = b"{}") -> Path:
     with use_cassette(path, mode="once", http_clients=False) as run:
         for number in range(count):
             body = b'{"n": %d}' % number
-            run.record(WireExchange("POST", URL, JSON_TYPE, body, 200, "OK", JSON_TYPE, answer))
+            run.record(Interaction("POST", URL, JSON_TYPE, body, 200, "OK", JSON_TYPE, answer))
     return path
 
 

@@ -10,7 +10,7 @@ from cassette_commands import run
 from recorded import answering
 
 from pytest_regen.cassettes import Matching, use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.errors import CassetteMissError
 
 HALF = "\ud83d"
@@ -85,7 +85,7 @@ def test_half_a_character_is_shown(tmp_path: Path, capfd: pytest.CaptureFixture[
     with use_cassette(path, mode="once", http_clients=False) as recording:
         body = json.dumps(sent).encode()
         uri = "https://api.example/v1/messages"
-        recording.record(WireExchange("POST", uri, {}, body, 200, "OK", {}, b"{}"))
+        recording.record(Interaction("POST", uri, {}, body, 200, "OK", {}, b"{}"))
 
     assert run("show", str(path)) == 0
 

@@ -21,7 +21,8 @@ from pytest_regen.cassettes import read_cassette, scrubbing, use_cassette
 from pytest_regen.cassettes.clients.vcr_files import Persister
 from pytest_regen.cassettes.files import writer
 from pytest_regen.cassettes.files.format import interaction_text
-from pytest_regen.cassettes.recording import WireExchange, clean_body
+from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.cassettes.scrubbing import clean_body
 from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
@@ -32,9 +33,9 @@ URI = "https://api.anthropic.com/v1/messages"
 JSON = {"content-type": ("application/json",)}
 
 
-def exchange(sent: bytes, said: bytes) -> WireExchange:
+def exchange(sent: bytes, said: bytes) -> Interaction:
     """Return a request and its answer."""
-    return WireExchange("POST", URI, JSON, sent, 200, "OK", JSON, said)
+    return Interaction("POST", URI, JSON, sent, 200, "OK", JSON, said)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_little_that_unpacks_to_much_is_refused(tmp_path: Path) -> None:
         pytest.raises(CassetteError, match="cannot be read") as recorded,
         use_cassette(tmp_path / "d.yaml", mode="once", http_clients=False) as run,
     ):
-        run.record(WireExchange("POST", URI, JSON, b"{}", 200, "OK", {**JSON, **coding}, packed))
+        run.record(Interaction("POST", URI, JSON, b"{}", 200, "OK", {**JSON, **coding}, packed))
 
     assert read.value.line == 2
     assert "more than 256 MB" in recorded.value.why

@@ -16,8 +16,9 @@ from tables import each
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.writer import check_text
-from pytest_regen.cassettes.recording import WireExchange, clean_body, clean_exchange
-from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_value
+from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.cassettes.recording import clean_exchange
+from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events, scrub_value
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.cassettes.upkeep.convert import convert, plan_conversion
 from pytest_regen.credentials.search import find_secrets
@@ -83,7 +84,7 @@ def test_it_is_written_as_it_came(
         body = write(make(value))
         headers = SSE if write is events else JSON
 
-        kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
+        kept = clean_exchange(Interaction("POST", URL, JSON, body, 200, "OK", headers, body))
 
         assert (kept.request_body, kept.response_body) == (body, body)
         assert check_text(Path("c.yaml"), interaction_text(kept))
@@ -96,7 +97,7 @@ def test_it_is_written_in_pieces() -> None:
             said = [{"delta": {"type": "d", name: value[at : at + 40]}} for at in (0, 40, 80)]
             body = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in said)
 
-            kept = clean_exchange(WireExchange("POST", URL, JSON, b"{}", 200, "OK", SSE, body))
+            kept = clean_exchange(Interaction("POST", URL, JSON, b"{}", 200, "OK", SSE, body))
 
             assert kept.response_body == body
             assert not credentials_across_events(body.decode())
@@ -186,9 +187,7 @@ def test_recorded_files_pass_the_check(tmp_path: Path) -> None:
     """A file of ours that holds one of each is found to be in order."""
     path = tmp_path / "c.yaml"
     exchanges = [
-        clean_exchange(
-            WireExchange("POST", URL, JSON, as_json(make(value)), 200, "OK", JSON, b"{}")
-        )
+        clean_exchange(Interaction("POST", URL, JSON, as_json(make(value)), 200, "OK", JSON, b"{}"))
         for make in SHAPES.values()
         for value in VALUES[:2]
     ]

@@ -259,7 +259,7 @@ def test_what_is_added_to_a_reformatted_file_leaves_its_metadata(path: Path) -> 
 
     file = read_cassette(path)
     assert file is not None
-    assert file.is_laid_out
+    assert file.head
     assert len(file.interactions) == 2
     assert file.metadata["recorded_at"] == "2020-02-02"
     assert file.metadata["source"] == "emulator"

@@ -11,8 +11,8 @@ from recorded import record
 from turn_values import turn
 
 from pytest_regen.cassettes import ReplayProvider, use_cassette
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.misses import differences, distance
-from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteMissError, TransportError
 from pytest_regen.turns import Message
 from pytest_regen.turns.wire import request_body
@@ -40,7 +40,7 @@ def test_turns_of_a_gateway_are_played_by_its_address(tmp_path: Path) -> None:
     with use_cassette(path, mode="once", http_clients=False) as run:
         uri = "https://gateway.example/anthropic/v1/messages"
         sent = json.dumps(request).encode()
-        run.record(WireExchange("POST", uri, head, sent, 500, "", head, said))
+        run.record(Interaction("POST", uri, head, sent, 500, "", head, said))
 
     gateway = ReplayProvider(path, base_url="https://gateway.example/anthropic/", max_retries=0)
     with pytest.raises(TransportError, match=r"gateway\.example failed inside"):

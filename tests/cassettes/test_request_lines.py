@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.errors import CassetteMissError
 
 HEAD = {"content-type": ("application/json",)}
@@ -18,7 +18,7 @@ def record(path: Path, *requests: tuple[str, str, bytes]) -> None:
     """Record requests, each with an empty answer."""
     with use_cassette(path, mode="once", http_clients=False) as run:
         for method, uri, body in requests:
-            run.record(WireExchange(method, uri, {}, body, 200, "", HEAD, b"{}"))
+            run.record(Interaction(method, uri, {}, body, 200, "", HEAD, b"{}"))
 
 
 def miss(path: Path, method: str, uri: str, **options: Any) -> CassetteMissError:

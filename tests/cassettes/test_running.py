@@ -19,7 +19,7 @@ from recorded import KEY, echo, outcome, record, replaying
 from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import RecordMode, read_cassette, use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import CassetteMissError, TransportError, UsageError
 from pytest_regen.turns import AnthropicProvider, Reply
@@ -135,7 +135,7 @@ def test_a_missing_cassette_says_what_lies_beside_it(path: Path) -> None:
 
     def skipped() -> None:
         with use_cassette(path, mode="once", http_clients=False) as run:
-            run.record(WireExchange("GET", "https://api.example/x", {}, b"", 200, "OK", {}, b"{}"))
+            run.record(Interaction("GET", "https://api.example/x", {}, b"", 200, "OK", {}, b"{}"))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -276,12 +276,12 @@ def test_once_records_where_there_is_no_file_and_replays_after(path: Path) -> No
 def test_new_episodes_keeps_the_old_byte_for_byte(path: Path) -> None:
     """What is recorded is played, the rest sent and added behind."""
     record(path, [turn("one"), turn("two")])
-    before = path.read_text("utf-8").partition("interactions:\n")[2]
+    before = path.read_text("utf-8")
 
     _, run = record(path, [turn("one"), turn("new")], mode="new_episodes")
 
     assert (run.played, run.recorded, run.unplayed) == (1, 1, 1)
-    assert path.read_text("utf-8").partition("interactions:\n")[2].startswith(before)
+    assert path.read_text("utf-8").startswith(before)
     assert texts(path) == ["one", "two", "new"]
 
 

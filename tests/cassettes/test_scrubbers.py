@@ -7,7 +7,7 @@ from recorded import record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import Matching, ReplayProvider, read_cassette, use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.errors import CassetteMissError
 
 CUSTOMER = "Miller & Sons"
@@ -77,7 +77,7 @@ def test_every_kind_of_text_is_seen(tmp_path: Path, content_type: str, body: byt
     uri = "https://example.test/Miller%20%26%20Sons?of=Miller%20%26%20Sons"
 
     with use_cassette(path, mode="once", http_clients=False, scrub=anonymous) as run:
-        run.record(WireExchange("POST", uri, headers, body, 200, "OK", headers, body))
+        run.record(Interaction("POST", uri, headers, body, 200, "OK", headers, body))
     with use_cassette(path, http_clients=False, scrub=anonymous) as run:
         found = run.take("POST", uri, body)
 
@@ -94,7 +94,7 @@ def test_what_is_no_text_is_left_as_it_is(tmp_path: Path) -> None:
 
     with use_cassette(path, mode="once", http_clients=False, scrub=anonymous) as run:
         run.record(
-            WireExchange("POST", "https://example.test/", headers, image, 200, "OK", {}, image)
+            Interaction("POST", "https://example.test/", headers, image, 200, "OK", {}, image)
         )
 
     [stored] = read_cassette(path).interactions  # type: ignore[union-attr]  # just recorded

@@ -19,8 +19,8 @@ from tables import each
 from pytest_regen.cassettes import read_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.recording import WireExchange, clean_body, clean_exchange
-from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_value
+from pytest_regen.cassettes.recording import clean_exchange
+from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events, scrub_value
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteUnreadableError
@@ -87,7 +87,7 @@ def test_what_is_planted_into_them_is_found(tmp_path: Path, drawn: st.DataObject
     value = json.loads(bodies[half])
     at = drawn.draw(st.sampled_from(_texts(bodies[half])))
     bodies[half] = json.dumps(_planted(value, at, PLANTABLE[kind])).encode()
-    raw = Interaction(one.method, one.uri, bodies[0], 200, "OK", bodies[1], {}, {})
+    raw = Interaction(one.method, one.uri, {}, bodies[0], 200, "OK", {}, bodies[1])
     copy = tmp_path / "c.yaml"
     copy.write_text(header_text({"recorded_at": "2026-01-01"}) + interaction_text(raw), "utf-8")
 
@@ -205,7 +205,7 @@ def test_addresses_of_pages_and_files_stay_apart(query: str) -> None:
     url = f"https://api.example.org/items?{query}"
     said = json.dumps({"next": value}).encode()
 
-    kept = clean_exchange(WireExchange("GET", url, {}, b"", 200, "OK", {}, said))
+    kept = clean_exchange(Interaction("GET", url, {}, b"", 200, "OK", {}, said))
 
     assert value in unquote(kept.uri)
     assert kept.response_body == said

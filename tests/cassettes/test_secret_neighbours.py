@@ -31,8 +31,8 @@ from tables import each
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.interactions import Interaction, request_key
-from pytest_regen.cassettes.recording import WireExchange, clean_body, clean_exchange
-from pytest_regen.cassettes.scrubbing import credentials_across_events
+from pytest_regen.cassettes.recording import clean_exchange
+from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets, scrub_text
 
@@ -147,7 +147,7 @@ def test_nothing_of_it_is_written(found: tuple[str, Any], request: str, answer: 
     sent, said = body_of(value, request), body_of(value, answer)
     headers = SSE if answer == "events" else JSON
 
-    kept = clean_exchange(WireExchange("POST", URL, JSON, sent, 200, "OK", headers, said))
+    kept = clean_exchange(Interaction("POST", URL, JSON, sent, 200, "OK", headers, said))
     text = interaction_text(kept)
 
     assert core(secret) not in text
@@ -164,7 +164,7 @@ def test_a_check_reports_what_was_written_by_hand(
     body = body_of(value, request)
     bodies = (b"{}", body) if part == "answer" else (body, b"{}")
     headers = SSE if part == "answer" and request == "events" else JSON
-    raw = Interaction("POST", URL, bodies[0], 200, "OK", bodies[1], JSON, headers)
+    raw = Interaction("POST", URL, JSON, bodies[0], 200, "OK", headers, bodies[1])
     path = tmp_path / "c.yaml"
     path.write_text(header_text({"recorded_at": "2026-01-01"}) + interaction_text(raw), "utf-8")
 
@@ -202,12 +202,12 @@ def test_what_can_be_replaced_is_never_refused(value: Any, request: str) -> None
     for body in (body_of(value, request), body_of([json.dumps(value)], request)):
         headers = SSE if request == "events" else JSON
 
-        kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
+        kept = clean_exchange(Interaction("POST", URL, JSON, body, 200, "OK", headers, body))
 
         assert check_text(Path("c.yaml"), interaction_text(kept))
         assert request_key("POST", URL, body) == kept.key
         again = clean_exchange(
-            WireExchange("POST", URL, JSON, kept.request_body, 200, "OK", headers, b"{}")
+            Interaction("POST", URL, JSON, kept.request_body, 200, "OK", headers, b"{}")
         )
         assert again.request_body == kept.request_body
 
@@ -239,7 +239,7 @@ def test_pieces_of_a_stream(secret: str, kind: str, step: int) -> None:
             if credentials_across_events(said):
                 continue
             kept = clean_exchange(
-                WireExchange("POST", URL, JSON, b"{}", 200, "OK", SSE, said.encode())
+                Interaction("POST", URL, JSON, b"{}", 200, "OK", SSE, said.encode())
             ).response_body.decode()
             pieces = [json.loads(line[6:])["delta"] for line in kept.split("\n") if "data" in line]
             joined = "".join(list(piece.values())[1] for piece in pieces[1:])
@@ -267,7 +267,7 @@ def test_what_only_its_context_tells(secret: str) -> None:
         body_of([json.dumps({"said": secret})], "letters kept"),
         body_of({"delta": {"text": secret}}, "events"),
     ):
-        kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
+        kept = clean_exchange(Interaction("POST", URL, JSON, body, 200, "OK", JSON, body))
 
         for part in (kept.request_body, kept.response_body):
             assert core(secret).encode() not in part, body
@@ -281,7 +281,7 @@ def test_what_is_let_stand_is_not_refused(beside: str) -> None:
     for text in ("run -e API_KEY=AbstractFactoryOfBeans", "define('token', 'hG7kL9qW2zX4')"):
         body = body_of({"said": text, "beside": beside}, "escaped")
 
-        kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
+        kept = clean_exchange(Interaction("POST", URL, JSON, body, 200, "OK", JSON, body))
 
         assert check_text(Path("c.yaml"), interaction_text(kept))
         assert kept.request_body == body
@@ -348,7 +348,7 @@ def test_fields_named_for_what_they_hold(value: Any, form: str, depth: int) -> N
         value = {"inner": json.dumps(value)}
     body = body_of(value, form)
 
-    kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
+    kept = clean_exchange(Interaction("POST", URL, JSON, body, 200, "OK", JSON, body))
 
     assert hidden not in interaction_text(kept)
     assert request_key("POST", URL, body) == kept.key
@@ -385,7 +385,7 @@ def test_what_a_form_logs_in_with(name: str, value: str) -> None:
     url = f"{URL}?{urlencode({name: value})}"
 
     kept = clean_exchange(
-        WireExchange("POST", url, JSON, body, 302, "", {"location": (url,)}, value.encode())
+        Interaction("POST", url, JSON, body, 302, "", {"location": (url,)}, value.encode())
     )
 
     assert value not in interaction_text(kept)
@@ -398,7 +398,7 @@ def test_a_password_in_a_form(password: str) -> None:
     form = urlencode({"user": "joe", "password": password, "page": "2"})
     body = form.encode()
 
-    kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, b"{}"))
+    kept = clean_exchange(Interaction("POST", URL, JSON, body, 200, "OK", JSON, b"{}"))
 
     assert kept.request_body == b"user=joe&password=[assigned-secret]&page=2"
 

@@ -14,8 +14,7 @@ import pytest
 from planted_secrets import HEX, KINDS, MIXED, NEWER, core
 from tables import each
 
-from pytest_regen.cassettes.recording import clean_body
-from pytest_regen.cassettes.scrubbing import scrub_query
+from pytest_regen.cassettes.scrubbing import clean_body, scrub_query
 from pytest_regen.credentials.search import scrub_text
 
 VAPID = "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"

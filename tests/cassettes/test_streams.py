@@ -16,7 +16,6 @@ from recorded import KEY, answering, echo, outcome, record, replaying
 from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import Interaction, ReplayProvider, read_cassette, use_cassette
-from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
 
@@ -209,7 +208,7 @@ def test_an_answer_that_was_left_is_asked_for_again(path: Path, left: int) -> No
         for end in ["closed"] * left + ["complete"]:
             body = whole.response_body[: 40 if end == "closed" else None]
             run.record(
-                WireExchange(
+                Interaction(
                     method="POST",
                     uri="https://api.anthropic.com/v1/messages",
                     request_headers=whole.request_headers,

@@ -132,7 +132,7 @@ def test_a_credential_in_pieces_of_a_stream_is_refused(tmp_path: Path, cut: int)
     ):
         post(tmp_path, url, b"{}")
 
-    assert "anthropic-key" in caught.value.why
+    assert "anthropic-key" in str(caught.value)
     assert not (tmp_path / "c.yaml").exists()
     assert http.client.HTTPConnection is unpatched
 

@@ -18,8 +18,7 @@ from vcr.persisters.filesystem import FilesystemPersister
 from vcr.serializers import yamlserializer
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.files.storage import read_whole
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns import Reply
 from pytest_regen.turns.wire import request_body
@@ -31,7 +30,7 @@ sys.path.insert(0, {SUPPORT!r})
 from pathlib import Path
 from turn_values import turn
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.turns.wire import request_body
 
 path, name, calls, end = sys.argv[1:]
@@ -42,7 +41,7 @@ for part in ([[n] for n in numbers] if end == "each" else [numbers]):
         sent = json.dumps(request_body(turn(f"{{name}} {{number}}"))).encode()
         said = json.dumps({{"content": [], "stop_reason": "end_turn"}}).encode()
         json_type = {{"content-type": ("application/json",)}}
-        run.record(WireExchange("POST", "https://api.anthropic.com/v1/messages", json_type, sent,
+        run.record(Interaction("POST", "https://api.anthropic.com/v1/messages", json_type, sent,
                             200, "OK", json_type, said))
     if end == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -76,18 +75,6 @@ def test_a_killed_run_keeps_what_it_had(path: Path) -> None:
     record(path, [turn("after")], mode="new_episodes")
     assert len(getattr(read_cassette(path), "interactions", ())) == 2
     assert not path.with_name("c.yaml.partial").exists()
-
-
-@pytest.mark.sweep  # In every run test_kills.py has such processes.
-def test_processes_recording_one_cassette_lose_nothing(path: Path) -> None:
-    """Four at once, three turns each: twelve recordings, and nothing else in the folder."""
-    children = [child(path, f"child {n}", 3, "well") for n in range(4)]
-    assert [one.wait() for one in children] == [0, 0, 0, 0]
-
-    file = read_cassette(path)
-    assert file is not None
-    assert len({stored.key for stored in file.interactions}) == 12
-    assert [p.name for p in path.parent.iterdir()] == ["c.yaml"]
 
 
 def test_a_full_disk_is_told_and_keeps_the_old(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +141,7 @@ def test_a_stream_of_another_make_is_recorded_all_the_same(path: Path, event: st
     said = f"data: {event}\n\n".encode()
 
     with use_cassette(path, mode="once", http_clients=False) as run:
-        run.record(WireExchange("POST", "https://x/v1", {}, b"{}", 200, "OK", stream, said))
+        run.record(Interaction("POST", "https://x/v1", {}, b"{}", 200, "OK", stream, said))
 
     [stored] = read_cassette(path).interactions  # type: ignore[union-attr]  # just recorded
     assert stored.interaction.response_body == said
@@ -168,49 +155,13 @@ def test_a_prompt_can_be_read_in_the_file(path: Path) -> None:
     assert '            "content": "Schreibe die Klasse für Öl."\n' in path.read_text("utf-8")
 
 
-def written_by(path: Path) -> int:
-    """Return the bytes this process writes while it adds one recording to a cassette."""
-    counts = Path("/proc/self/io")
-    with use_cassette(path, mode="new_episodes") as run:
-        before = int(counts.read_text("ascii").split("wchar: ")[1].split()[0])
-        run.record(big("one more"))
-    return int(counts.read_text("ascii").split("wchar: ")[1].split()[0]) - before
-
-
-def big(text: str) -> WireExchange:
+def big(text: str) -> Interaction:
     """Return an exchange of eight kilobytes."""
     json_type = {"content-type": ("application/json",)}
     sent = json.dumps({**request_body(turn(text)), "system": "word " * 1_000}).encode()
     said = json.dumps({"content": [{"type": "text", "text": "word " * 600}]}).encode()
     uri = "https://api.anthropic.com/v1/messages"
-    return WireExchange("POST", uri, json_type, sent, 200, "OK", json_type, said)
-
-
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="/proc/self/io")
-@pytest.mark.parametrize("count", [10, 300])
-def test_adding_one_writes_one(path: Path, count: int) -> None:
-    """Whatever stands in the cassette: twice the recording (partial file, cassette) and a line."""
-    with use_cassette(path, mode="once") as run:
-        for number in range(count):
-            run.record(big(f"number {number}"))
-    before = path.read_bytes()
-
-    written = written_by(path)
-
-    after = path.read_bytes()
-    assert after.startswith(before)
-    assert written < 2 * (len(after) - len(before)) + 1_000
-    assert len(getattr(read_cassette(path), "interactions", ())) == count + 1
-
-
-def test_a_first_recording_is_written_once(path: Path) -> None:
-    """The partial file becomes the cassette; it is not copied."""
-    with use_cassette(path, mode="once") as run:
-        run.record(big("one"))
-        assert run.partial is not None
-        inode = run.partial.stat().st_ino
-
-    assert path.stat().st_ino == inode
+    return Interaction("POST", uri, json_type, sent, 200, "OK", json_type, said)
 
 
 @pytest.mark.parametrize("drop", [False, True], ids=["appended", "rewritten"])
@@ -233,34 +184,6 @@ def test_a_later_recording_tells_its_own_day(path: Path, drop: bool) -> None:  #
     after = list(getattr(read_cassette(path), "interactions", ()))
     assert len(after) == (2 if drop else 3)
     assert after[0].text == before[0].text
-
-
-def test_a_kill_in_the_middle_of_an_append_is_never_seen(path: Path) -> None:
-    """At every byte: readers see the old recordings; the next run that records cuts the rest."""
-    record(path, [turn("one")])
-    old = path.read_bytes()
-    record(path, [turn("two")], mode="new_episodes")
-    whole = path.read_bytes()
-    assert whole.startswith(old)
-
-    for length in range(len(old), len(whole) + 1, 53):
-        path.write_bytes(whole[:length])
-        journal = path.with_name(".c.yaml.append")
-        journal.write_text(f"{path.stat().st_ino} {len(old)} .", "ascii")
-        assert len(getattr(read_cassette(path), "interactions", ())) == 1
-    record(path, [turn("three")], mode="new_episodes")
-
-    assert path.read_bytes().startswith(old)
-    assert len(getattr(read_cassette(path), "interactions", ())) == 2
-    assert [p.name for p in path.parent.iterdir()] == ["c.yaml"]
-
-
-def test_a_left_journal_says_nothing_of_another_file(path: Path) -> None:
-    """What version control put there since is read whole."""
-    record(path, [turn("one"), turn("two")])
-    path.with_name(".c.yaml.append").write_text("1 10 .", "ascii")
-
-    assert len(getattr(read_cassette(path), "interactions", ())) == 2
 
 
 def test_readers_never_see_half_an_append(path: Path) -> None:
@@ -318,10 +241,10 @@ def test_what_is_added_to_a_file_of_vcrpy_stands_behind_what_is_there(path: Path
     assert [p.name for p in path.parent.iterdir()] == ["c.yaml"]
 
 
-def exchange_of(sent: bytes, said: bytes = b"said\n") -> WireExchange:
+def exchange_of(sent: bytes, said: bytes = b"said\n") -> Interaction:
     """Return a request to the host of ``of_vcrpy``, and its answer."""
     plain = {"content-type": ("text/plain",)}
-    return WireExchange("POST", "http://a.invalid/x", plain, sent, 200, "OK", plain, said)
+    return Interaction("POST", "http://a.invalid/x", plain, sent, 200, "OK", plain, said)
 
 
 def test_what_is_added_to_a_file_of_vcrpy_is_what_is_written(path: Path) -> None:
@@ -340,33 +263,6 @@ def test_what_is_added_to_a_file_of_vcrpy_is_what_is_written(path: Path) -> None
         taken = run.take("POST", "http://a.invalid/x", sent)
     assert taken is not None
     assert (taken.response_body, taken.chunks, taken.end) == (said, ((0, 10), (7, 10)), "closed")
-
-
-def test_a_kill_while_a_file_of_vcrpy_is_added_to_is_never_seen(path: Path) -> None:
-    """At every byte: its last line, which is written over, stands in the journal."""
-    old = of_vcrpy(path).encode()
-    with use_cassette(path, mode="new_episodes", http_clients=False) as run:
-        run.record(exchange_of(b"new 1"))
-    whole, at = path.read_bytes(), len(old) - len("version: 1\n")
-    journal = path.with_name(".c.yaml.append")
-
-    for length in range(at, len(whole) + 1):
-        # What was written over stands in its old place until then.
-        path.write_bytes(whole[:length] + old[length:])
-        journal.write_text(f"{path.stat().st_ino} {at} {old[at:].hex()}.", "ascii")
-        assert read_whole(path) == (old, None)
-    assert len(getattr(read_cassette(path), "interactions", ())) == 2
-    for half in ("", f"{path.stat().st_ino} {at} {old[at:].hex()}"):
-        path.write_bytes(old)
-        journal.write_text(half, "ascii")  # before it was whole nothing else was touched
-        assert read_whole(path)[0] == old
-    path.write_bytes(whole[:-5])
-    journal.write_text(f"{path.stat().st_ino} {at} {old[at:].hex()}.", "ascii")
-    with use_cassette(path, mode="new_episodes", http_clients=False) as run:
-        run.record(exchange_of(b"new 2"))
-
-    assert path.read_bytes() == whole.replace(b"new 1", b"new 2")
-    assert not journal.exists()
 
 
 @pytest.mark.parametrize(("mark", "line_end"), [("", "\r\n"), ("\ufeff", "\n"), ("\ufeff", "\r\n")])
@@ -415,7 +311,7 @@ def test_a_file_of_vcrpy_that_cannot_be_added_to_is_written_anew(path: Path) -> 
 
     file = read_cassette(path)
     assert file is not None
-    assert file.is_laid_out
+    assert file.head
     assert len(file.interactions) == 3
     assert asked_of(path, [b'{"n": 0}', b'{"n": 1}']) == [b'{"a":[1,2]}', b"one\ntwo"]
 

@@ -298,26 +298,6 @@ def test_the_oldest_are_what_is_asked_for(tmp_path: Path, wheel: Path) -> None:
         assert done.returncode == 0, (words, done.stderr[-2000:])
 
 
-def test_a_client_that_vcrpy_does_not_know_is_never_let_through(
-    tmp_path: Path, wheel: Path
-) -> None:
-    """An error that says what to install."""
-    python = environment(tmp_path / "venv", wheel, ["vcrpy==7.0.0", "httpx2"])
-    (tmp_path / "test_one.py").write_text(
-        "import httpx2, pytest\n\n@pytest.mark.vcr\ndef test_one():\n"
-        "    httpx2.get('http://127.0.0.1:9/x')\n",
-        "utf-8",
-    )
-
-    def said() -> str:
-        words = [str(python), "-m", "pytest", "-q", "--record-mode=once", "test_one.py"]
-        done = subprocess.run(words, cwd=tmp_path, check=False, capture_output=True, text=True)
-        assert done.returncode == 1, done.stderr
-        return done.stdout
-
-    assert "vcrpy 7.0.0 does not know httpx2: it would be sent, and not recorded" in said()
-
-
 OLDEST_SDKS = [
     name
     for extra in ("anthropic", "openai")

@@ -7,7 +7,7 @@ import resource
 from pathlib import Path
 
 from pytest_regen.cassettes import RecordMode, use_cassette
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.errors import CassetteError, RegenError
 from pytest_regen.turns.interception import CassetteMiss
 
@@ -23,12 +23,12 @@ __all__ = [
 _NOBODY = 65534
 
 
-def exchange(text: str, words: int = 1) -> WireExchange:
+def exchange(text: str, words: int = 1) -> Interaction:
     """Return an exchange whose answer has that many words."""
     json_type = {"content-type": ("application/json",)}
     sent, said = json.dumps({"say": text}).encode(), json.dumps({"said": "word " * words}).encode()
     uri = "https://x.example/v1/x"
-    return WireExchange("POST", uri, json_type, sent, 200, "OK", json_type, said)
+    return Interaction("POST", uri, json_type, sent, 200, "OK", json_type, said)
 
 
 def ask(path: Path, text: str, *, mode: RecordMode = "none", words: int = 1) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.interception import CassetteMiss
 
@@ -92,23 +91,18 @@ async def _read_body(request: Any, run: traffic.ActiveCassette) -> bytes:
             hint="send bytes, text, JSON, a form or a generator",
         )
         raise run.signal(refused) from None
-    request.body = written.data
-    return written.data
+    request.body = bytes(written)
+    return bytes(written)
 
 
-class _BodyBuffer:
+class _BodyBuffer(bytearray):
     """Collects what a body writes."""
 
-    def __init__(self) -> None:
-        self.data = b""
-
-    async def write(self, piece: bytes) -> None:
+    async def write(self, piece: bytes = b"") -> None:
         """Add a piece."""
-        self.data += piece
+        self += piece
 
-    async def write_eof(self, piece: bytes = b"") -> None:
-        """Add the last piece."""
-        self.data += piece
+    write_eof = write
 
 
 # Replay
@@ -205,7 +199,7 @@ async def _record_response(
     headers = interactions.by_lower_name(response.headers.items())
     if response.headers.get("content-encoding", "").lower() in _DECODED:
         del headers["content-encoding"]
-    exchange = WireExchange(
+    exchange = Interaction(
         method=request.method,
         uri=str(request.url),
         request_headers=interactions.by_lower_name(request.headers.items()),

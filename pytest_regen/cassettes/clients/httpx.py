@@ -7,29 +7,19 @@ arrives, and the pieces, their times and the way the stream ended are recorded.
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.recording import WireExchange
-
-_MODULES = ("httpx2", "httpx")
 
 
-def patch_transports(patches: ExitStack) -> None:
-    """Let the transports of httpx and httpx2 that use a network ask the innermost cassette first.
+def patch_transports(module: Any, patches: ExitStack) -> None:
+    """Let the transports of httpx or httpx2 that use a network ask the innermost cassette first.
 
     Not those that call an application or a function of the process (``ASGITransport``,
     ``WSGITransport``, ``MockTransport``): replayed, the code under test would not run.
     """
-    for module in [import_module(name) for name in _MODULES if find_spec(name) is not None]:
-        _patch_module(module, patches)
-
-
-def _patch_module(module: Any, patches: ExitStack) -> None:
     sync, asynchronous = module.HTTPTransport, module.AsyncHTTPTransport
     send, asend = sync.handle_request, asynchronous.handle_async_request
 
@@ -84,7 +74,7 @@ def _played_response(module: Any, run: traffic.ActiveCassette, request: Any) -> 
 
 def _record_response(module: Any, run: traffic.ActiveCassette, request: Any, response: Any) -> Any:
     """Return a response that is recorded as it passes."""
-    exchange = WireExchange(
+    exchange = Interaction(
         method=request.method,
         uri=str(request.url),
         request_headers=interactions.by_lower_name(request.headers.multi_items()),

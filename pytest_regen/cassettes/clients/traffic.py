@@ -20,7 +20,6 @@ from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from pytest_regen.cassettes.interactions import Interaction, StreamEnd
-from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.network import BlockedConnectionError, host_of
 from pytest_regen.turns.interception import client_interceptor
@@ -42,14 +41,14 @@ class ActiveCassette(Protocol):
     def signal(self, error: CassetteError) -> BaseException:
         """Return what to raise so that ``error`` passes through clients without a retry."""
 
-    def record(self, exchange: WireExchange) -> None:
+    def record(self, exchange: Interaction) -> None:
         """Record a request that was sent and its answer.
 
         Raises:
             CassetteMiss: it cannot be written.
         """
 
-    def record_apart(self, exchange: WireExchange) -> Future[None]:
+    def record_apart(self, exchange: Interaction) -> Future[None]:
         """Record a request and its answer in another thread, for callers in an event loop."""
 
 
@@ -94,7 +93,7 @@ class LiveAnswer:
         encoding: the compression of the pieces, as in ``content-encoding``.
     """
 
-    def __init__(self, run: ActiveCassette, exchange: WireExchange, encoding: str = "") -> None:
+    def __init__(self, run: ActiveCassette, exchange: Interaction, encoding: str = "") -> None:
         self.run = run
         self._exchange = exchange
         self._encoding = encoding.lower()
@@ -161,7 +160,7 @@ class LiveAnswer:
         # Shielded, because the thread continues when the task is cancelled.
         await asyncio.shield(asyncio.wrap_future(future))
 
-    def _whole(self, how: StreamEnd) -> WireExchange | None:
+    def _whole(self, how: StreamEnd) -> Interaction | None:
         try:
             # Only one of several threads gets the item.
             self._unended.pop()

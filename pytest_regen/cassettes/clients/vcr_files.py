@@ -14,15 +14,15 @@ from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes.clients.vcr_patches import comparable_bytes, exchange_of
 from pytest_regen.cassettes.files import parser
-from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body, unpack
+from pytest_regen.cassettes.files.bodies import decode_body, unpack
 from pytest_regen.cassettes.files.format import wire_body, with_current_layout
 from pytest_regen.cassettes.files.reader import content_of
 from pytest_regen.cassettes.files.storage import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_TEXT, check_text
 from pytest_regen.cassettes.headers import public_headers
-from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
-from pytest_regen.cassettes.recording import ChangedValue, WireExchange, changed_values, clean_body
-from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_literal
+from pytest_regen.cassettes.interactions import Interaction, by_lower_name, text_of_header
+from pytest_regen.cassettes.recording import ChangedValue, changed_values, refuse_hidden
+from pytest_regen.cassettes.scrubbing import clean_body, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
 
@@ -68,13 +68,8 @@ class Persister:
                 "responses": [_scrub_response(answer) for answer in cassette_dict["responses"]],
             }
             text = str(serialize(clean, serializer))
-        except UndecodableBodyError as error:
-            raise CassetteError(
-                f"{path.name}: the cassette is not written: one of its bodies cannot be searched "
-                "for credentials, or cleaned of one",
-                why=str(error),
-                hint="keep the credential out of the conversation, or install the decoder",
-            ) from error
+        except CassetteError:
+            raise
         except Exception as error:
             raise CassetteError(
                 f"{path}: the cassette cannot be written",
@@ -103,7 +98,7 @@ def _read(path: Path, serializer: Any) -> Any:
     Raises:
         CassetteUnreadableError: the file is not a cassette.
     """
-    data = content_of(path)[0]
+    data = content_of(path)
     if data is None:
         return None
     text = parser.text_of(path, data)
@@ -117,19 +112,16 @@ def _read(path: Path, serializer: Any) -> Any:
         raise parser.unreadable(path, f"{type(error).__name__}: {error}") from error
 
 
-def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[WireExchange]:
+def _exchanges(requests: Iterable[Any], responses: Iterable[Any]) -> Iterator[Interaction]:
     for request, response in zip(requests, responses, strict=True):
         yield exchange_of(request, response, comparable_bytes(request.body))
 
 
 def _deserialize(path: Path, serializer: Any, text: str) -> Any:
     """Return the data of a cassette as a serializer does, and refuse what vcrpy would fail on."""
-    if serializer is jsonserializer:
-        data, lines = parser.parse_json(text, path)
-    elif serializer is yamlserializer:
-        data, lines = parser.parse_yaml(text, path)
-    else:
+    if serializer not in (jsonserializer, yamlserializer):
         return serializer.deserialize(text)
+    data, lines = parser.parse_text(path, text)
     for line, item in parser.interactions_with_lines(path, text, data, lines):
         try:
             Request._from_dict(item["request"])
@@ -142,13 +134,8 @@ def _deserialize(path: Path, serializer: Any, text: str) -> Any:
                 response["body"]["string"] = body.decode("utf-8", "surrogatepass")
                 if "content-length" in response["headers"]:
                     response["headers"]["content-length"] = [str(len(body))]
-        except KeyError as error:
-            why = f"this interaction is incomplete: {error.args[0]!r} is missing"
-            raise parser.unreadable(path, why, line=line) from None
-        except (TypeError, ValueError, AttributeError) as error:
-            raise parser.unreadable(
-                path, f"this interaction is broken: {error}", line=line
-            ) from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise parser.broken(path, error, line) from None
     return data
 
 
@@ -177,11 +164,7 @@ def _scrub_response(response: Mapping[str, Any]) -> dict[str, Any]:
     lower = by_lower_name(headers)
     plain, _ = decode_body(body, lower)
     if "text/event-stream" in ",".join(lower.get("content-type", ())):
-        kinds = credentials_across_events(plain.decode("utf-8", "replace"))
-        if kinds:
-            raise UndecodableBodyError(
-                f"a stream holds a credential in pieces of several events ({', '.join(kinds)})"
-            )
+        refuse_hidden(plain)
     clean = clean_body(plain)
     if clean == plain:
         return {**response, "headers": headers, "body": {"string": body}}

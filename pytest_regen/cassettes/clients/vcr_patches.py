@@ -25,8 +25,7 @@ from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.clients.aiohttp import patch_connections
 from pytest_regen.cassettes.clients.httpx import patch_transports
-from pytest_regen.cassettes.recording import WireExchange
-from pytest_regen.credentials.search import scrub_text
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.errors import CassetteError
 
 
@@ -84,7 +83,9 @@ def patch_clients(run: traffic.ActiveCassette) -> Iterator[None]:
                 patches.enter_context(without_pauses_of_urllib3())
                 for patcher in _builder().build():
                     patches.enter_context(patcher)
-                patch_transports(patches)
+                for name in ("httpx2", "httpx"):
+                    if find_spec(name) is not None:
+                        patch_transports(import_module(name), patches)
                 traffic.patch_sockets(patches)
                 if find_spec("aiohttp") is not None:
                     patch_connections(patches)
@@ -237,31 +238,20 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         """Record an answer that came over the network.
 
         Raises:
-            CassetteMiss: it cannot be stored, or no cassette was asked for it, so that replay would
-                miss it.
+            CassetteMiss: it cannot be stored.
         """
-        run: traffic.ActiveCassette | None = getattr(request, _RUN, traffic.innermost(request.uri))
-        if run is None:
-            return
-        if not hasattr(request, _RUN):
-            unasked = CassetteError(
-                f"an answer to {request.method} {scrub_text(request.uri)} was not recorded: the "
-                "cassette was not asked for it before it was sent",
-                why="the client sent it on its own, for example to follow a redirect",
-                hint="let the client not follow redirects, or make this request outside the "
-                "cassette",
-            )
-            raise run.signal(unasked)
-        exchange = exchange_of(request, response, _request_body(request, run))
-        run.record(replace(exchange, is_decoded=self.decodes))
+        run: traffic.ActiveCassette | None = getattr(request, _RUN, None)
+        if run is not None:
+            exchange = exchange_of(request, response, _request_body(request, run))
+            run.record(replace(exchange, is_decoded=self.decodes))
 
     def __contains__(self, request: Any) -> bool:
         return self.can_play_response_for(request)
 
 
-def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> WireExchange:
+def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> Interaction:
     """Return what vcrpy knows of a request, whose body is ``body``, and of its answer."""
-    return WireExchange(
+    return Interaction(
         method=request.method,
         uri=request.uri,
         request_headers=interactions.by_lower_name(request.headers),

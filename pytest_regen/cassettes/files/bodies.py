@@ -11,6 +11,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from pytest_regen.errors import CassetteError
+
 _LARGEST = 1 << 28
 """In bytes: a few kilobytes can decompress to more than fits into memory."""
 
@@ -29,8 +31,16 @@ _MODULES = {
 one of these is installed, and any of them will do."""
 
 
-class UndecodableBodyError(Exception):
+class UndecodableBodyError(CassetteError):
     """The body cannot be decompressed here."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "a recording was not written: one of its bodies cannot be searched for credentials, "
+            "because it cannot be read",
+            why=why,
+            hint="install the decoder, or do without compression",
+        )
 
 
 def decode_body(
@@ -52,9 +62,10 @@ def decode_body(
     true_headers = {
         n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}
     }
-    names = [n.strip().lower() for n in ",".join(headers.get("content-encoding", ())).split(",")]
-    for name in reversed([n for n in names if n not in _UNCHANGED]):
-        body = _decode(name, body, is_whole=is_whole)
+    names = ",".join(headers.get("content-encoding", ())).lower().split(",")
+    for name in reversed([name.strip().removeprefix("x-") for name in names]):
+        if name not in _UNCHANGED:
+            body = _decode(name, body, is_whole=is_whole)
     return body, true_headers
 
 
@@ -129,10 +140,6 @@ def _join_frames(body: bytes, make: Callable[[bytes], Any], mark: bytes) -> tupl
     return b"".join(pieces), bool(decoder.eof)
 
 
-def _gzip(_: bytes) -> Any:
-    return zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-
 def _deflate(body: bytes) -> Any:
     # Some servers send deflate without its header of two bytes; this recognizes the header.
     # RFC 1950: the method deflate, and two bytes that are a multiple of 31.
@@ -176,13 +183,12 @@ def _is_binary(body: bytes) -> bool:
 
 
 _DECODERS: Mapping[str, Callable[[bytes], Any]] = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
+    "gzip": lambda _: zlib.decompressobj(16 + zlib.MAX_WBITS),
     "deflate": _deflate,
     "br": _Brotli,
     "zstd": _zstd,
 }
-_MARKS = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+_MARKS = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 """The bytes that what is compressed begins with."""
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 from pytest_regen.cassettes import interactions
-from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
-from pytest_regen.cassettes.files.parser import unreadable
+from pytest_regen.cassettes.files.bodies import decode_body
+from pytest_regen.cassettes.files.parser import broken
 from pytest_regen.cassettes.interactions import Headers, Interaction, StreamEnd
 from pytest_regen.cassettes.json_bodies import LAYOUTS, restore_wire, spread_json
 from pytest_regen.errors import CassetteError
@@ -89,19 +89,27 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     tells = b"usage" in interaction.response_body
     tokens = interactions.tokens_of(interactions.message_of(interaction)) if tells else {}
     counts = ", ".join(f"{name}: {count}" for name, count in tokens.items())
-    usage = f"  tokens: {{{counts}}}\n" if counts else ""
+    usage, stream = f"  tokens: {{{counts}}}\n" if counts else "", ""
+    if interaction.end != "complete" or interaction.chunks:
+        # One line of JSON, which is YAML, because reviews are to stay short.
+        chunks = json.dumps(interaction.chunks, separators=(", ", ":"))
+        stream = f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
+    headers = dict(interaction.response_headers)
+    if interaction.end == "complete" and interactions.has_body(
+        interaction.method, interaction.status
+    ):
+        length = len(answer if isinstance(answer, bytes) else answer.encode())
+        headers["content-length"] = (str(length),)
     return (
         f"- key: {interaction.key}\n"
-        f"{usage}"
-        f"{layout}"
-        f"{_stream_line(interaction)}"
+        f"{usage}{layout}{stream}"
         "  request:\n"
         f"    method: {_scalar(interaction.method)}\n"
         f"    uri: {_scalar(interaction.uri)}\n"
         f"{_headers_text(interaction.request_headers)}"
         f"    body: {_block(request, '      ')}\n"
         "  response:\n"
-        f"{_headers_text(_answer_headers(interaction, answer))}"
+        f"{_headers_text(dict(sorted(headers.items())))}"
         "    body:\n"
         f"      string: {_block(answer, '        ')}\n"
         "    status:\n"
@@ -110,65 +118,21 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     )
 
 
-def foreign_text(interaction: Interaction) -> str:
-    """Return one interaction as vcrpy writes it, for a file that vcrpy wrote."""
-    import yaml
-
-    answer = interaction.response_body
-    response = {
-        "body": {"string": _text_or_bytes(answer)},
-        "headers": {n: list(v) for n, v in _answer_headers(interaction, answer).items()},
-        "status": {"code": interaction.status, "message": interaction.reason},
-    }
-    request = {
-        "body": _text_or_bytes(interaction.request_body),
-        "headers": {n: list(v) for n, v in interaction.request_headers.items()},
-        "method": interaction.method,
-        "uri": interaction.uri,
-    }
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    listed = [{"request": request, "response": response}]
-    return str(yaml.dump(listed, Dumper=dumper)) + _stream_line(interaction)
-
-
-def _stream_line(interaction: Interaction) -> str:
-    """Return how a stream arrived, as one line of JSON (which is YAML), to keep reviews short."""
-    if interaction.end == "complete" and not interaction.chunks:
-        return ""
-    chunks = json.dumps([list(chunk) for chunk in interaction.chunks], separators=(", ", ":"))
-    return f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
-
-
 def _body_lines(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, str]:
     """Return a body as the file shows it, and the line that names its layout on the wire, if any.
 
     Text is shown as text, and JSON with one line per member if that gives the same bytes back.
     """
-    text = _text_or_bytes(body)
-    if as_it_came or isinstance(text, bytes):
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return body, ""
+    if as_it_came:
         return text, ""
     spread = spread_json(text)
     if spread is None or not _fits_literal(spread[0]):
         return text, ""
     return spread[0], f"  layout: {spread[1]}\n"
-
-
-def _text_or_bytes(body: bytes) -> str | bytes:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return body
-
-
-def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
-    """Return the headers that fit an answer written like this, sorted."""
-    headers = dict(interaction.response_headers)
-    if interaction.end == "complete" and interactions.has_body(
-        interaction.method, interaction.status
-    ):
-        length = len(answer if isinstance(answer, bytes) else answer.encode())
-        headers["content-length"] = (str(length),)
-    return dict(sorted(headers.items()))
 
 
 def _headers_text(headers: Headers) -> str:
@@ -220,12 +184,11 @@ def _quote(text: str) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
-_OURS: Final = frozenset(
-    {"key", "recorded_at", "tokens", "layout", "stream", "request", "response"}
-)
-"""The keys of an interaction written here; a misspelt one would silently have no effect."""
-
 _STATUSES: Final = range(100, 1000)
+
+_BROKEN: Final = (
+    *(KeyError, TypeError, ValueError, ArithmeticError, RecursionError, CassetteError),
+)
 
 
 def build_interaction(data: object, path: Path, line: int) -> Interaction:
@@ -242,44 +205,39 @@ def build_interaction(data: object, path: Path, line: int) -> Interaction:
     try:
         interaction = _build(data)
         urlsplit(interaction.uri)
-    except KeyError as error:
-        why = f"this interaction is incomplete: {error.args[0]!r} is missing"
-        raise unreadable(path, why, line=line) from None
-    except (TypeError, ValueError, ArithmeticError, CassetteError) as error:
-        raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
-    except UndecodableBodyError as error:
-        raise unreadable(path, str(error), line=line) from None
-    except RecursionError:
-        why = "this interaction is broken: a body is nested too deeply"
-        raise unreadable(path, why, line=line) from None
+    except _BROKEN as error:
+        raise broken(path, error, line) from None
     return interaction
 
 
 def _build(value: object) -> Interaction:
     data = _mapping(value, "it")
-    unknown = sorted(map(str, set(data) - _OURS)) if "key" in data else []
-    if unknown:
-        raise ValueError(f"it has the unknown key {unknown[0]!r}")
     request = _mapping(data["request"], "request")
     response = with_current_layout(_mapping(data["response"], "response"))
     status = _mapping(response["status"], "status")
-    code = status["code"]
-    is_number = isinstance(code, str | int) and not isinstance(code, bool)
-    if not is_number or not str(code).isdecimal() or int(str(code)) not in _STATUSES:
+    code = str(status["code"])
+    if not code.isdecimal() or int(code) not in _STATUSES:
         raise ValueError(f"the status is {_show_value(code)}, no number of three digits")
+    arrival: dict[str, Any] = {}
+    if data.get("stream") is not None:
+        stream = _mapping(data["stream"], "stream")
+        chunks = tuple((int(ms), int(size)) for ms, size in stream["chunks"])
+        arrival = {"end": stream["end"], "chunks": chunks}
+        if stream["end"] not in get_args(StreamEnd):
+            raise ValueError(f"a stream cannot end {stream['end']!r}")
     body = wire_body(_body(response), data)
     content, headers = decode_body(body, _headers(response, is_ours="key" in data))
     return Interaction(
         method=_text(request["method"], "method"),
         uri=_text(request["uri"], "uri"),
         request_body=_body(request, is_request=True),
-        status=int(str(code)),
+        status=int(code),
         # Required even if empty: it is the last line of an interaction.
         reason=str(status["message"] or ""),
         response_body=content,
         request_headers=_headers(request, is_ours="key" in data),
         response_headers=headers,
-        **_stream(data),
+        **arrival,
     )
 
 
@@ -312,19 +270,6 @@ def _text(value: object, name: str) -> str:
 
 def _show_value(value: object) -> str:
     return "empty" if value is None or value == "" else repr(value)[:40]
-
-
-def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a stream arrived, if that was recorded."""
-    if data.get("stream") is None:
-        return {}
-    stream = _mapping(data["stream"], "stream")
-    if stream["end"] not in get_args(StreamEnd):
-        raise ValueError(f"a stream cannot end {stream['end']!r}")
-    chunks = tuple((int(ms), int(size)) for ms, size in stream["chunks"])
-    if any(number < 0 for chunk in chunks for number in chunk):
-        raise ValueError("a piece of a stream has a negative time or size")
-    return {"end": stream["end"], "chunks": chunks}
 
 
 def _body(part: Mapping[str, Any], *, is_request: bool = False) -> bytes:

@@ -14,9 +14,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pytest_regen.cassettes.files.bodies import UndecodableBodyError
 from pytest_regen.cassettes.files.storage import display_path
 from pytest_regen.errors import CassetteUnreadableError
-from pytest_regen.strict_json import TooDeepError, strict_loads
+from pytest_regen.strict_json import strict_loads
 
 _DEEPEST = 100
 """Levels of YAML; the parser in C has no limit of its own and would crash the process."""
@@ -119,23 +120,13 @@ def parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
     """
     if text.lstrip().startswith(("{", "[")):
         try:
-            return parse_json(text, path)
-        except CassetteUnreadableError:
-            # Because YAML may begin like this, too.
+            return strict_loads(text, constants=True), []
+        except ValueError as error:
+            # Else YAML, which may begin like this, too.
             if ".json" in path.suffixes:
-                raise
+                line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+                raise unreadable(path, f"the JSON is broken: {error}", line=line) from None
     return parse_yaml(text, path)
-
-
-def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
-    """Parse a cassette that is JSON, whose lines are not known; raises as ``parse_yaml`` does."""
-    try:
-        return strict_loads(text, constants=True), []
-    except TooDeepError:
-        raise unreadable(path, "the JSON is nested too deeply", line=1) from None
-    except ValueError as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        raise unreadable(path, f"the JSON is broken: {error}", line=line) from None
 
 
 def interactions_with_lines(
@@ -182,11 +173,6 @@ def _file_body(loader: Any, node: Any) -> object:
     state = loader.construct_mapping(node, deep=True).get("state") or [b""]
     content = state[0] or b""
     return BytesIO(content.encode() if isinstance(content, str) else content)
-
-
-def _binary(loader: Any, node: Any) -> bytes:
-    # Because PyYAML would drop unknown characters.
-    return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -238,7 +224,10 @@ def loader() -> Any:
     theirs = yaml.constructor.FullConstructor
     Guarded.yaml_constructors = {
         **Guarded.yaml_constructors,
-        f"{_TAG}binary": _binary,
+        # Strict, because PyYAML would drop unknown characters.
+        f"{_TAG}binary": lambda loader, node: base64.b64decode(
+            "".join(loader.construct_scalar(node).split()), validate=True
+        ),
         f"{_TAG}python/str": theirs.construct_python_str,
         f"{_TAG}python/unicode": theirs.construct_python_unicode,
         f"{_TAG}python/tuple": theirs.construct_python_tuple,
@@ -264,6 +253,19 @@ def _refuse_twice(node: Any) -> None:
             plain = (value.tag, value.value if value.id == "scalar" else value)
             if seen.setdefault((key.tag, key.value), plain) != plain:
                 _refuse(key, f"the key {key.value!r} stands twice")
+
+
+def broken(path: Path, error: Exception, line: int) -> CassetteUnreadableError:
+    """Return the error for an interaction that something is missing in, or of another type."""
+    if isinstance(error, KeyError):
+        why = f"this interaction is incomplete: {error.args[0]!r} is missing"
+    elif isinstance(error, RecursionError):
+        why = "this interaction is broken: a body is nested too deeply"
+    elif isinstance(error, UndecodableBodyError):
+        why = error.why
+    else:
+        why = f"this interaction is broken: {error}"
+    return unreadable(path, why, line=line)
 
 
 def unreadable(

@@ -20,7 +20,7 @@ from pytest_regen.cassettes.files.format import (
     build_interaction,
     interaction_text,
 )
-from pytest_regen.cassettes.files.storage import PARTIAL, Stamp, is_packed, read_whole
+from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, read_whole
 from pytest_regen.cassettes.interactions import Interaction, keys_of
 from pytest_regen.errors import CassetteUnreadableError
 
@@ -116,10 +116,8 @@ class CassetteFile:
     path: Path
     metadata: Mapping[str, Any]
     interactions: tuple[StoredInteraction, ...]
-    stamp: Stamp | None = None
-    """Inode, size and mtime when it was read; ``None`` if a writer was at work."""
-    is_laid_out: bool = False
-    """Whether it has this package's layout, so that recordings can be appended."""
+    head: str = ""
+    """All before the first recording, if it has this package's layout; recordings can be added."""
 
 
 def read_cassette(path: Path) -> CassetteFile | None:
@@ -128,10 +126,9 @@ def read_cassette(path: Path) -> CassetteFile | None:
     Raises:
         CassetteUnreadableError: there is a file, but it is not a cassette or must not be loaded.
     """
-    data, stamp = content_of(path)
+    data = content_of(path)
     if data is None:
         return None
-    size = len(data)
     if path.suffix == PARTIAL:
         # Without the recording that a killed run left unfinished, if any.
         data = data[: data.rfind(b"\n") + 1]
@@ -141,8 +138,7 @@ def read_cassette(path: Path) -> CassetteFile | None:
     if data.startswith(FIRST_LINE.encode()) and b"python/" not in data:
         indexed = _index_text(path, data)
         if indexed is not None:
-            # Nothing can be appended after a truncated recording.
-            return replace(indexed, stamp=stamp, is_laid_out=len(data) == size)
+            return indexed
     text = parser.text_of(path, data)
     del data  # because the parser needs several times as much
     parsed, lines = parser.parse_text(path, text)
@@ -154,19 +150,19 @@ def read_cassette(path: Path) -> CassetteFile | None:
         # With the boundary that requests are compared with.
         whole = replace(whole, request_body=bodies.with_stable_boundary(whole.request_body))
         interactions.append(StoredInteraction.with_interaction(path, line, whole))
-    return CassetteFile(path, _metadata(parsed), tuple(interactions), stamp)
+    return CassetteFile(path, _metadata(parsed), tuple(interactions))
 
 
-def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
-    """Return the bytes of a cassette and its stamp; ``None`` if there is no file.
+def content_of(path: Path) -> bytes | None:
+    """Return the bytes of a cassette; ``None`` if there is no file.
 
     Raises:
         CassetteUnreadableError: it cannot be read, or holds no text or no cassette yet.
     """
     try:
-        data, stamp = read_whole(path)
+        data = read_whole(path)
     except FileNotFoundError:
-        return None, None
+        return None
     except ValueError as error:
         raise parser.unreadable(path, str(error), hint="choose another name") from None
     except OSError as error:
@@ -176,7 +172,7 @@ def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
         try:
             data = bodies.unpack_file(data)
         except bodies.UndecodableBodyError as error:
-            raise parser.unreadable(path, str(error)) from None
+            raise parser.unreadable(path, error.why) from None
     data = parser.check_content(path, data)
     form = _FORMAT.match(data)
     if form and not data.startswith(FIRST_LINE.encode()):
@@ -185,7 +181,7 @@ def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
     if form and path.suffix != PARTIAL and not data.endswith(b"\n"):
         line = data.count(b"\n") + 1
         raise parser.unreadable(path, "the file is cut: its last line does not end", line=line)
-    return data, stamp
+    return data
 
 
 def _index_text(path: Path, data: bytes) -> CassetteFile | None:
@@ -216,7 +212,7 @@ def _index_text(path: Path, data: bytes) -> CassetteFile | None:
         metadata = _head_metadata(head)
     except CassetteUnreadableError as error:
         raise parser.unreadable(path, error.why, line=error.line, hint=error.hint) from None
-    return CassetteFile(path, metadata, tuple(recordings), is_laid_out=True)
+    return CassetteFile(path, metadata, tuple(recordings), head)
 
 
 @lru_cache(maxsize=64)

@@ -1,9 +1,4 @@
-"""Cassettes in the file system: names, appending in one step, replacing, files no test uses.
-
-Appending is atomic for readers: while bytes are being written, a small journal beside the cassette
-says where, and what was there before. A reader in the meantime, or after a kill, reads the file as
-it was, and the next writer restores that state.
-"""
+"""Cassettes in the file system: names, appending, replacing, and files that no test uses."""
 
 import errno
 import gzip
@@ -14,11 +9,10 @@ import sys
 from contextlib import suppress
 from fnmatch import fnmatch
 from functools import lru_cache
-from io import FileIO
 from pathlib import Path
 
 from pytest_regen.errors import CassetteError
-from pytest_regen.files import replace_file
+from pytest_regen.files import append, replace_file
 
 PARTIAL = ".partial"
 """The suffix of the file a run records into; a killed run may leave half a recording in it."""
@@ -70,21 +64,6 @@ def display_path(path: Path) -> str:
         return str(path)
 
 
-Stamp = tuple[int, int, int]
-"""Inode, size and mtime, to see whether a file is still the one that was read."""
-
-_TRIES = 100
-
-
-def stamp_of(path: Path) -> Stamp | None:
-    """Return the stamp of a file; ``None`` if there is none."""
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
 def append_or_nothing(path: Path, data: bytes) -> None:
     """Append to a file that no other process reads or writes yet; create it if necessary.
 
@@ -94,62 +73,15 @@ def append_or_nothing(path: Path, data: bytes) -> None:
     with path.open("ab", buffering=0) as file:
         at = file.tell()
         try:
-            _put(file, at, data)
+            append(file.fileno(), path, data)
         except BaseException:
             with suppress(OSError):
                 file.truncate(at)
             raise
 
 
-def insert_whole(path: Path, at: int, data: bytes) -> None:
-    """Insert bytes before the last few of a file, atomically for readers that use ``read_whole``.
-
-    Raises:
-        OSError: the disk is full or the file cannot be written; it is unchanged.
-    """
-    journal = _journal(path)
-    # Unbuffered: a failed write must not be repeated when the file is closed.
-    with path.open("r+b", buffering=0) as file:
-        file.seek(at)
-        tail = file.read()
-        try:
-            with journal.open("wb") as note:
-                note.write(f"{path.stat().st_ino} {at} {tail.hex()}.".encode("ascii"))
-                note.flush()
-                # On the disk before a byte is written over, because a kill may come at any time.
-                os.fsync(note.fileno())
-            _put(file, at, data + tail)
-            os.fsync(file.fileno())
-        except BaseException:
-            # If even that fails, the journal tells readers where the old content ends.
-            with suppress(OSError):
-                _put(file, at, tail)
-                journal.unlink(missing_ok=True)
-            raise
-    journal.unlink()
-
-
-def _put(file: FileIO, at: int, data: bytes) -> None:
-    """Replace everything in a file from a position on."""
-    left = memoryview(data)
-    file.seek(at)
-    while left:
-        left = left[file.write(left) :]
-    file.truncate(at + len(data))
-
-
-def recover(path: Path) -> None:
-    """Undo what a killed writer left behind; to be called under the file's lock."""
-    journal = _journal(path)
-    before = _end_before(path, journal)
-    if before is not None:
-        with path.open("r+b", buffering=0) as file:
-            _put(file, *before)
-    journal.unlink(missing_ok=True)
-
-
-def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
-    """Return the bytes of a file, without those being appended, and its stamp.
+def read_whole(path: Path) -> bytes:
+    """Return the bytes of a file.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
@@ -158,36 +90,7 @@ def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
     if not stat.S_ISREG(path.stat().st_mode):
         # Reading a pipe or a device might never end.
         raise OSError(errno.EINVAL, "it is a folder" if path.is_dir() else "it is no file")
-    data, stamp = b"", None
-    journal = _journal(path)
-    for _ in range(_TRIES):
-        # Until nothing changed in between, because a writer may begin while the file is read.
-        stamp_before, before = stamp_of(path), _end_before(path, journal)
-        data = path.read_bytes()
-        stamp = stamp_of(path)
-        before = before or _end_before(path, journal)
-        if before is not None:
-            at, tail = before
-            # Its stamp would cover more than was read.
-            return data[:at] + tail, None
-        if stamp_before == stamp:
-            return data, stamp
-    return data, None
-
-
-def _end_before(path: Path, journal: Path) -> tuple[int, bytes] | None:
-    """Return where and how the file ended before an insertion in progress; ``None`` without one."""
-    try:
-        inode, at, tail = journal.read_text("ascii").split(" ")
-        # A file put there since, for example by version control, has another inode.
-        is_it = path.stat().st_ino == int(inode) and tail.endswith(".")
-        return (int(at), bytes.fromhex(tail[:-1])) if is_it else None
-    except (OSError, ValueError):
-        return None
-
-
-def _journal(path: Path) -> Path:
-    return path.with_name(f".{path.name}.append")
+    return path.read_bytes()
 
 
 def behind_links(path: Path) -> Path:
@@ -207,15 +110,6 @@ def replace_cassette(path: Path, text: str) -> None:
     """
     # Without a time stamp: recording the same again must give the same bytes.
     replace_file(path, gzip.compress(text.encode(), mtime=0) if is_packed(path) else text)
-
-
-def move_file(partial: Path, path: Path) -> None:
-    """Move a complete file to ``path``."""
-    with partial.open("rb") as file:
-        os.fsync(file.fileno())
-    if path.exists():
-        partial.chmod(path.stat().st_mode)
-    partial.replace(path)
 
 
 def unwritable(path: Path, error: Exception) -> CassetteError:
@@ -272,12 +166,16 @@ def unused_reason(path: Path) -> str:
     plain = name.partition("[")[0]
     words = _words_of(source)
     shortened = _HASHED.fullmatch(name)
+    owner = re.escape(plain.partition(".")[0])
+    head = re.search(rf"^[ \t]*class {owner}\(([^)]*)\)", source, re.MULTILINE)
+    bases = {base.strip().rpartition(".")[2] for base in (head[1] if head else "").split(",")}
     if (
         words.issuperset(plain.split("."))
         or re.search(rf"""["'/]{re.escape(name)}["'.]""", source)
         or (shortened and any(map(shortened[1].startswith, filter(_LONG.match, words))))
         or (shortened and not name.lower().startswith("test"))  # named by a mark, or for a type
-        or _inherits(plain.partition(".")[0], source)
+        # A base from another module may give it any test.
+        or any(base and f"class {base}" not in source for base in bases - _WITHOUT_TESTS)
     ):
         return ""
     return f"{display} has no test {plain}"
@@ -287,10 +185,3 @@ def unused_reason(path: Path) -> str:
 def _words_of(source: str) -> frozenset[str]:
     """Return the names in a module; cached, as a module's cassettes are asked about in a row."""
     return frozenset(re.findall(r"\w+", source))
-
-
-def _inherits(name: str, source: str) -> bool:
-    """Whether a class has a base from another module, which may give it any test."""
-    bases = re.search(rf"^[ \t]*class {re.escape(name)}\(([^)]*)\)", source, re.MULTILINE)
-    listed = {base.strip().rpartition(".")[2] for base in bases[1].split(",")} if bases else set()
-    return any(base and f"class {base}" not in source for base in listed - _WITHOUT_TESTS)

@@ -4,21 +4,19 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_regen.cassettes.files import storage
 from pytest_regen.cassettes.files.format import (
-    FIRST_LINE,
-    foreign_text,
     header_text,
     interaction_text,
 )
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import limited_depth
+from pytest_regen.cassettes.recording import made_by
 from pytest_regen.credentials.search import find_secrets, scrub_text
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.files import refuse_obstacle, replace_file
@@ -32,9 +30,9 @@ _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
 _HIDDEN = b"*.partial\n.*.lock\n.gitignore\n"
 """Lets git ignore what a run that fails or is killed leaves in a folder, and this file itself."""
-_FIRST_LINES = re.compile(rb"(?:\xef\xbb\xbf)?interactions:\r?\n- ")
-_OUTERMOST = re.compile(rb"^[^\s-]", re.MULTILINE)
-_LAST_LINE = re.compile(rb"(?<=\n)version: 1(\r?\n)\Z")
+_FIRST_LINES = re.compile("\ufeff?interactions:\r?\n- ")
+_OUTERMOST = re.compile(r"^[^\s-]", re.MULTILINE)
+_LAST_LINE = re.compile(r"(?<=\n)version: 1(\r?\n)\Z")
 _KEYS_OF_VCRPY = 2
 """A file as vcrpy writes it begins and ends like this, and has the keys of these two lines."""
 
@@ -54,13 +52,11 @@ class CassetteWriter:
     Args:
         path: the cassette.
         mode: whether existing recordings stay.
-        file: the cassette as it was read, if it exists.
     """
 
-    def __init__(self, path: Path, mode: RecordMode, file: CassetteFile | None = None) -> None:
+    def __init__(self, path: Path, mode: RecordMode) -> None:
         self._path = storage.behind_links(path)
         self._mode = mode
-        self._file = file
         self.metadata: dict[str, Any] = {}
         """What the head of the partial file says."""
         self._recorded: list[StoredInteraction] = []
@@ -122,13 +118,11 @@ class CassetteWriter:
             raise storage.unwritable(self._path, error) from None
         return tuple(answered)
 
-    def append(self, interaction: Interaction, source: str, model: str = "") -> None:
+    def append(self, interaction: Interaction) -> None:
         """Append a recording to the partial file.
 
         Args:
             interaction: the recording, scrubbed.
-            source: ``api``, ``emulator`` or ``other``: who gave the answer.
-            model: the model asked, where the request names one.
 
         Raises:
             CassetteError: the folder cannot be written, or a credential would be.
@@ -139,7 +133,7 @@ class CassetteWriter:
         if len(text) <= LARGE_TEXT:
             check_text(self._path, text)
         try:
-            metadata = _metadata(self.metadata, source, [model])
+            metadata = _metadata(self.metadata, made_by([interaction]))
             if self._partial is None:
                 self.metadata = metadata
                 self._partial = self._claim_partial()
@@ -152,8 +146,8 @@ class CassetteWriter:
         self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text.encode()))
         self.metadata = metadata
 
-    def promote(self, drop: Iterable[str] = ()) -> CassetteFile | None:
-        """Make the cassette hold what was recorded, in one step, and return it as it then reads.
+    def promote(self, drop: Iterable[str] = ()) -> None:
+        """Make the cassette hold what was recorded, in one step.
 
         Args:
             drop: keys of recordings to remove, the last one of equal ones. If nothing would be
@@ -164,23 +158,16 @@ class CassetteWriter:
         """
         leaving = Counter(drop)
         if self._partial is None and not leaving:
-            return None
+            return
         lock = None
         try:
             lock = _acquire(self._path, _LOCK_SECONDS)
             refuse_obstacle(self._path)
-            # Because a writer that was killed may have left half of what it appended.
-            storage.recover(self._path)
-            if self._partial is not None and self._recorded:
-                self._promote(self._partial, leaving)
-            elif old := self._current():
-                staying = _without_last(old.interactions, leaving)
-                if staying and staying != old.interactions:
-                    texts = "".join(stored.text for stored in staying)
-                    storage.replace_cassette(self._path, header_text(old.metadata) + texts)
+            text = self._merged(leaving)
+            if text:
+                storage.replace_cassette(self._path, text)
             if self._partial is not None:
                 self._partial.unlink(missing_ok=True)
-            return read_cassette(self._path) if self._recorded else None
         except OSError as error:
             raise storage.unwritable(self._path, error) from None
         finally:
@@ -199,68 +186,52 @@ class CassetteWriter:
         """The partial file of this run, after something was recorded."""
         return self._partial if self._recorded else None
 
-    def _promote(self, partial: Path, drop: Counter[str]) -> None:
-        old = self._current()
-        staying = old.interactions if old else ()
-        if self._mode == "all":
-            # By key, because what was not sent again may belong to another test.
-            again = {stored.key for stored in self._recorded}
-            staying = tuple(stored for stored in staying if stored.key not in again)
-        staying = _without_last(staying, drop)
-        new = self.metadata
-        metadata = dict(old.metadata) if staying and old else {}
-        metadata = {**new, **_metadata(metadata, str(new["source"]), new["models"])}
-        # With the line ends of a checkout on Windows the whole file has to be rewritten.
-        appends = (
-            old is not None
-            and staying == old.interactions
-            and all(metadata[name] == old.metadata.get(name) for name in ("source", "models"))
-            and old.is_laid_out
-            and _starts_with(self._path, FIRST_LINE.encode())
-        )
-        day = str(metadata["recorded_at"])
-        if old is not None and (appends or staying):
-            # The head names the day of the first recordings; newer ones name their own.
-            metadata["recorded_at"] = str(old.metadata.get("recorded_at") or day)
+    def _merged(self, drop: Counter[str]) -> str:
+        """Return the cassette as it is now with what was recorded; empty if it stays as it is."""
+        # Read anew, because another process may have promoted its own recordings meanwhile.
+        old = None if self._mode == "rewrite" else read_cassette(self._path)
+        before = old.interactions if old else ()
+        # By key, because what was not sent again may belong to another test.
+        again = {stored.key for stored in self._recorded if self._mode == "all"}
+        staying = []
+        for stored in reversed(before):
+            drop.subtract([stored.key])
+            if stored.key not in again and drop[stored.key] < 0:
+                staying.append(stored)
+        staying.reverse()
+        is_whole = len(staying) == len(before)
+        if not self._recorded and (not staying or is_whole):
+            return ""
+        if is_whole and (text := self._added_to_foreign(old)):
+            return text
+        head, metadata = (old.head, dict(old.metadata)) if old and staying else ("", {})
         texts = [stored.text for stored in self._recorded]
-        if day != metadata["recorded_at"]:
-            texts = [text.replace("\n", f"\n  recorded_at: {day}\n", 1) for text in texts]
-        room = None if appends or old is None or staying != old.interactions else self._room()
-        if appends:
-            end = self._path.stat().st_size
-            storage.insert_whole(self._path, end, "".join(texts).encode())
-        elif room is not None:
-            text = "".join(foreign_text(stored.interaction) for stored in self._recorded)
-            at, line_end = room
-            text = check_text(self._path, text).replace("\n", line_end)
-            storage.insert_whole(self._path, at, text.encode())
-        elif (
-            not staying
-            and not storage.is_packed(self._path)
-            and _starts_with(partial, header_text(metadata).encode())
-        ):
-            # The new recordings are everything, and already complete in a file.
-            storage.move_file(partial, self._path)
-        else:
-            texts = [*(stored.text for stored in staying), *texts]
-            storage.replace_cassette(self._path, header_text(metadata) + "".join(texts))
+        if self._recorded:
+            new = _metadata({**self.metadata, **metadata}, self.metadata)
+            day = self.metadata["recorded_at"]
+            if day != new["recorded_at"]:
+                # The head names the day of the first recordings, so newer ones name their own.
+                texts = [text.replace("\n", f"\n  recorded_at: {day}\n", 1) for text in texts]
+            if any(new[name] != metadata.get(name) for name in ("source", "models")):
+                head = ""
+            metadata = new
+        return "".join([head or header_text(metadata), *(s.text for s in staying), *texts])
 
-    def _current(self) -> CassetteFile | None:
-        """Return the cassette as it is now."""
-        if self._mode == "rewrite":
-            return None
-        if self._file is not None and self._file.stamp == storage.stamp_of(self._path):
-            return self._file
-        # Another process has promoted its own recordings meanwhile.
-        return read_cassette(self._path)
-
-    def _room(self) -> tuple[int, str] | None:
-        """Return behind how many bytes a file as vcrpy writes it has room, and its line end."""
-        data = b"" if storage.is_packed(self._path) else self._path.read_bytes()
-        last = _LAST_LINE.search(data)
+    def _added_to_foreign(self, old: CassetteFile | None) -> str:
+        """Return a file as vcrpy writes it with what was recorded; empty for any other file."""
+        if old is None or old.head or storage.is_packed(self._path):
+            return ""
+        text = self._path.read_bytes().decode()
+        last = _LAST_LINE.search(text)
         # Two lines that are not indented: no other key stands between the list and the version.
-        is_plain = _FIRST_LINES.match(data) and len(_OUTERMOST.findall(data)) == _KEYS_OF_VCRPY
-        return (last.start(), last[1].decode()) if last and is_plain else None
+        is_plain = _FIRST_LINES.match(text) and len(_OUTERMOST.findall(text)) == _KEYS_OF_VCRPY
+        if not (last and is_plain):
+            return ""
+        # Without the key, and all text as it came, because vcrpy writes and reads it so.
+        parts = (interaction_text(one.interaction, lays_out=False) for one in self._recorded)
+        added = "".join("- " + part.split("\n  ", 1)[1] for part in parts)
+        added = check_text(self._path, added).replace("\n", last[1])
+        return f"{text[: last.start()]}{added}{last[0]}"
 
     def _claim_partial(self) -> Path:
         """Return a partial file that no living run writes; one left by a dead run is taken over."""
@@ -276,26 +247,6 @@ class CassetteWriter:
 def is_answered(interaction: Interaction) -> bool:
     """Whether a request got what it asked for: no refusal, no failure, nothing cut off."""
     return interaction.status < HTTPStatus.BAD_REQUEST and interaction.end == "complete"
-
-
-def _starts_with(path: Path, start: bytes) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(start)) == start
-    except OSError:
-        return False
-
-
-def _without_last(
-    recordings: tuple[StoredInteraction, ...], drop: Counter[str]
-) -> tuple[StoredInteraction, ...]:
-    left = []
-    for stored in reversed(recordings):
-        if drop[stored.key]:
-            drop[stored.key] -= 1
-        else:
-            left.append(stored)
-    return tuple(reversed(left))
 
 
 def check_text(path: Path, text: str) -> str:
@@ -315,32 +266,28 @@ def check_text(path: Path, text: str) -> str:
     return text
 
 
-def _metadata(old: Mapping[str, Any], source: str, models: Iterable[str]) -> dict[str, Any]:
-    """Return the head of a file, or of one that holds ``old`` as well, naming both sources."""
+def _metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the head of a file that holds what has the head ``old`` and what has ``new``."""
     from datetime import UTC, datetime
-
-    sources = {*str(old.get("source") or "").split(", "), *source.split(", ")} - {""}
-    before = old.get("models")
-    every = {*models, *map(str, before if isinstance(before, list) else ())} - {""}
-    versions = {name: _version(name) for name in ("pytest-regen", "anthropic", "vcrpy")}
-    return {
-        **old,
-        # Only the day: recording the same again should not change the file.
-        "recorded_at": datetime.now(UTC).date().isoformat(),
-        "recorded_by": {name: installed for name, installed in versions.items() if installed},
-        "source": ", ".join(sorted(sources)),
-        "models": sorted(every),
-    }
-
-
-@cache
-def _version(name: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
+    heads = (old, new)
+    sources = {source for head in heads for source in str(head.get("source") or "").split(", ")}
+    listed = (head.get("models") for head in heads)
+    models = {str(name) for names in listed if isinstance(names, list) for name in names}
+    versions: dict[str, str] = {}
+    # Once for each file, because looking them up takes longer than writing a recording.
+    for name in () if "recorded_by" in old else ("pytest-regen", "anthropic", "vcrpy"):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return {
+        # Only the day: recording the same again should not change the file.
+        "recorded_at": datetime.now(UTC).date().isoformat(),
+        "recorded_by": versions,
+        **old,
+        "source": ", ".join(sorted(sources - {""})),
+        "models": sorted(models - {""}),
+    }
 
 
 def _acquire(path: Path, seconds: float = 0.0) -> "BaseFileLock":

@@ -278,7 +278,7 @@ def _is_foreign(path: Path) -> bool:
     serializer understands; not if something is missing that should be there.
     """
     try:
-        data, _ = parse_text(path, text_of(path, content_of(path)[0] or b""))
+        data, _ = parse_text(path, text_of(path, content_of(path) or b""))
     except CassetteUnreadableError:
         return False
     # Of a cassette that was cut, the head may be all that is left.
@@ -297,7 +297,7 @@ def _is_foreign(path: Path) -> bool:
 
 def _secret_lines(path: Path, is_accepted: Known) -> dict[Finding, str]:
     """Return credentials in the raw text, each with its kind, as a recorder would find them."""
-    text = (content_of(path)[0] or b"").decode("utf-8", "replace")
+    text = (content_of(path) or b"").decode("utf-8", "replace")
     findings = {}
     for secret in secrets_with_values(text):
         if not is_accepted("SECRET", secret.kind, secret.value):

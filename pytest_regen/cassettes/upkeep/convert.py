@@ -15,7 +15,7 @@ from pytest_regen.cassettes.files.storage import (
     unwritable,
 )
 from pytest_regen.cassettes.files.writer import check_text
-from pytest_regen.cassettes.recording import WireExchange, changed_values, clean_interaction
+from pytest_regen.cassettes.recording import changed_values, clean_interaction, made_by
 from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.errors import CassetteError
 
@@ -62,13 +62,13 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
         )
     old = [stored.interaction for stored in file.interactions]
     cleaned = list(map(clean_interaction, old))
-    if file.is_laid_out and cleaned == old:
+    if file.head and cleaned == old:
         return Conversion(path, path, len(old))
-    if target == path and not file.is_laid_out:
+    if target == path and not file.head:
         from pytest_regen.cassettes.clients.vcr_files import why_unreadable_for_vcrpy
 
         # Because tests marked vcr must be able to play the file converted in its place.
-        text = text_of(path, content_of(path)[0] or b"")
+        text = text_of(path, content_of(path) or b"")
         why = ""
         if text.lstrip().startswith("{"):
             what = f"it is JSON and is called {path.name}"
@@ -80,24 +80,19 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
         if why:
             hint = "leave it, or write another file with --out FILE, for the fixture cassette"
             raise CassetteError(f"{path} is left as it is", why=why, hint=hint)
-    exchanges = list(map(WireExchange.of, cleaned))
-    head = {
-        **scrub_value(file.metadata),
-        "source": ", ".join(sorted({exchange.source for exchange in exchanges})),
-        "models": sorted({exchange.model for exchange in exchanges if exchange.model}),
-    }
+    head = {**scrub_value(file.metadata), **made_by(cleaned)}
     texts = [
         # Ours keep their bytes, and with them the day they were recorded.
         stored.text
-        if file.is_laid_out and clean == stored.interaction
-        else interaction_text(clean, lays_out=file.is_laid_out)
+        if file.head and clean == stored.interaction
+        else interaction_text(clean, lays_out=bool(file.head))
         for stored, clean in zip(file.interactions, cleaned, strict=True)
     ]
     gone, replaced = set[str](), dict[str, None]()
     for before, after in zip(old, cleaned, strict=True):
         gone |= before.request_headers.keys() - after.request_headers.keys()
         gone |= before.response_headers.keys() - after.response_headers.keys()
-        changed = changed_values(WireExchange.of(before), WireExchange.of(after))
+        changed = changed_values(before, after)
         replaced.update((value.place, None) for value in changed if value.is_replaced)
     text = check_text(target, header_text(head) + "".join(texts))
     return Conversion(path, target, len(old), text, tuple(sorted(gone)), tuple(replaced))

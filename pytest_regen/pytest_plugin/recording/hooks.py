@@ -186,7 +186,7 @@ def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> Casset
     run = item.stash.get(CASSETTE, None)
     if run is None:
         # There a miss is vcrpy's exception, which the test may handle.
-        return _miss_of_vcrpy(item, None)
+        return None
     missed = run.take_pending_miss()
     reported = missed or failure
     if isinstance(reported, CassetteMissError):
