@@ -1,14 +1,17 @@
 """Messages and their events: content, stop reason, usage; ids depend on request and reply only."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
 from pytest_regen.canonical import canonical_json, text_hash
-from pytest_regen.emulator.prompt import TRAILING, CacheUse, as_blocks, bare, fit, text_tokens
-from pytest_regen.emulator.values import EmulatedReply, Part, dump
+from pytest_regen.emulator import prompt
+from pytest_regen.emulator.prompt import as_blocks, text_tokens
+from pytest_regen.emulator.values import ApiError, EmulatedReply, Part, dump
 from pytest_regen.turns.models import Model
+from pytest_regen.turns.wire import EMULATOR_NAME
 
 
 @dataclass(slots=True)
@@ -21,7 +24,8 @@ class EmulatedTurn:
     """Whether the version of the API is the one without sampling and with system turns."""
     tier: str
     """``standard`` or ``batch``."""
-    use: CacheUse = field(init=False)
+    prefixes: list[prompt.Prefix] = field(init=False)
+    use: prompt.CacheUse = field(init=False)
 
     def get(self, name: str, key: str) -> Any:
         """Return a field of a field; ``None`` where either is absent or null."""
@@ -48,7 +52,7 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
         earlier: the messages before the block's own, which some models bind it to.
     """
     bound = [
-        [message["role"], [bare(block) for block in as_blocks(message["content"])]]
+        [message["role"], [prompt.bare(block) for block in as_blocks(message["content"])]]
         for message in (earlier if model.binds_thinking else ())
     ]
     # Whole, because a real one is long as well, and is told from a key by that.
@@ -59,6 +63,7 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
 def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     """Return the body of the response, keys in the order in which the API sends them."""
     content, stop_reason, stop_sequence = _content(turn, reply)
+    check_answer(turn, reply, stop_reason)
     limit, thought = turn.body["max_tokens"], text_tokens(reply.thinking or "", turn.model)
     texts = [
         block["name"] + canonical_json(block["input"]) if "input" in block else block["text"]
@@ -71,7 +76,7 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     if reply.output_tokens is not None and limit:
         output = reply.output_tokens
     usage: dict[str, Any] = {
-        "input_tokens": turn.use.plain + TRAILING,
+        "input_tokens": turn.use.plain + prompt.TRAILING,
         "cache_creation_input_tokens": turn.use.write_5m + turn.use.write_1h,
         "cache_read_input_tokens": turn.use.read,
         "cache_creation": {
@@ -117,7 +122,7 @@ def _content(
         text, reason = text[:at], "stop_sequence"
     room = limit - text_tokens(reply.thinking or "", turn.model)
     if reply.output_tokens is None and text_tokens(text, turn.model) > room:
-        text, reason, sequence = text[: fit(room, turn.model)], "max_tokens", None
+        text, reason, sequence = text[: prompt.fit(room, turn.model)], "max_tokens", None
     content: list[dict[str, Any]] = []
     if turn.thinks:
         default = "omitted" if turn.model.is_modern else "summarized"
@@ -133,6 +138,34 @@ def _content(
         used = {"type": "tool_use", "id": derived_id("toolu_01Emu", *parts)}
         content.append({**used, "name": tool.name, "input": dict(tool.input)})
     return content, reason, sequence
+
+
+def check_answer(turn: EmulatedTurn, reply: EmulatedReply, stop_reason: str) -> None:
+    """Check that a reply keeps the promise of structured output, where jsonschema is installed.
+
+    Refusals and truncated replies promise nothing, and ``check_schema=False`` turns this off.
+
+    Raises:
+        ApiError: 500, without a retry: the script is wrong.
+    """
+    output = turn.get("output_config", "format")
+    if not output or not reply.check_schema or stop_reason != "end_turn":
+        return
+    # Not needed to answer, so it is no requirement of the emulator.
+    try:
+        import jsonschema
+    except ModuleNotFoundError:
+        return
+    try:
+        jsonschema.validate(json.loads(reply.text), output["schema"])
+    except (ValueError, jsonschema.ValidationError, jsonschema.SchemaError) as error:
+        place, reason = getattr(error, "json_path", "it is no JSON"), str(error).partition("\n")[0]
+        raise ApiError(
+            f"{EMULATOR_NAME}: the scripted reply breaks output_config.format: {place}: {reason}. "
+            "Say check_schema=False if that is meant.",
+            500,
+            should_retry=False,
+        ) from error
 
 
 TEXT_DELTA = b'"text_delta"'

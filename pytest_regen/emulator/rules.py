@@ -41,6 +41,7 @@ def check_request(
         for is_broken, complaint in rule(call):
             if is_broken:
                 raise ApiError(complaint)
+    call.prefixes = prompt.prompt_of(body, model)
     return call
 
 
