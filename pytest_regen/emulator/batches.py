@@ -53,10 +53,14 @@ def model_list(request: ReceivedRequest) -> dict[str, Any]:
 
 def model_info(_: ReceivedRequest, name: str) -> dict[str, Any]:
     """Return one model by id or alias; 404 if there is none."""
-    model = find_model(name)
-    if model is None:
-        raise ApiError(f"model: {name}", 404)
-    return _info(model)
+    return _info(model_of(name))
+
+
+def model_of(name: str) -> Model:
+    """Return one model by id or alias; 404 if there is none."""
+    if model := find_model(name):
+        return model
+    raise ApiError(f"model: {name}", 404)
 
 
 def _info(model: Model) -> dict[str, Any]:

@@ -220,7 +220,7 @@ class Emulator:
     def _count(self, request: values.ReceivedRequest) -> dict[str, Any]:
         # A count takes what a message takes, but for this one field that a message must have.
         turn = check_request({"max_tokens": 1, **(request.body or {})}, request)
-        return {"input_tokens": turn.prefixes[-1].tokens + TRAILING}
+        return {"input_tokens": turn.prompt[-1].tokens + TRAILING}
 
     def _create_batch(self, request: values.ReceivedRequest) -> values.HttpResponse:
         step = self.script.next_batch() if self.script else values.BatchStep()
@@ -248,11 +248,11 @@ class Emulator:
         self, body: Mapping[str, Any], request: values.ReceivedRequest, tier: str = "standard"
     ) -> EmulatedTurn:
         turn = check_request(body, request, tier)
-        tokens, limit = turn.prefixes[-1].tokens + TRAILING, turn.model.max_input
+        tokens, limit = turn.prompt[-1].tokens + TRAILING, turn.model.max_input
         if tokens > limit:
             raise values.ApiError(f"prompt is too long: {tokens} tokens > {limit} maximum")
         minimum = turn.model.min_cacheable
-        turn.use = self._cache.look_up(turn.prefixes, now=self.clock.now(), minimum=minimum)
+        turn.use = self._cache.look_up(turn.prompt, now=self.clock.now(), minimum=minimum)
         return turn
 
     def _ask(

@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import Any
 
 from pytest_regen.canonical import canonical_json, text_hash
-from pytest_regen.emulator import prompt
+from pytest_regen.emulator import prompt as prompts
 from pytest_regen.emulator.prompt import as_blocks, text_tokens
 from pytest_regen.emulator.values import ApiError, EmulatedReply, Part, dump
 from pytest_regen.turns.models import Model
@@ -16,7 +16,7 @@ from pytest_regen.turns.wire import EMULATOR_NAME
 
 @dataclass(slots=True)
 class EmulatedTurn:
-    """A request whose fields fit their types, and once it is valid its use of the cache."""
+    """A request whose fields fit their types, its prompt, and once it is valid its cache use."""
 
     body: Mapping[str, Any]
     model: Model
@@ -24,8 +24,8 @@ class EmulatedTurn:
     """Whether the version of the API is the one without sampling and with system turns."""
     tier: str
     """``standard`` or ``batch``."""
-    prefixes: list[prompt.Prefix] = field(init=False)
-    use: prompt.CacheUse = field(init=False)
+    prompt: list[prompts.Place]
+    use: prompts.CacheUse = field(init=False)
 
     def get(self, name: str, key: str) -> Any:
         """Return a field of a field; ``None`` where either is absent or null."""
@@ -52,7 +52,7 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
         earlier: the messages before the block's own, which some models bind it to.
     """
     bound = [
-        [message["role"], [prompt.bare(block) for block in as_blocks(message["content"])]]
+        [message["role"], [prompts.bare(block) for block in as_blocks(message["content"])]]
         for message in (earlier if model.binds_thinking else ())
     ]
     # Whole, because a real one is long as well, and is told from a key by that.
@@ -76,7 +76,7 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     if reply.output_tokens is not None and limit:
         output = reply.output_tokens
     usage: dict[str, Any] = {
-        "input_tokens": turn.use.plain + prompt.TRAILING,
+        "input_tokens": turn.use.plain + prompts.TRAILING,
         "cache_creation_input_tokens": turn.use.write_5m + turn.use.write_1h,
         "cache_read_input_tokens": turn.use.read,
         "cache_creation": {
@@ -122,7 +122,7 @@ def _content(
         text, reason = text[:at], "stop_sequence"
     room = limit - text_tokens(reply.thinking or "", turn.model)
     if reply.output_tokens is None and text_tokens(text, turn.model) > room:
-        text, reason, sequence = text[: prompt.fit(room, turn.model)], "max_tokens", None
+        text, reason, sequence = text[: prompts.fit(room, turn.model)], "max_tokens", None
     content: list[dict[str, Any]] = []
     if turn.thinks:
         default = "omitted" if turn.model.is_modern else "summarized"
