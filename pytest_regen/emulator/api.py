@@ -10,23 +10,17 @@ from typing import Any
 from pytest_regen.emulator import values
 from pytest_regen.emulator.faults import error_response
 from pytest_regen.emulator.messages import derived_id
-from pytest_regen.strict_json import TooDeepError, strict_loads
+from pytest_regen.strict_json import strict_loads
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-TOO_DEEP = "The request body is nested too deeply."
 _ORGANIZATION = "00000000-0000-4000-8000-000000000000"
-_SECRET = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
+SECRET_HEADERS = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
 
 
 def key_of(headers: Mapping[str, str]) -> str:
     """Return the credential of a request; empty if there is none."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-
-
-def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers without credentials and cookies."""
-    return {name: value for name, value in headers.items() if name not in _SECRET}
 
 
 def json_body(data: bytes, limit: int) -> dict[str, Any] | None:
@@ -44,8 +38,6 @@ def json_body(data: bytes, limit: int) -> dict[str, Any] | None:
         body = strict_loads(data.decode(), unique_keys=False)
         # Ids are hashes of the canonical JSON, which has no number beyond a float's.
         json.dumps(body, allow_nan=False)
-    except TooDeepError:
-        raise values.ApiError(TOO_DEEP) from None
     except ValueError as error:
         raise values.ApiError(f"The request body is not valid JSON: {error}") from error
     if not isinstance(body, dict):

@@ -153,7 +153,8 @@ class Emulator:
         # The same request gets the same id, whichever worker sends it first; a retry gets another.
         retry = headers.get("x-stainless-retry-count", "0")
         id_ = derived_id("req_emu", method, url.path, retry, data.decode("utf-8", "replace"))
-        public, query = api.public_headers(headers), dict(parse_qsl(url.query))
+        public = {k: value for k, value in headers.items() if k not in api.SECRET_HEADERS}
+        query = dict(parse_qsl(url.query))
         request = values.ReceivedRequest(method, url.path, public, query=query, id=id_)
         self.requests.append(request)
         try:
@@ -177,7 +178,7 @@ class Emulator:
     def _failure(self, error: BaseException, what: str = "") -> values.ApiError:
         """Note an error that is not the client's; the client is told not to retry."""
         if isinstance(error, RecursionError) and not what:
-            return values.ApiError(api.TOO_DEEP)
+            return values.ApiError("The request body is nested too deeply.")
         self.failures.append(error)
         message = f"{EMULATOR_NAME}: {what}{type(error).__name__}: {error}"
         return values.ApiError(message, 500, should_retry=False)

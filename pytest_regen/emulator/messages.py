@@ -171,6 +171,7 @@ def check_answer(turn: EmulatedTurn, reply: EmulatedReply, stop_reason: str) -> 
 TEXT_DELTA = b'"text_delta"'
 """Part of exactly the events that carry text."""
 _LENGTHS = (4, 11, 27, 3, 18, 45, 8)
+_CONSTANT = ("type", "id", "name")
 _ENDING = ("stop_reason", "stop_sequence", "stop_details")
 
 
@@ -191,21 +192,18 @@ def events_of(message: Mapping[str, Any], reply: EmulatedReply) -> list[Part]:
         if block["type"] == "text":
             pieces = split_text(block["text"], reply.chunks)
             deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
-            empty: dict[str, Any] = {"text": ""}
         elif block["type"] == "thinking":
             pieces = split_text(block["thinking"], None)
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
-            empty = {"thinking": "", "signature": ""}
         else:
             pieces = ["", *split_text(canonical_json(block["input"]), None)]
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-            empty = {"input": {}}
-        events.append(
-            event("content_block_start", {"index": index, "content_block": {**block, **empty}})
-        )
-        filled = [{"index": index, "delta": delta} for delta in deltas]
-        events += [event("content_block_delta", data) for data in filled]
+        # What deltas fill is empty at first; the others tell which block it is.
+        empty = {key: type(value)() for key, value in block.items() if key not in _CONSTANT}
+        start = {"index": index, "content_block": {**block, **empty}}
+        events.append(event("content_block_start", start))
+        events += [event("content_block_delta", {"index": index, "delta": d}) for d in deltas]
         events.append(event("content_block_stop", {"index": index}))
     # The first ping comes as soon as the first block has begun.
     events.insert(2 if message["content"] else 1, b'event: ping\ndata: {"type": "ping"}\n\n')
@@ -226,9 +224,7 @@ def split_text(text: str, chunks: int | Sequence[str] | None) -> list[str]:
 
     A text shorter than its given pieces ends inside one of them.
     """
-    lengths = (
-        _LENGTHS if chunks is None else [chunks] if isinstance(chunks, int) else map(len, chunks)
-    )
+    lengths = [chunks] if isinstance(chunks, int) else map(len, chunks) if chunks else _LENGTHS
     pieces, at = [], 0
     for length in cycle(lengths):
         if at >= len(text):

@@ -332,5 +332,5 @@ def test_a_proxy_answers_in_plain_text() -> None:
 @pytest.mark.parametrize("tool", [{"input": {}}, {"name": "a", "arguments": {}}, "look"])
 def test_what_is_no_tool_use_is_refused_where_it_is_made(tool: Any) -> None:
     """Not by status 500 when the reply is asked for."""
-    with pytest.raises(TypeError, match="a tool use has a name and an input"):
+    with pytest.raises(ValueError, match="a tool use has a name and an input"):
         EmulatedReply(tools=[tool])
