@@ -86,16 +86,16 @@ class Emulator:
         self._limiter = Limiter(limits, self.clock)
         self._cache = PromptCache()
         self._batches = batches = Batches(self._answer_in_batch, self.clock, batch_seconds)
-        one = f"{_BATCHES}/([^/]+)"
+        single = f"{_BATCHES}/([^/]+)"
         self._routes: tuple[tuple[str, str, Callable[..., Any]], ...] = (
             ("POST", "/v1/messages", self._message),
             ("POST", "/v1/messages/count_tokens", self._count),
             ("POST", _BATCHES, self._create_batch),
             ("GET", _BATCHES, batches.page),
-            ("GET", one, batches.get),
-            ("DELETE", one, batches.delete),
-            ("POST", f"{one}/cancel", batches.cancel),
-            ("GET", f"{one}/results", batches.results),
+            ("GET", single, batches.get),
+            ("DELETE", single, batches.delete),
+            ("POST", f"{single}/cancel", batches.cancel),
+            ("GET", f"{single}/results", batches.results),
             ("GET", "/v1/models", model_list),
             ("GET", "/v1/models/([^/]+)", model_info),
         )
@@ -238,10 +238,7 @@ class Emulator:
         self, body: Mapping[str, Any], creation: values.ReceivedRequest
     ) -> dict[str, Any]:
         turn = self._turn(body, creation, "batch")
-        reply, fault = self._ask(body, creation.headers)
-        if fault:
-            raise values.ApiError(fault)
-        message = message_of(turn, reply)
+        message, *_ = self._ask(turn, creation.headers)
         turn.use.commit()  # at once, because a batch has no first byte to wait for
         return message
 
@@ -257,34 +254,40 @@ class Emulator:
         return turn
 
     def _ask(
-        self, body: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> tuple[values.EmulatedReply, values.Fault | None]:
-        """Return what the script says, or else the responder, and the fault that stops it."""
-        asked = copy.deepcopy(dict(body))
-        answer = self.script.find(asked) if self.script else None
+        self, turn: EmulatedTurn, headers: Mapping[str, str], *begins: str
+    ) -> tuple[dict[str, Any], values.EmulatedReply, values.Fault | None]:
+        """Return the message that the script gives, or else the responder, and what it is made of.
+
+        Args:
+            turn: the request.
+            headers: of the request.
+            begins: the kinds of faults for which the message begins all the same.
+        """
+        body = copy.deepcopy(dict(turn.body))
+        answer = self.script.find(body) if self.script else None
         if answer is None and self.responder is not None:
             try:
-                answer = api.call_responder(self.responder, asked, headers)
+                answer = api.call_responder(self.responder, body, headers)
             except values.ApiError:
                 raise
             except BaseException as error:  # pytest.fail() in a responder raises no Exception
                 raise self._failure(error, "the responder raised ") from error
         elif answer is None and self.script and self.script.rules:
-            raise self.script.unmatched(asked)
+            raise self.script.unmatched(body)
         elif answer is None:
             answer = "An emulated reply: this emulator has no responder and no script."
-        if isinstance(answer, values.Fault):
-            return answer.reply, answer
-        return values.EmulatedReply(answer) if isinstance(answer, str) else answer, None
+        fault = answer if isinstance(answer, values.Fault) else None
+        if fault and fault.kind not in begins:
+            raise values.ApiError(fault)
+        reply = answer.reply if isinstance(answer, values.Fault) else answer
+        reply = values.EmulatedReply(reply) if isinstance(reply, str) else reply
+        return message_of(turn, reply), reply, fault
 
     def _response(self, turn: EmulatedTurn, request: values.ReceivedRequest) -> values.HttpResponse:
         """Return the message, complete or ended early by a fault."""
-        reply, fault = self._ask(turn.body, request.headers)
         streamed = bool(turn.body.get("stream"))
-        begins = {"cut", "unfinished", "error_event"} if streamed else {"cut", "unfinished"}
-        if fault and fault.kind not in begins:
-            raise values.ApiError(fault)
-        message = message_of(turn, reply)
+        begins = ("cut", "unfinished", "error_event")[: 3 if streamed else 2]
+        message, reply, fault = self._ask(turn, request.headers, *begins)
         # Only now, because nobody knows before it is written how long an answer is.
         self._limiter.spend(turn.model, message["usage"]["output_tokens"])
         delay = (fault or reply).delay

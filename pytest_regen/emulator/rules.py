@@ -113,24 +113,24 @@ def _messages(call: EmulatedTurn) -> Rows:
         "The conversation must end with a user message."
     )
     yield messages[-1]["role"] == "assistant" and not call.model.takes_prefill, complaint
-    asked: list[str] = []
+    calls: list[str] = []
     # The earlier turns of a thread, and the calls in them, are kept by the API.
     for number, message in enumerate([] if call.body.get("thread") else messages):
         blocks = as_blocks(message["content"])
         answered = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
-        missing = ", ".join(id_ for id_ in asked if id_ not in answered)
+        missing = ", ".join(id_ for id_ in calls if id_ not in answered)
         complaint = (
             f"messages.{number - 1}: `tool_use` ids were found without `tool_result` blocks "
             f"immediately after: {missing}."
         )
         yield missing, complaint
-        unasked = ", ".join(id_ for id_ in answered if id_ not in asked)
+        unasked = ", ".join(id_ for id_ in answered if id_ not in calls)
         complaint = (
             f"messages.{number}: unexpected `tool_use_id` found in `tool_result` blocks: "
             f"{unasked}. No `tool_use` block of the message before has it."
         )
         yield unasked, complaint
-        asked = [block["id"] for block in blocks if block.get("type") == "tool_use"]
+        calls = [block["id"] for block in blocks if block.get("type") == "tool_use"]
 
 
 def _breakpoints(call: EmulatedTurn) -> Rows:
