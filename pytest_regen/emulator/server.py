@@ -122,10 +122,11 @@ class _Connection(BaseRequestHandler):
         self.request.settimeout(None)
         response = self.server.answer(method, url, headers, bytes(body))
         # A stop ends a delay early, and a reply that was late on purpose is then not sent.
-        stopped = response.delay > 0 and self.server.stopping.wait(response.delay)
-        if not stopped and response.on_start:
+        if response.delay > 0 and self.server.stopping.wait(response.delay):
+            return False
+        if response.on_start:
             response.on_start()
-        if not stopped and response.end != "drop":
+        if response.end != "drop":
             self._send_response(response, has_body=method != "HEAD")
         return self.http.our_state is self.http.their_state is h11.DONE
 
