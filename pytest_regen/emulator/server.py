@@ -88,25 +88,16 @@ class _Connection(BaseRequestHandler):
 
     def handle(self) -> None:
         with suppress(OSError):  # because the client went away
-            try:
-                while self._exchange():
-                    self.http.start_next_cycle()
-            except (ApiError, h11.RemoteProtocolError, TimeoutError, ValueError) as error:
-                response = refusal(error)
-                headers = {**response.headers, "connection": "close"}
-                self._send_response(replace(response, headers=headers))
-                # Read on, because a client that is cut off would not read the answer.
-                self.request.shutdown(socket.SHUT_WR)
-                while self.request.recv(_PIECE):
-                    continue
+            while self._exchange():
+                self.http.start_next_cycle()
 
-    def _exchange(self) -> bool:
-        """Answer one request, and return whether another may follow on this connection."""
+    def receive(self) -> tuple[str, SplitResult, dict[str, str], bytes] | None:
+        """Return the next request; ``None`` where the client has no other."""
         # An idle connection may stay open without limit; patience counts from the first byte on.
         self.request.settimeout(None)
         head = self._event()
         if not isinstance(head, h11.Request):
-            return False
+            return None
         if head.http_version not in {b"1.0", b"1.1"}:
             raise ValueError(f"its version is {head.http_version.decode()}")
         method = head.method.decode()
@@ -120,14 +111,31 @@ class _Connection(BaseRequestHandler):
         if size > MAX_BYTES:
             raise ApiError("Request exceeds the maximum size", 413)
         self.request.settimeout(None)
-        response = self.server.answer(method, url, headers, bytes(body))
+        return method, url, headers, bytes(body)
+
+    def _exchange(self) -> bool:
+        """Answer one request, and return whether another may follow on this connection."""
+        try:
+            received = self.receive()
+        except (ApiError, h11.RemoteProtocolError, TimeoutError, ValueError) as error:
+            response = refusal(error)
+            headers = {**response.headers, "connection": "close"}
+            self._send_response(replace(response, headers=headers))
+            # Read on, because a client that is cut off would not read the answer.
+            self.request.shutdown(socket.SHUT_WR)
+            while self.request.recv(_PIECE):
+                continue
+            return False
+        if received is None:
+            return False
+        response = self.server.answer(*received)
         # A stop ends a delay early, and a reply that was late on purpose is then not sent.
         if response.delay > 0 and self.server.stopping.wait(response.delay):
             return False
         if response.on_start:
             response.on_start()
         if response.end != "drop":
-            self._send_response(response, has_body=method != "HEAD")
+            self._send_response(response, has_body=received[0] != "HEAD")
         return self.http.our_state is self.http.their_state is h11.DONE
 
     def _event(self) -> Any:
