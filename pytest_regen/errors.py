@@ -88,16 +88,11 @@ class RegenError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments are lost by the default protocol; process pools need them.
-        return _rebuild, (type(self), dict(self.__dict__), self.args)
+        return _rebuild, (type(self), self.args), dict(self.__dict__)
 
 
-def _rebuild(
-    cls: type[RegenError], state: dict[str, object], args: tuple[object, ...]
-) -> RegenError:
-    error = cls.__new__(cls, *args)
-    error.__dict__.update(state)
-    error.args = args
-    return error
+def _rebuild(cls: type[RegenError], args: tuple[object, ...]) -> RegenError:
+    return cls.__new__(cls, *args)
 
 
 class UsageError(RegenError):

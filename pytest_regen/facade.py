@@ -11,10 +11,11 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a package that imports its names on first use.
 
     The package imports its names for type checkers and editors only, and this reads from the same
-    lines where each of them comes from, so that no second table has to be kept::
+    lines what the package offers and where each name comes from. So ``__all__`` need not be kept
+    where each is imported as itself, which is how type checkers know what is offered::
 
         if TYPE_CHECKING:
-            from package.module import Name
+            from package.module import Name as Name
         else:
             __getattr__, __dir__ = lazy(__name__)
 
@@ -27,6 +28,9 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     module = sys.modules[package]
 
     def resolve(name: str) -> Any:
+        if name == "__all__":
+            # Only when it is asked for, because it reads the package's source.
+            return sorted(_homes(package))
         # Python and its tools ask for names such as __path__ and __wrapped__.
         home = None if name.startswith("__") else _homes(package).get(name)
         if home is None:
@@ -37,7 +41,7 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         setattr(module, name, value)
         return value
 
-    return resolve, lambda: sorted({*vars(module), *module.__all__})
+    return resolve, lambda: sorted({*vars(module), *_homes(package)})
 
 
 @cache

@@ -30,14 +30,6 @@ class JsonDefectError(ValueError):
     """Python would read this text; other parsers refuse it, or read something else."""
 
 
-class DuplicateKeyError(JsonDefectError):
-    """An object gives a key twice; parsers disagree on which of the values counts."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(f"the key {key!r:.80} is given twice in one object")
-        self.key = key
-
-
 class TooDeepError(JsonDefectError):
     """The value is nested deeper than Python's stack."""
 
@@ -110,7 +102,8 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         [(key, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise DuplicateKeyError(key)
+        # Refused, because parsers disagree on which of the values counts.
+        raise JsonDefectError(f"the key {key!r:.80} is given twice in one object")
     return members
 
 
@@ -154,8 +147,6 @@ def parse_json(data: bytes, file: Path) -> Any:
             raise corrupt(file, f"line {line}", "a conflict marker of git") from None
         place = f"line {error.lineno}, column {error.colno}"
         raise corrupt(file, place, "this is no JSON", why=error.msg) from None
-    except TooDeepError:
-        raise corrupt(file, "", "nested too deeply to be read") from None
     except ValueError as error:
         raise corrupt(file, "", str(error)) from None
     return value

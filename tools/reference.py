@@ -449,8 +449,8 @@ def _api() -> str:
     from pytest_regen.facade import _homes
 
     homes: dict[str, list[str]] = {}
-    for name in pytest_regen.__all__:
-        home = _homes("pytest_regen")[name].partition(".")[2].partition(".")[0]
+    for name, module in sorted(_homes("pytest_regen").items()):
+        home = module.partition(".")[2].partition(".")[0]
         homes.setdefault(home or name, []).append(name)
     parts = []
     for home, names in sorted(homes.items()):

@@ -10,23 +10,17 @@ from typing import Any
 from pytest_regen.emulator import values
 from pytest_regen.emulator.faults import error_response
 from pytest_regen.emulator.messages import derived_id
-from pytest_regen.strict_json import TooDeepError, strict_loads
+from pytest_regen.strict_json import strict_loads
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-TOO_DEEP = "The request body is nested too deeply."
 _ORGANIZATION = "00000000-0000-4000-8000-000000000000"
-_SECRET = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
+SECRET_HEADERS = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
 
 
 def key_of(headers: Mapping[str, str]) -> str:
     """Return the credential of a request; empty if there is none."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-
-
-def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers without credentials and cookies."""
-    return {name: value for name, value in headers.items() if name not in _SECRET}
 
 
 def json_body(data: bytes, limit: int) -> dict[str, Any] | None:
@@ -44,8 +38,6 @@ def json_body(data: bytes, limit: int) -> dict[str, Any] | None:
         body = strict_loads(data.decode(), unique_keys=False)
         # Ids are hashes of the canonical JSON, which has no number beyond a float's.
         json.dumps(body, allow_nan=False)
-    except TooDeepError:
-        raise values.ApiError(TOO_DEEP) from None
     except ValueError as error:
         raise values.ApiError(f"The request body is not valid JSON: {error}") from error
     if not isinstance(body, dict):
@@ -78,38 +70,16 @@ def labelled(
     return replace(response, headers=headers, body=body)
 
 
-def refusal(error: values.ApiError) -> values.HttpResponse:
+def refusal(error: Exception) -> values.HttpResponse:
     """Return the response to bytes that are no request."""
+    if isinstance(error, TimeoutError):
+        error = values.ApiError("the request was not complete in time", 408)
+    elif not isinstance(error, values.ApiError):
+        # The only two statuses, because the API has no others for what is no HTTP.
+        status = 431 if getattr(error, "error_status_hint", 400) == 431 else 400
+        error = values.ApiError(f"the request is no HTTP/1.1: {error}", status)
     request_id = derived_id("req_emu", str(error))
     return labelled(error_response(error.fault, request_id), request_id)
-
-
-def check_answer(body: Mapping[str, Any], reply: values.EmulatedReply, stop_reason: str) -> None:
-    """Check that a reply keeps the promise of structured output, where jsonschema is installed.
-
-    Refusals and truncated replies promise nothing, and ``check_schema=False`` turns this off.
-
-    Raises:
-        ApiError: 500, without a retry: the script is wrong.
-    """
-    output = (body.get("output_config") or {}).get("format")
-    if not output or not reply.check_schema or stop_reason != "end_turn":
-        return
-    # Not needed to answer, so it is no requirement of the emulator.
-    try:
-        import jsonschema
-    except ModuleNotFoundError:
-        return
-    try:
-        jsonschema.validate(json.loads(reply.text), output["schema"])
-    except (ValueError, jsonschema.ValidationError, jsonschema.SchemaError) as error:
-        place, reason = getattr(error, "json_path", "it is no JSON"), str(error).partition("\n")[0]
-        raise values.ApiError(
-            f"{EMULATOR_NAME}: the scripted reply breaks output_config.format: {place}: {reason}. "
-            "Say check_schema=False if that is meant.",
-            500,
-            should_retry=False,
-        ) from error
 
 
 def call_responder(

@@ -21,7 +21,7 @@ _MAX_REQUESTS = 100_000
 _MAX_LIMIT = 1_000
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FIELDS = {"requests", "custom_id", "params"}
-_ENDINGS = ("succeeded", "errored", "canceled", "expired")
+_COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
 
 
 def _page(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
@@ -53,10 +53,14 @@ def model_list(request: ReceivedRequest) -> dict[str, Any]:
 
 def model_info(_: ReceivedRequest, name: str) -> dict[str, Any]:
     """Return one model by id or alias; 404 if there is none."""
-    model = find_model(name)
-    if model is None:
-        raise ApiError(f"model: {name}", 404)
-    return _info(model)
+    return _info(model_of(name))
+
+
+def model_of(name: str) -> Model:
+    """Return one model by id or alias; 404 if there is none."""
+    if model := find_model(name):
+        return model
+    raise ApiError(f"model: {name}", 404)
 
 
 def _info(model: Model) -> dict[str, Any]:
@@ -210,16 +214,13 @@ class Batches:
         url = f"http://{request.headers.get('host')}/v1/messages/batches/{batch.id}/results"
         archived = self._is_archived(batch)
         running = "in_progress" if batch.cancelled_at is None else "canceling"
-        endings = Counter(result["result"]["type"] for result in batch.results)
-        unprocessed = len(batch.creation.body["requests"]) - endings.total()
+        counts = Counter(result["result"]["type"] for result in batch.results)
+        counts["processing"] = len(batch.creation.body["requests"]) - len(batch.results)
         return {
             "id": batch.id,
             "type": "message_batch",
             "processing_status": running if batch.ended_at is None else "ended",
-            "request_counts": {
-                "processing": unprocessed,
-                **{ending: endings[ending] for ending in _ENDINGS},
-            },
+            "request_counts": {name: counts[name] for name in _COUNTS},
             "ended_at": timestamp(batch.ended_at),
             "created_at": timestamp(batch.created_at),
             "expires_at": timestamp(batch.created_at + _DAY),

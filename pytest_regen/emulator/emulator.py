@@ -16,7 +16,7 @@ from pytest_regen.emulator import api, faults, values
 from pytest_regen.emulator.batches import Batches, model_info, model_list
 from pytest_regen.emulator.limits import Clock, Limiter, RateLimits
 from pytest_regen.emulator.messages import EmulatedTurn, derived_id, events_of, message_of
-from pytest_regen.emulator.prompt import TRAILING, PromptCache, prompt_of
+from pytest_regen.emulator.prompt import TRAILING, PromptCache
 from pytest_regen.emulator.rules import check_request
 from pytest_regen.emulator.script import Script
 from pytest_regen.emulator.values import Responder
@@ -86,16 +86,16 @@ class Emulator:
         self._limiter = Limiter(limits, self.clock)
         self._cache = PromptCache()
         self._batches = batches = Batches(self._answer_in_batch, self.clock, batch_seconds)
-        one = f"{_BATCHES}/([^/]+)"
+        single = f"{_BATCHES}/([^/]+)"
         self._routes: tuple[tuple[str, str, Callable[..., Any]], ...] = (
             ("POST", "/v1/messages", self._message),
             ("POST", "/v1/messages/count_tokens", self._count),
             ("POST", _BATCHES, self._create_batch),
             ("GET", _BATCHES, batches.page),
-            ("GET", one, batches.get),
-            ("DELETE", one, batches.delete),
-            ("POST", f"{one}/cancel", batches.cancel),
-            ("GET", f"{one}/results", batches.results),
+            ("GET", single, batches.get),
+            ("DELETE", single, batches.delete),
+            ("POST", f"{single}/cancel", batches.cancel),
+            ("GET", f"{single}/results", batches.results),
             ("GET", "/v1/models", model_list),
             ("GET", "/v1/models/([^/]+)", model_info),
         )
@@ -153,7 +153,8 @@ class Emulator:
         # The same request gets the same id, whichever worker sends it first; a retry gets another.
         retry = headers.get("x-stainless-retry-count", "0")
         id_ = derived_id("req_emu", method, url.path, retry, data.decode("utf-8", "replace"))
-        public, query = api.public_headers(headers), dict(parse_qsl(url.query))
+        public = {k: value for k, value in headers.items() if k not in api.SECRET_HEADERS}
+        query = dict(parse_qsl(url.query))
         request = values.ReceivedRequest(method, url.path, public, query=query, id=id_)
         self.requests.append(request)
         try:
@@ -177,7 +178,7 @@ class Emulator:
     def _failure(self, error: BaseException, what: str = "") -> values.ApiError:
         """Note an error that is not the client's; the client is told not to retry."""
         if isinstance(error, RecursionError) and not what:
-            return values.ApiError(api.TOO_DEEP)
+            return values.ApiError("The request body is nested too deeply.")
         self.failures.append(error)
         message = f"{EMULATOR_NAME}: {what}{type(error).__name__}: {error}"
         return values.ApiError(message, 500, should_retry=False)
@@ -212,16 +213,15 @@ class Emulator:
             # Reads are free, because the limit is one of input that is not cached.
             uncached = turn.use.plain + turn.use.write_5m + turn.use.write_1h
             self._limiter.admit(turn.model, uncached)
-            response = self._response(turn, self._ask(turn.body, request.headers), request.id)
+            response = self._response(turn, request)
         except values.ApiError as error:
             response = faults.error_response(error.fault, request.id)
         return replace(response, headers={**self._limiter.headers(turn.model), **response.headers})
 
     def _count(self, request: values.ReceivedRequest) -> dict[str, Any]:
         # A count takes what a message takes, but for this one field that a message must have.
-        body = {"max_tokens": 1, **(request.body or {})}
-        prompt = prompt_of(body, check_request(body, request).model)
-        return {"input_tokens": prompt[-1].tokens + TRAILING}
+        turn = check_request({"max_tokens": 1, **(request.body or {})}, request)
+        return {"input_tokens": turn.prompt[-1].tokens + TRAILING}
 
     def _create_batch(self, request: values.ReceivedRequest) -> values.HttpResponse:
         step = self.script.next_batch() if self.script else values.BatchStep()
@@ -238,11 +238,7 @@ class Emulator:
         self, body: Mapping[str, Any], creation: values.ReceivedRequest
     ) -> dict[str, Any]:
         turn = self._turn(body, creation, "batch")
-        answer = self._ask(body, creation.headers)
-        if isinstance(answer, values.Fault):
-            raise values.ApiError(answer)
-        message = message_of(turn, answer)
-        api.check_answer(body, answer, message["stop_reason"])
+        message, *_ = self._ask(turn, creation.headers)
         turn.use.commit()  # at once, because a batch has no first byte to wait for
         return message
 
@@ -250,49 +246,51 @@ class Emulator:
         self, body: Mapping[str, Any], request: values.ReceivedRequest, tier: str = "standard"
     ) -> EmulatedTurn:
         turn = check_request(body, request, tier)
-        prompt, model = prompt_of(body, turn.model), turn.model
-        tokens = prompt[-1].tokens + TRAILING
-        if tokens > model.max_input:
-            raise values.ApiError(
-                f"prompt is too long: {tokens} tokens > {model.max_input} maximum"
-            )
-        turn.use = self._cache.look_up(prompt, now=self.clock.now(), minimum=model.min_cacheable)
+        tokens, limit = turn.prompt[-1].tokens + TRAILING, turn.model.max_input
+        if tokens > limit:
+            raise values.ApiError(f"prompt is too long: {tokens} tokens > {limit} maximum")
+        minimum = turn.model.min_cacheable
+        turn.use = self._cache.look_up(turn.prompt, now=self.clock.now(), minimum=minimum)
         return turn
 
     def _ask(
-        self, body: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> values.EmulatedReply | values.Fault:
-        """Return what the script says, or else the responder."""
-        asked = copy.deepcopy(dict(body))
-        answer = self.script.find(asked) if self.script else None
+        self, turn: EmulatedTurn, headers: Mapping[str, str], *begins: str
+    ) -> tuple[dict[str, Any], values.EmulatedReply, values.Fault | None]:
+        """Return the message that the script gives, or else the responder, and what it is made of.
+
+        Args:
+            turn: the request.
+            headers: of the request.
+            begins: the kinds of faults for which the message begins all the same.
+        """
+        body = copy.deepcopy(dict(turn.body))
+        is_last = self.responder is None
+        answer = self.script.find(body, is_last=is_last) if self.script else None
         if answer is None and self.responder is not None:
             try:
-                answer = api.call_responder(self.responder, asked, headers)
+                answer = api.call_responder(self.responder, body, headers)
             except values.ApiError:
                 raise
             except BaseException as error:  # pytest.fail() in a responder raises no Exception
                 raise self._failure(error, "the responder raised ") from error
-        elif answer is None and self.script and self.script.rules:
-            raise self.script.unmatched(asked)
         elif answer is None:
             answer = "An emulated reply: this emulator has no responder and no script."
-        return values.EmulatedReply(answer) if isinstance(answer, str) else answer
-
-    def _response(
-        self, turn: EmulatedTurn, answer: values.EmulatedReply | values.Fault, request_id: str
-    ) -> values.HttpResponse:
-        """Return the message, complete or ended early by a fault."""
         fault = answer if isinstance(answer, values.Fault) else None
-        reply = answer.reply if isinstance(answer, values.Fault) else answer
-        streamed = bool(turn.body.get("stream"))
-        begins = {"cut", "unfinished", "error_event"} if streamed else {"cut", "unfinished"}
         if fault and fault.kind not in begins:
             raise values.ApiError(fault)
-        message = message_of(turn, reply)
-        api.check_answer(turn.body, reply, message["stop_reason"])
+        reply = answer.reply if isinstance(answer, values.Fault) else answer
+        reply = values.EmulatedReply(reply) if isinstance(reply, str) else reply
+        return message_of(turn, reply), reply, fault
+
+    def _response(self, turn: EmulatedTurn, request: values.ReceivedRequest) -> values.HttpResponse:
+        """Return the message, complete or ended early by a fault."""
+        streamed = bool(turn.body.get("stream"))
+        begins = ("cut", "unfinished", "error_event")[: 3 if streamed else 2]
+        message, reply, fault = self._ask(turn, request.headers, *begins)
         # Only now, because nobody knows before it is written how long an answer is.
         self._limiter.spend(turn.model, message["usage"]["output_tokens"])
-        response = replace(api.json_response(message), delay=answer.delay, on_start=turn.use.commit)
+        delay = (fault or reply).delay
+        response = replace(api.json_response(message), delay=delay, on_start=turn.use.commit)
         # Only a stream can end politely before its message does.
         if fault and (fault.kind == "cut" or not streamed):
             response = replace(response, end="cut")
@@ -301,7 +299,7 @@ class Emulator:
         parts = tuple(events_of(message, reply))
         headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
         if fault:
-            parts = faults.stop_early(parts, fault, request_id)
+            parts = faults.stop_early(parts, fault, request.id)
             headers |= faults.fault_headers(fault)
         return replace(response, headers=headers, body=b"", parts=parts)
 

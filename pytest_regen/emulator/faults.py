@@ -50,10 +50,10 @@ def stop_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Pa
     texts = [number for number, part in enumerate(parts) if TEXT_DELTA in part.data]
     # Before the first text, or behind as many of them; the two events that end it never arrive.
     ends = [*texts[:1], *(number + 1 for number in texts), len(parts) - 2]
-    kept = list(parts[: ends[min(fault.after, len(ends) - 1)]])
+    arriving = list(parts[: ends[min(fault.after, len(ends) - 1)]])
     if fault.kind == "error_event":
-        kept.append(Part(event("error", envelope(fault, request_id))))
-    return tuple(kept)
+        arriving.append(Part(event("error", envelope(fault, request_id))))
+    return tuple(arriving)
 
 
 def fault_headers(fault: Fault) -> dict[str, str]:

@@ -1,19 +1,22 @@
 """Messages and their events: content, stop reason, usage; ids depend on request and reply only."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
 from pytest_regen.canonical import canonical_json, text_hash
-from pytest_regen.emulator.prompt import TRAILING, CacheUse, as_blocks, bare, fit, text_tokens
-from pytest_regen.emulator.values import EmulatedReply, Part, dump
+from pytest_regen.emulator import prompt as prompts
+from pytest_regen.emulator.prompt import as_blocks, text_tokens
+from pytest_regen.emulator.values import ApiError, EmulatedReply, Part, dump
 from pytest_regen.turns.models import Model
+from pytest_regen.turns.wire import EMULATOR_NAME
 
 
 @dataclass(slots=True)
 class EmulatedTurn:
-    """A request whose fields fit their types, and once it is valid its use of the cache."""
+    """A request whose fields fit their types, its prompt, and once it is valid its cache use."""
 
     body: Mapping[str, Any]
     model: Model
@@ -21,7 +24,8 @@ class EmulatedTurn:
     """Whether the version of the API is the one without sampling and with system turns."""
     tier: str
     """``standard`` or ``batch``."""
-    use: CacheUse = field(init=False)
+    prompt: list[prompts.Place]
+    use: prompts.CacheUse = field(init=False)
 
     def get(self, name: str, key: str) -> Any:
         """Return a field of a field; ``None`` where either is absent or null."""
@@ -48,7 +52,7 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
         earlier: the messages before the block's own, which some models bind it to.
     """
     bound = [
-        [message["role"], [bare(block) for block in as_blocks(message["content"])]]
+        [message["role"], [prompts.bare(block) for block in as_blocks(message["content"])]]
         for message in (earlier if model.binds_thinking else ())
     ]
     # Whole, because a real one is long as well, and is told from a key by that.
@@ -59,6 +63,7 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
 def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     """Return the body of the response, keys in the order in which the API sends them."""
     content, stop_reason, stop_sequence = _content(turn, reply)
+    check_answer(turn, reply, stop_reason)
     limit, thought = turn.body["max_tokens"], text_tokens(reply.thinking or "", turn.model)
     texts = [
         block["name"] + canonical_json(block["input"]) if "input" in block else block["text"]
@@ -71,7 +76,7 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     if reply.output_tokens is not None and limit:
         output = reply.output_tokens
     usage: dict[str, Any] = {
-        "input_tokens": turn.use.plain + TRAILING,
+        "input_tokens": turn.use.plain + prompts.TRAILING,
         "cache_creation_input_tokens": turn.use.write_5m + turn.use.write_1h,
         "cache_read_input_tokens": turn.use.read,
         "cache_creation": {
@@ -117,7 +122,7 @@ def _content(
         text, reason = text[:at], "stop_sequence"
     room = limit - text_tokens(reply.thinking or "", turn.model)
     if reply.output_tokens is None and text_tokens(text, turn.model) > room:
-        text, reason, sequence = text[: fit(room, turn.model)], "max_tokens", None
+        text, reason, sequence = text[: prompts.fit(room, turn.model)], "max_tokens", None
     content: list[dict[str, Any]] = []
     if turn.thinks:
         default = "omitted" if turn.model.is_modern else "summarized"
@@ -135,9 +140,38 @@ def _content(
     return content, reason, sequence
 
 
+def check_answer(turn: EmulatedTurn, reply: EmulatedReply, stop_reason: str) -> None:
+    """Check that a reply keeps the promise of structured output, where jsonschema is installed.
+
+    Refusals and truncated replies promise nothing, and ``check_schema=False`` turns this off.
+
+    Raises:
+        ApiError: 500, without a retry: the script is wrong.
+    """
+    output = turn.get("output_config", "format")
+    if not output or not reply.check_schema or stop_reason != "end_turn":
+        return
+    # Not needed to answer, so it is no requirement of the emulator.
+    try:
+        import jsonschema
+    except ModuleNotFoundError:
+        return
+    try:
+        jsonschema.validate(json.loads(reply.text), output["schema"])
+    except (ValueError, jsonschema.ValidationError, jsonschema.SchemaError) as error:
+        place, reason = getattr(error, "json_path", "it is no JSON"), str(error).partition("\n")[0]
+        raise ApiError(
+            f"{EMULATOR_NAME}: the scripted reply breaks output_config.format: {place}: {reason}. "
+            "Say check_schema=False if that is meant.",
+            500,
+            should_retry=False,
+        ) from error
+
+
 TEXT_DELTA = b'"text_delta"'
 """Part of exactly the events that carry text."""
 _LENGTHS = (4, 11, 27, 3, 18, 45, 8)
+_CONSTANT = ("type", "id", "name")
 _ENDING = ("stop_reason", "stop_sequence", "stop_details")
 
 
@@ -158,21 +192,18 @@ def events_of(message: Mapping[str, Any], reply: EmulatedReply) -> list[Part]:
         if block["type"] == "text":
             pieces = split_text(block["text"], reply.chunks)
             deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
-            empty: dict[str, Any] = {"text": ""}
         elif block["type"] == "thinking":
             pieces = split_text(block["thinking"], None)
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
-            empty = {"thinking": "", "signature": ""}
         else:
             pieces = ["", *split_text(canonical_json(block["input"]), None)]
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-            empty = {"input": {}}
-        events.append(
-            event("content_block_start", {"index": index, "content_block": {**block, **empty}})
-        )
-        filled = [{"index": index, "delta": delta} for delta in deltas]
-        events += [event("content_block_delta", data) for data in filled]
+        # What deltas fill is empty at first; the others tell which block it is.
+        empty = {key: type(value)() for key, value in block.items() if key not in _CONSTANT}
+        start = {"index": index, "content_block": {**block, **empty}}
+        events.append(event("content_block_start", start))
+        events += [event("content_block_delta", {"index": index, "delta": d}) for d in deltas]
         events.append(event("content_block_stop", {"index": index}))
     # The first ping comes as soon as the first block has begun.
     events.insert(2 if message["content"] else 1, b'event: ping\ndata: {"type": "ping"}\n\n')
@@ -193,9 +224,7 @@ def split_text(text: str, chunks: int | Sequence[str] | None) -> list[str]:
 
     A text shorter than its given pieces ends inside one of them.
     """
-    lengths = (
-        _LENGTHS if chunks is None else [chunks] if isinstance(chunks, int) else map(len, chunks)
-    )
+    lengths = [chunks] if isinstance(chunks, int) else map(len, chunks) if chunks else _LENGTHS
     pieces, at = [], 0
     for length in cycle(lengths):
         if at >= len(text):

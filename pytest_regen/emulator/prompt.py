@@ -1,8 +1,7 @@
 """Prompts as the cache sees them: a chain of blocks (tools, system, messages), tokens, lookups."""
 
 import hashlib
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +68,10 @@ class Place:
     block: Mapping[str, Any]
     ttl: str | None = None
     """Lifetime of the breakpoint on this block, automatic or its own; ``None`` without one."""
+    tokens: int = 0
+    """Of the prompt up to the end of this block."""
+    digest: bytes = b""
+    """Of the prompt up to the end of this block."""
 
     @property
     def can_be_marked(self) -> bool:
@@ -104,18 +107,8 @@ def places(body: Mapping[str, Any]) -> list[Place]:
     return ordered
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """The prompt up to the end of one block."""
-
-    digest: bytes
-    tokens: int
-    ttl: str | None
-    """Lifetime of the breakpoint at its end."""
-
-
-def prompt_of(body: Mapping[str, Any], model: Model) -> list[Prefix]:
-    """Return the prefixes of a valid request, the last of which is the whole prompt."""
+def prompt_of(body: Mapping[str, Any], model: Model) -> list[Place]:
+    """Return the blocks of a request with the prompt up to each; up to the last it is whole."""
     ordered = places(body)
     config, thinking = body.get("output_config") or {}, dict(body.get("thinking") or {})
     thinking.pop("display", None)
@@ -138,31 +131,17 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> list[Prefix]:
         True: _TOOLS_OVERHEAD,
         False: _FORMAT_OVERHEAD + text_tokens(canonical_json(form), model) if form else 0,
     }
-    blocks = []
+    # Each hash continues the one before, because a change in a block changes all that follows;
+    # it begins with the model, because models share nothing.
+    running, tokens = hashlib.sha256(model.id.encode()), 0
     for place in ordered:
         block, section = bare(place.block), place.where.partition(".")[0]
         # The first block of the tools, and the first behind them, bring their instructions.
-        overhead = overheads.pop(section == "tools", 0)
-        data = canonical_json([rendered[section], place.role, block])
-        size = _block_tokens(block, model) + overhead
-        blocks.append((data.encode("utf-8", "surrogatepass"), size, place.ttl))
-    return chain(blocks, model.id)
-
-
-def chain(blocks: Iterable[tuple[bytes, int, str | None]], scope: str) -> list[Prefix]:
-    """Return the prefixes of a prompt.
-
-    Args:
-        blocks: the data, tokens and lifetime of each.
-        scope: prefixes are shared only within one scope, the model.
-    """
-    # Each hash continues the one before, because a change in a block changes all that follows.
-    running, tokens, prefixes = hashlib.sha256(scope.encode()), 0, []
-    for data, size, ttl in blocks:
-        running.update(len(data).to_bytes(8, "big") + data)
-        tokens += size
-        prefixes.append(Prefix(running.digest(), tokens, ttl))
-    return prefixes
+        tokens += _block_tokens(block, model) + overheads.pop(section == "tools", 0)
+        text = canonical_json([rendered[section], place.role, block])
+        running.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        place.tokens, place.digest = tokens, running.digest()
+    return ordered
 
 
 def as_blocks(content: object) -> list[Any]:
@@ -193,43 +172,35 @@ class CacheUse:
 
 
 class PromptCache:
-    """The prefixes that earlier requests wrote. Safe in several threads."""
+    """The prefixes that earlier requests wrote. Safe in several threads: none is removed."""
 
     def __init__(self) -> None:
         self._entries: dict[bytes, tuple[float, int]] = {}
         """When a prefix expires, and how long it lives after each use."""
-        self._lock = threading.Lock()
 
-    def look_up(self, prompt: Sequence[Prefix], *, now: float, minimum: int) -> CacheUse:
+    def look_up(self, prompt: Sequence[Place], *, now: float, minimum: int) -> CacheUse:
         """Account for one request.
 
         Args:
-            prompt: all of its prefixes, in order.
+            prompt: all of its blocks, in order.
             now: when the request started, in seconds; lifetimes count from here.
             minimum: the smallest prefix that is cached, in tokens.
         """
-        marks = [number for number, prefix in enumerate(prompt) if prefix.ttl]
-        windows = [prompt[max(0, mark - _WINDOW + 1) : mark + 1] for mark in marks]
-        with self._lock:
-            alive = [
-                prefix
-                for window in windows
-                for prefix in window
-                if self._entries.get(prefix.digest, (now, 0))[0] > now
-            ]
-        hit = max(alive, key=lambda prefix: prefix.tokens, default=None)
+        hit: Place | None = None
+        for mark in [number for number, place in enumerate(prompt) if place.ttl]:
+            for place in prompt[max(0, mark - _WINDOW + 1) : mark + 1]:
+                if self._entries.get(place.digest, (now, 0))[0] > now:
+                    hit = place  # The last is the longest, because breakpoints are in order.
         read = hit.tokens if hit else 0
-        written = [prompt[mark] for mark in marks if prompt[mark].tokens >= minimum]
-        hour = max([read, *(prefix.tokens for prefix in written if prefix.ttl == "1h")])
-        last = max([hour, *(prefix.tokens for prefix in written)])
+        written = [place for place in prompt if place.ttl and place.tokens >= minimum]
+        hour = max([read, *(place.tokens for place in written if place.ttl == "1h")])
+        last = max([hour, *(place.tokens for place in written)])
 
         def commit() -> None:
-            with self._lock:
-                # A read refreshes what it hit, and every mark above the minimum is written.
-                lives = {prefix.digest: _LIFETIMES[prefix.ttl or "5m"] for prefix in written}
-                if hit:
-                    lives.setdefault(hit.digest, self._entries[hit.digest][1])
-                for digest, lifetime in lives.items():
-                    self._entries[digest] = (now + lifetime, lifetime)
+            # A read refreshes what it hit, and every mark above the minimum is written.
+            lives = {place.digest: _LIFETIMES[place.ttl or "5m"] for place in written}
+            if hit:
+                lives.setdefault(hit.digest, self._entries[hit.digest][1])
+            self._entries |= {digest: (now + life, life) for digest, life in lives.items()}
 
         return CacheUse(read, last - hour, hour - read, prompt[-1].tokens - last, commit)

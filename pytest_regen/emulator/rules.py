@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from pytest_regen.emulator import prompt
+from pytest_regen.emulator.batches import model_of
 from pytest_regen.emulator.messages import EmulatedTurn, signature
+from pytest_regen.emulator.prompt import as_blocks, prompt_of, ttl_of
 from pytest_regen.emulator.shapes import check_shape
 from pytest_regen.emulator.values import ApiError, ReceivedRequest
-from pytest_regen.turns.models import MODELS, find_model
+from pytest_regen.turns.models import MODELS
 
 _MAX_BREAKPOINTS = 4
 _MIN_BUDGET = 1_024
@@ -33,10 +34,9 @@ def check_request(
         ApiError: the first broken rule.
     """
     request.notes.extend(check_shape(body, beta="anthropic-beta" in request.headers))
-    model = find_model(body["model"])
-    if model is None:
-        raise ApiError(f"model: {body['model']}", 404)
-    call = EmulatedTurn(body, model, request.headers["anthropic-version"] >= "2026-10-21", tier)
+    model = model_of(body["model"])
+    is_new = request.headers["anthropic-version"] >= "2026-10-21"
+    call = EmulatedTurn(body, model, is_new, tier, prompt_of(body, model))
     for rule in (_settings, _messages, _breakpoints, _signatures):
         for is_broken, complaint in rule(call):
             if is_broken:
@@ -101,7 +101,7 @@ def _messages(call: EmulatedTurn) -> Rows:
             "optional final assistant message"
         )
         yield not message["content"] and not is_last, complaint
-    for place in prompt.places(call.body):
+    for place in call.prompt:
         block, kind = place.block, place.block.get("type")
         is_empty = kind == "text" and not block["text"] and "cache_control" not in block
         yield is_empty, "messages: text content blocks must be non-empty"
@@ -113,36 +113,35 @@ def _messages(call: EmulatedTurn) -> Rows:
         "The conversation must end with a user message."
     )
     yield messages[-1]["role"] == "assistant" and not call.model.takes_prefill, complaint
-    asked: list[str] = []
+    calls: list[str] = []
     # The earlier turns of a thread, and the calls in them, are kept by the API.
     for number, message in enumerate([] if call.body.get("thread") else messages):
-        blocks = prompt.as_blocks(message["content"])
+        blocks = as_blocks(message["content"])
         answered = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
-        missing = ", ".join(id_ for id_ in asked if id_ not in answered)
+        missing = ", ".join(id_ for id_ in calls if id_ not in answered)
         complaint = (
             f"messages.{number - 1}: `tool_use` ids were found without `tool_result` blocks "
             f"immediately after: {missing}."
         )
         yield missing, complaint
-        unasked = ", ".join(id_ for id_ in answered if id_ not in asked)
+        unasked = ", ".join(id_ for id_ in answered if id_ not in calls)
         complaint = (
             f"messages.{number}: unexpected `tool_use_id` found in `tool_result` blocks: "
             f"{unasked}. No `tool_use` block of the message before has it."
         )
         yield unasked, complaint
-        asked = [block["id"] for block in blocks if block.get("type") == "tool_use"]
+        calls = [block["id"] for block in blocks if block.get("type") == "tool_use"]
 
 
 def _breakpoints(call: EmulatedTurn) -> Rows:
-    ordered, automatic = prompt.places(call.body), prompt.ttl_of(call.body)
-    marked = [place for place in ordered if place.ttl]
+    automatic, marked = ttl_of(call.body), [place for place in call.prompt if place.ttl]
     for place in marked:
         kind = str(place.block.get("type"))
         forbidden = f"{place.where}.{kind}.cache_control: Extra inputs are not permitted"
         yield kind.endswith("thinking"), forbidden
         empty = f"{place.where}.text: cache_control cannot be set for empty text blocks"
         yield not place.can_be_marked, empty
-    for place in [place for place in ordered if place.can_be_marked][-1:]:
+    for place in [place for place in call.prompt if place.can_be_marked][-1:]:
         conflict = f"cache_control: ttl='{automatic}' conflicts with that of {place.where}"
         yield automatic and place.ttl != automatic, conflict
     complaint = (
@@ -167,7 +166,7 @@ def _signatures(call: EmulatedTurn) -> Rows:
     is_bound = call.model.binds_thinking
     issuers, checked = ((call.model,), spoken) if is_bound else (MODELS, spoken[-1:])
     for number in checked:
-        for index, block in enumerate(prompt.as_blocks(messages[number]["content"])):
+        for index, block in enumerate(as_blocks(messages[number]["content"])):
             # Redacted thinking is forged, because the emulator never sends any.
             is_changed = block.get("type") == "redacted_thinking"
             if block.get("type") == "thinking":

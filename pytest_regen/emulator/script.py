@@ -105,22 +105,28 @@ class Script:
         self._counts: Counter[tuple[int, str]] = Counter()
         self._lock = threading.Lock()
 
-    def unmatched(self, body: Mapping[str, Any]) -> ApiError:
-        """Return the answer to a request that no rule matches."""
-        asked = _text(body["messages"][-1]["content"])[:80]
-        return ApiError(
-            f"{EMULATOR_NAME}: no rule of {self.path or 'the script'} matches this request "
-            f"(last message: {asked!r})"
-        )
+    def find(self, body: Mapping[str, Any], *, is_last: bool = False) -> ResponderResult | None:
+        """Return the answer to one request and count it; ``None`` if no rule matches.
 
-    def find(self, body: Mapping[str, Any]) -> ResponderResult | None:
-        """Return the answer to one request and count it; ``None`` if no rule matches."""
+        Args:
+            body: of the request.
+            is_last: whether nobody else can answer.
+
+        Raises:
+            ApiError: no rule matches, and nobody else can answer.
+        """
         for number, rule in enumerate(self.rules):
             if rule.match.accepts(body):
                 # By its hash, because threads bring their requests in any order.
                 request = canonical_hash(body) if rule.count == "request" else ""
                 answer: ResponderResult = self._next(rule.steps, (number, request)).answer
                 return answer
+        if is_last and self.rules:
+            message = _text(body["messages"][-1]["content"])[:80]
+            raise ApiError(
+                f"{EMULATOR_NAME}: no rule of {self.path or 'the script'} matches this request "
+                f"(last message: {message!r})"
+            )
         return None
 
     def next_batch(self) -> BatchStep:

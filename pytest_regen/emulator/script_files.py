@@ -101,8 +101,6 @@ def load_script(path: Path) -> Script:
         is_unknown = first["type"] == "unexpected_keyword_argument"
         what = "is unknown" if is_unknown else f"is {first['input']!r:.80}: {first['msg']}"
         raise UsageError(f"{path}: {place} {what}", hint=_HINT) from error
-    except TypeError as error:
-        raise UsageError(f"{path}: {error}", hint=_HINT) from error
     rules = []
     for rule in script.rules:
         steps = [Step(s.fault or _plain(EmulatedReply, s), s.times) for s in rule.replies]

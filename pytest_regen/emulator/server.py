@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import formatdate
-from functools import partial
 from http.client import responses
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
@@ -16,7 +15,6 @@ import h11
 
 from pytest_regen.emulator.api import refusal
 from pytest_regen.emulator.values import ApiError, HttpResponse, Part
-from pytest_regen.turns.wire import EMULATOR_NAME
 
 MAX_BYTES = 256 * 1024 * 1024
 """The longest body that is read, that of a batch."""
@@ -49,8 +47,7 @@ class LoopbackServer(ThreadingTCPServer):
         # The only address that is bound, because only this machine is to connect.
         super().__init__(("127.0.0.1", port), _Connection)
         # Polled often, because every test that stops an emulator waits for the next look.
-        listen = partial(self.serve_forever, poll_interval=0.02)
-        self._thread = threading.Thread(target=listen, name=EMULATOR_NAME, daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -91,33 +88,21 @@ class _Connection(BaseRequestHandler):
 
     def handle(self) -> None:
         with suppress(OSError):  # because the client went away
-            try:
-                while self._exchange():
-                    self.http.start_next_cycle()
-            except ApiError as error:
-                response = refusal(error)
-                headers = {**response.headers, "connection": "close"}
-                self._send_response(replace(response, headers=headers))
-                # Read on, because a client that is cut off would not read the answer.
-                self.request.shutdown(socket.SHUT_WR)
-                while self.request.recv(_PIECE):
-                    continue
+            while self._exchange():
+                self.http.start_next_cycle()
 
-    def _exchange(self) -> bool:
-        """Answer one request, and return whether another may follow on this connection."""
+    def receive(self) -> tuple[str, SplitResult, dict[str, str], bytes] | None:
+        """Return the next request; ``None`` where the client has no other."""
         # An idle connection may stay open without limit; patience counts from the first byte on.
         self.request.settimeout(None)
         head = self._event()
         if not isinstance(head, h11.Request):
-            return False
+            return None
         if head.http_version not in {b"1.0", b"1.1"}:
-            raise ApiError(f"the request is no HTTP/1.1 but {head.http_version.decode()}")
+            raise ValueError(f"its version is {head.http_version.decode()}")
         method = head.method.decode()
         headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
-        try:
-            url = urlsplit(head.target.decode())
-        except ValueError as error:
-            raise ApiError(f"the address cannot be read: {error}") from error
+        url = urlsplit(head.target.decode())
         body, size = bytearray(), int(headers.get("content-length", 0))
         # By the header first, because a client may announce more than anyone wants to read.
         while size <= MAX_BYTES and isinstance(event := self._event(), h11.Data):
@@ -126,32 +111,42 @@ class _Connection(BaseRequestHandler):
         if size > MAX_BYTES:
             raise ApiError("Request exceeds the maximum size", 413)
         self.request.settimeout(None)
-        response = self.server.answer(method, url, headers, bytes(body))
+        return method, url, headers, bytes(body)
+
+    def _exchange(self) -> bool:
+        """Answer one request, and return whether another may follow on this connection."""
+        try:
+            received = self.receive()
+        except (ApiError, h11.RemoteProtocolError, TimeoutError, ValueError) as error:
+            response = refusal(error)
+            headers = {**response.headers, "connection": "close"}
+            self._send_response(replace(response, headers=headers))
+            # Read on, because a client that is cut off would not read the answer.
+            self.request.shutdown(socket.SHUT_WR)
+            while self.request.recv(_PIECE):
+                continue
+            return False
+        if received is None:
+            return False
+        response = self.server.answer(*received)
         # A stop ends a delay early, and a reply that was late on purpose is then not sent.
-        stopped = response.delay > 0 and self.server.stopping.wait(response.delay)
-        if not stopped and response.on_start:
+        if response.delay > 0 and self.server.stopping.wait(response.delay):
+            return False
+        if response.on_start:
             response.on_start()
-        if not stopped and response.end != "drop":
-            self._send_response(response, has_body=method != "HEAD")
+        if response.end != "drop":
+            self._send_response(response, has_body=received[0] != "HEAD")
         return self.http.our_state is self.http.their_state is h11.DONE
 
     def _event(self) -> Any:
         """Return the next event of the protocol, reading as much as it needs."""
-        try:
-            while (event := self.http.next_event()) is h11.NEED_DATA:
-                if self.http.they_are_waiting_for_100_continue:
-                    go_on = h11.InformationalResponse(
-                        status_code=100, headers=[], reason="Continue"
-                    )
-                    self._send(go_on)
-                self.http.receive_data(self.request.recv(_PIECE))
-                self.request.settimeout(self.server.patience)
-        except h11.RemoteProtocolError as error:
-            # The only two statuses, because the API has no others for what is no HTTP.
-            status = 431 if error.error_status_hint == 431 else 400
-            raise ApiError(f"the request is no HTTP/1.1: {error}", status) from error
-        except TimeoutError as error:
-            raise ApiError("the request was not complete in time", 408) from error
+        while (event := self.http.next_event()) is h11.NEED_DATA:
+            if self.http.they_are_waiting_for_100_continue:
+                self._send(
+                    h11.InformationalResponse(status_code=100, headers=[], reason="Continue")
+                )
+            self.http.receive_data(self.request.recv(_PIECE))
+            self.request.settimeout(self.server.patience)
         return event
 
     def _send_response(self, response: HttpResponse, *, has_body: bool = True) -> None:

@@ -63,20 +63,15 @@ def _check(value: object, annotation: Any, where: str, notes: list[str]) -> None
 
 def _check_tagged(value: dict[str, Any], objects: list[Any], where: str, notes: list[str]) -> None:
     """Check an object by the type whose tag it carries."""
-    fitting = [
-        kind
-        for kind in objects
-        if all(value.get(key) in values for key, values in _tags(kind).items())
-    ]
-    if len(objects) == 1 and "type" in _tags(objects[0]):
-        fitting = objects
+    is_alone = len(objects) == 1 and "type" in _tags(objects[0])
     tag = next((key for key in _TAGS if key in _fields(objects[0])), "type")
-    if fitting:
-        _check_object(value, fitting[0], where, notes)
-    elif not isinstance(value.get(tag), str):
+    for kind in objects:
+        if is_alone or all(value.get(key) in tags for key, tags in _tags(kind).items()):
+            _check_object(value, kind, where, notes)
+            return
+    if not isinstance(value.get(tag), str):
         raise ApiError(f"{where}.{tag}: Field required")
-    else:
-        notes.append(f"{where}.{tag}: the SDK has no type for {value[tag]!r:.80}")
+    notes.append(f"{where}.{tag}: the SDK has no type for {value[tag]!r:.80}")
 
 
 def _check_object(value: Mapping[str, Any], kind: Any, where: str, notes: list[str]) -> None:
@@ -101,13 +96,9 @@ def _fields(kind: Any) -> dict[str, Any]:
 @cache
 def _tags(kind: Any) -> dict[str, tuple[Any, ...]]:
     """Return the values of the fields that tell an object's type; ``None`` where it may lack."""
-    tags = {
-        key: tuple(
-            tag for branch in _branches(_fields(kind)[key]) for tag in get_args(branch) or (None,)
-        )
-        for key in _TAGS
-        if key in _fields(kind)
-    }
+    tags: dict[str, tuple[Any, ...]] = {}
+    for key in filter(_fields(kind).__contains__, _TAGS):
+        tags[key] = sum((get_args(b) or (None,) for b in _branches(_fields(kind)[key])), ())
     # What has no tag by its type is something newer where the request gives it one.
     return tags or {"type": (None,)}
 

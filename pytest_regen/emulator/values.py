@@ -60,8 +60,7 @@ class EmulatedReply:
 
         Raises:
             ValueError: a number is negative, or ``chunks`` is below 1, or has empty pieces, or
-                pieces that do not add up to the text.
-            TypeError: an item of ``tools`` is not a tool use.
+                pieces that do not add up to the text, or an item of ``tools`` is no tool use.
         """
         _ = self.tool_uses
         if min(self.delay, self.chunk_delay, self.output_tokens or 0) < 0:
@@ -80,7 +79,7 @@ class EmulatedReply:
             try:
                 uses.append(tool if isinstance(tool, ToolUse) else ToolUse(**tool))
             except TypeError as error:
-                raise TypeError(f"a tool use has a name and an input, not {tool!r}") from error
+                raise ValueError(f"a tool use has a name and an input, not {tool!r}") from error
         return tuple(uses)
 
 

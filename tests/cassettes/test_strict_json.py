@@ -7,7 +7,6 @@ import pytest
 
 from pytest_regen.errors import StoreCorruptError
 from pytest_regen.strict_json import (
-    DuplicateKeyError,
     JsonDefectError,
     TooDeepError,
     json_or_none,
@@ -19,7 +18,7 @@ from pytest_regen.strict_json import (
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ('{"a": 1, "b": {"a": 2, "a": 3}}', DuplicateKeyError),
+        ('{"a": 1, "b": {"a": 2, "a": 3}}', JsonDefectError),
         ("[NaN]", JsonDefectError),
         ('{"a": -Infinity}', JsonDefectError),
         ("[" * 200_000, TooDeepError),
@@ -35,12 +34,10 @@ def test_what_parsers_read_differently_is_refused(text: str, error: type[Excepti
 
 def test_a_refusal_names_the_value() -> None:
     """The key that is given twice, the constant."""
-    with pytest.raises(DuplicateKeyError, match="'b' is given twice") as twice:
+    with pytest.raises(JsonDefectError, match="'b' is given twice"):
         strict_loads('{"a": 1, "b": 2, "b": 3}')
     with pytest.raises(JsonDefectError, match="NaN"):
         strict_loads("NaN")
-
-    assert twice.value.key == "b"
 
 
 def test_a_caller_says_what_it_lets_through() -> None:

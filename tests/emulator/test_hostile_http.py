@@ -149,6 +149,7 @@ HOSTILE: dict[str, tuple[bytes, int]] = {
     "100,000 arrays that end": (request(b"[" * 100_000 + b"]" * 100_000), 400),
     "no JSON": (request(b"{"), 400),
     "no object": (request(b"[]"), 400),
+    "a text": (request(b'"text"'), 400),
 }
 
 

@@ -1,5 +1,6 @@
 """The prompt cache reads, writes and charges what the documented rules say."""
 
+import hashlib
 import importlib.util
 import random
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from tables import each
 
 from pytest_regen.emulator import Emulator
 from pytest_regen.emulator.limits import Clock
-from pytest_regen.emulator.prompt import PromptCache, chain
+from pytest_regen.emulator.prompt import Place, PromptCache
 
 REFERENCE = (
     Path(__file__).parents[3] / "shared/research/anthropic-files/prompt_cache_reference_model.py"
@@ -154,7 +155,11 @@ def by_accounting(clock: Clock) -> Cost:
     cache = PromptCache()
 
     def cost(_: Fields, blocks: list[ReferenceBlock], model: str) -> Charged:
-        use = cache.look_up(chain(blocks, model), now=clock.now(), minimum=MINIMUM[model])
+        digest, tokens, prompt = model.encode(), 0, []
+        for data, size, ttl in blocks:
+            digest, tokens = hashlib.sha256(digest + data).digest(), tokens + size
+            prompt.append(Place("", "", {}, ttl, tokens, digest))
+        use = cache.look_up(prompt, now=clock.now(), minimum=MINIMUM[model])
         return (use.read, use.write_1h, use.write_5m, use.plain), use.commit
 
     return cost

@@ -284,23 +284,6 @@ def test_routes(method: str, path: str, status: int) -> None:
     assert response.headers["request-id"].startswith("req_emu")
 
 
-@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'"text"'])
-def test_a_body_that_is_no_object_is_400(payload: bytes) -> None:
-    """Whatever the bytes, the answer is an error envelope."""
-    response = send(api(), payload)
-
-    assert response.status == 400
-    assert said(response)["type"] == "error"
-
-
-def test_a_body_over_the_limit_is_413() -> None:
-    """32 MB is the limit of one request."""
-    response = send(api(), b" " * (32 * 1024 * 1024 + 1))
-
-    assert response.status == 413
-    assert said(response)["error"]["type"] == "request_too_large"
-
-
 def test_thinking_cannot_be_marked() -> None:
     """A breakpoint on a thinking block is refused."""
     core = api()

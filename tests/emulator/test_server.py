@@ -15,7 +15,6 @@ import pytest
 from emulator_requests import HEADERS, body, dumped, user
 
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault, serve
-from pytest_regen.errors import UsageError
 
 SECRET = "sk-ant-api03-very-secret"
 
@@ -235,16 +234,6 @@ def test_serving_until_told_to_stop(tmp_path: Path) -> None:
     serve(0, script, ready=ready, until=until)
 
     assert heard[0]["content"][-1]["text"] == "Served."
-
-
-def test_a_taken_port_is_the_callers_mistake(emulator: Emulator) -> None:
-    """The message names the port and the way out."""
-    port = int(emulator.base_url.rpartition(":")[2])
-
-    with pytest.raises(UsageError, match=str(port)) as caught:
-        serve(port)
-
-    assert "--port" in caught.value.hint
 
 
 def test_starting_imports_no_sdk() -> None:

@@ -14,7 +14,7 @@ PACKAGE = Path(pytest_regen.__file__).parent
 PACKAGES = [
     importlib.import_module(".".join(("pytest_regen", *path.parent.relative_to(PACKAGE).parts)))
     for path in sorted(PACKAGE.rglob("__init__.py"))
-    if "__all__" in path.read_text("utf-8")
+    if {"__all__", "lazy"} & set(path.read_text("utf-8").split())
 ]
 
 REQUIRED = {

@@ -105,7 +105,7 @@ DOORS = {
     "h11": ("emulator.server",),
     "hypothesis": ("strategies", "testing"),
     "jsonschema": (
-        "emulator.api",
+        "emulator.messages",
         "sessions.arguments",
         "strategies.dialects",
         "strategies.violations",
