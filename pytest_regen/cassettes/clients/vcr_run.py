@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import vcr.patch
 from vcr import VCR
@@ -173,7 +173,7 @@ def _vcrpy_error(failure: BaseException | None) -> BaseException | None:
             continue
         seen.add(id(error))
         if isinstance(error, _THEIRS):
-            return error
+            return cast("BaseException", error)
         waiting += [error.__cause__, error.__context__]
         waiting += error.exceptions if isinstance(error, BaseExceptionGroup) else ()
     return None
