@@ -17,7 +17,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from pytest_regen.canonical import canonical_json, text_hash
 from pytest_regen.errors import UsageError
@@ -315,17 +315,10 @@ _BACKSLASH: Final = re.compile(r"\\([{},])")
 
 def plain_result(result: object) -> Any:
     """Return the result of an agent as JSON, as far as it has such a form."""
-    if isinstance(result, BaseModel):
-        return result.model_dump(mode="json")
-    if dataclasses.is_dataclass(result) and not isinstance(result, type):
-        return plain_result(dataclasses.asdict(result))
-    if isinstance(result, Mapping):
-        return {str(key): plain_result(value) for key, value in result.items()}
-    if isinstance(result, list | tuple):
-        return [plain_result(value) for value in result]
-    if result is None or isinstance(result, str | int | float | bool):
-        return result
-    return type(result).__qualname__
+    # By its type, because what a result shows of itself may be an address in memory.
+    return to_jsonable_python(
+        result, bytes_mode="base64", fallback=lambda value: type(value).__qualname__
+    )
 
 
 class ContextLossError(AssertionError):
