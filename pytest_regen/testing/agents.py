@@ -317,7 +317,10 @@ def plain_result(result: object) -> Any:
     """Return the result of an agent as JSON, as far as it has such a form."""
     # By its type, because what a result shows of itself may be an address in memory.
     return to_jsonable_python(
-        result, bytes_mode="base64", fallback=lambda value: type(value).__qualname__
+        result,
+        by_alias=False,
+        bytes_mode="base64",
+        fallback=lambda value: type(value).__qualname__,
     )
 
 

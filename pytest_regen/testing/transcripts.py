@@ -160,9 +160,7 @@ class ClarificationFlow:
         self._first = parse_request({"message": description})
         result = self._take(self._first)
         plain = plain_result(result)
-        if isinstance(result, Ask):
-            self._ask = result
-        elif isinstance(plain, Mapping) and plain.get("needs_clarification"):
+        if isinstance(plain, Mapping) and plain.get("needs_clarification"):
             self._ask = Ask.model_validate(plain)
         return result
 
