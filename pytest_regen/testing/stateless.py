@@ -146,10 +146,10 @@ def _cases(
     after = [replace(other, is_first=True), other] if lab.is_default else [other]
     yield "the same instance", (), first, "write"
     yield "after another conversation", after, first, "write"
-    roles = {path: first.sample.role(path)[0] for path in first.sample.texts}
-    answer = next(path for path, role in roles.items() if role == "answer")
-    reason = [path for path, role in roles.items() if not role][-1:]
-    for what, changed in (("description", answer), ("answers", next(iter(roles)))):
+    role, texts = first.sample.role, first.sample.texts
+    answer = next(path for path in texts if role(path)[0] == "answer")
+    reason = [path for path in texts if not role(path)[0]][-1:]
+    for what, changed in (("description", answer), ("answers", next(iter(texts)))):
         # As long as a token, because a prompt may be cut in the middle of one.
         words = f"Ä {what}".ljust(_TOKEN, ".")
         shape = first.with_texts(dict.fromkeys((changed, *reason), words))
