@@ -311,24 +311,14 @@ CHECKS: Final[Mapping[str, tuple[Callable[[Lab], Iterator[str]], str]]] = {
 
 
 class Options(TypedDict, total=False):
-    """What may be said of an agent to the checks."""
+    """What may be said of an agent to the checks; see ``check_stateless_agent``."""
 
-    checks: Iterable[str]
-    """Names of the checks to make; all by default."""
-    conversation: BaseModel | Sequence[BaseModel]
-    """What the agent's turn takes, if it is no ``ClarificationRequest``: one second turn or
-    several, of any pydantic model with a member ``answers`` by question id, every question answered
-    and every text different."""
     replies: Replies
-    """What the scripted model says, where the agent reads another form than ours."""
+    checks: Iterable[str]
+    conversation: BaseModel | Sequence[BaseModel]
     ignore: Iterable[str]
-    """Patterns of paths that need not reach the model: ``questions_asked.*.placeholder``."""
     max_calls: int
-    """Of the model in one turn, while it asks and asks; 3 by default."""
     skeleton: Callable[[str], object] | None
-    """The structure of a prompt; two prompts have the same if the results are equal. By default the
-    kinds of the lines that start like a heading, a bullet, a fence, a tag or a role. Give one that
-    knows your delimiters if values keep their lines."""
 
 
 def failing_checks(make: AgentFactory, **options: Unpack[Options]) -> dict[str, ContextLossError]:
@@ -336,7 +326,7 @@ def failing_checks(make: AgentFactory, **options: Unpack[Options]) -> dict[str, 
 
     Args:
         make: makes the agent.
-        options: see ``Options``.
+        options: as ``check_stateless_agent`` takes them.
 
     Raises:
         UsageError: a check could not be made, and no other fails.
@@ -368,7 +358,17 @@ def check_stateless_agent(make: AgentFactory, **options: Unpack[Options]) -> Non
 
     Args:
         make: makes the agent; a function or class at the top of a module, or ``http(…)``.
-        options: see ``Options``.
+        replies: what the scripted model says, where the agent reads another form than ours.
+        checks: names of the checks to make; all by default.
+        conversation: what the agent's turn takes, if it is no ``ClarificationRequest``: one second
+            turn or several, of any pydantic model with a member ``answers`` by question id, every
+            question answered and every text different.
+        ignore: patterns of paths that need not reach the model:
+            ``questions_asked.*.placeholder``.
+        max_calls: of the model in one turn, while it asks and asks; 3 by default.
+        skeleton: the structure of a prompt; two prompts have the same if the results are equal. By
+            default the kinds of the lines that start like a heading, a bullet, a fence, a tag or a
+            role. Give one that knows your delimiters if values keep their lines.
 
     Raises:
         ContextLossError: it fails; one failure is raised as it is, several in one.
