@@ -17,7 +17,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic_core import to_jsonable_python
+from pydantic import BaseModel
 
 from pytest_regen.canonical import canonical_json, text_hash
 from pytest_regen.errors import UsageError
@@ -315,13 +315,18 @@ _BACKSLASH: Final = re.compile(r"\\([{},])")
 
 def plain_result(result: object) -> Any:
     """Return the result of an agent as JSON, as far as it has such a form."""
-    # By its type, because what a result shows of itself may be an address in memory.
-    return to_jsonable_python(
-        result,
-        by_alias=False,
-        bytes_mode="base64",
-        fallback=lambda value: type(value).__qualname__,
-    )
+    if isinstance(result, BaseModel):
+        return result.model_dump(mode="json")
+    if dataclasses.is_dataclass(result) and not isinstance(result, type):
+        return plain_result(dataclasses.asdict(result))
+    if isinstance(result, Mapping):
+        return {str(key): plain_result(value) for key, value in result.items()}
+    if isinstance(result, list | tuple):
+        return [plain_result(value) for value in result]
+    if result is None or isinstance(result, str | int | float | bool):
+        return result
+    # By its type, because a set has another order, and an object another address, in each process.
+    return type(result).__qualname__
 
 
 class ContextLossError(AssertionError):
