@@ -325,6 +325,7 @@ def plain_result(result: object) -> Any:
         return [plain_result(value) for value in result]
     if result is None or isinstance(result, str | int | float | bool):
         return result
+    # By its type, because a set has another order, and an object another address, in each process.
     return type(result).__qualname__
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from pytest_regen.canonical import canonical_json
@@ -15,7 +16,7 @@ _FOLDED = ("model", "tools", "output_config", "thinking")
 """What is folded into the prefix besides its blocks."""
 
 _Block = tuple[str, str, Mapping[str, Any]]
-"""Where it stands, whose it is, and its members."""
+"""Where it stands, whose it is, and its members but for its breakpoint, which does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,11 @@ def assert_cache_prefix_stable(
             sent, is_answered = call.request, call.reply is not None
         body = request_body(sent) if isinstance(sent, TurnRequest) else sent
         settings = {key: body.get(key) for key in _FOLDED}
-        request = _Request(name, turn, settings, [*_blocks(body)])
-        marked = [where for where, _, block in request.blocks if "cache_control" in block]
+        request, marked = _Request(name, turn, settings, []), []
+        for where, role, block in _blocks(body):
+            bare = {key: value for key, value in block.items() if key != "cache_control"}
+            request.blocks.append((where, role, bare))
+            marked += [where] if len(bare) < len(block) else []
         assert len(marked) <= _BREAKPOINTS, (
             f"{name} has {len(marked)} cache breakpoints, {_BREAKPOINTS} are allowed: "
             f"{', '.join(marked)}"
@@ -93,30 +97,20 @@ def _check_prefix(before: _Request, request: _Request) -> None:
         f"format changed\n  before: {canonical_json(before.settings)}\n"
         f"  now:    {canonical_json(request.settings)}"
     )
-    for number, block in enumerate(before.blocks):
-        now = request.blocks[number] if number < len(request.blocks) else None
-        if _bare(block) != _bare(now):
+    blocks = request.blocks[: len(before.blocks)]
+    for block, now in zip_longest(before.blocks, blocks):
+        if block != now:
             raise AssertionError(
                 f"{block[0]} of {request.name} is not what it was in {before.name}; from there on "
                 f"nothing can be read from the cache\n{_difference(block, now)}"
             )
 
 
-def _bare(block: _Block | None) -> Any:
-    """Return all that counts of a block, which its breakpoint does not."""
-    if block is None:
-        return None
-    where, role, members = block
-    return where, role, {key: value for key, value in members.items() if key != "cache_control"}
-
-
 def _difference(before: _Block, now: _Block | None) -> str:
-    if now is None:
-        return f"  before: {_text(before)[:_SHOWN]!r}\n  now:    nothing"
-    was, is_ = _text(before), _text(now)
-    if was == is_:
-        # The same text in another role, or with another setting, differs in the whole of the block.
-        was, is_ = (canonical_json(_bare(block)[1:]) for block in (before, now))
+    was, is_ = (block[2].get("text") if block else "nothing" for block in (before, now))
+    # Of the same text in another role, or with another setting, the whole block is shown.
+    if not isinstance(was, str) or not isinstance(is_, str) or was == is_:
+        was, is_ = (canonical_json(block and block[1:]) for block in (before, now))
     pairs = zip(was, is_, strict=False)
     same = next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(was), len(is_)))
     start = max(0, same - _SHOWN // 2)
@@ -126,9 +120,3 @@ def _difference(before: _Block, now: _Block | None) -> str:
         f"  before: {cut}{was[start : start + _SHOWN]!r}\n"
         f"  now:    {cut}{is_[start : start + _SHOWN]!r}"
     )
-
-
-def _text(block: _Block) -> str:
-    """Return what a reader takes a block for: its text, or the block as JSON."""
-    text = block[2].get("text")
-    return text if isinstance(text, str) else canonical_json(_bare(block)[2])

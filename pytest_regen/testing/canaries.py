@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pytest_regen.context.requests import parse_context, parse_request
 from pytest_regen.context.values import ConversationContext
 from pytest_regen.errors import UsageError
+from pytest_regen.testing.agents import readable
 
 Keys = tuple[str | int, ...]
 
@@ -268,6 +269,12 @@ class Shape:
             # Ids only name something, so that no model needs them.
             if self.sample.texts[path] in sent and self.sample.keys[path][-1] != "id"
         }
+
+    def missing(self, prompt: str, end: str = "z") -> list[str]:
+        """Return the paths of the texts whose tokens do not stand in a prompt."""
+        text = readable(prompt)
+        tokens = self.sent_tokens(ANY_MARK, end)
+        return [path for path, token in tokens.items() if token not in text]
 
     def request(self, mark: str, texts: Mapping[str, str] | None = None) -> Any:
         """Return the request with tokens of a mark, but for some texts by their path."""

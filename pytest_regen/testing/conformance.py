@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -107,9 +107,8 @@ class Lab:
 
     def with_text(self, name: str, text: str) -> Any:
         """Return the file's text with another text for a unit, or why it cannot stand there."""
-        file = self.file()
-        view = file.open()
-        return put_text(file.kind, view.text, name, text, list(view.names), place=self.place)
+        view = self.file().open()
+        return put_text(view.kind, view.text, name, text, list(view.names), place=self.place)
 
     def put(self, text: str, name: str = "") -> None:
         """Edit a unit as somebody would."""
@@ -129,8 +128,8 @@ class Lab:
 
         It stays where it can be neither.
         """
-        file, view = self.file(), self.file().open()
-        remove = getattr(file.kind.region, "remove", None) if view.has_named_units else None
+        view = self.file().open()
+        remove = getattr(view.kind.region, "remove", None) if view.has_named_units else None
         text = remove(view.text, [name]) if remove else self.with_text(name, "")
         if isinstance(text, str):
             self.path.write_bytes(text.encode("utf-8"))
@@ -138,9 +137,8 @@ class Lab:
     def asks(self) -> list[Ask]:
         """Return what is asked for each unit."""
         place, settings = self.file(), TurnSettings(CallableProvider(str, model=_MODEL))
-        view = place.open()
-        names = [name for name, *_ in self.examples]
-        return [ask for name in names for ask in place.asks(view, name, {1: ()}, settings)]
+        asks = (place.asks(place.open(), name, {1: ()}, settings) for name, *_ in self.examples)
+        return list(chain.from_iterable(asks))
 
     def learn(self, which: int) -> Model:
         """Return a model that answers with the good texts (1) or the bad ones (2)."""
@@ -150,18 +148,17 @@ class Lab:
             # As it is, in a fence, or as JSON, because a kind reads replies in a way of its own.
             for reply in (text, f"````\n{text}\n````", json.dumps(text)):
                 if self.same(ask.extract([reply]), text):
-                    replies[ask.request.messages[-1].content] = reply
+                    replies[json.dumps(ask.request.messages[-1].content)[1:-1]] = reply
                     break
             else:
                 read = ask.extract([text])
                 raise AssertionError(f"no reply gives the text {text!r}: extract gives {read!r}")
 
         def model(messages: Sequence[Mapping[str, Any]]) -> str:
-            content = messages[-1]["content"]
-            blocks = [{"text": content}] if isinstance(content, str) else content
-            prompt = "".join(block["text"] for block in blocks)
-            # The longest, because one prompt may hold another.
-            return replies[max((user for user in replies if user in prompt), key=len)]
+            # As JSON, because the emulator has it in blocks; the longest, because one prompt may
+            # hold another.
+            sent = json.dumps(messages[-1]["content"])
+            return replies[max((user for user in replies if user in sent), key=len)]
 
         return model
 
@@ -173,12 +170,9 @@ class Lab:
 
     def files(self) -> dict[str, bytes]:
         """Return the project's files, but for what a run remembers."""
-        paths = {path.relative_to(self.root): path for path in self.root.rglob("*")}
-        return {
-            name.as_posix(): path.read_bytes()
-            for name, path in paths.items()
-            if path.is_file() and _MEMORY.isdisjoint(name.parts)
-        }
+        names = (path.relative_to(self.root) for path in self.root.rglob("*") if path.is_file())
+        inputs = [name for name in names if _MEMORY.isdisjoint(name.parts)]
+        return {name.as_posix(): Path(self.root, name).read_bytes() for name in inputs}
 
     def copy(self, root: Path) -> "Lab":
         """Return a copy."""
@@ -256,8 +250,8 @@ class KindConformance:
             lab.put(bad, name)
             assert set(lab.codes(name)) - {"DRIFT"}, f"{name}: the bad text passes"
             file = lab.file()
-            units = file.open()
-            assert units.issues(name) == file.open().issues(name), f"{name}: check is not stable"
+            first, second = (file.open().issues(name) for _ in range(2))
+            assert first == second, f"{name}: check is not stable"
 
     def test_a_text_comes_back_as_it_was_put_in(self, lab: Lab) -> None:
         """The region finds what it wrote, and leaves every other byte alone."""

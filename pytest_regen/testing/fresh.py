@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import partial
 from typing import Any, Final
 
 from pytest_regen.errors import UsageError
@@ -100,8 +101,7 @@ def _set_forward(by: timedelta) -> None:
     Reached is what Python code asks these two modules for. Libraries that took a name out of them
     keep the real one, because some compare types by identity; so does whatever asks C for the time.
     """
-    real, localtime, gmtime = time.time, time.localtime, time.gmtime
-    strftime, time_ns = time.strftime, time.time_ns
+    real, real_ns, strftime = time.time, time.time_ns, time.strftime
 
     # Classes, because an agent may ask whether a value is one of them.
     class Datetime(datetime, metaclass=_Standing):
@@ -122,16 +122,16 @@ def _set_forward(by: timedelta) -> None:
         def today(cls) -> Any:
             return Datetime.now().date()
 
-    def at(moment: float | None = None) -> float:
-        return real() + by.total_seconds() if moment is None else moment
+    def at(moment: float | None = None, *, show: Callable[[float], Any] = float) -> Any:
+        return show(real() + by.total_seconds() if moment is None else moment)
 
     fakes: dict[str, Any] = {
         "time": at,
-        "time_ns": lambda: time_ns() + round(by.total_seconds()) * 10**9,
-        "localtime": lambda moment=None: localtime(at(moment)),
-        "gmtime": lambda moment=None: gmtime(at(moment)),
-        "ctime": lambda moment=None: time.asctime(localtime(at(moment))),
-        "strftime": lambda form, when=None: strftime(form, when or localtime(at())),
+        "localtime": partial(at, show=time.localtime),
+        "gmtime": partial(at, show=time.gmtime),
+        "ctime": partial(at, show=time.ctime),
+        "time_ns": lambda: real_ns() + round(by.total_seconds()) * 10**9,
+        "strftime": lambda form, when=None: strftime(form, when or time.localtime()),
     }
     faked = {id(getattr(time, name)): fake for name, fake in fakes.items()}
     faked |= {id(datetime): Datetime, id(date): Date}

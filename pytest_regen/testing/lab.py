@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from string import ascii_lowercase
@@ -27,9 +27,10 @@ class Lab:
     """
 
     make: AgentFactory
-    replies: Replies
-    conversations: tuple[BaseModel, ...] = ()
-    ignore: tuple[str, ...] = ()
+    replies: Replies = field(default_factory=Replies)
+    checks: Iterable[str] | None = None
+    conversation: BaseModel | Sequence[BaseModel] = ()
+    ignore: Iterable[str] = ()
     max_calls: int = 3
     skeleton: Callable[[str], object] | None = None
     _seen: dict[str, Observed] = field(default_factory=dict)
@@ -37,13 +38,15 @@ class Lab:
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
         """The conversations that were given, or those of the built-in agent."""
-        samples = tuple(map(Sample, self.conversations, ascii_lowercase))
+        turns = self.conversation
+        turns = (turns,) if isinstance(turns, BaseModel) else turns
+        samples = tuple(map(Sample, turns, ascii_lowercase))
         return samples or canaries.default_samples()
 
     @property
     def is_default(self) -> bool:
         """Whether turns have the members of the built-in agent's."""
-        return not self.conversations
+        return self.samples == canaries.default_samples()
 
     def shapes(self) -> Iterator[tuple[Shape, str]]:
         """Yield turns in which different things get lost, and what to say of them."""

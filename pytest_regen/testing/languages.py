@@ -136,12 +136,9 @@ class LanguageConformance:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def test_right_code_has_no_issue(self) -> None:
-        """What a model should write is clean."""
-        assert not self.issues()
-
-    def test_what_is_declared_is_read(self) -> None:
+    def test_right_code_is_read_and_has_no_issue(self) -> None:
         """Each type is declared once, as what it is, in its own words, and never weakens itself."""
+        assert not self.issues()
         for type_ in self.ir.types:
             code = self.write(type_)
             facts = self.target.read(code)

@@ -74,8 +74,6 @@ class _Handler(BaseHTTPRequestHandler):
         if not body.get("stream"):
             self._answer(200, json.dumps(reply))
         elif is_chat:
-            choice = reply["choices"][0]
-            reply["choices"] = [{**choice, "delta": choice["message"]}]
             chunk = json.dumps({**reply, "object": "chat.completion.chunk"})
             self._answer(200, f"data: {chunk}\n\ndata: [DONE]\n\n", "text/event-stream")
         else:
@@ -148,7 +146,8 @@ def _chat(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
         "object": "chat.completion",
         "created": 0,
         "model": body.get("model", ""),
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        # Both, because a client reads one of them: of a stream the delta.
+        "choices": [{"index": 0, "message": message, "delta": message, "finish_reason": finish}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 from pydantic import BaseModel
 
@@ -25,7 +25,6 @@ from pytest_regen.testing.structure import structure_holds
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
 
-_REPLIES: Final = Replies()
 _TOKEN: Final = 17
 """Characters of a token."""
 _DIFFERS: Final = "sends or answers something else"
@@ -38,8 +37,9 @@ def carries_full_context(lab: Lab) -> Iterator[str]:
     request. Ids need not arrive.
     """
     lost: dict[str, str] = {}
+    patterns = tuple(lab.ignore)
     for path, where in (*lost_texts(lab), *lost_values(lab)):
-        if not any(fnmatchcase(path, pattern) for pattern in lab.ignore):
+        if not any(fnmatchcase(path, pattern) for pattern in patterns):
             lost.setdefault(path, where)
     yield from (f"{path}{where}" for path, where in lost.items())
 
@@ -51,12 +51,11 @@ def lost_texts(lab: Lab) -> Iterator[tuple[str, str]]:
         if seen.failure:
             yield seen.failure, where
             continue
-        prompt, ends = agents.readable(seen.prompt), shape.sent_tokens(ANY_MARK, "y")
-        for path, token in shape.sent_tokens(ANY_MARK).items():
+        lost = shape.missing(seen.prompt)
+        for path in shape.missing(seen.prompt, "y"):
             # Which questions are told where some are skipped is for another check.
-            is_due = not shape.is_partial or shape.sample.role(path)[0] == "answer"
-            if ends[path] not in prompt and is_due:
-                yield path, where if token not in prompt else ": its end is cut off"
+            if not shape.is_partial or shape.sample.role(path)[0] == "answer":
+                yield path, where if path in lost else ": its end is cut off"
 
 
 def lost_values(lab: Lab) -> Iterator[tuple[str, str]]:
@@ -104,17 +103,9 @@ def _is_unnamed(lab: Lab, shape: Shape) -> bool:
     sample, first = shape.sample, shape.answering(0)
     answer = value_at(first.wire, sample.answers_at)[sample.ids[0]]
     other = with_value(first.wire, sample.answers_at, {sample.ids[1]: answer})
-    prompt = agents.readable(lab.observe(first).prompt)
     # Where the question or the answer is missing, another check names what is lost.
-    return (
-        all(
-            token in prompt
-            for path, token in first.sent_tokens(ANY_MARK).items()
-            if sample.role(path)[0]
-        )
-        and sample.accepts(other)
-        and lab.same(first, replace(first, wire=other))
-    )
+    lost = any(sample.role(path)[0] for path in first.missing(lab.observe(first).prompt))
+    return not lost and sample.accepts(other) and lab.same(first, replace(first, wire=other))
 
 
 def stateless(lab: Lab) -> Iterator[str]:
@@ -155,10 +146,10 @@ def _cases(
     after = [replace(other, is_first=True), other] if lab.is_default else [other]
     yield "the same instance", (), first, "write"
     yield "after another conversation", after, first, "write"
-    roles = {path: first.sample.role(path)[0] for path in first.sample.texts}
-    answer = next(path for path, role in roles.items() if role == "answer")
-    reason = [path for path, role in roles.items() if not role][-1:]
-    for what, changed in (("description", answer), ("answers", next(iter(roles)))):
+    role, texts = first.sample.role, first.sample.texts
+    answer = next(path for path in texts if role(path)[0] == "answer")
+    reason = [path for path in texts if not role(path)[0]][-1:]
+    for what, changed in (("description", answer), ("answers", next(iter(texts)))):
         # As long as a token, because a prompt may be cut in the middle of one.
         words = f"Ä {what}".ljust(_TOKEN, ".")
         shape = first.with_texts(dict.fromkeys((changed, *reason), words))
@@ -245,11 +236,8 @@ def retry_keeps_context(lab: Lab) -> Iterator[str]:
         for turn, number in turns:
             for script in (f"bad {number}", f"worse {number}"):
                 seen = lab.observe(turn, script)
-                prompt = agents.readable(seen.prompt)
-                again = [agents.readable(agents.text_of(request)) for request in seen.requests[1:]]
-                for path, token in turn.sent_tokens(ANY_MARK).items():
-                    if token in prompt and not all(token in text for text in again):
-                        yield path
+                lost = [turn.missing(agents.text_of(request)) for request in seen.requests]
+                yield from (path for again in lost[1:] for path in again if path not in lost[0])
 
 
 def reasking_bounded(lab: Lab) -> Iterator[str]:
@@ -293,10 +281,8 @@ def skip_works(lab: Lab) -> Iterator[str]:
         blank = replace(skipped, wire=with_value(shape.wire, sample.answers_at, blanks))
         if lab.is_default and lab.differ(skipped, blank):
             yield "blank answers are not taken for none"
-        before, after = agents.readable(answered), agents.readable(seen.prompt)
-        for path, token in skipped.sent_tokens(ANY_MARK).items():
-            if token in before and token not in after:
-                yield f"{path} is lost"
+        lost = skipped.missing(answered)
+        yield from (f"{path} is lost" for path in skipped.missing(seen.prompt) if path not in lost)
         # All are skipped, or all but one.
         for fewer in (skipped, *shape.answering_one()):
             posed = places.posing(shape, answered, lab.observe(fewer).prompt)
@@ -324,27 +310,32 @@ CHECKS: Final[Mapping[str, tuple[Callable[[Lab], Iterator[str]], str]]] = {
 """All checks by name, and what is wrong where one fails."""
 
 
-def failing_checks(
-    make: AgentFactory,
-    *,
-    replies: Replies = _REPLIES,
-    checks: Iterable[str] = tuple(CHECKS),
-    conversation: BaseModel | Sequence[BaseModel] = (),
-    ignore: Iterable[str] = (),
-    max_calls: int = 3,
-    skeleton: Callable[[str], object] | None = None,
-) -> dict[str, ContextLossError]:
+class Options(TypedDict, total=False):
+    """What may be said of an agent to the checks; see ``check_stateless_agent``."""
+
+    replies: Replies
+    checks: Iterable[str]
+    conversation: BaseModel | Sequence[BaseModel]
+    ignore: Iterable[str]
+    max_calls: int
+    skeleton: Callable[[str], object] | None
+
+
+def failing_checks(make: AgentFactory, **options: Unpack[Options]) -> dict[str, ContextLossError]:
     """Return the failures of an agent by the name of the check; empty for a good one.
+
+    Args:
+        make: makes the agent.
+        options: as ``check_stateless_agent`` takes them.
 
     Raises:
         UsageError: a check could not be made, and no other fails.
     """
-    conversations = (conversation,) if isinstance(conversation, BaseModel) else tuple(conversation)
-    lab = Lab(make, replies, conversations, tuple(ignore), max_calls, skeleton)
+    lab = Lab(make, **options)
     failures: dict[str, ContextLossError] = {}
     unmade: dict[str, UsageError] = {}
     failure = lab.observe(lab.samples[0].turn).failure
-    for name in checks:
+    for name in CHECKS if lab.checks is None else lab.checks:
         find, summary = CHECKS[name]
         try:
             # Where the plain turn fails, no check can look at anything else.
@@ -362,28 +353,19 @@ def failing_checks(
     return failures
 
 
-def check_stateless_agent(
-    make: AgentFactory,
-    *,
-    replies: Replies = _REPLIES,
-    checks: Iterable[str] = tuple(CHECKS),
-    conversation: BaseModel | Sequence[BaseModel] = (),
-    ignore: Iterable[str] = (),
-    max_calls: int = 3,
-    skeleton: Callable[[str], object] | None = None,
-) -> None:
+def check_stateless_agent(make: AgentFactory, **options: Unpack[Options]) -> None:
     """Check an agent in every way.
 
     Args:
         make: makes the agent; a function or class at the top of a module, or ``http(…)``.
         replies: what the scripted model says, where the agent reads another form than ours.
-        checks: names of the checks to make.
+        checks: names of the checks to make; all by default.
         conversation: what the agent's turn takes, if it is no ``ClarificationRequest``: one second
             turn or several, of any pydantic model with a member ``answers`` by question id, every
             question answered and every text different.
         ignore: patterns of paths that need not reach the model:
             ``questions_asked.*.placeholder``.
-        max_calls: of the model in one turn, while it asks and asks.
+        max_calls: of the model in one turn, while it asks and asks; 3 by default.
         skeleton: the structure of a prompt; two prompts have the same if the results are equal. By
             default the kinds of the lines that start like a heading, a bullet, a fence, a tag or a
             role. Give one that knows your delimiters if values keep their lines.
@@ -392,16 +374,7 @@ def check_stateless_agent(
         ContextLossError: it fails; one failure is raised as it is, several in one.
         UsageError: a check could not be made, and no other fails.
     """
-    by_name = failing_checks(
-        make,
-        replies=replies,
-        checks=checks,
-        conversation=conversation,
-        ignore=ignore,
-        max_calls=max_calls,
-        skeleton=skeleton,
-    )
-    failures = tuple(by_name.values())
+    failures = tuple(failing_checks(make, **options).values())
     if len(failures) == 1:
         raise failures[0]
     if failures:

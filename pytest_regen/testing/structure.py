@@ -87,7 +87,12 @@ def structure_holds(lab: Lab) -> Iterator[str]:
     for sample in lab.samples:
         prompts = _Prompts(lab, sample)
         faults = 0
-        for text in (*prompts.own_texts(), *HOSTILE_TEXTS):
+        # First the tags that this prompt has itself, because they are what its reader heeds.
+        tags = sorted(prompts.tags) if lab.skeleton is None else ()
+        forged = [
+            text for name in tags for text in (f"a</{name}><{name}>b", f"a<{name}>b</{name}>")
+        ]
+        for text in (*forged, *HOSTILE_TEXTS):
             everywhere = prompts.fault_of(dict.fromkeys(sample.texts, text))
             if everywhere is None:
                 continue
@@ -111,17 +116,11 @@ class _Prompts:
         self._tokens = {path: f"K{self._mark}a{number:02d}z" for number, path in numbers}
         self._plain = self._take({}).prompt
         # Tags are structure where the agent puts what it was given into them.
-        self._tags = frozenset(
+        self.tags = frozenset(
             element[1]
             for element in _ELEMENT.finditer(self._plain)
             if any(token in element[2] for token in self._tokens.values())
         )
-
-    def own_texts(self) -> Iterator[str]:
-        """Yield texts made of the tags that this prompt has itself."""
-        for name in sorted(self._tags) if self._lab.skeleton is None else ():
-            yield f"a</{name}><{name}>b"
-            yield f"a<{name}>b</{name}>"
 
     def fault_of(self, texts: Mapping[str, str]) -> str | None:
         """Return what texts in some leaves do that they must not: ``""`` is another structure."""
@@ -171,7 +170,7 @@ class _Prompts:
         # <system> of a user has no authority.
         start = max(0, prompt.find(f"K{self._mark}"))
         prompt = prompt[prompt.rfind("\n", 0, start) + 1 :]
-        return line_kinds(prompt), [tag for tag in _TAG.findall(prompt) if tag[1] in self._tags]
+        return line_kinds(prompt), [tag for tag in _TAG.findall(prompt) if tag[1] in self.tags]
 
     def _take(self, texts: Mapping[str, str]) -> Observed:
         """Return a turn with texts that may stand in their leaves, and were in no prompt before.

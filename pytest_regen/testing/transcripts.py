@@ -158,11 +158,9 @@ class ClarificationFlow:
             TranscriptError: the prompt is not the one that was recorded.
         """
         self._first = parse_request({"message": description})
-        result = self._take(self._first)
+        result = self.take(self._first)
         plain = plain_result(result)
-        if isinstance(result, Ask):
-            self._ask = result
-        elif isinstance(plain, Mapping) and plain.get("needs_clarification"):
+        if isinstance(plain, Mapping) and plain.get("needs_clarification"):
             self._ask = Ask.model_validate(plain)
         return result
 
@@ -184,7 +182,7 @@ class ClarificationFlow:
             "inferredContext": ask["inferred_context"],
             "answers": {key: plain_result(value) for key, value in answers.items()},
         }
-        return self._take(parse_request({"message": message, "conversationContext": context}))
+        return self.take(parse_request({"message": message, "conversationContext": context}))
 
     def skip(self) -> Any:
         """Take a second turn in which every question was skipped; raises as ``answer`` does."""
@@ -204,19 +202,30 @@ class ClarificationFlow:
                 hint=self._command,
             )
 
-    def _take(self, request: ClarificationRequest) -> Any:
+    def take(self, request: ClarificationRequest) -> Any:
+        """Take the next turn, whichever it is; raises as ``start`` does."""
         wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
-        number = len(self._turns)
-        turns = self._recorded.turns if self._recorded else None
-        if turns is not None and number >= len(turns):
-            what = f"turn {number + 1} was not recorded"
-            raise TranscriptError(what, why=f"the transcript has {len(turns)}", hint=self._command)
-        expected = turns[number] if turns is not None else None
+        number = len(self._turns) + 1
+        recorded = self._recorded.turns if self._recorded else []
+        expected = recorded[number - 1] if number <= len(recorded) else None
+        if self._recorded and expected is None:
+            what, why = f"turn {number} was not recorded", f"the transcript has {len(recorded)}"
+            raise TranscriptError(what, why=why, hint=self._command)
         calls: list[TranscriptCall] = []
 
         def compare(request: TurnRequest) -> None:
-            if expected is not None:
-                self._compare(expected.calls, len(calls), _call(request))
+            if expected is None:
+                return
+            if len(calls) >= len(expected.calls):
+                what = f"turn {number} calls the model once more than was recorded"
+                raise TranscriptError(what, why=f"{len(calls)} calls were", hint=self._command)
+            recorded, call = expected.calls[len(calls)], _call(request)
+            if recorded.prompt != call.prompt:
+                section = _section(recorded.prompt, call.prompt)
+                what = f"turn {number} tells the model something else{section}"
+                raise self._drift(what, recorded.prompt, call.prompt)
+            if recorded.system_sha256 != call.system_sha256:
+                raise self._drift(f"turn {number} has another system prompt", "", "")
 
         def keep(request: TurnRequest, reply: Reply) -> None:
             calls.append(_call(request, reply.text))
@@ -232,21 +241,9 @@ class ClarificationFlow:
                 json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True)
                 for value in (expected.result, plain)
             )
-            raise self._drift(f"turn {number + 1} returns something else", before, now)
+            raise self._drift(f"turn {number} returns something else", before, now)
         self._turns.append(TranscriptTurn(input=scrub_value(wire), calls=calls, result=plain))
         return result
-
-    def _compare(self, recorded: list[TranscriptCall], at: int, call: TranscriptCall) -> None:
-        turn = f"turn {len(self._turns) + 1}"
-        if at >= len(recorded):
-            what = f"{turn} calls the model once more than was recorded"
-            raise TranscriptError(what, why=f"{len(recorded)} calls were", hint=self._command)
-        before, now = recorded[at].prompt, call.prompt
-        if before != now:
-            what = f"{turn} tells the model something else{_section(before, now)}"
-            raise self._drift(what, before, now)
-        if recorded[at].system_sha256 != call.system_sha256:
-            raise self._drift(f"{turn} has another system prompt", "", "")
 
     def _drift(self, what: str, before: str, now: str) -> TranscriptError:
         lines = before.splitlines(), now.splitlines()
@@ -287,5 +284,5 @@ def verify_transcript(path: Path | str, make: AgentFactory) -> Transcript:
     provider = CallableProvider(lambda _: replies.pop(0), model="recorded")
     flow = ClarificationFlow(make, provider, recorded=recorded)
     for turn in recorded.turns:
-        flow._take(parse_request(turn.input))  # noqa: SLF001 - a flow is a transcript being taken
+        flow.take(parse_request(turn.input))
     return recorded

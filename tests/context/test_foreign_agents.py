@@ -156,15 +156,6 @@ CHANGES: Mapping[str, tuple[str, Callable[[Wire], None]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_what_is_changed_on_the_way_is_found(name: str) -> None:
-    """By the check whose promise it breaks."""
-    check, change = CHANGES[name]
-    failures = failing_checks(changing(change), checks=[check])
-
-    assert list(failures) == [check]
-
-
 class Percent(Foreign):
     """Formats a prompt that texts are in already."""
 
@@ -258,6 +249,14 @@ class Apart(Together):
     """Does not."""
 
     is_apart = True
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_changed_on_the_way_is_found(name: str) -> None:
+    """By the check whose promise it breaks."""
+    check, change = CHANGES[name]
+
+    assert list(failing_checks(changing(change), checks=[check])) == [check]
 
 
 @pytest.mark.parametrize(

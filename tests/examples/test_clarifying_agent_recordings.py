@@ -81,7 +81,7 @@ def test_a_transcript_is_verified_without_a_model(path: Path) -> None:
     """Every prompt is made anew and compared; an agent that sends others is found out."""
     verify_transcript(path, ClarifyingAgent)
     with pytest.raises(TranscriptError, match="turn 1"):
-        verify_transcript(path, KNOWN_BAD["carries_full_context"])
+        verify_transcript(path, KNOWN_BAD["structure_holds"])
 
 
 def test_the_readme_shows_what_the_program_prints(told: str) -> None:

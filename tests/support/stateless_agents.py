@@ -5,18 +5,11 @@ combination is an agent, made by ``make_<style>_<fault>``, which a fresh process
 """
 
 import asyncio
-import atexit
 import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from datetime import UTC, date, datetime
-from http import HTTPStatus
-from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from string import Template
-from threading import Lock, Thread
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -600,53 +593,6 @@ class _Asynchronous:
         return self.agent.take(request)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    agents: dict[str, Agent] = {}  # noqa: RUF012 - one server for all
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        agent = _Server.agents[self.path]
-        body = self.rfile.read(int(self.headers["content-length"]))
-        try:
-            request = ClarificationRequest.model_validate_json(body)
-            status, answer = 200, agent.take(request)
-        except Exception as error:  # noqa: BLE001 - as a service does
-            status, answer = 500, {"error": f"{type(error).__name__}: {error}"}
-        found = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("content-length", str(len(found)))
-        self.end_headers()
-        self.wfile.write(found)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-def _service(provider: Provider, style: str, fault: str) -> Any:
-    """Return a client of an HTTP service, as a function of the request."""
-    server = MEMORY.get("server")
-    if server is None:
-        server = MEMORY["server"] = _Server(("127.0.0.1", 0), _Handler)
-        Thread(target=server.serve_forever, daemon=True).start()
-    path = f"/{len(_Server.agents)}"
-    _Server.agents[path] = Agent(completion(provider), style, fault)
-
-    def turn(request: ClarificationRequest) -> Any:
-        body = request.model_dump_json(by_alias=True).encode()
-        connection = HTTPConnection("127.0.0.1", server.server_port)
-        with closing(connection):
-            connection.request("POST", path, body, {"content-type": "application/json"})
-            answer = connection.getresponse()
-            found = json.load(answer)
-        if answer.status != HTTPStatus.OK:
-            raise RuntimeError(found["error"])
-        return found
-
-    return turn
-
-
 def _function(provider: Provider, style: str, fault: str) -> Any:
     """Return a plain function of the request."""
     return Agent(completion(provider), style, fault).take
@@ -656,7 +602,7 @@ CALLED: Mapping[str, Callable[[Provider, str, str], Any]] = {
     "markdown": _Class,
     "prose": _function,
     "xml": _Asynchronous,
-    "service": _service,
+    "service": _function,
     "talk": _Class,
     "table": _function,
     "form": _Asynchronous,
@@ -678,51 +624,6 @@ def make_dumping(provider: Provider) -> Any:
         context = request.conversation_context
         said = request.message if context is None else context.model_dump_json(exclude_none=True)
         found = json.loads(complete([_LIKE_THIS, {"role": "user", "content": said}]))
-        if found.get("subject_line") or not request.is_second_turn:
-            return found
-        raise ValueError("the model asks again")
-
-    return turn
-
-
-_NODE = """
-let rest = "";
-process.stdin.setEncoding("utf8").on("data", data => {
-  const lines = (rest + data).split("\\n");
-  rest = lines.pop();
-  for (const line of lines) {
-    const {message, conversation_context: context} = JSON.parse(line);
-    const prompt = `Complaint: ${JSON.stringify(message)}. Context: ${JSON.stringify(context)}`;
-    console.log(JSON.stringify({messages: [{role: "user", content: prompt}]}));
-  }
-});
-"""
-
-
-NODE_LOCK = Lock()
-
-
-def make_node(provider: Provider) -> Any:
-    """Return a client of a process of Node.js, which words the prompts."""
-    complete = completion(provider)
-    if "node" not in MEMORY:
-        MEMORY["node"] = subprocess.Popen(
-            ["node", "-e", _NODE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            encoding="utf-8",
-        )
-        # An open pipe would warn when the interpreter ends.
-        atexit.register(MEMORY["node"].communicate)
-    node = MEMORY["node"]
-
-    def turn(request: ClarificationRequest) -> Any:
-        fields = {"message", "conversation_context"}
-        with NODE_LOCK:  # Two turns at once would read each other's lines, or wait for ever.
-            node.stdin.write(request.model_dump_json(include=fields) + "\n")
-            node.stdin.flush()
-            said = json.loads(node.stdout.readline())["messages"]
-        found = json.loads(complete(said))
         if found.get("subject_line") or not request.is_second_turn:
             return found
         raise ValueError("the model asks again")
