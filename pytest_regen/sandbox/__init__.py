@@ -5,23 +5,16 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.sandbox.examples import ExamplesResult, run_examples, without_examples
-    from pytest_regen.sandbox.levels import missing
-    from pytest_regen.sandbox.processes import Limits, Outcome, run
-    from pytest_regen.sandbox.questions import Job, Module, Raised, ask
+    from pytest_regen.sandbox.examples import ExamplesResult as ExamplesResult
+    from pytest_regen.sandbox.examples import run_examples as run_examples
+    from pytest_regen.sandbox.examples import without_examples as without_examples
+    from pytest_regen.sandbox.levels import missing as missing
+    from pytest_regen.sandbox.processes import Limits as Limits
+    from pytest_regen.sandbox.processes import Outcome as Outcome
+    from pytest_regen.sandbox.processes import run as run
+    from pytest_regen.sandbox.questions import Job as Job
+    from pytest_regen.sandbox.questions import Module as Module
+    from pytest_regen.sandbox.questions import Raised as Raised
+    from pytest_regen.sandbox.questions import ask as ask
 else:
     __getattr__, __dir__ = lazy(__name__)
-
-__all__ = [
-    "ExamplesResult",
-    "Job",
-    "Limits",
-    "Module",
-    "Outcome",
-    "Raised",
-    "ask",
-    "missing",
-    "run",
-    "run_examples",
-    "without_examples",
-]

@@ -9,25 +9,14 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.strategies.instances import (
-        Instances,
-        instances_key,
-        instances_of,
-        instances_of_store,
-    )
-    from pytest_regen.strategies.public import from_schema, invalid, valid
-    from pytest_regen.strategies.violations import Skipped, Violation
+    from pytest_regen.strategies.instances import Instances as Instances
+    from pytest_regen.strategies.instances import instances_key as instances_key
+    from pytest_regen.strategies.instances import instances_of as instances_of
+    from pytest_regen.strategies.instances import instances_of_store as instances_of_store
+    from pytest_regen.strategies.public import from_schema as from_schema
+    from pytest_regen.strategies.public import invalid as invalid
+    from pytest_regen.strategies.public import valid as valid
+    from pytest_regen.strategies.violations import Skipped as Skipped
+    from pytest_regen.strategies.violations import Violation as Violation
 else:
     __getattr__, __dir__ = lazy(__name__)
-
-__all__ = [
-    "Instances",
-    "Skipped",
-    "Violation",
-    "from_schema",
-    "instances_key",
-    "instances_of",
-    "instances_of_store",
-    "invalid",
-    "valid",
-]
