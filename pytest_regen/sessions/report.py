@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal
 
 from pytest_regen.sessions.protocols import Attribution, ExecutionResult, Policy
@@ -88,17 +87,13 @@ class LoopReport:
     cached: bool = False
     """Whether no model was asked: all scenarios of a verified artifact passed again."""
 
-    @cached_property
-    def _by_id(self) -> dict[str, ScenarioHistory]:
-        return {history.id: history for history in self.histories}
-
     def history(self, scenario_id: str) -> ScenarioHistory:
         """Return what happened to one scenario.
 
         Raises:
             KeyError: the run never saw it.
         """
-        return self._by_id[scenario_id]
+        return {history.id: history for history in self.histories}[scenario_id]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON, without the policy."""
