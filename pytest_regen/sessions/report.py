@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from pytest_regen.sessions.protocols import Attribution, ExecutionResult, Policy
@@ -87,13 +88,17 @@ class LoopReport:
     cached: bool = False
     """Whether no model was asked: all scenarios of a verified artifact passed again."""
 
+    @cached_property
+    def _by_id(self) -> dict[str, ScenarioHistory]:
+        return {history.id: history for history in self.histories}
+
     def history(self, scenario_id: str) -> ScenarioHistory:
         """Return what happened to one scenario.
 
         Raises:
             KeyError: the run never saw it.
         """
-        return {history.id: history for history in self.histories}[scenario_id]
+        return self._by_id[scenario_id]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON, without the policy."""
@@ -157,10 +162,6 @@ class LoopLog:
         is_new = event and event not in before.events
         events = (*before.events, event) if is_new else before.events
         self._histories[id_] = ScenarioHistory(id_, scenario, outcome or before.outcome, events)
-
-    def knows(self, scenario: TestScenario) -> bool:
-        """Return whether a scenario of this request was seen."""
-        return scenario.id in self._histories
 
     def histories(self, results: Iterable[ExecutionResult]) -> tuple[ScenarioHistory, ...]:
         """Return every scenario seen, with the outcome that the last execution gives it."""

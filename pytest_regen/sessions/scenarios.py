@@ -7,7 +7,7 @@ camelCase of files and replies is read as well.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AliasGenerator,
@@ -240,13 +240,9 @@ class RoleChoice(Value):
 
     @model_validator(mode="after")
     def _one_test(self) -> Self:
-        tests = [name for name in self.condition if name != "arg"]
-        if "arg" not in self.condition or len(tests) != 1 or tests[0] not in _TESTS:
+        if set(self.condition) not in ({"arg", test} for test in ("equals", "in", "is")):
             raise ValueError("a condition has 'arg' and exactly one of 'equals', 'in' and 'is'")
         return self
-
-
-_TESTS: Final = frozenset({"equals", "in", "is"})
 
 
 class ConditionalRoles(Value):
