@@ -279,9 +279,7 @@ class SessionBase:
             "system": self.system,
             "model": self._settings.model,
             "usage": transcript.usage_to_json(self.usage),
-            "history": [
-                {"role": message.role, "content": message.content} for message in self.history
-            ],
+            "history": transcript.messages_to_json(self.history),
         }
 
     @classmethod

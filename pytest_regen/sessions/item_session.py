@@ -63,11 +63,6 @@ class ItemFeedback(Generic[T]):
         words = any(text.strip() for text in (*self.wanted, *self.notes))
         return bool(self.corrections or self.discarded or words)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether it holds nothing at all."""
-        return not (self.asks_for_replacements or self.probes)
-
     def with_notes(self, notes: Iterable[str]) -> Self:
         """Return this and further notes."""
         return replace(self, notes=(*self.notes, *notes))

@@ -7,7 +7,7 @@ camelCase of files and replies is read as well.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AliasGenerator,
@@ -214,11 +214,6 @@ class ScenarioFeedback(Value):
         wishes = (*self.corrections, *self.discarded_scenarios, *self.untested_tools)
         return bool(wishes or any(note.strip() for note in self.notes))
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether it holds nothing at all."""
-        return not (self.asks_for_replacements or self.probe_scenarios or self.rule_changes)
-
     def with_notes(self, notes: Iterable[str]) -> Self:
         """Return this and further notes."""
         return self.model_copy(update={"notes": (*self.notes, *notes)})
@@ -232,6 +227,7 @@ class ScenarioFeedback(Value):
         for discarded in self.discarded_scenarios:
             yield f"{discarded.scenario.description!r} can never pass: {discarded.rule}"
         yield from (f"not tested: {probe.request}" for probe in self.probe_scenarios)
+        yield from (f"no scenario tests {'/'.join(tool)}" for tool in self.untested_tools)
         yield from (*self.rule_changes, *self.notes)
 
 
@@ -244,13 +240,9 @@ class RoleChoice(Value):
 
     @model_validator(mode="after")
     def _one_test(self) -> Self:
-        tests = [name for name in self.condition if name != "arg"]
-        if "arg" not in self.condition or len(tests) != 1 or tests[0] not in _TESTS:
+        if set(self.condition) not in ({"arg", test} for test in ("equals", "in", "is")):
             raise ValueError("a condition has 'arg' and exactly one of 'equals', 'in' and 'is'")
         return self
-
-
-_TESTS: Final = frozenset({"equals", "in", "is"})
 
 
 class ConditionalRoles(Value):

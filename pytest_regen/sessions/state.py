@@ -113,18 +113,15 @@ def check_policy(policy: object) -> Mapping[str, Any]:
     Raises:
         UsageError: it is not, so that it could neither be kept nor compared.
     """
-    if not isinstance(policy, Mapping):
-        raise _not_plain(f"it is {policy!r:.100}")
     # Before anything is paid that rests on it, because it is written at the end of the run.
     try:
         canonical_json(policy)
+        if isinstance(policy, Mapping):
+            return policy
+        why = f"it is {policy!r:.100}"
     except (TypeError, ValueError, RecursionError) as error:
-        raise _not_plain(str(error)) from error
-    return policy
-
-
-def _not_plain(why: str) -> UsageError:
-    return UsageError(
+        why = str(error)
+    raise UsageError(
         "the compiler's policy is not plain JSON",
         why=why,
         hint="return a dict of texts, numbers, lists and dicts; model_dump(mode='json') makes one",

@@ -37,10 +37,9 @@ class Exchange:
         """Tokens of the whole request, cached or not; ``None`` where the provider did not say."""
         if self.reply is None or self.reply.usage.input_tokens is None:
             return None
-        # By the count of the API what the cache had a part in is no input.
+        # The total, because by the count of the API what the cache had a part in is no input.
         usage = self.reply.usage
-        read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
-        return (usage.input_tokens or 0) + read + written
+        return usage.total_tokens - (usage.output_tokens or 0)
 
 
 class SessionTranscript(list[Exchange]):
@@ -83,10 +82,7 @@ class SessionTranscript(list[Exchange]):
                     "model": request.model,
                     **({"system": request.system} if is_new else {}),
                     "offset": offset,
-                    "messages": [
-                        {"role": message.role, "content": message.content}
-                        for message in request.messages[offset:]
-                    ],
+                    "messages": messages_to_json(request.messages[offset:]),
                     "reply": reply.text if reply else None,
                     "stop_reason": (reply.stop_reason or None) if reply else None,
                     "usage": usage_to_json(exchange.usage) if exchange.usage else None,
@@ -105,6 +101,11 @@ def _common_length(messages: Sequence[Message], earlier: Sequence[Message]) -> i
             break
         count += 1
     return count
+
+
+def messages_to_json(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Return plain JSON; without breakpoints, because each request sets its own."""
+    return [{"role": message.role, "content": message.content} for message in messages]
 
 
 def usage_to_json(usage: Usage) -> dict[str, int | str | None]:

@@ -51,9 +51,10 @@ def fail(
     words = (corrections,) if isinstance(corrections, str) else tuple(corrections)
     if feedback is not None:
         sent = feedback.with_notes((*map(_line, problems), *words))
-        if sent.is_empty:
+        lines = tuple(sent.lines())
+        if not any(map(str.strip, lines)):
             raise TypeError("the feedback given to pytest_regen.fail() is empty")
-        raise FeedbackError(tuple(sent.lines()), sent)
+        raise FeedbackError(lines, sent)
     if not problems and not words:
         raise TypeError("pytest_regen.fail() needs issues=, corrections= or feedback=")
     raise FeedbackError((*problems, *words))

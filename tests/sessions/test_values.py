@@ -99,7 +99,8 @@ def test_a_verdict_that_corrects_needs_the_right_decision() -> None:
 
 def test_feedback_defaults_to_nothing() -> None:
     """Every list is optional; probes alone are no reason for a turn."""
-    assert ScenarioFeedback().is_empty
+    assert not list(ScenarioFeedback().lines())
+    assert list(ScenarioFeedback(untested_tools=["a/b"]).lines()) == ["no scenario tests a/b"]
     assert not ScenarioFeedback(probe_scenarios=(scenario("/a"),)).asks_for_replacements
     assert ScenarioFeedback(
         corrections=[ScenarioCorrection(scenario_description="x", corrected_decision="deny")]
