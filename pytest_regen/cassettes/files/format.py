@@ -186,9 +186,7 @@ def _quote(text: str) -> str:
 
 _STATUSES: Final = range(100, 1000)
 
-_BROKEN: Final = (
-    *(KeyError, TypeError, ValueError, ArithmeticError, RecursionError, CassetteError),
-)
+_BROKEN: Final = (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, CassetteError)
 
 
 def build_interaction(data: object, path: Path, line: int) -> Interaction:
