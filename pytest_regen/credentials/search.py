@@ -112,6 +112,8 @@ for _shape in SECRET_SHAPES:
         if not (_word or _shape.ahead) and (_first := _WORDS.match(_mark)):
             _word = _mark[:_START] if _first[0].isalnum() else _first[0]
         _MARKS[_word].append((_mark, _shape))
+_BEHIND_BACKSLASH = re.compile(r"\\[abefnrtuvxNLP0_]\S{15,80}")
+"""A long word whose first letter was read as one of an escape, as in a path of Windows."""
 _DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
 """Passwords of examples and of local databases."""
 _WEAK: Final = 5
@@ -204,8 +206,13 @@ def _search(text: str, deepest: int) -> list[encodings.Edit]:
             place = view.places()
             edits = [edit._replace(start=place(edit.start), end=place(edit.end)) for edit in within]
             text = _blank(text, edits)
-    parts = _outside_large_base64(text)
-    lean = " ".join([text[start:end] for start, end in parts]) if len(parts) > 1 else text
+        parts = [match.span() for match in _BEHIND_BACKSLASH.finditer(text)]
+        if not parts:
+            return edits
+        lean = " ".join([text[start:end] for start, end in parts])
+    else:
+        parts = _outside_large_base64(text)
+        lean = " ".join([text[start:end] for start, end in parts]) if len(parts) > 1 else text
     long = _long_words(lean)
     for shape, marks in _possible(lean, long):
         for mark in marks:

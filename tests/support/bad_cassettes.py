@@ -198,6 +198,12 @@ BAD: Final[Mapping[str, Bad]] = {
         "cannot end 'never'",
         vcr=False,
     ),
+    "misspelt": Bad(
+        _with("  request:\n", "  streem: {end: cut, chunks: []}\n  request:\n"),
+        _line_of("- key:"),
+        "the unknown key 'streem'",
+        vcr=False,
+    ),
     "packing": Bad(
         yaml.safe_dump(foreign(zlib.compress(b"x" * 99)[:-9], {"content-encoding": ["deflate"]}))
         .encode(),

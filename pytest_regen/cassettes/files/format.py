@@ -184,6 +184,11 @@ def _quote(text: str) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
+_OURS: Final = frozenset(
+    {"key", "recorded_at", "tokens", "layout", "stream", "request", "response"}
+)
+"""The keys of an interaction written here; a misspelt one would silently have no effect."""
+
 _STATUSES: Final = range(100, 1000)
 
 _BROKEN: Final = (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, CassetteError)
@@ -210,6 +215,9 @@ def build_interaction(data: object, path: Path, line: int) -> Interaction:
 
 def _build(value: object) -> Interaction:
     data = _mapping(value, "it")
+    unknown = sorted(map(str, set(data) - _OURS)) if "key" in data else []
+    if unknown:
+        raise ValueError(f"it has the unknown key {unknown[0]!r}")
     request = _mapping(data["request"], "request")
     response = with_current_layout(_mapping(data["response"], "response"))
     status = _mapping(response["status"], "status")
