@@ -108,7 +108,7 @@ def function(reader: "Reader", body: str = RIGHT) -> None:
         body,
         "pytest-regen adopt src/acme/names.py",
         "src",
-        ".regen/hand",
+        ".regen",
     )
 
 
