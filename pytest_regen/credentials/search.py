@@ -17,10 +17,10 @@ _OF_PASSWORDS: Final = (*names.PASSWORDS, "pass", "_pw")
 _SIGNATURES: Final = ("signature", "sig")
 """A signature grants access only as part of an address."""
 _NAMES: Final = (*names.PRIVATE_NAMES, "pass", "_pw", *_SIGNATURES)
+"""Ends of private names that are searched in texts."""
 _CORE_OF: Final = {name: min((core for core in _NAMES if core in name), key=len) for name in _NAMES}
 """The shortest private name within each: few texts hold ``pass``, so most are looked for once."""
 _CORES: Final = frozenset(_CORE_OF.values())
-"""Ends of private names that are searched in texts."""
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _VALUE = f"({_SIGNS}{{16,512}})"
 """The part of a value that is examined. Bounded, because with many names in a row each value would
@@ -112,7 +112,7 @@ for _shape in SECRET_SHAPES:
         if not (_word or _shape.ahead) and (_first := _WORDS.match(_mark)):
             _word = _mark[:_START] if _first[0].isalnum() else _first[0]
         _MARKS[_word].append((_mark, _shape))
-_BEHIND_BACKSLASH = re.compile(r"\\[abefnrtuvxNLP0_]\S{15,80}")
+_BEHIND_BACKSLASH = re.compile(r"\\[abefnrtuvxNLPU0_]\S{15,80}")
 """A long word whose first letter was read as one of an escape, as in a path of Windows."""
 _DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
 """Passwords of examples and of local databases."""
@@ -209,10 +209,9 @@ def _search(text: str, deepest: int) -> list[encodings.Edit]:
         parts = [match.span() for match in _BEHIND_BACKSLASH.finditer(text)]
         if not parts:
             return edits
-        lean = " ".join([text[start:end] for start, end in parts])
     else:
         parts = _outside_large_base64(text)
-        lean = " ".join([text[start:end] for start, end in parts]) if len(parts) > 1 else text
+    lean = " ".join([text[start:end] for start, end in parts])
     long = _long_words(lean)
     for shape, marks in _possible(lean, long):
         for mark in marks:
@@ -225,12 +224,13 @@ def _search(text: str, deepest: int) -> list[encodings.Edit]:
             ]
             edits += matches
             text = _blank(text, matches)
-    if view is None:
-        assigned = _assigned_edits(text, lean, long)
-        edits += assigned
-        text = _blank(text, assigned)
-    if view is None and deepest:
-        words = long if lean is text else _long_words(text)
+    if view is not None:
+        return sorted(edits)
+    assigned = _assigned_edits(text, lean, long)
+    edits += assigned
+    text = _blank(text, assigned)
+    if deepest:
+        words = long if len(parts) == 1 and not edits else _long_words(text)
 
         def clean(plain: str) -> tuple[str, tuple[str, ...]] | None:
             within = _edits(plain, deepest - 1)

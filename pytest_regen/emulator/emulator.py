@@ -285,7 +285,7 @@ class Emulator:
     def _response(self, turn: EmulatedTurn, request: values.ReceivedRequest) -> values.HttpResponse:
         """Return the message, complete or ended early by a fault."""
         streamed = bool(turn.body.get("stream"))
-        begins = ("cut", "unfinished", "error_event")[: 3 if streamed else 2]
+        begins = ("cut", "unfinished", "error_event") if streamed else ("cut", "unfinished")
         message, reply, fault = self._ask(turn, request.headers, *begins)
         # Only now, because nobody knows before it is written how long an answer is.
         self._limiter.spend(turn.model, message["usage"]["output_tokens"])

@@ -142,13 +142,14 @@ class Limiter:
         limits, now = self._limits, self._clock.now()
         # The models of one line and major version share their limits.
         name = f"{model.line}-{model.version[0]}" if model else "batches"
-        sizes = {
-            "requests": limits.requests if model else limits.batch_requests,
-            "input-tokens": limits.input_tokens,
-            "output-tokens": limits.output_tokens,
-        }
-        new = {kind: _Bucket(size, limits.burst, now) for kind, size in sizes.items()}
-        pool = self._pools.setdefault(name, new)
+        if name not in self._pools:
+            sizes = {
+                "requests": limits.requests if model else limits.batch_requests,
+                "input-tokens": limits.input_tokens,
+                "output-tokens": limits.output_tokens,
+            }
+            self._pools[name] = {k: _Bucket(v, limits.burst, now) for k, v in sizes.items()}
+        pool = self._pools[name]
         # Here, because nothing runs in the background.
         for bucket in pool.values():
             gained = max(0.0, now - bucket.at) * bucket.limit / _MINUTE

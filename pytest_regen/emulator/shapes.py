@@ -96,9 +96,12 @@ def _fields(kind: Any) -> dict[str, Any]:
 @cache
 def _tags(kind: Any) -> dict[str, tuple[Any, ...]]:
     """Return the values of the fields that tell an object's type; ``None`` where it may lack."""
-    tags: dict[str, tuple[Any, ...]] = {}
-    for key in filter(_fields(kind).__contains__, _TAGS):
-        tags[key] = sum((get_args(b) or (None,) for b in _branches(_fields(kind)[key])), ())
+    fields = _fields(kind)
+    tags = {
+        key: tuple(tag for branch in _branches(fields[key]) for tag in get_args(branch) or (None,))
+        for key in _TAGS
+        if key in fields
+    }
     # What has no tag by its type is something newer where the request gives it one.
     return tags or {"type": (None,)}
 

@@ -409,8 +409,7 @@ class _Run:
                 note = "pytest_regen.cassettes.journal(path) around the run lets the next one go on"
                 # Of a first turn that did not end, what was answered by then.
                 answered = self._generated or getattr(self._source, "unfinished", ())
-                seen = {history.id for history in self.set.log.histories(())}
-                unseen = [scenario for scenario in answered if scenario.id not in seen]
+                unseen = [scenario for scenario in answered if not self.set.log.knows(scenario)]
                 if self._artifact is not None:
                     with suppress(StoreWriteError):
                         path = self._write("failed", [*self.set.scenarios, *unseen])

@@ -163,6 +163,10 @@ class LoopLog:
         events = (*before.events, event) if is_new else before.events
         self._histories[id_] = ScenarioHistory(id_, scenario, outcome or before.outcome, events)
 
+    def knows(self, scenario: TestScenario) -> bool:
+        """Return whether a scenario of this request was seen."""
+        return scenario.id in self._histories
+
     def histories(self, results: Iterable[ExecutionResult]) -> tuple[ScenarioHistory, ...]:
         """Return every scenario seen, with the outcome that the last execution gives it."""
         passed = {result.scenario.id: result.passed for result in results}

@@ -91,8 +91,8 @@ async def _read_body(request: Any, run: traffic.ActiveCassette) -> bytes:
             hint="send bytes, text, JSON, a form or a generator",
         )
         raise run.signal(refused) from None
-    request.body = bytes(written)
-    return bytes(written)
+    read = request.body = bytes(written)
+    return read
 
 
 class _BodyBuffer(bytearray):

@@ -140,7 +140,7 @@ class VcrRun:
         """Return whether vcrpy raised what a test failed with."""
         return bool(self.missed) and _vcrpy_error(failure) is not None
 
-    def take_pending_miss(self, failure: BaseException | None) -> CassetteMissError | None:
+    def take_pending_miss(self, failure: BaseException) -> CassetteMissError | None:
         """Return the miss that caused a failure, and count all of them as reported.
 
         Args:
@@ -164,9 +164,9 @@ class VcrRun:
         return list(missed.values())
 
 
-def _vcrpy_error(failure: BaseException | None) -> BaseException | None:
+def _vcrpy_error(failure: BaseException) -> BaseException | None:
     """Return vcrpy's miss among an exception, its causes and contexts, and members of groups."""
-    waiting, seen = [failure], set[int]()
+    waiting, seen = list[BaseException | None]([failure]), set[int]()
     while waiting:
         error = waiting.pop()
         if error is None or id(error) in seen:

@@ -194,7 +194,7 @@ def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> Casset
     return missed
 
 
-def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+def _miss_of_vcrpy(item: pytest.Item, failure: BaseException) -> CassetteError | None:
     """Return the miss of a test marked ``vcr`` that is behind its failure."""
     run = item.stash.get(VCR_RUN, None)
     missed = None if run is None else run.take_pending_miss(failure)
