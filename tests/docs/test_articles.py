@@ -14,11 +14,12 @@ from pytest_regen import sandbox
 
 ARTICLES = [
     ROOT / "README.md",
+    ROOT / "docs/pytest.md",
     *sorted(ROOT.glob("docs/tutorials/*.md")),
     *sorted(ROOT.glob("docs/how-to/*.md")),
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("behaviour", "diff", "functions", "kinds", "pytest", "template")
+        for name in ("behaviour", "diff", "functions", "kinds", "template")
     ),
 ]
 
