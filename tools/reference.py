@@ -2,8 +2,8 @@
 
     python tools/reference.py
 
-Writes ``docs/reference/*.md`` and the table of ``docs/codes/index.md``. A test runs the same and
-compares, so that none of them can be out of date.
+Writes ``docs/reference/*.md``. A test runs the same and compares, so that none of them can be out
+of date.
 """
 
 import ast
@@ -45,12 +45,6 @@ def pages() -> Iterator[tuple[Path, str]]:
     for name, (title, intro, body) in _PAGES.items():
         text = f"# {title}\n\n{NOTE}\n{intro}\n\n{body().strip()}\n"
         yield DOCS / "reference" / f"{name}.md", text
-    index = DOCS / "codes" / "index.md"
-    text = index.read_text("utf-8")
-    text, count = _CODES_PLACE.subn(lambda _: f"\n{_codes()}\n", text)
-    if count != 1:
-        raise LookupError(f"{index.name} has {count} places for the table of codes, not one")
-    yield index, text
 
 
 def main() -> None:
@@ -292,34 +286,6 @@ def _hooks() -> str:
                 + table(("argument", ""), rows)
             )
     return "\n\n".join(parts)
-
-
-# -- codes
-
-_CODES_PLACE = re.compile(r"(?<=<!-- codes -->\n).*?(?=<!-- /codes -->)", re.DOTALL)
-
-
-_LONGEST_MEANING = 200
-
-
-def _codes() -> str:
-    from pytest_regen.validation.issues import CODES
-
-    rows = [
-        (f"[{code}]({code}.md)", severity, _meaning(DOCS / "codes" / f"{code}.md"))
-        for code, severity in CODES.items()
-    ]
-    return table(("code", "severity", "meaning"), rows) + "\n"
-
-
-def _meaning(article: Path) -> str:
-    """Return how an article begins, without the severity: ``An error: …``."""
-    paragraph = article.read_text("utf-8").split("\n\n")[1]
-    said = re.sub(r"^An? (?:error|warning): ", "", " ".join(paragraph.split()))
-    first = re.split(r"(?<=\.) (?=[A-Z`])", said)[0]
-    if len(first) > _LONGEST_MEANING:
-        first = first.partition(": ")[0].rstrip(".") + "."
-    return cell(first[:1].upper() + first[1:])  # Links are seen from the same folder.
 
 
 # -- formats
