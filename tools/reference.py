@@ -80,7 +80,9 @@ def _commands() -> str:
             for inner in found.registered_commands:
                 assert inner.callback is not None
                 word = inner.name or inner.callback.__name__
-                callbacks[f"{name} {word}"] = inner.callback, inner.help or ""
+                # The hidden one is what the group does where no command is named.
+                full = name if inner.hidden else f"{name} {word}"
+                callbacks[full] = inner.callback, inner.help or ""
         else:
             callbacks[name] = found, summary
     options = {name: _parameters_of(function) for name, (function, _) in callbacks.items()}
