@@ -19,7 +19,6 @@ __all__ = [
     "Rows",
     "arguments_of",
     "bullets",
-    "cell",
     "definition",
     "fields_of",
     "first_paragraph",
@@ -29,7 +28,6 @@ __all__ = [
     "prose",
     "sentence",
     "signature",
-    "table",
     "tree_of",
 ]
 
@@ -132,18 +130,6 @@ def inline(text: str) -> str:
     # Between back-ticks it is code; elsewhere Markdown would take it for a tag.
     plain = " ".join(_plain(text).split())
     return re.sub(r"(`[^`]*`)|<", lambda match: match[1] or "&lt;", plain)
-
-
-def cell(text: str) -> str:
-    """Return a text as the cell of a table."""
-    return inline(text).replace("|", "\\|")
-
-
-def table(head: tuple[str, ...], rows: Rows) -> str:
-    """Return a table in Markdown; cells are Markdown already."""
-    lines = [head, ("---",) * len(head), *rows]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return text.replace(" --- ", "---")
 
 
 def bullets(rows: Rows) -> str:

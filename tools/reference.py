@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
@@ -22,7 +23,6 @@ from code_words import (
     Rows,
     arguments_of,
     bullets,
-    cell,
     definition,
     fields_of,
     first_paragraph,
@@ -31,7 +31,6 @@ from code_words import (
     prose,
     sentence,
     signature,
-    table,
     tree_of,
 )
 
@@ -69,45 +68,57 @@ def _commands() -> str:
 
     from pytest_regen.cli.app import COMMANDS
 
-    parts = []
+    callbacks: dict[str, tuple[Callable[..., Any], str]] = {}
     for name, (module, summary) in COMMANDS.items():
         found = getattr(import_module(f"pytest_regen.cli.{module}"), name)
         if isinstance(found, typer.Typer):
             for inner in found.registered_commands:
-                function: Any = inner.callback
-                word = inner.name or function.__name__
-                parts.append(_command(f"{name} {word}", function, inner.help or ""))
+                assert inner.callback is not None
+                word = inner.name or inner.callback.__name__
+                # The hidden one is what the group does where no command is named.
+                full = name if inner.hidden else f"{name} {word}"
+                callbacks[full] = inner.callback, inner.help or ""
         else:
-            parts.append(_command(name, found, summary))
-    return "\n".join(parts)
+            callbacks[name] = found, summary
+    options = {name: _parameters_of(function) for name, (function, _) in callbacks.items()}
+    counts = Counter(line for _, lines in options.values() for line in lines)
+    shared = [line for line, count in counts.items() if count > 1 and line.startswith("- `-")]
+    parts = ["### Options of several commands\n\n" + "\n".join(shared)]
+    for name, (function, summary) in callbacks.items():
+        usage, lines = options[name]
+        also = ", ".join(
+            re.findall(r"`-[^:]*?`", "".join(each for each in shared if each in lines))
+        )
+        parts.append(
+            f"### `{name}`\n\n{prose(inspect.getdoc(function) or summary)}\n\n"
+            f"```text\n{' '.join(['pytest-regen', name, *usage])}\n```\n\n"
+            + "\n".join([*(line for line in lines if line not in shared), f"- also: {also}"])
+        )
+    return "\n\n".join(parts)
 
 
-def _command(name: str, function: Callable[..., Any], summary: str) -> str:
-    arguments, options, usage = [], [], []
+def _parameters_of(function: Callable[..., Any]) -> tuple[list[str], list[str]]:
+    """Return the arguments of a command as they are typed, and a line for each option."""
+    usage, lines = [], []
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         kind, info = parameter.annotation.__origin__, parameter.annotation.__metadata__[0]
         if info.hidden:
             continue
-        help_ = cell(info.help or "")
+        help_ = inline(info.help or "")
         if type(info).__name__ == "ArgumentInfo":
-            shown = info.metavar or parameter.name.upper()
+            shown = (info.metavar or parameter.name.upper()).removesuffix("...")
             more = "..." if any(get_origin(one) is list for one in (kind, *get_args(kind))) else ""
             is_needed = parameter.default is inspect.Parameter.empty
             usage.append(f"{shown}{more}" if is_needed else f"[{shown}]{more}")
-            arguments.append((f"`{shown}`", help_))
+            lines.append(f"- `{shown}`: {help_}")
         else:
             # Within Annotated the first of the names arrives as the default.
             decls = [info.default, *(info.param_decls or ())]
             names = [name for name in decls if isinstance(name, str)]
-            shown = ", ".join(f"`{name}`" for name in names)
-            value = _value_of(kind, info, names)
-            options.append((f"{shown} {value}".strip(), help_ + _default(parameter.default, help_)))
-    said = inspect.getdoc(function) or summary
-    line = " ".join(["pytest-regen", name, "[OPTIONS]", *usage])
-    return (
-        f"## `{name}`\n\n{prose(said)}\n\n```text\n{line}\n```\n\n"
-        f"{table(('argument or option', ''), [*arguments, *options])}\n"
-    )
+            names = names or [f"--{parameter.name.replace('_', '-')}"]
+            shown = f"{', '.join(f'`{name}`' for name in names)} {_value_of(kind, info, names)}"
+            lines.append(f"- {shown.strip()}: {help_}{_default(parameter.default, help_)}")
+    return usage, lines
 
 
 def _value_of(kind: Any, info: Any, names: Iterable[str]) -> str:
@@ -118,7 +129,7 @@ def _value_of(kind: Any, info: Any, names: Iterable[str]) -> str:
     if inner is bool:
         return ""
     if isinstance(inner, type) and issubclass(inner, Enum):
-        return f"`{'|'.join(str(choice.value) for choice in inner)}`".replace("|", "\\|")
+        return f"`{'|'.join(str(choice.value) for choice in inner)}`"
     known = next((_METAVARS[name] for name in names if name in _METAVARS), "VALUE")
     return f"`{info.metavar or known}`"
 
