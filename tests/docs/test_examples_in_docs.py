@@ -25,7 +25,6 @@ OF_THEIR_OWN = frozenset(
         "scale",
         "sessions",
         "strategies",
-        "verified-scenarios",
     }
 )
 """Pages whose Python another test runs; every other page, new ones too, is run here."""
