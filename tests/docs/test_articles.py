@@ -18,7 +18,7 @@ ARTICLES = [
     *sorted(ROOT.glob("docs/how-to/*.md")),
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("behaviour", "diff", "functions", "kinds", "template")
+        for name in ("behaviour", "diff", "functions", "kinds", "languages", "template")
     ),
 ]
 
