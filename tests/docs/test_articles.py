@@ -12,14 +12,12 @@ from tables import each
 
 from pytest_regen import sandbox
 
+FOLLOWED = ("behaviour", "diff", "documents", "functions", "kinds", "languages", "template")
 ARTICLES = [
     ROOT / "README.md",
     *sorted(ROOT.glob("docs/tutorials/*.md")),
     *sorted(ROOT.glob("docs/how-to/*.md")),
-    *(
-        ROOT / "docs" / f"{name}.md"
-        for name in ("behaviour", "diff", "functions", "kinds", "languages", "template")
-    ),
+    *(ROOT / "docs" / f"{name}.md" for name in FOLLOWED),
 ]
 
 DEAR = frozenset(

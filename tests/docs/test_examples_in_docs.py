@@ -18,6 +18,7 @@ OF_THEIR_OWN = frozenset(
     {
         "cassettes",
         "context",
+        "documents",
         "functions",
         "how-to",
         "kinds",
