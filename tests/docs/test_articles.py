@@ -35,7 +35,6 @@ DEAR = frozenset(
         "own-test",
         "re-record",
         "record-once",
-        "types-without-a-model",
         "xdist",
     }
 )
