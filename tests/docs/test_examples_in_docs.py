@@ -16,6 +16,7 @@ from pytest_regen.emulator.values import Fault
 
 OF_THEIR_OWN = frozenset(
     {
+        "behaviour",
         "cassettes",
         "context",
         "documents",
@@ -26,7 +27,6 @@ OF_THEIR_OWN = frozenset(
         "pytest",
         "scale",
         "sessions",
-        "strategies",
         "verified-scenarios",
     }
 )
