@@ -12,7 +12,16 @@ from tables import each
 
 from pytest_regen import sandbox
 
-FOLLOWED = ("behaviour", "diff", "documents", "functions", "kinds", "languages", "template")
+FOLLOWED = (
+    "behaviour",
+    "diff",
+    "documents",
+    "functions",
+    "kinds",
+    "languages",
+    "scale",
+    "template",
+)
 ARTICLES = [
     ROOT / "README.md",
     *sorted(ROOT.glob("docs/tutorials/*.md")),
