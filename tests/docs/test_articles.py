@@ -19,6 +19,7 @@ FOLLOWED = (
     "functions",
     "kinds",
     "languages",
+    "providers",
     "scale",
     "template",
 )
@@ -39,8 +40,6 @@ DEAR = frozenset(
         "ignore-a-code",
         "keep-a-hand-edit",
         "merge-conflict",
-        "other-models",
-        "own-endpoint",
         "own-test",
         "re-record",
         "record-once",

@@ -24,6 +24,7 @@ OF_THEIR_OWN = frozenset(
         "how-to",
         "kinds",
         "migrating",  # below, as a test
+        "providers",
         "pytest",
         "scale",
         "sessions",
