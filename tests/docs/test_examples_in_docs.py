@@ -39,9 +39,6 @@ PAGES = [
     if "```python" in page.read_text("utf-8") and page.stem not in OF_THEIR_OWN
 ]
 
-GIVEN = {"ask_somebody": lambda messages: f"{len(messages)} messages"}
-"""Names that pages leave to the reader."""
-
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_python_of_a_page_runs(
@@ -54,7 +51,7 @@ def test_the_python_of_a_page_runs(
     monkeypatch.setenv("PYTEST_REGEN_SEAL_KEY", secrets.token_hex(32))
 
     with emulated(monkeypatch, lambda _: "public class Invoice { }"):
-        exec("\n".join(blocks(f"docs/{page}.md", "python")), dict(GIVEN))
+        exec("\n".join(blocks(f"docs/{page}.md", "python")), {})
 
 
 @pytest.mark.parametrize(
