@@ -203,8 +203,6 @@ def told(code: str, profile: str, type_: dict[str, Any]) -> set[str]:
 
 MORE = {
     "default": {
-        "interface T { x: string } export type { T };": "right",
-        'export const E = ["a-b", "c"] as const; export type E = (typeof E)[number];': "right",
         "export interface T { x: string; }": "right",
         'export interface T { ["x"]: string, }': "right",
         "export declare interface T { x: string; }": "right",
@@ -232,12 +230,10 @@ MORE = {
         'type E = "a-b" | "c";': "MISSING_CLASS",
     },
     "zod": {
-        'export const T = z.looseObject({ "x": z.string() });': "right",
         "export const T = z.object({ x: z.string() }); "
         "export interface T extends z.infer<typeof T> {}": "right",
         "export const T: z.ZodTypeAny = z.object({ x: z.string() });": "MISSING_CLASS",
         'import { z } from "zod"; export const T = z.object({ x: z.string() });': "SYNTAX",
-        'export const E = z.union([z.literal("a-b"), z.literal("c")]);': "right",
         "export const T = z.object({ get x() { return z.string(); } }).loose();": "right",
         "export const T = z.lazy(() => z.object({ x: z.string() }));": "right",
         "export const T = z.object({}).and(z.object({ x: z.string() }));": "right",
@@ -275,7 +271,7 @@ def test_the_tables_of_declarations(profile: str) -> None:
         if said != (set() if says == "right" else {says}):
             found[code] = said
 
-    assert len(rows) > 3
+    assert len(rows) > 5
     assert found == {}
 
 
