@@ -33,8 +33,8 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
 
 
 def test_pages_of_all_stores_go_into_one_batch(document: Path, batches: Emulator) -> None:
-    """It is told of while it is under way, as docs/batches.md shows, and nothing is left behind."""
-    [(line, shown)] = sessions(blocks("docs/batches.md", "console")[0])
+    """It is told of as docs/providers.md shows, and nothing is left behind."""
+    [(line, shown)] = sessions(blocks("docs/providers.md", "text")[0])
     done = command(*shlex.split(line)[1:])
 
     assert document.name in line

@@ -16,15 +16,17 @@ from pytest_regen.emulator.values import Fault
 
 OF_THEIR_OWN = frozenset(
     {
+        "behaviour",
         "cassettes",
         "context",
+        "documents",
         "functions",
         "how-to",
         "kinds",
+        "providers",
         "pytest",
         "scale",
         "sessions",
-        "strategies",
     }
 )
 """Pages whose Python another test runs; every other page, new ones too, is run here."""
@@ -34,9 +36,6 @@ PAGES = [
     for page in sorted((ROOT / "docs").glob("*.md"))
     if "```python" in page.read_text("utf-8") and page.stem not in OF_THEIR_OWN
 ]
-
-GIVEN = {"ask_somebody": lambda messages: f"{len(messages)} messages"}
-"""Names that pages leave to the reader."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -50,7 +49,7 @@ def test_the_python_of_a_page_runs(
     monkeypatch.setenv("PYTEST_REGEN_SEAL_KEY", secrets.token_hex(32))
 
     with emulated(monkeypatch, lambda _: "public class Invoice { }"):
-        exec("\n".join(blocks(f"docs/{page}.md", "python")), dict(GIVEN))
+        exec("\n".join(blocks(f"docs/{page}.md", "python")), {})
 
 
 def test_the_test_on_the_page_of_the_emulator_passes(pytester: pytest.Pytester) -> None:
