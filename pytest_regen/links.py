@@ -1,4 +1,4 @@
-"""Addresses of the articles on issue codes, for the report and for GitHub's job summary."""
+"""Addresses of the sections on issue codes, for the report and for GitHub's job summary."""
 
 import os
 from functools import cache
@@ -11,12 +11,12 @@ _SCHEMES: Final = ("https://", "http://", "file:///")
 
 
 def code_link(code: str, *, docs_url: str | None = None) -> str | None:
-    """Return the address of the article on an issue code; ``None`` where none is known.
+    """Return where the documentation explains an issue code; ``None`` where no site is known.
 
     The site is the one that the environment variable ``PYTEST_REGEN_DOCS_URL`` names, else
     ``docs_url``, else the documentation in the metadata of the installed distribution. An address
     that is not of http, https or an absolute ``file:`` is none; neither is one with blanks or
-    control characters. A code of a user's own validator or kind has no article.
+    control characters. Nothing is said of a code of a user's own validator or kind.
 
     Args:
         code: of an issue.
@@ -30,7 +30,7 @@ def code_link(code: str, *, docs_url: str | None = None) -> str | None:
         return None
     # A server turns a folder into its index; a browser that reads files does not.
     index = "index.html" if base.startswith("file:") else ""
-    return f"{base.rstrip('/')}/codes/{code}/{index}"
+    return f"{base.rstrip('/')}/codes/{index}#{code.lower()}"
 
 
 @cache

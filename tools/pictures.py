@@ -42,7 +42,8 @@ __all__ = [
 
 COMMAND = "python tools/pictures.py"
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-COLUMNS = 100
+COLUMNS = 56
+"""So that letters can be read on a telephone, where a picture is 390 pixels wide."""
 
 _SOURCE = '''\
 def initials(name: str) -> str:
@@ -53,9 +54,9 @@ def initials(name: str) -> str:
     >>> initials("")
     \'\'
     """
-    return ".".join(word[0] for word in name.split()) + "."
+    return ".".join(w[0] for w in name.split()) + "."
 '''
-_REPLY = '```python\n    return "".join(f"{word[0]}." for word in name.split())\n```'
+_REPLY = '```python\n    return "".join(f"{w[0]}." for w in name.split())\n```'
 
 _MORE = {
     "src/acme/prices.py": '''\
@@ -197,7 +198,7 @@ def _at_terminal(words: tuple[str, ...], folder: Path, env: Mapping[str, str], t
         raise TimeoutError(f"{' '.join(words)} did not end: {seen[-500:]!r}")
     lines = seen.decode().replace("\r\n", "\n").splitlines()
     # What was typed is echoed by the terminal, not said by the command.
-    said = [line.rpartition("\r")[2] for line in lines if not typed or line != typed]
+    said = [line.rpartition("\r")[2] for line in lines if not typed or line != typed.strip()]
     return "\n".join(line for line in said if not _LEFT_OUT.search(_PLAIN.sub("", line)))
 
 
@@ -210,7 +211,7 @@ _PLAIN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _SIZE = 13
 _WIDTH, _HEIGHT = 7.8, 18
 """Of a character, in pixels; each run of text is stretched to it, whatever font there is."""
-_MARGIN = 16
+_MARGIN = 10
 _STYLE = (
     f"text{{font:{_SIZE}px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
     "fill:#d8dee9;white-space:pre}.b{font-weight:700}"
@@ -222,20 +223,23 @@ def picture_of_screen(screen: str, title: str) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    lines = [_settled(line) for line in _stripped(screen).split("\n")]
     console = Console(width=4 * COLUMNS, color_system="truecolor", file=io.StringIO())
+    lines = [
+        part
+        for line in _stripped(screen).split("\n")
+        for part in Text.from_ansi(_settled(line)).wrap(console, COLUMNS) or [Text()]
+    ]
     marks = []
     for row, line in enumerate(lines):
         at, y = 0, _MARGIN + _SIZE + row * _HEIGHT
-        for segment in Text.from_ansi(line).render(console):
+        for segment in line.render(console):
             piece = segment.text.rstrip("\n")
             text = piece.strip()
             if text:
                 start = at + len(piece) - len(piece.lstrip())
                 marks.append(_run(text, start, y, segment.style))
             at += len(piece)
-    longest = max(len(_PLAIN.sub("", line)) for line in lines)
-    width = round(max(longest, COLUMNS) * _WIDTH + 2 * _MARGIN)
+    width = round(COLUMNS * _WIDTH + 2 * _MARGIN)
     height = len(lines) * _HEIGHT + 2 * _MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -443,10 +447,10 @@ def printed_text(name: str, seen: str) -> str:
 
 
 def comparable(text: str) -> str:
-    """Return a text without its numbers: prompts are reworded, clocks go on."""
+    """Return a text without its numbers, and without the line ends that depend on their length."""
     text = re.sub(r"\b[0-9a-f]{8}\b", "ID", text)
     text = re.sub(r"\d[\d,.:TZ-]*", "N", text)
-    return re.sub(r"={3,}|─{3,}", "", re.sub(r"[ \t]+", " ", text))
+    return " ".join(re.sub(r"={3,}|─{3,}", "", text).split())
 
 
 def main(names: list[str]) -> None:
@@ -456,7 +460,7 @@ def main(names: list[str]) -> None:
             seen = SCENES[name](Path(folder))
         file = picture(name)
         if file.suffix == ".png":
-            file.write_bytes(picture_of_page(seen, 900, 1500))
+            file.write_bytes(picture_of_page(seen, 450, 1400))
         else:
             file.write_text(picture_of_screen(seen, _TITLES[name]), "utf-8")
         print(f"{file.relative_to(IMAGES.parents[1])}: {file.stat().st_size:,} bytes")

@@ -2,7 +2,7 @@
 
     python tools/reference.py
 
-Writes ``docs/reference/*.md`` and the table of ``docs/codes/index.md``. A test runs the same and
+Writes ``docs/reference/*.md`` and the end of ``docs/commands.md``. A test runs the same and
 compares, so that none of them can be out of date.
 """
 
@@ -10,6 +10,7 @@ import ast
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
@@ -45,12 +46,14 @@ def pages() -> Iterator[tuple[Path, str]]:
     for name, (title, intro, body) in _PAGES.items():
         text = f"# {title}\n\n{NOTE}\n{intro}\n\n{body().strip()}\n"
         yield DOCS / "reference" / f"{name}.md", text
-    index = DOCS / "codes" / "index.md"
-    text = index.read_text("utf-8")
-    text, count = _CODES_PLACE.subn(lambda _: f"\n{_codes()}\n", text)
+    page = DOCS / "commands.md"
+    text, count = _PLACE.subn(lambda _: f"\n{_commands()}\n\n", page.read_text("utf-8"))
     if count != 1:
-        raise LookupError(f"{index.name} has {count} places for the table of codes, not one")
-    yield index, text
+        raise LookupError(f"{page.name} has {count} places for the commands, not one")
+    yield page, text
+
+
+_PLACE = re.compile(r"(?<=<!-- commands -->\n).*(?=<!-- /commands -->)", re.DOTALL)
 
 
 def main() -> None:
@@ -70,45 +73,57 @@ def _commands() -> str:
 
     from pytest_regen.cli.app import COMMANDS
 
-    parts = []
+    callbacks: dict[str, tuple[Callable[..., Any], str]] = {}
     for name, (module, summary) in COMMANDS.items():
         found = getattr(import_module(f"pytest_regen.cli.{module}"), name)
         if isinstance(found, typer.Typer):
             for inner in found.registered_commands:
-                function: Any = inner.callback
-                word = inner.name or function.__name__
-                parts.append(_command(f"{name} {word}", function, inner.help or ""))
+                assert inner.callback is not None
+                word = inner.name or inner.callback.__name__
+                # The hidden one is what the group does where no command is named.
+                full = name if inner.hidden else f"{name} {word}"
+                callbacks[full] = inner.callback, inner.help or ""
         else:
-            parts.append(_command(name, found, summary))
-    return "\n".join(parts)
+            callbacks[name] = found, summary
+    options = {name: _parameters_of(function) for name, (function, _) in callbacks.items()}
+    counts = Counter(line for _, lines in options.values() for line in lines)
+    shared = [line for line, count in counts.items() if count > 1 and line.startswith("- `-")]
+    parts = ["### Options of several commands\n\n" + "\n".join(shared)]
+    for name, (function, summary) in callbacks.items():
+        usage, lines = options[name]
+        also = ", ".join(
+            re.findall(r"`-[^:]*?`", "".join(each for each in shared if each in lines))
+        )
+        parts.append(
+            f"### `{name}`\n\n{prose(inspect.getdoc(function) or summary)}\n\n"
+            f"```text\n{' '.join(['pytest-regen', name, *usage])}\n```\n\n"
+            + "\n".join([*(line for line in lines if line not in shared), f"- also: {also}"])
+        )
+    return "\n\n".join(parts).replace("\\|", "|")  # because a list needs no backslash
 
 
-def _command(name: str, function: Callable[..., Any], summary: str) -> str:
-    arguments, options, usage = [], [], []
+def _parameters_of(function: Callable[..., Any]) -> tuple[list[str], list[str]]:
+    """Return the arguments of a command as they are typed, and a line for each option."""
+    usage, lines = [], []
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         kind, info = parameter.annotation.__origin__, parameter.annotation.__metadata__[0]
         if info.hidden:
             continue
         help_ = cell(info.help or "")
         if type(info).__name__ == "ArgumentInfo":
-            shown = info.metavar or parameter.name.upper()
+            shown = (info.metavar or parameter.name.upper()).removesuffix("...")
             more = "..." if any(get_origin(one) is list for one in (kind, *get_args(kind))) else ""
             is_needed = parameter.default is inspect.Parameter.empty
             usage.append(f"{shown}{more}" if is_needed else f"[{shown}]{more}")
-            arguments.append((f"`{shown}`", help_))
+            lines.append(f"- `{shown}`: {help_}")
         else:
             # Within Annotated the first of the names arrives as the default.
             decls = [info.default, *(info.param_decls or ())]
             names = [name for name in decls if isinstance(name, str)]
-            shown = ", ".join(f"`{name}`" for name in names)
-            value = _value_of(kind, info, names)
-            options.append((f"{shown} {value}".strip(), help_ + _default(parameter.default, help_)))
-    said = inspect.getdoc(function) or summary
-    line = " ".join(["pytest-regen", name, "[OPTIONS]", *usage])
-    return (
-        f"## `{name}`\n\n{prose(said)}\n\n```text\n{line}\n```\n\n"
-        f"{table(('argument or option', ''), [*arguments, *options])}\n"
-    )
+            names = names or [f"--{parameter.name.replace('_', '-')}"]
+            shown = f"{', '.join(f'`{name}`' for name in names)} {_value_of(kind, info, names)}"
+            lines.append(f"- {shown.strip()}: {help_}{_default(parameter.default, help_)}")
+    return usage, lines
 
 
 def _value_of(kind: Any, info: Any, names: Iterable[str]) -> str:
@@ -294,34 +309,6 @@ def _hooks() -> str:
     return "\n\n".join(parts)
 
 
-# -- codes
-
-_CODES_PLACE = re.compile(r"(?<=<!-- codes -->\n).*?(?=<!-- /codes -->)", re.DOTALL)
-
-
-_LONGEST_MEANING = 200
-
-
-def _codes() -> str:
-    from pytest_regen.validation.issues import CODES
-
-    rows = [
-        (f"[{code}]({code}.md)", severity, _meaning(DOCS / "codes" / f"{code}.md"))
-        for code, severity in CODES.items()
-    ]
-    return table(("code", "severity", "meaning"), rows) + "\n"
-
-
-def _meaning(article: Path) -> str:
-    """Return how an article begins, without the severity: ``An error: …``."""
-    paragraph = article.read_text("utf-8").split("\n\n")[1]
-    said = re.sub(r"^An? (?:error|warning): ", "", " ".join(paragraph.split()))
-    first = re.split(r"(?<=\.) (?=[A-Z`])", said)[0]
-    if len(first) > _LONGEST_MEANING:
-        first = first.partition(": ")[0].rstrip(".") + "."
-    return cell(first[:1].upper() + first[1:])  # Links are seen from the same folder.
-
-
 # -- formats
 
 
@@ -484,11 +471,6 @@ def _public(package: Any, name: str) -> str:
 
 
 _PAGES: Mapping[str, tuple[str, str, Callable[[], str]]] = {
-    "commands": (
-        "Commands: every argument and option",
-        "As `--help` says it. [Commands](../commands.md) says how they are used.",
-        _commands,
-    ),
     "options": (
         "pytest: every option and ini value",
         "As `pytest --help` says it. [pytest](../pytest.md) says how they are used.",

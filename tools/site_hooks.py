@@ -2,7 +2,7 @@
 
 - The addresses come from ``[project.urls]`` of pyproject.toml, the one place where they are set.
 - A link that leads out of docs/ works in a checkout, and here too: the file becomes a page.
-- Codes of issues link to their articles.
+- Codes of issues link to their sections of codes.md.
 - ``llms.txt`` and ``llms-full.txt`` (https://llmstxt.org) and each article as Markdown are written.
 - A page that would ask another host for anything is an error.
 """
@@ -36,7 +36,6 @@ _LINK = re.compile(r"(?<=\]\()(?![\w+.-]+:|[#/])(?P<path>[^)#\s]+)(?=[)#\s])")
 
 def on_config(config: "MkDocsConfig") -> None:
     """Take the addresses from pyproject.toml: no address, no link to it."""
-    config.nav = expand(config.nav or [], set(named(config.nav or [])))
     urls = addresses(ROOT / "pyproject.toml")
     config.site_url = urls.get("Documentation", "")
     repository = urls.get("Repository")
@@ -50,35 +49,6 @@ def addresses(project: Path) -> dict[str, str]:
     """Return ``[project.urls]`` of a pyproject.toml, by label."""
     table = tomllib.loads(project.read_text("utf-8"))["project"].get("urls", {})
     return {str(label): str(url) for label, url in table.items()}
-
-
-def named(nav: Any) -> Iterator[str]:
-    """Yield the paths in a table of contents."""
-    if isinstance(nav, str):
-        yield nav
-    else:
-        for child in nav.values() if isinstance(nav, dict) else nav:
-            yield from named(child)
-
-
-def expand(nav: Any, taken: set[str]) -> Any:
-    """Return a table of contents in which a folder, ``codes/``, stands for its pages.
-
-    Those that have an entry of their own are left out; the index comes first.
-    """
-    if isinstance(nav, dict):
-        return {title: expand(child, taken) for title, child in nav.items()}
-    if not isinstance(nav, list):
-        return nav
-    found: list[Any] = []
-    for child in nav:
-        if isinstance(child, str) and child.endswith("/"):
-            pages = (f"{child}{file.name}" for file in (ROOT / DOCS / child).glob("*.md"))
-            inside = sorted(pages, key=lambda page: (not page.endswith("/index.md"), page))
-            found += [page for page in inside if page not in taken]
-        else:
-            found.append(expand(child, taken))
-    return found
 
 
 def on_files(files: "Files", config: "MkDocsConfig") -> None:
@@ -117,12 +87,13 @@ def on_page_content(html: str, page: "Page", files: "Files", **_: Any) -> str:
         if re.search(r"\n(?:[-*] |1\. |\|.*\|$)", paragraph, re.MULTILINE):
             log.warning("%s: a list or table needs a blank line before it: %.80s",
                         page.file.src_uri, paragraph)  # fmt: skip
-    codes = {
-        file.src_uri.removeprefix("codes/").removesuffix(".md"): file.url_relative_to(page.file)
-        for file in files.documentation_pages()
-        if file.src_uri.startswith("codes/") and file is not page.file
-    }
-    return link_codes(plain_pipes(html), codes)
+    codes = files.get_file_from_path("codes.md")
+    assert codes is not None
+    if codes is page.file:
+        return plain_pipes(html)
+    names = re.findall(r"^## ([A-Z_]+)$", text_of(f"{DOCS}/codes.md"), re.MULTILINE)
+    address = codes.url_relative_to(page.file)
+    return link_codes(plain_pipes(html), {name: f"{address}#{name.lower()}" for name in names})
 
 
 def plain_pipes(html: str) -> str:

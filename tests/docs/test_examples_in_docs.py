@@ -117,4 +117,4 @@ def test_the_scripts_of_the_emulator_are_some(tmp_path: Path) -> None:
 
 def test_the_settings_on_the_page_of_codes_are_toml() -> None:
     """They can be pasted into pyproject.toml."""
-    assert all(tomllib.loads(text) for text in blocks("docs/codes/index.md", "toml"))
+    assert all(tomllib.loads(text) for text in blocks("docs/codes.md", "toml"))

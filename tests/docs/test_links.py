@@ -1,4 +1,4 @@
-"""Addresses of the articles on issue codes, where there is any."""
+"""Addresses of the sections on issue codes, where there is any."""
 
 import pytest
 
@@ -27,16 +27,16 @@ def test_the_environment_comes_before_the_settings_and_these_before_the_metadata
     monkeypatch.setenv(links.VARIABLE, "https://intranet.example/regen/")
     by_environment = links.code_link("SYNTAX", docs_url="https://project.example")
 
-    assert by_metadata == "https://published.example/codes/SYNTAX/"
-    assert by_settings == "https://project.example/codes/SYNTAX/"
-    assert by_environment == "https://intranet.example/regen/codes/SYNTAX/"
+    assert by_metadata == "https://published.example/codes/#syntax"
+    assert by_settings == "https://project.example/codes/#syntax"
+    assert by_environment == "https://intranet.example/regen/codes/#syntax"
 
 
 def test_a_site_in_a_folder_is_linked_by_its_files() -> None:
     """A browser that reads files lists a folder instead of opening its index."""
     link = links.code_link("SYNTAX", docs_url="file:///srv/docs/")
 
-    assert link == "file:///srv/docs/codes/SYNTAX/index.html"
+    assert link == "file:///srv/docs/codes/index.html#syntax"
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_what_is_no_address_makes_no_link(monkeypatch: pytest.MonkeyPatch, addre
     assert links.code_link("SYNTAX", docs_url="https://docs.example") is None
 
 
-def test_only_codes_with_an_article_are_linked() -> None:
+def test_only_codes_that_are_ours_are_linked() -> None:
     """The code of a user's own validator is not ours to explain."""
     known = links.code_link("SYNTAX", docs_url="https://docs.example")
     own = links.code_link("HOUSE_STYLE", docs_url="https://docs.example")
 
-    assert known == "https://docs.example/codes/SYNTAX/"
+    assert known == "https://docs.example/codes/#syntax"
     assert own is None

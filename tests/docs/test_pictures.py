@@ -60,3 +60,13 @@ def test_a_picture_asks_no_other_host() -> None:
 
     assert drawn
     assert not [text for text in drawn if re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)]
+
+
+def test_letters_can_be_read_on_a_telephone() -> None:
+    """They are 11 pixels high or more where a picture is 390 pixels wide."""
+    for file in pictures.IMAGES.glob("*.svg"):
+        text = file.read_text("utf-8")
+        sizes = [float(size) for size in re.findall(r"(?:font-size|font):([\d.]+)px", text)]
+        width = re.search(r'viewBox="0 0 (\d+) ', text)
+        assert width
+        assert all(size * 390 / int(width[1]) >= 11 for size in sizes), file.name

@@ -11,8 +11,6 @@ import code_words
 import pytest
 import reference
 
-from pytest_regen.validation.issues import CODES
-
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "examples/csharp_dto/generated/GET_v1_tides"
 LEDGER = ROOT / "examples/translations/.regen/units/locales/de.json/account.add-bc267d96926d.json"
@@ -23,14 +21,6 @@ PAGES = dict(reference.pages())
 def test_the_reference_is_what_the_code_says(page: Path) -> None:
     """A page of the reference is written from the code and says what the code says now."""
     assert page.read_text("utf-8") == PAGES[page], f"out of date: {reference.COMMAND}"
-
-
-def test_the_table_of_codes_has_every_code_once() -> None:
-    """With its severity, written from the code; an index without a place for it is refused."""
-    text = PAGES[reference.DOCS / "codes" / "index.md"]
-
-    assert dict(re.findall(r"^\| \[(\w+)\]\(\1\.md\) \| (\w+) \|", text, re.MULTILINE)) == CODES
-    assert text.count("<!-- codes -->") == 1
 
 
 def test_a_field_without_a_word_is_refused() -> None:

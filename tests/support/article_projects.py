@@ -101,6 +101,15 @@ def _once(reader: "Reader", name: str, command: str, *folders: str) -> None:
         (reader.folder / place).write_bytes(content)
 
 
+def nothing(reader: "Reader") -> None:
+    """Empty the folder, because the next part of the article is about another project."""
+    for child in reader.folder.iterdir():
+        if child.is_dir():
+            shutil.rmtree(child)
+        else:
+            child.unlink()
+
+
 def function(reader: "Reader", body: str = RIGHT) -> None:
     """Give a function that a person wrote, recorded."""
     _write(reader.folder / "src/acme/names.py", STUB.replace("raise NotImplementedError", body))
@@ -237,6 +246,7 @@ def _write(file: Path, text: str) -> None:
 
 
 GIVEN: Mapping[str, Callable[["Reader"], None]] = {
+    "nothing": nothing,
     "description": description,
     "function": function,
     "broken-function": broken_function,

@@ -1,4 +1,4 @@
-"""docs/codes/WEAKENED.md and docs/kinds.md: each example shows what stands below it."""
+"""docs/codes.md and docs/kinds.md: each example shows what stands below it."""
 
 import re
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pages import blocks
+from pages import ROOT, blocks
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats
@@ -14,8 +14,10 @@ from pytest_regen.kinds.functions.source import FunctionRegion, read_module
 from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.units.kind import Unit
 
-PAGE = "docs/codes/WEAKENED.md"
-EXAMPLES = list(zip(blocks(PAGE, "diff"), blocks(PAGE, "text"), strict=True))
+SECTION = (ROOT / "docs/codes.md").read_text("utf-8").partition("\n## WEAKENED\n")[2]
+EXAMPLES = re.findall(
+    r"^```diff\n(.*?)^```\n\n```text\n(WEAKENED.*?)```", SECTION, re.DOTALL | re.MULTILINE
+)
 LENGTH = FieldIR(
     json_name="length", type=Scalar(kind="number"), required=True, constraints={"minimum": 0}
 )
