@@ -1,17 +1,18 @@
-"""The gate of 500 functions with doctests in 50 files, as ratios of one run.
+"""What functions with doctests cost a suite, in processor time, as ratios of one run.
 
-Beside what one would otherwise use: ``python -m doctest FILE`` for each file; and, where nothing
-has changed since, as many empty test items.
+Beside what one would otherwise use, ``pytest --doctest-modules``: 300 functions in 30 files; and
+what 100 functions that have not changed add to a suite of 2,000 plain tests.
 
 python benchmarks/functions.py [FILES [FUNCTIONS_PER_FILE]]
 """
 
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from pytest_regen.regeneration import verbs
@@ -19,7 +20,8 @@ from pytest_regen.settings import read_settings
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import open_units
 
-ROUNDS = 3
+ROUNDS = 5
+PLAIN = 2000
 FUNCTION = '''
 
 def scale_{n}(values: Iterable[float], factor: float = {n}) -> list[float]:
@@ -70,58 +72,57 @@ def forget(root: Path) -> None:
     shutil.rmtree(root / ".regen" / "cache", ignore_errors=True)
 
 
-def write_empty(root: Path, count: int) -> None:
-    """Write a project with as many empty tests."""
-    root.mkdir(parents=True)
-    (root / "pytest.ini").write_text("[pytest]\n", "utf-8")
-    tests = "".join(f"def test_{n}(): pass\n" for n in range(count))
-    (root / "test_empty.py").write_text(tests, "utf-8")
+def write_plain(root: Path, count: int) -> None:
+    """Add tests that have nothing to do with functions of a model."""
+    tests = "".join(f"def test_{n}():\n    assert {n} + 1 == {n + 1}\n\n\n" for n in range(count))
+    (root / "tests").mkdir()
+    (root / "tests/test_plain.py").write_text(tests, "utf-8")
 
 
-def seconds(root: Path, *command: str) -> float:
-    """Return how long a program of Python takes there."""
-    begin = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=root, check=False, capture_output=True, text=True
-    )
+def seconds(root: Path, *options: str) -> float:
+    """Return the processor time that pytest takes there, its children included."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise SystemExit(done.stdout[-2000:] + done.stderr)
-    return time.perf_counter() - begin
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def gate(root: Path) -> float:
-    """Return how long pytest takes there."""
-    return seconds(root, "pytest", "-q", "-p", "no:cacheprovider")
-
-
-def doctests(root: Path, paths: Sequence[Path]) -> float:
-    """Return how long ``python -m doctest`` takes for all files, one after the other."""
-    return sum(seconds(root, "doctest", str(path)) for path in paths)
+def compare(label: str, runs: Mapping[str, Callable[[], float]], bar: float) -> None:
+    """Measure two things in turn, and print the ratio of the shortest of each."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(ROUNDS + 1):  # The first writes byte code and what is kept between runs.
+        for name, run in runs.items():
+            times[name].append(run())
+    (ours, mine), (theirs, other) = ((name, min(each[1:])) for name, each in times.items())
+    print(f"{label}: {ours} {mine:.2f} s, {theirs} {other:.2f} s: {mine / other:.2f} (bar: {bar})")
 
 
 def main(files: int, each: int) -> None:
-    """Measure all in turns, and print ratios."""
+    """Print three ratios."""
     with tempfile.TemporaryDirectory() as folder:
-        root, empty = Path(folder, "functions"), Path(folder, "empty")
-        paths = write_functions(root, files, each)
-        write_empty(empty, files * each)
-        gate(empty)  # Bytecode is written once.
-        cold, plain, warm, none = [], [], [], []
-        for _ in range(ROUNDS):
+        root = Path(folder, "functions")
+        write_functions(root, files, each)
+
+        def cold() -> float:
             forget(root)
-            cold.append(gate(root))
-            plain.append(doctests(root, paths))
-            warm.append(gate(root))
-            none.append(gate(empty))
-    count = files * each
-    print(f"{count:,} functions in {files} files, never seen: {min(cold):.2f} s")
-    print(f"python -m doctest FILE, {files} times: {min(plain):.2f} s")
-    print(f"ratio {min(cold) / min(plain):.2f} (bar: 2)")
-    print(f"{count:,} functions, nothing changed: {min(warm):.2f} s")
-    print(f"{count:,} empty tests: {min(none):.2f} s")
-    print(f"ratio {min(warm) / min(none):.2f} (bar: 2)")
+            return seconds(root)
+
+        doctests = partial(seconds, root, "-p", "no:regen", "--doctest-modules", "src")
+        label = f"{files * each:,} functions in {files} files"
+        compare(f"{label}, never seen", {"gated": cold, "--doctest-modules": doctests}, 2)
+        warm = partial(seconds, root)
+        compare(f"{label}, unchanged", {"gated": warm, "--doctest-modules": doctests}, 1.2)
+        suite = Path(folder, "suite")
+        write_functions(suite, files // 3, each)
+        write_plain(suite, PLAIN)
+        label = f"{PLAIN:,} plain tests beside {files // 3 * each} functions, unchanged"
+        without = partial(seconds, suite, "-p", "no:regen")
+        compare(label, {"gated": partial(seconds, suite), "without the plugin": without}, 1.1)
 
 
 if __name__ == "__main__":
     given = [int(arg) for arg in sys.argv[1:]]
-    main(*(given + [50, 10][len(given) :]))
+    main(*(given + [30, 10][len(given) :]))

@@ -51,18 +51,9 @@ def main() -> None:
         run("uv", "build", "--wheel", "--quiet", "--out-dir", folder, str(ROOT))
         (wheel,) = Path(folder).glob("*.whl")
         rows = [measure(wheel, extra) for extra in ("", *extras, "all")]
-    core = rows[0]
     print_table(
-        ("`pip install`", "packages", "MB", "more than the core"),
-        [
-            (
-                f"`{wanted}`",
-                str(packages),
-                f"{size:.0f}",
-                "" if wanted == core[0] else f"+{packages - core[1]}, +{size - core[2]:.0f} MB",
-            )
-            for wanted, packages, size in rows
-        ],
+        ("`pip install`", "packages", "MB"),
+        [(f"`{wanted}`", str(packages), f"{size:.0f}") for wanted, packages, size in rows],
     )
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/page.py
 
-Each table is measured in one run, on this machine, now. The comparison of cassettes needs its
-rivals; its script says how they are installed, and its table is put in by hand.
+Each table is measured in one run, on this machine, now. What takes longer, or needs rivals that its
+script says how to install, is put in by hand: large runs, and cassettes beside others.
 """
 
 import re
@@ -20,16 +20,14 @@ SCRIPTS = {
     "unused.py": "The plugin, installed and unused",
     "validate.py": "Validating a large store",
     "one_field.py": "One wrong field",
-    "scale.py processes": "Eight processes that write one store",
 }
 """Script, with its arguments, to the heading of its table."""
 NOTES = {
-    "install.py": "Without byte code, by uv, in fresh environments. "
+    "install.py": "Without byte code, in fresh environments. "
     "[Which extra is for what](how-to/install-less.md).",
     "unused.py": "The difference is the median of paired runs.",
     "validate.py": "Whole processes; the start of an empty interpreter is subtracted.",
     "one_field.py": "In the store of `examples/csharp_dto`.",
-    "scale.py processes": "Each asks for a page of its own, of a model that takes 1 s to answer.",
 }
 PLACE = re.compile(r"(?<=<!-- numbers -->\n).*?(?=<!-- /numbers -->)", re.DOTALL)
 

@@ -198,3 +198,11 @@ def take_back(before: str, after: str, now: str) -> str | None:
             return None
         lines[first:last] = old[old_start:old_end]
     return "".join(lines)
+
+
+def source_diff(before: str, after: str, name: str) -> str:
+    """Return the unified diff of two states of a file; empty where they agree."""
+    from difflib import unified_diff
+
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_regen.pytest_plugin.stash import OUR_MARKS, RECORDING_PLUGIN
+from pytest_regen.pytest_plugin.stash import OUR_MARKS, RECORDING_PLUGIN, mark_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -155,11 +155,10 @@ def setup_with_marked_fixtures(item: pytest.Item) -> Generator[None, object, obj
         attributes["fixturenames"] = list(getattr(item, "fixturenames", ()))
         config.stash[_SET_UP] = item
         try:
-            if any(mark.name in OUR_MARKS for mark in item.iter_markers()):
+            if not recheck_marks(config).isdisjoint(OUR_MARKS):
                 from pytest_regen.pytest_plugin.places import check_marks
 
                 check_marks(item)
-            recheck_marks(config)
             setup()
         finally:
             del config.stash[_SET_UP]
@@ -177,15 +176,18 @@ def setup_with_marked_fixtures(item: pytest.Item) -> Generator[None, object, obj
     return result
 
 
-def recheck_marks(config: pytest.Config) -> None:
+def recheck_marks(config: pytest.Config) -> set[str]:
     """Put the fixtures that marks of the test in set-up ask for where automatic ones would be.
 
     A fixture of a wider scope may have added marks since the last time. In place: pytest may be on
     its way through the list.
+
+    Returns:
+        The names of the marks and fixtures that are served here.
     """
     item = config.stash.get(_SET_UP, None)
     if item is None:
-        return
+        return set()
     names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # of those that have some
     asked = _served_marks(item)
     if "cassette" in names:
@@ -198,7 +200,7 @@ def recheck_marks(config: pytest.Config) -> None:
         names.append("regen_provider")
     first = [name for name in _FIXTURES if name in asked]
     if not first:
-        return
+        return asked
     # First among those of the test itself: what another fixture of the test sends while it is set
     # up is theirs, too. One that the test names itself would come after the automatic ones.
     names[:] = [name for name in names if name not in first]
@@ -206,12 +208,13 @@ def recheck_marks(config: pytest.Config) -> None:
     wider = [name in definitions and definitions[name][-1].scope != "function" for name in names]
     place = next((number for number, is_wider in enumerate(wider) if not is_wider), len(names))
     names[place:place] = first
+    return asked
 
 
 def _served_marks(item: pytest.Item) -> set[str]:
     """Return the names of the marks that ask for something that is served here."""
     names = OUR_MARKS | _VCR_MARKS if _serves_vcr_marks(item.config) else OUR_MARKS
-    return {mark.name for mark in item.iter_markers()} & names
+    return mark_names(item) & names
 
 
 def _serves_vcr_marks(config: pytest.Config) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -21,12 +21,14 @@ from pytest_regen.pytest_plugin import names as words
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.project import RunProject, from_here, from_rootdir
-from pytest_regen.regeneration.flow import Check
 from pytest_regen.regeneration.places import Place, View, open_place
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.text import excerpt, shorten
 from pytest_regen.units.naming import command, decode_name, encode_name, node_id
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
+
+if TYPE_CHECKING:
+    from pytest_regen.regeneration.flow import Check
 
 LOOKS: "pytest.StashKey[dict[Path, Look]]" = pytest.StashKey()
 """Those of the run, by place."""
@@ -324,7 +326,7 @@ class Look:
 
     # Healing
 
-    def checker(self, _name: str) -> Check | None:
+    def checker(self, _name: str) -> "Check | None":
         """Return what calls validators of the user's about a candidate; ``None`` without any."""
         return None
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.canonical import text_hash
-from pytest_regen.credentials.search import scrub_text
 from pytest_regen.files import safe_file_name
 from pytest_regen.modes import TEMPLATE, split_provider
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
@@ -82,6 +81,8 @@ def plain_cassette_name(item: pytest.Item, folder: Callable[[], Path]) -> str:
     """
     cls = getattr(item, "cls", None)
     name = f"{cls.__name__}.{item.name}" if cls is not None else item.name
+    from pytest_regen.credentials.search import scrub_text
+
     clean, plain = scrub_text(name), name.translate(_FORBIDDEN)
     # Of whatever suffix: the serializer of the suite chooses it.
     if clean == name or (

@@ -213,5 +213,7 @@ def check_marks(item: pytest.Item) -> None:
         raise options.usage_error(
             f"{item.nodeid}: regen(store={mark.store!r}): there is no store",
             why=f"stores are named from {root}; there is {shorten(stores) or 'none'}",
-            hint="name the folder of a store, or make it with pytest-regen generate",
+            hint=f"name a function or a text by regen(unit={mark.store!r})"
+            if "::" in str(mark.store)
+            else "name the folder of a store, or make it with pytest-regen generate",
         )

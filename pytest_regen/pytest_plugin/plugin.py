@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
 """The places of the run; there only where the run uses the plugin at all."""
+_IS_OURS: "pytest.StashKey[bool]" = pytest.StashKey()
+"""Whether a test is marked ``regen``."""
 _REPORTED: "pytest.StashKey[bool]" = pytest.StashKey()
 """Whether somebody reads more than the terminal."""
 _WATCHED: "pytest.StashKey[bool]" = pytest.StashKey()
@@ -245,7 +247,11 @@ def pytest_runtest_makereport(
 
         call.excinfo = trim_traceback(item, call.excinfo)
     report = yield
-    config, is_ours = item.config, stash.is_regen_item(item)
+    config = item.config
+    if report.when == "setup":
+        # Once for its three reports: marks that come later are not served.
+        item.stash[_IS_OURS] = stash.is_regen_item(item)
+    is_ours = item.stash.get(_IS_OURS, False)
     error = call.excinfo.value if call.excinfo else None
     if options.is_plain(error):
         report.longrepr = str(error)

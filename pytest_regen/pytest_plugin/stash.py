@@ -17,16 +17,21 @@ if TYPE_CHECKING:
 OUR_MARKS = frozenset({"cassette", "regen"})
 
 
+def mark_names(item: pytest.Item) -> set[str]:
+    """Return the names of an item's marks: one walk, because every test of a suite is asked."""
+    return {mark.name for node in item.listchain() for mark in node.own_markers}
+
+
 def is_regen_item(item: pytest.Item) -> bool:
     """Return whether an item is marked ``regen``, as those of stores and units are."""
-    return item.get_closest_marker("regen") is not None
+    return "regen" in mark_names(item)
 
 
 def uses_cassette(item: pytest.Item) -> bool:
     """Return whether an item uses a cassette, by a mark or a fixture."""
     # The mark alone is enough: without the fixture its test would send what is to be replayed.
-    return "cassette" in getattr(item, "fixturenames", ()) or any(
-        item.get_closest_marker(name) is not None for name in ("cassette", "vcr")
+    return "cassette" in getattr(item, "fixturenames", ()) or not mark_names(item).isdisjoint(
+        ("cassette", "vcr")
     )
 
 

@@ -19,7 +19,6 @@ from pytest_regen.errors import (
 from pytest_regen.modes import HAND
 from pytest_regen.regeneration.values import Answer, Ask, StopReason, TurnSettings
 from pytest_regen.turns.exchange import Tally, TurnExchange, Whole, whole_reply
-from pytest_regen.turns.providers import TemplateProvider, no_template
 from pytest_regen.turns.steps import adrive
 from pytest_regen.turns.values import (
     DEFAULT_MODEL,
@@ -218,6 +217,8 @@ def answer_at_once(ask: Ask, settings: TurnSettings) -> Answer | None:
     Raises:
         NoTemplateError: the template was chosen, and only a model can write this.
     """
+    from pytest_regen.turns.providers import TemplateProvider, no_template
+
     template, ready = TemplateProvider.reference, ask.known
     if ready is not None:
         return Answer(

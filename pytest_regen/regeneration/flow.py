@@ -7,7 +7,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import unified_diff
 from itertools import islice
 from typing import Generic
 
@@ -480,9 +479,3 @@ def _issues_on(view: View, answer: Answer) -> tuple[Issue, ...]:
     """Return what is wrong with one output, for the history."""
     issues = view.issues(answer.ask.name)
     return tuple(issue for issue in issues if issue.page in (answer.ask.page, None))
-
-
-def source_diff(before: str, after: str, name: str) -> str:
-    """Return the unified diff of two states of a file; empty where they agree."""
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}"))

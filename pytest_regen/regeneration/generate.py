@@ -13,7 +13,7 @@ from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration import store_view, verbs
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.flow import Job, source_diff, work_steps
+from pytest_regen.regeneration.flow import Job, work_steps
 from pytest_regen.regeneration.planning import StoreOptions, StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import Flow, drive_flows
@@ -22,6 +22,7 @@ from pytest_regen.regeneration.store_place import LockedStore, StorePlace
 from pytest_regen.regeneration.store_view import StoreView, edit_error
 from pytest_regen.regeneration.values import Answer, Ask, Known, StopReason, TurnSettings
 from pytest_regen.stores import RegenStore, StoredPage, refuse_unwritable
+from pytest_regen.text import source_diff
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, provider_reference

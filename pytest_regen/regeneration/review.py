@@ -6,12 +6,12 @@ from pytest_regen.errors import (
     UsageError,
     WorseCandidateError,
 )
-from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.held import answers_of, rejected_of
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
 from pytest_regen.regeneration.places import Place, V
 from pytest_regen.regeneration.policies import Change, Policy
 from pytest_regen.regeneration.values import Answer
+from pytest_regen.text import source_diff
 from pytest_regen.validation.issues import Issue
 
 

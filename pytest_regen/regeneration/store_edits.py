@@ -8,7 +8,6 @@ from pytest_regen.errors import HandEditError, RegenError, StoreMissingError, Un
 from pytest_regen.languages import find_language
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PromptEntry, output_mode
-from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.store_view import edit_error, with_pages
 from pytest_regen.regeneration.values import Changes, Written
 from pytest_regen.stores import (
@@ -19,6 +18,7 @@ from pytest_regen.stores import (
     history,
     history_entry,
 )
+from pytest_regen.text import source_diff
 from pytest_regen.validation.edits import (
     Edit,
     broken_file,

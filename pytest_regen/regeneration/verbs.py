@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from pytest_regen.errors import RegenError, UnknownPageError
 from pytest_regen.regeneration.asking import meets_all
-from pytest_regen.regeneration.flow import Job, source_diff, work_steps
+from pytest_regen.regeneration.flow import Job, work_steps
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import Flow
 from pytest_regen.regeneration.values import Changes, HealResult, Past, StopReason, TurnSettings
-from pytest_regen.text import join_names, plural
+from pytest_regen.text import join_names, plural, source_diff
 from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Feedback, Issue
 

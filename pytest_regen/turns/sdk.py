@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from urllib.parse import urlsplit
 
-from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import (
     MissingKeyError,
     ProviderError,
@@ -215,6 +214,8 @@ class SdkProvider(ABC):
 
     def _failure(self, error: Exception, model: str) -> tuple[RegenError, Exception | None]:
         """Return what an exception of an SDK means, and the cause that may be shown with it."""
+        from pytest_regen.credentials.search import scrub_text
+
         # The key stands in neither: a server that echoes it must not put it into a log.
         if isinstance(error, RegenError):
             return error, error.__cause__ if isinstance(error.__cause__, Exception) else None

@@ -12,7 +12,6 @@ from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import ProviderError, RejectedRequestError, TransportError
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import flatten
@@ -369,6 +368,8 @@ def connection_failure(
 
 def in_brief(words: str, length: int = _LONGEST_WORDS) -> str:
     """Return what a server, an SDK or a user's code says, on one line and without credentials."""
+    from pytest_regen.credentials.search import scrub_text
+
     # A log or a terminal might obey what a line of others begins with, or its control characters.
     line = flatten(" ".join(scrub_text(words).split()))
     return line if len(line) <= length else f"{line[:length]} …"

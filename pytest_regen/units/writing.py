@@ -11,8 +11,8 @@ from typing import Any
 
 from pytest_regen.commit import Candidate, new_id, now
 from pytest_regen.errors import SourceError, StoreWriteError, UnknownPageError, UsageError
-from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.values import Answer, Changes, Rejected, Written
+from pytest_regen.text import source_diff
 from pytest_regen.units import ledger as ledgers
 from pytest_regen.units import texts
 from pytest_regen.units.claimed import ClaimedFile

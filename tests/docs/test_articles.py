@@ -12,15 +12,24 @@ from tables import each
 
 from pytest_regen import sandbox
 
+FOLLOWED = (
+    "behaviour",
+    "diff",
+    "documents",
+    "functions",
+    "kinds",
+    "languages",
+    "providers",
+    "sandbox",
+    "scale",
+    "template",
+)
 ARTICLES = [
     ROOT / "README.md",
     ROOT / "docs/pytest.md",
     *sorted(ROOT.glob("docs/tutorials/*.md")),
     *sorted(ROOT.glob("docs/how-to/*.md")),
-    *(
-        ROOT / "docs" / f"{name}.md"
-        for name in ("behaviour", "diff", "functions", "kinds", "template")
-    ),
+    *(ROOT / "docs" / f"{name}.md" for name in FOLLOWED),
 ]
 
 DEAR = frozenset({"agent", "ci", "hand-edits", "re-record"})

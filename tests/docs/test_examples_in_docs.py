@@ -16,17 +16,17 @@ from pytest_regen.emulator.values import Fault
 
 OF_THEIR_OWN = frozenset(
     {
+        "behaviour",
         "cassettes",
         "context",
+        "documents",
         "functions",
         "how-to",
         "kinds",
-        "migrating",  # below, as a test
+        "providers",
         "pytest",
         "scale",
         "sessions",
-        "strategies",
-        "verified-scenarios",
     }
 )
 """Pages whose Python another test runs; every other page, new ones too, is run here."""
@@ -36,9 +36,6 @@ PAGES = [
     for page in sorted((ROOT / "docs").glob("*.md"))
     if "```python" in page.read_text("utf-8") and page.stem not in OF_THEIR_OWN
 ]
-
-GIVEN = {"ask_somebody": lambda messages: f"{len(messages)} messages"}
-"""Names that pages leave to the reader."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -52,17 +49,13 @@ def test_the_python_of_a_page_runs(
     monkeypatch.setenv("PYTEST_REGEN_SEAL_KEY", secrets.token_hex(32))
 
     with emulated(monkeypatch, lambda _: "public class Invoice { }"):
-        exec("\n".join(blocks(f"docs/{page}.md", "python")), dict(GIVEN))
+        exec("\n".join(blocks(f"docs/{page}.md", "python")), {})
 
 
-@pytest.mark.parametrize(
-    ("page", "given"),
-    [("emulator", ""), ("migrating", "def summarize(text):\n    return 'an invoice'\n\n\n")],
-)
-def test_a_test_on_a_page_passes(page: str, given: str, pytester: pytest.Pytester) -> None:
+def test_the_test_on_the_page_of_the_emulator_passes(pytester: pytest.Pytester) -> None:
     """Whoever copies it into a file has a test that passes, with nothing else at hand."""
-    tests = (text for text in blocks(f"docs/{page}.md", "python") if "def test_" in text)
-    pytester.makepyfile(test_page=given + next(tests))
+    tests = (text for text in blocks("docs/emulator.md", "python") if "def test_" in text)
+    pytester.makepyfile(test_page=next(tests))
 
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
 
@@ -71,7 +64,7 @@ def test_a_test_on_a_page_passes(page: str, given: str, pytester: pytest.Pyteste
 
 def test_the_conftest_for_suites_of_pytest_vcr_plays_theirs(pytester: pytest.Pytester) -> None:
     """A cassette where pytest-vcr put it, of a page with another id."""
-    [conftest] = (text for text in blocks("docs/migrating.md", "python") if "matcher" in text)
+    [conftest] = (text for text in blocks("docs/cassettes.md", "python") if "matcher" in text)
     pytester.makeconftest(conftest)
     pytester.makepyfile(
         test_pages="""

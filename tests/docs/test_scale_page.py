@@ -10,22 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import blocks
+from articles import blocks_of
+from pages import ROOT
 from plugin_project import emulated
 from store_factory import GOOD, MISSPELT, make_store
 
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
 
-BLOCKS = blocks("docs/scale.md", "python")
-RECIPES = [text for text in BLOCKS if "def " in text]
+RECIPES = [block for block in blocks_of(ROOT / "docs/scale.md") if block.title]
 STORES = [f"generated/GET_{number}" for number in range(4)]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with the recipes, and stores of which each has a type that is wrong."""
-    (tmp_path / "recipe.py").write_text("\n".join(RECIPES), "utf-8")
+    for recipe in RECIPES:
+        (tmp_path / recipe.title).write_text(recipe.text, "utf-8")
     for store in STORES:
         make_store(tmp_path / store, MISSPELT)
     return tmp_path
@@ -70,15 +71,6 @@ def faults(project: Path) -> list[str]:
     return [issue.message for errors in found for issue in errors]
 
 
-def test_the_other_code_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
-    """It says what it prints."""
-    for text in BLOCKS:
-        if text not in RECIPES:
-            exec(text, {})
-
-    assert capsys.readouterr().out == "None\n"
-
-
 @pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
 def test_a_cluster_whose_worker_is_killed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its stores go to another worker; nothing but what was under way is asked twice."""
@@ -96,10 +88,10 @@ def test_a_cluster_whose_worker_is_killed(project: Path, monkeypatch: pytest.Mon
     killed: list[int] = []
     model = Model(kill)
     with emulated(monkeypatch, model):
-        done = run(project, "recipe.py")
+        done = run(project, "cluster.py")
 
     names = [Path(store).name for store in STORES]
-    assert done.stdout.splitlines() == [f"{name}: 0 errors" for name in names], done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"{name}: 0 errors" for name in names], done.stderr
     assert (len(killed), faults(project)) == (1, [])
     assert model.asked == len(STORES) + 1
 

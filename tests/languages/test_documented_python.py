@@ -1,17 +1,15 @@
-"""The tables of docs/python.md are true: what they accept is accepted, refusals are refused."""
+"""What docs/languages.md says of Python is true: what it accepts is accepted, the rest refused."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from spelling_tables import TYPE, expression, spellings, tables
 
 from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages import find_language
 from pytest_regen.languages.python.spelling import is_portable
 from pytest_regen.validation import validate_generated_code
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 PYTHON = find_language("python")
 BASES = {
     "default": "class {}(ApiModel):\n    {}",
@@ -27,32 +25,6 @@ from pydantic import (
     StrictBool, StrictFloat, StrictInt, StrictStr, conint,
 )
 """
-
-
-def rows(heading: str, first: str) -> list[dict[str, str]]:
-    """Return the rows of the table below ``heading`` whose first column is headed ``first``."""
-    text = DOCUMENT.read_text("utf-8").partition(f"\n## {heading}\n")[2]
-    table = text[text.index(f"| {first}") :].split("\n\n", 1)[0]
-    head, _, *lines = (
-        [cell.strip() for cell in re.split(r"(?<!\\)\|", line[1:-1])] for line in table.splitlines()
-    )
-    return [dict(zip(head, cells, strict=True)) for cells in lines]
-
-
-def spellings(cell: str) -> list[str]:
-    """Return the code words of a cell."""
-    return [code.replace("\\|", "|") for code in re.findall(r"`([^`]+)`", cell)]
-
-
-def expression(words: str) -> dict[str, Any]:
-    """Return the type expression that the first cell of a row describes."""
-    if words.startswith(("array of ", "map of ")):
-        kind, inner = words.split(" of ", 1)
-        return {"kind": kind, "items" if kind == "array" else "values": expression(inner)}
-    if words == "a type of the store":
-        return {"kind": "ref", "name": "Shape"}
-    kind, _, form = words.partition(", ")
-    return {"kind": kind, "format": form or None}
 
 
 def codes(members: list[tuple[dict[str, Any], str]], profile: str = "default") -> list[set[str]]:
@@ -78,33 +50,59 @@ def codes(members: list[tuple[dict[str, Any], str]], profile: str = "default") -
     return [{issue.code for issue in issues if issue.type_name == type_["name"]} for type_ in types]
 
 
+MORE: dict[str, tuple[list[str], list[str]]] = {
+    "string": (["builtins.str"], ["bytes", "list[str]"]),
+    "string, date-time": (["datetime.datetime"], ["int", "dt.time"]),
+    "string, uuid": (["uuid.UUID"], []),
+    "number": ([], ["str", "bool"]),
+    "number, decimal": (["Annotated[Decimal, PlainSerializer(float)]"], []),
+    "a type of the store": ([], ["list[Shape]"]),
+    "array of string": (["List[str]", "collections.abc.Sequence[str]"], ["str", "list[int]"]),
+    "map of integer": (["Dict[str, int]", "MutableMapping[str, int]"], ["list[int]"]),
+}
+"""What the table has no room for: right, and WRONG_TYPE."""
+
+
 def test_the_table_of_types() -> None:
     """The first spelling is what prompts ask for, others are as right, and the last are wrong."""
     cases: list[tuple[dict[str, Any], str, set[str]]] = []
-    for row in rows("Types", "type in"):
-        field = {"json_name": "x", "type": expression(row["type in `ir.json`"]), "required": True}
-        asked = spellings(row["asked for"])
-        assert asked == [PYTHON.spell(FieldIR.model_validate(field), profile="default")]
-        cases += [(field, each, set()) for each in [*asked, *spellings(row["as right"])]]
-        cases += [(field, each, {"WRONG_TYPE"}) for each in spellings(row["WRONG_TYPE"])]
+    [rows] = tables("Python")
+    for row in rows:
+        field = {"json_name": "x", "type": expression(row[TYPE]), "required": True}
+        right, wrong = spellings(row["right"]), spellings(row["WRONG_TYPE"])
+        assert right[0] == PYTHON.spell(FieldIR.model_validate(field), profile="default")
+        more_right, more_wrong = MORE.get(row[TYPE], ([], []))
+        cases += [(field, each, set()) for each in right + more_right]
+        cases += [(field, each, {"WRONG_TYPE"}) for each in wrong + more_wrong]
 
     found = codes([(field, f"x: {spelled}") for field, spelled, _ in cases])
 
-    wrong = [
+    differ = [
         (case[1], issues) for case, issues in zip(cases, found, strict=True) if issues != case[2]
     ]
-    assert not wrong
+    assert not differ
+
+
+NULL = {
+    "default": (["Union[str, None]"], [], ["str = Field(default=None)"]),
+    "dataclass": (["Optional[str]"], [], []),
+    "typeddict": (["Optional[str]"], ["typing.NotRequired[str]"], []),
+}
+"""More of the same table: may be null, optional, NULLABILITY."""
 
 
 @pytest.mark.parametrize("profile", BASES)
 def test_the_table_of_absence(profile: str) -> None:
     """What may be null, what may be absent, and what mistakes the one for the other."""
-    [row] = [row for row in rows("Types", "profile") if profile in row["profile"]]
-    _, null, absent, wrong = row.values()
+    [rows] = tables("Python", "profile | required")
+    [cells] = [[*row.values()][1:] for row in rows if profile in row["profile"]]
+    null, absent, wrong = (
+        spellings(cell) + more for cell, more in zip(cells, NULL[profile], strict=True)
+    )
     field: dict[str, Any] = {"json_name": "x", "type": {"kind": "string"}}
-    cases = [({**field, "required": True, "nullable": True}, each) for each in spellings(null)]
-    right = [*cases, *((field, each) for each in spellings(absent))]
-    every = [*right, *((field, each) for each in spellings(wrong))]
+    cases = [({**field, "required": True, "nullable": True}, each) for each in null]
+    right = [*cases, *((field, each) for each in absent)]
+    every = [*right, *((field, each) for each in wrong)]
 
     found = codes([(field, f"x: {spelled}") for field, spelled in every], profile)
 
@@ -166,16 +164,25 @@ def test_what_means_the_same_is_right(code: str) -> None:
     assert validate_generated_code(source, ir).issues == ()
 
 
+MEMBERS = {
+    'other: Annotated[str | None, Field(alias="x-y")] = None': "right",
+    'x_y: str | None = Field(default=None, validation_alias="x-y")': "MISSING_FIELD",
+    'x_y = Field(default=None, alias="x-y")': "IMPORT_FAILED",
+    'x_y: Ghost | None = Field(default=None, alias="x-y")': "UNDECLARED_TYPE",
+}
+
+
 def test_the_table_of_members() -> None:
     """A member has the code that the table names."""
     field = {"json_name": "x-y", "type": {"kind": "string"}}
-    table = [tuple(row.values()) for row in rows("Names", "member")]
+    [rows] = tables("Python", "member")
+    told = {spellings(first)[0]: says for first, says in map(dict.values, rows)} | MEMBERS
 
-    found = codes([(field, spellings(first)[0]) for first, _ in table])
+    found = codes([(field, member) for member in told])
 
     wrong = [
-        (first, issues)
-        for (first, says), issues in zip(table, found, strict=True)
+        (member, issues)
+        for (member, says), issues in zip(told.items(), found, strict=True)
         if (says not in issues if says != "right" else issues)
     ]
     assert not wrong
@@ -203,15 +210,21 @@ def test_patterns_that_mean_something_else_elsewhere_are_left_out(
     assert is_portable(pattern) == is_same
 
 
+ENUMS = {
+    'class E(str, enum.Enum): X = "a-b"; C = "c"': "right",
+    'class E(StrEnum): C = "a-b"; A_B = "c"': "ENUM_MEMBER",
+}
+
+
 def test_the_table_of_enums() -> None:
     """Declarations of an enum of strings."""
     type_ = {"name": "E", "schema_id": "E", "kind": "enum", "enum_values": ["a-b", "c"]}
     ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "python", "types": [type_]}
     header = PYTHON.header(namespace="", profile="default")
+    [rows] = tables("Python", "declaration")
+    told = {spellings(first)[0]: says for first, says in map(dict.values, rows)} | ENUMS
     found = {}
-    for row in rows("Enums", "declaration"):
-        first, says = row.values()
-        (code,) = spellings(first)
+    for code, says in told.items():
         source = f"{header}\n{IMPORTS}\n{code}\n"
         issues = {issue.code for issue in validate_generated_code(source, ir).issues}
         if issues != (set() if says == "right" else {says}):

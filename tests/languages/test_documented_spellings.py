@@ -1,18 +1,16 @@
-"""The table of docs/csharp.md is true: every cell is accepted, every refusal is refused."""
+"""What docs/languages.md says of C# is true: what is right is accepted, the rest refused."""
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from spelling_tables import TYPE, expression, spellings, tables
 from tables import each
 
 from pytest_regen.documents.ir import FieldIR, Scalar
 from pytest_regen.languages import find_language
 from pytest_regen.validation import validate_generated_code
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "csharp.md"
 CASES: dict[str, tuple[dict[str, bool], str]] = {
     "required, never null": ({"required": True}, ""),
     "required, may be null": ({"required": True, "nullable": True}, "?"),
@@ -21,43 +19,58 @@ CASES: dict[str, tuple[dict[str, bool], str]] = {
 """What a field says of null and absence, and the mark that its type then has."""
 
 
-def rows(heading: str = "type in `ir.json`") -> list[dict[str, str]]:
-    """Return the rows of the table whose first heading begins so, by its headings."""
-    text = DOCUMENT.read_text("utf-8")
-    table = text[text.index(f"| {heading}") :].split("\n\n", 1)[0]
-    head, _, *lines = (
-        [cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines()
-    )
-    return [dict(zip(head, cells, strict=True)) for cells in lines]
+_ARRAYS = "`IList<string>`, `IEnumerable<string>`, `ICollection<string>`, `List<string?>`"
+MORE = {
+    "string": ("`global::System.String`", "`int`, `string[]`"),
+    "string, date-time": ("", "`long`"),
+    "string, byte": ("`byte[]`, `string`", "`List<byte>`"),
+    "string, date": ("`DateOnly`, `DateTime`, `string`", "`DateTimeOffset`"),
+    "integer": ("`Int32`", "`string`"),
+    "integer, int32": ("`int`, `long`", "`short`"),
+    "integer, int64": ("`long`", "`int`, `ulong`"),
+    "integer, uint8": ("`byte`, `short`, `int`, `long`", "`sbyte`"),
+    "number": ("", "`string`"),
+    "number, double": ("`double`", "`decimal`"),
+    "boolean": ("`Boolean`", "`int`"),
+    "a type of the store": ("", "`string`"),
+    "array of string": (
+        f"`ImmutableArray<string>`, `ImmutableList<string>`, {_ARRAYS}",
+        "`string`, `string[,]`",
+    ),
+    "array of integer, uint8": ("`IReadOnlyList<byte>`, `int[]`", "`byte[]`"),
+    "array of array of number": (
+        "`IReadOnlyList<IReadOnlyList<double>>`, `double[][]`",
+        "`double[]`",
+    ),
+    "map of integer": ("`IDictionary<string, long>`", "`List<int>`"),
+    "any": ("`dynamic`", ""),
+    "string, hostname": ("`string`", ""),
+}
+"""What the table of types has no room for: right, and WRONG_TYPE."""
 
 
-def expression(words: str) -> dict[str, Any]:
-    """Return the type expression that the first cell of a row describes."""
-    if words.startswith(("array of ", "map of ")):
-        kind, inner = words.split(" of ", 1)
-        return {"kind": kind, "items" if kind == "array" else "values": expression(inner)}
-    if words == "a type of the store":
-        return {"kind": "ref", "name": "Shape"}
-    kind, _, form = words.partition(", ")
-    return {"kind": kind, "format": form.replace("anything else", "hostname") or None}
+def _rows() -> list[dict[str, str]]:
+    [table] = tables("C#")
+    shown = {row[TYPE]: row for row in table}
+    return [
+        {TYPE: words, "right": row["right"] + right, "WRONG_TYPE": row["WRONG_TYPE"] + wrong}
+        for words in {**shown, **MORE}
+        for row in [shown.get(words, {"right": "", "WRONG_TYPE": ""})]
+        for right, wrong in [MORE.get(words, ("", ""))]
+    ]
 
 
-def spellings(cell: str) -> list[str]:
-    """Return the code words of a cell."""
-    return re.findall(r"`([^`]+)`", cell)
-
-
-ROWS = rows()
+ROWS = _rows()
 ACCEPTED = [
-    pytest.param(row["type in `ir.json`"], case, spelled + CASES[case][1])
+    pytest.param(row[TYPE], case, spelled + CASES[case][1])
     for row in ROWS
     for case in CASES
-    for spelled in spellings(row["accepted"])
+    for spelled in spellings(row["right"])
 ]
 REFUSED = [
-    pytest.param(row["type in `ir.json`"], spelled, id=f"{row['type in `ir.json`']}-{spelled}")
+    pytest.param(row[TYPE], spelled, id=f"{row[TYPE]}-{spelled}")
     for row in ROWS
-    for spelled in spellings(row["refused"])
+    for spelled in spellings(row["WRONG_TYPE"])
 ]
 
 
@@ -82,10 +95,10 @@ def codes(field: dict[str, Any], spelled: str) -> set[str]:
 
 def test_the_table_is_there() -> None:
     """The documentation holds a row for each kind of type, with all cases."""
-    kinds = {row["type in `ir.json`"].partition(",")[0] for row in ROWS}
+    kinds = {row[TYPE].partition(",")[0] for row in ROWS}
 
     assert {"string", "integer", "number", "boolean", "any", "array of string"} <= kinds
-    assert all(spellings(row["accepted"]) for row in ROWS)
+    assert all(spellings(row["right"]) for row in ROWS)
 
 
 @each(("words", "case", "spelled"), ACCEPTED)
@@ -96,15 +109,15 @@ def test_an_accepted_spelling_is_clean(words: str, case: str, spelled: str) -> N
     assert codes(field, spelled) == set()
 
 
-@each("words", [row["type in `ir.json`"] for row in ROWS])
+@each("words", [row[TYPE] for row in ROWS])
 @each("case", CASES)
 def test_the_first_spelling_is_what_prompts_ask_for(words: str, case: str) -> None:
     """Prompts and table agree."""
-    row = next(row for row in ROWS if row["type in `ir.json`"] == words)
+    row = next(row for row in ROWS if row[TYPE] == words)
     flags, mark = CASES[case]
     field = FieldIR.model_validate({"json_name": "x", "type": expression(words), **flags})
 
-    assert find_language("csharp").spell(field) == spellings(row["accepted"])[0] + mark
+    assert find_language("csharp").spell(field) == spellings(row["right"])[0] + mark
 
 
 @each(("words", "spelled"), REFUSED)
@@ -115,13 +128,13 @@ def test_a_refused_spelling_is_a_wrong_type(words: str, spelled: str) -> None:
     assert codes(field, spelled) == {"WRONG_TYPE"}
 
 
-@each("words", [row["type in `ir.json`"] for row in ROWS])
+@each("words", [row[TYPE] for row in ROWS])
 @each("case", CASES)
 def test_the_question_mark_decides(words: str, case: str) -> None:
     """The first spelling with the other nullability is NULLABILITY, but for required any."""
-    row = next(row for row in ROWS if row["type in `ir.json`"] == words)
+    row = next(row for row in ROWS if row[TYPE] == words)
     flags, mark = CASES[case]
-    other = spellings(row["accepted"])[0] + ("" if mark else "?")
+    other = spellings(row["right"])[0] + ("" if mark else "?")
     field = {"json_name": "x", "type": expression(words), **flags}
 
     is_free = words == "any" and case != "optional"
@@ -176,12 +189,14 @@ def told(code: str, *, values: tuple[str | int, ...] = ()) -> set[str]:
     return {issue.code for issue in validate_generated_code(code, ir).issues}
 
 
-def check_table(heading: str, write: Callable[[str], str], **options: Any) -> None:
-    """Assert that each row of a table is told as its second column says."""
+def check_table(
+    heading: str, write: Callable[[str], str], more: dict[str, str], **options: Any
+) -> None:
+    """Assert that each row of a table, and what it has no room for, is told as it says."""
+    [rows] = tables("C#", heading)
+    told_of = {spellings(first)[0]: says for first, says in map(dict.values, rows)} | more
     found = {}
-    for row in rows(heading):
-        first, says = row.values()
-        (code,) = spellings(first)
+    for code, says in told_of.items():
         said = told(write(code), **options)
         if said != ({says.partition(",")[0]} - {"right"}):
             found[code] = said
@@ -191,7 +206,23 @@ def check_table(heading: str, write: Callable[[str], str], **options: Any) -> No
 def test_the_table_of_members() -> None:
     """What the serializer reads is right, all else has the code that the table names."""
     wire = '[JsonPropertyName("x")] '
-    check_table("member, for an optional string", lambda code: f"public class T {{ {wire}{code} }}")
+    unread = (
+        "public string? X => null;",
+        "public string? X { private get; set; }",
+        "string? X { get; set; }",
+        "public static string? X { get; set; }",
+        "public string? X;",
+    )
+    converter = "[JsonConverter(typeof({}))] public string? X {{ get; set; }}"
+    check_table(
+        "member, for an optional string",
+        lambda code: f"public class T {{ {wire}{code} }}",
+        {
+            **dict.fromkeys(unread, "MISSING_FIELD"),
+            converter.format("JsonStringEnumConverter"): "WRONG_TYPE",
+            converter.format("Ghost"): "UNDECLARED_TYPE",
+        },
+    )
     assert told("public class T { public string? x { get; set; } }") == set()
     for word in ("[Required] public", "[JsonRequired] public", "public required"):
         assert told(f"public class T {{ {word} string? x {{ get; set; }} }}") == {"NULLABILITY"}
@@ -246,23 +277,31 @@ def test_an_abstract_class_is_created_as_what_json_names(
 def test_the_table_of_declarations() -> None:
     """A declaration that the serializer can create is right."""
     member = '[JsonPropertyName("x")] public string? X { get; init; }'
-    check_table("declaration of `T`", lambda code: f"{code}\n{{\n{member}\n}}")
+    disallow = "[JsonUnmappedMemberHandling(JsonUnmappedMemberHandling.Disallow)]"
+    check_table(
+        "declaration of `T`",
+        lambda code: f"{code}\n{{\n{member}\n}}",
+        {"public interface T": "MISSING_CLASS", f"{disallow} public class T": "WRONG_TYPE"},
+    )
 
 
 def test_the_tables_of_enums() -> None:
-    """Converters and members by which the values are read."""
-    named = '[JsonStringEnumMemberName("a-b")] AB'
-    check_table(
-        "before `public enum E`, of the strings",
-        lambda code: f"{code} public enum E {{ {named} }}",
-        values=("a-b",),
-    )
+    """The converters and members by which the values are read."""
     converter = "[JsonConverter(typeof(JsonStringEnumConverter))]"
+    for before, says in {
+        converter: set(),
+        "[Flags]": {"ENUM_MEMBER"},
+        "[JsonConverter(typeof(StringEnumConverter))]": {"ENUM_MEMBER"},
+        "[JsonConverter(typeof(Ghost))]": {"UNDECLARED_TYPE"},
+    }.items():
+        named = '[JsonStringEnumMemberName("a-b")] AB'
+        assert told(f"{before} public enum E {{ {named} }}", values=("a-b",)) == says, before
     assert told("[Flags] public enum E { A = 1 }", values=(1,)) == set()
     assert told(f"{converter} public enum E {{ A = 1 }}", values=(1,)) == {"ENUM_MEMBER"}
     check_table(
         "member of the value",
         lambda code: f"{converter} public enum E {{ {code} }}",
+        {},
         values=("a-b",),
     )
 

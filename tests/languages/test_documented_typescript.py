@@ -1,4 +1,4 @@
-"""The tables of docs/typescript.md are true: what is accepted, what is refused, and how."""
+"""What docs/languages.md says of TypeScript is true: what is accepted, what is refused, and how."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from run_stores import needs_node
+from spelling_tables import TYPE, expression, spellings, tables
 from tables import each
 
 from pytest_regen.documents.ir import FieldIR
@@ -19,9 +20,7 @@ from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.validation import validate_generated_code
 from pytest_regen.validation.stores import behaviour_of_store
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "typescript.md"
 TYPESCRIPT = find_language("typescript")
-TYPE = "type in `ir.json`"
 TYPES = {
     "string": {"type": "string"},
     "string, date-time": {"type": "string", "format": "date-time"},
@@ -32,39 +31,29 @@ TYPES = {
 """Schemas of the rows with spellings that only running refuses."""
 
 
-def tables(heading: str) -> list[list[list[str]]]:
-    """Return the rows of each table whose first heading begins so; a row is its cells."""
-    text = DOCUMENT.read_text("utf-8")
-    found = []
-    for match in re.finditer(rf"^\| {re.escape(heading)}", text, re.MULTILINE):
-        lines = text[match.start() :].split("\n\n", 1)[0].splitlines()
-        cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines]
-        found.append([[cell.strip().replace("\\|", "|") for cell in row] for row in cells])
-    return [[table[0], *table[2:]] for table in found]
+SPELLED: dict[tuple[str, str], tuple[str, str]] = {
+    ("default", "string"): ("", "`number`"),
+    ("default", "array of string"): ("`ReadonlyArray<string>`", ""),
+    ("default", "map of integer"): ("`{ [K in string]: number }`", "`object`"),
+    ("zod", "string"): ("", '`z.coerce.string()`, `z.string().default("")`'),
+    ("zod", "string, date-time"): ("`z.string().datetime({ offset: true })`", ""),
+    ("zod", "array of string"): ("`z.string().array()`", "`z.array(z.string().optional())`"),
+    ("zod", "map of integer"): ("`z.object({}).catchall(z.int())`", ""),
+    ("zod", "string or integer"): ("`z.string().or(z.int())`", ""),
+}
+"""What the tables of types have no room for: right, and WRONG_TYPE."""
 
 
-def spellings(cell: str) -> list[str]:
-    """Return the code words of a cell."""
-    return re.findall(r"`([^`]+)`", cell)
+def _with_more(profile: str, row: dict[str, str]) -> dict[str, str]:
+    right, wrong = SPELLED.get((profile, row[TYPE]), ("", ""))
+    return row | {"right": row["right"] + right, "WRONG_TYPE": row["WRONG_TYPE"] + wrong}
 
 
-def expression(words: str) -> dict[str, Any]:
-    """Return the type expression that the first cell of a row describes."""
-    if words.startswith(("array of ", "map of ")):
-        kind, inner = words.split(" of ", 1)
-        return {"kind": kind, "items" if kind == "array" else "values": expression(inner)}
-    if words == "a type of the store":
-        return {"kind": "ref", "name": "Shape"}
-    if " or " in words:
-        return {"kind": "union", "options": [expression(each) for each in words.split(" or ")]}
-    kind, _, form = words.partition(", ")
-    return {"kind": kind, "format": form or None}
-
-
+RUN = "ROUND_TRIP or ACCEPTS_INVALID, when run"
 ROWS = [
-    (profile, dict(zip(head, row, strict=True)))
-    for profile, (head, *rows) in zip(("default", "zod"), tables(TYPE), strict=True)
-    for row in rows
+    (profile, _with_more(profile, row))
+    for profile, table in zip(("default", "zod"), tables("TypeScript"), strict=True)
+    for row in table
 ]
 
 
@@ -109,8 +98,8 @@ def test_accepted_spellings_are_clean(profile: str, row: dict[str, str]) -> None
 def test_refused_spellings_are_wrong_types(profile: str, row: dict[str, str]) -> None:
     """What the table refuses is WRONG_TYPE; what only running refuses, reading lets pass."""
     field = {"json_name": "x", "type": expression(row[TYPE]), "required": True}
-    told = {spelled: codes(field, spelled, profile) for spelled in spellings(row["refused"])}
-    later = spellings(row.get("refused when run", ""))
+    told = {spelled: codes(field, spelled, profile) for spelled in spellings(row["WRONG_TYPE"])}
+    later = spellings(row.get(RUN, ""))
 
     assert {spelled: said for spelled, said in told.items() if said != {"WRONG_TYPE"}} == {}
     assert {spelled: said for spelled in later if (said := codes(field, spelled, profile))} == {}
@@ -145,7 +134,7 @@ def test_running_refuses_the_rest(tmp_path: Path) -> None:
         f"Wrong{next(numbers)}": (row[TYPE], spelled)
         for numbers in [count()]
         for _, row in ROWS
-        for spelled in spellings(row.get("refused when run", ""))
+        for spelled in spellings(row.get(RUN, ""))
     }
     right = {
         f"Right{next(numbers)}": (row[TYPE], spelled)
@@ -241,6 +230,10 @@ MORE = {
         'type E = "a-b" | "c";': "MISSING_CLASS",
     },
     "zod": {
+        "export const T = z.object({ x: z.string() }); "
+        "export interface T extends z.infer<typeof T> {}": "right",
+        "export const T: z.ZodTypeAny = z.object({ x: z.string() });": "MISSING_CLASS",
+        'import { z } from "zod"; export const T = z.object({ x: z.string() });': "SYNTAX",
         "export const T = z.object({ get x() { return z.string(); } }).loose();": "right",
         "export const T = z.lazy(() => z.object({ x: z.string() }));": "right",
         "export const T = z.object({}).and(z.object({ x: z.string() }));": "right",
@@ -265,9 +258,10 @@ def test_the_tables_of_declarations(profile: str) -> None:
     field = {"json_name": "x", "type": {"kind": "string"}, "required": True}
     object_ = {"name": "T", "schema_id": "T", "kind": "object", "fields": [field]}
     enum = {"name": "E", "schema_id": "E", "kind": "enum", "enum_values": ["a-b", "c"]}
-    ((_, *rows),) = tables(f"profile `{profile}`")
+    [rows] = tables("TypeScript", f"profile `{profile}`")
+    told_of = {spellings(first)[0]: says for first, says in map(dict.values, rows)} | MORE[profile]
     found = {}
-    for code, says in ({spellings(first)[0]: says for first, says in rows} | MORE[profile]).items():
+    for code, says in told_of.items():
         type_ = enum if re.search(r"\bE\b", code) else object_
         inferred = re.search(r"const (?!VALUES)([TE]\w*)\b", code)
         needs_type = profile == "zod" and inferred and "infer" not in code

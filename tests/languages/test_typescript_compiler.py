@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from spelling_tables import spellings, tables
 from typescript_mistakes import TYPESCRIPT, page_of
 from typescript_sample import sample
 
@@ -16,7 +17,6 @@ from pytest_regen.documents.ir import IR, TypeIR
 from pytest_regen.errors import DocumentDefectError
 from pytest_regen.sources import assemble
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "typescript.md"
 OPTIONS = {
     "strict": True,
     "exactOptionalPropertyTypes": True,
@@ -81,10 +81,8 @@ def joined(type_: TypeIR, profile: str, per_page: int) -> str:
 
 def right_rows(heading: str) -> Sequence[str]:
     """Return the declarations that a table of the documentation calls right."""
-    text = DOCUMENT.read_text("utf-8")
-    table = text[text.index(f"| {heading}") :].split("\n\n", 1)[0]
-    found = re.findall(r"^\| `((?:[^`\\]|\\.)+)` \| right \|", table, re.MULTILINE)
-    return [each.replace("\\|", "|") for each in found]
+    [rows] = tables("TypeScript", heading)
+    return [spellings(row[heading])[0] for row in rows if row["reported as"] == "right"]
 
 
 def test_the_compiler_takes_what_is_written_and_accepted(

@@ -1,60 +1,63 @@
-"""The strategies as users take them, and the page of the docs that shows them."""
+"""The strategies as users take them; docs/behaviour.md shows them in tests."""
 
 from pathlib import Path
 
 import pytest
-import yaml  # noqa: F401 - its C classes are made once in a process, and pytester forgets
 from command_line import command
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pages import blocks
 
 from pytest_regen import strategies
 from pytest_regen.errors import NoInstanceError, StoreMissingError
-from pytest_regen.strategies import instances, violations  # noqa: F401 - forgotten alike
 
-PAGE = "docs/strategies.md"
-QUICKLY = """
-from hypothesis import Phase, settings
-
-phases = [phase for phase in Phase if phase is not Phase.explain]
-settings.register_profile(
-    "quickly", max_examples=60, phases=phases, database=None, deadline=None, derandomize=True
-)
-settings.load_profile("quickly")
+KITES = """
+openapi: 3.0.3
+info: {title: Kites, version: "1"}
+paths:
+  /kites/latest:
+    get:
+      responses:
+        "200":
+          description: A kite.
+          content: {application/json: {schema: {$ref: "#/components/schemas/Kite"}}}
+components:
+  schemas:
+    Kite:
+      type: object
+      required: [id, lines]
+      properties:
+        id: {type: string, pattern: "^k[0-9]{4}$"}
+        lines: {type: integer, minimum: 1, maximum: 6}
+        flown_at: {type: string, format: date-time, nullable: true}
+        tail: {$ref: "#/components/schemas/Tail"}
+        owner_token: {type: string, writeOnly: true}
+    Tail:
+      type: object
+      properties:
+        colours: {type: array, maxItems: 3, items: {type: string, enum: [red, blue]}}
+        next: {$ref: "#/components/schemas/Tail"}
 """
 STORE = "generated/GET_kites_latest"
 
 
 @pytest.fixture
-def kites(pytester: pytest.Pytester) -> Path:
-    """The project of the page."""
-    (document,) = blocks(PAGE, "yaml")
-    (pytester.path / "api.yaml").write_text(document, "utf-8")
+def kites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store of two types in C#, and its description."""
+    monkeypatch.chdir(tmp_path)
+    Path("api.yaml").write_text(KITES, "utf-8")
     made = command("generate", "api.yaml", "GET /kites/latest", "--provider", "template")
     assert made.code == 0, made.err
-    return pytester.path
 
 
 @pytest.mark.usefixtures("kites")
-def test_the_page_works_as_it_stands(pytester: pytest.Pytester) -> None:
-    """Its first test finds the forgotten null, shown as the page shows it; the others pass."""
-    *tests, plain = blocks(PAGE, "python")
-    pytester.makepyfile(test_kites="\n\n".join(tests))
-    pytester.makeconftest(QUICKLY)
+def test_plain_values_go_through_every_field() -> None:
+    """The least one comes first; what a limit forbids is among the wrong ones."""
+    found = strategies.instances_of(STORE, "KiteDataObject")
 
-    try:
-        result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
-    finally:
-        settings.load_profile("default")
-
-    result.assert_outcomes(passed=3, failed=1)
-    lines = [*map(str.strip, blocks(PAGE, "console")[1].splitlines())]
-    shown = [line.removeprefix("E").strip() for line in lines if line.startswith("E")]
-    printed = " ".join(result.outlines)
-    assert shown[0] in printed
-    assert not [line for line in shown[3:6] if line.rstrip(",") not in printed]
-    exec(plain, {"strategies": strategies})
+    assert len(found.valid) == 100
+    assert found.valid[0].keys() == {"id", "lines"}
+    assert {"minimum", "maximum", "pattern"} <= {each.keyword for each in found.invalid}
+    assert not found.skipped
 
 
 def test_nothing_is_opened_before_a_value_is_drawn(tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ Each is a function of the reader; an article names it: ``<!-- given: function mo
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chat_service import Said, chat_service
+from hypothesis import Phase, settings
 from talk import FILE, RECORDING, TEST
 
 from pytest_regen.emulator import EmulatedReply, Emulator
@@ -202,6 +204,19 @@ def chat(reader: "Reader") -> None:
     reader.monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-planted-0123456789")
 
 
+def quick_hypothesis(reader: "Reader") -> None:
+    """Let hypothesis draw few values, the same in each run, without a deadline."""
+    phases = [phase for phase in Phase if phase is not Phase.explain]
+    profile = settings(
+        max_examples=60, phases=phases, database=None, deadline=None, derandomize=True
+    )
+    settings.register_profile("article", profile)
+    settings.load_profile("article")
+    left = ExitStack()
+    left.callback(settings.load_profile, "default")
+    reader.enter(left)
+
+
 def talk(reader: "Reader") -> None:
     """Give the recorded conversation of docs/cassettes.md, and change a prompt of its test."""
     text = TEST.replace("Which of them feeds bees?", "Which of them feeds bees and moths?")
@@ -246,4 +261,5 @@ GIVEN: Mapping[str, Callable[["Reader"], None]] = {
     "letters": lambda reader: endpoint(reader, "LETTERS_URL"),
     "chat": chat,
     "talk": talk,
+    "quick-hypothesis": quick_hypothesis,
 }

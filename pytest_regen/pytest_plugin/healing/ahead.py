@@ -23,9 +23,10 @@ from pytest_regen.cassettes.run import CassetteRun
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.healing.feedback import failure_of
 from pytest_regen.pytest_plugin.looks import Look
-from pytest_regen.regeneration.flow import Work, source_diff
+from pytest_regen.regeneration.flow import Work
 from pytest_regen.regeneration.queue import Flow, drive_flows
 from pytest_regen.regeneration.values import HealResult, TurnSettings
+from pytest_regen.text import source_diff
 from pytest_regen.validation.issues import Feedback
 
 
