@@ -10,6 +10,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple, get_args
@@ -164,7 +165,8 @@ def is_data(node: ast.AST) -> bool:
 
 
 def members(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """Yield what a class offers that says what it is for."""
+    """Yield what a class offers that says what it is for, without asynchronous twins."""
+    names = {getattr(child, "name", "") for child in node.body}
     for field, name, text in _attributes(node):
         if text and not name.startswith("_"):
             kind = "" if is_data(node) else f": {annotation_text(field.annotation)}"
@@ -172,16 +174,31 @@ def members(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
     for child in node.body:
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             said = first_paragraph(ast.get_docstring(child) or "")
-            if said and not child.name.startswith("_"):
+            is_twin = isinstance(child, ast.AsyncFunctionDef) and child.name[1:] in names
+            if said and not is_twin and not child.name.startswith("_"):
                 decorators = {ast.unparse(decorator) for decorator in child.decorator_list}
                 is_value = bool(decorators & {"property", "cached_property"})
                 yield f"`{child.name if is_value else signature(child)}`", inline(said)
 
 
+_LONG = 140
+
+
 def signature(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Return how something is called, on one line."""
+    """Return how something is called, on one line; a long one without the types of arguments."""
     if isinstance(node, ast.ClassDef):
         return _constructor(node)
+    line = _call(node)
+    if len(line) <= _LONG:
+        return line
+    bare = deepcopy(node)
+    for argument in ast.walk(bare.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    return _call(bare)
+
+
+def _call(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     returns = node.returns and annotation_text(node.returns)
     shown = [one for one in _parameters(node.args) if one not in {"self", "cls"}]
     tail = f" -> {returns}" if returns not in {None, "None"} else ""
@@ -228,8 +245,8 @@ def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
 def _default(value: ast.expr | None) -> str:
     """Return a default; what is long, worked out or private to a module says nothing here."""
     text = ast.unparse(value) if value else ""
-    is_plain = len(text) < 30 and not text.startswith("_") and "(" not in text.replace("()", "")
-    return text if is_plain else "…"
+    is_worked_out = "(" in text.replace("()", "") or text.startswith(("_", "lambda"))
+    return "…" if is_worked_out or len(text) > 30 else text
 
 
 def annotation_text(node: ast.expr) -> str:

@@ -176,10 +176,23 @@ def _options() -> str:
     parser: Any = _Parser()
     options.add_options(parser)
     recording_plugin.pytest_addoption(parser)
-    (ini, *groups) = parser.groups.items()
-    return "\n\n".join(
-        f"### {title[:1].upper()}{title[1:]}\n\n{bullets(rows)}" for title, rows in [*groups, ini]
-    )
+    ini = parser.groups.pop("ini values")
+    parts = [
+        f"### {title[:1].upper()}{title[1:]}\n\n{bullets(rows)}"
+        for title, rows in parser.groups.items()
+    ]
+    rows = _beside_settings(ini, "settings", "`regen_")
+    return "\n\n".join([*parts, f"### Ini values\n\n{bullets(rows)}"])
+
+
+def _beside_settings(rows: Rows, place: str, prefix: str = "`") -> Rows:
+    """Return rows in which names that are those of settings stand together, not explained again."""
+    from pytest_regen import settings
+
+    tables = (settings.Settings, settings.CassetteSettings)
+    known = {f"{prefix}{row.name}`" for table in tables for row in fields_of(table)}
+    same = ", ".join(name for name, _ in rows if name in known)
+    return [row for row in rows if row[0] not in known] + [(same, f"As in the {place}.")]
 
 
 # -- settings
@@ -235,7 +248,8 @@ def _marks() -> str:
         shown = f"{name}(…)" if rows else call
         parts.append(bullets([(f"`{shown}`", inline(sentence(text)))]))
         if rows:
-            parts.append(textwrap.indent(bullets(rows), "    "))
+            place = f"[settings](#settings){' of cassettes' if name == 'cassette' else ''}"
+            parts.append(textwrap.indent(bullets(_beside_settings(rows, place)), "    "))
     return "\n".join(parts)
 
 

@@ -86,7 +86,7 @@ _INI_TEXTS = {
     "regen_annotations": "whether what is wrong is printed as annotations of GitHub: auto (where "
     "GitHub Actions runs this), never or always",
     "regen_fail_on": "when a run without failures exits with 1: auto (in CI, if it changed a "
-    "store), regenerated (anywhere, if a test passed only after regeneration), never",
+    "file or store), regenerated (anywhere, if a test passed only after regeneration), never",
 }
 
 
