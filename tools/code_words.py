@@ -1,4 +1,4 @@
-"""Code as the reference of the documentation words it: signatures, fields, docstrings, tables.
+"""Code as the reference of the documentation words it: signatures, fields, docstrings, lists.
 
 Read from the source where that says more than objects do: what stands below an attribute, and how
 an annotation was written.
@@ -10,24 +10,25 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple, get_args
 
 __all__ = [
-    "WIDTH",
-    "Docstring",
     "Field",
     "Rows",
-    "cell",
+    "arguments_of",
+    "bullets",
     "definition",
     "fields_of",
     "first_paragraph",
+    "inline",
+    "is_data",
     "members",
     "prose",
     "sentence",
     "signature",
-    "table",
     "tree_of",
 ]
 
@@ -35,10 +36,10 @@ Rows = Iterable[tuple[str, ...]]
 
 
 class Field(NamedTuple):
-    """A field of a class: its name, its type in the words of JSON, and what it is for."""
+    """A field of a class: its name, the words that it may be, and what it is for."""
 
     name: str
-    type: str
+    choices: str
     text: str
 
 
@@ -51,8 +52,8 @@ def fields_of(cls: type) -> list[Field]:
     node = definition(cls)
     assert isinstance(node, ast.ClassDef)
     found = [
-        Field(name, json_words(kind), cell(text))
-        for name, kind, text in attributes(node)
+        Field(name, choices_of(child.annotation), inline(text))
+        for child, name, text in _attributes(node)
         if not name.startswith("_") and name != "model_config"
     ]
     silent = [field.name for field in found if not field.text]
@@ -61,66 +62,30 @@ def fields_of(cls: type) -> list[Field]:
     return found
 
 
-def attributes(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr, str]]:
-    """Yield annotated attributes: name, annotation, and the text that stands below."""
+def _attributes(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str, str]]:
+    """Yield annotated attributes, the name of each, and the text that stands below."""
     for child, after in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(child, ast.AnnAssign) and isinstance(child.target, ast.Name):
             said = after.value if isinstance(after, ast.Expr) else None
             text = said.value if isinstance(said, ast.Constant) else ""
-            yield child.target.id, child.annotation, inspect.cleandoc(str(text))
+            yield child, child.target.id, inspect.cleandoc(str(text))
 
 
-_JSON = {
-    "str": "text", "StrictStr": "text", "int": "integer", "StrictInt": "integer",
-    "bool": "`true`, `false`", "StrictBool": "`true`, `false`", "Any": "any", "object": "any",
-    "None": "`null`", "Decimal": "number", "TypeExpr": "type expression",
-    "EnumValue": "text or integer",
-    "Severity": "`error`, `warning`", "Usage": "object", "PastReason": "text",
-    "ScalarKind": "`string`, `integer`, `number`, `boolean`, `any`",
-}  # fmt: skip
+def choices_of(annotation: ast.expr) -> str:
+    """Return the words that an annotation allows, or nothing where it allows any."""
+    name = ast.unparse(annotation).removesuffix(" | None")
+    allowed = get_args(getattr(import_module("pytest_regen.modes"), name, None))
+    if name.startswith("Literal["):
+        allowed = ast.literal_eval(f"({name[8:-1]},)")
+    return ", ".join(f"`{choice}`" for choice in allowed)
 
 
-def json_words(node: ast.expr) -> str:
-    """Return an annotation in the words of JSON and TOML."""
-    if isinstance(node, ast.Constant):
-        if node.value is None:
-            return "`null`"
-        return json_words(ast.parse(str(node.value), mode="eval").body)
-    if isinstance(node, ast.BinOp):
-        return f"{json_words(node.left)} or {json_words(node.right)}"
-    if isinstance(node, ast.Subscript):
-        outer = ast.unparse(node.value)
-        if outer == "Literal":
-            inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            return ", ".join(f"`{ast.literal_eval(one)}`" for one in inner)
-        if outer in {"tuple", "list", "Sequence"}:
-            first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
-            return f"list of {json_words(first)}"
-        return "object"
-    name = ast.unparse(node)
-    if choices := get_args(getattr(import_module("pytest_regen.modes"), name, None)):
-        return ", ".join(f"`{choice}`" for choice in choices)
-    return _JSON.get(name, "object")
-
-
-class Docstring(NamedTuple):
-    """What a docstring says, and what it says of each argument, as Markdown."""
-
-    text: str
-    arguments: list[tuple[str, str]]
-
-    @classmethod
-    def of(cls, docstring: str) -> "Docstring":
-        """Take apart what is written in Google's style; what comes after ``Args:`` is left out."""
-        text, _, rest = inspect.cleandoc(docstring).partition("\nArgs:\n")
-        text = re.split(r"\n(?:Raises|Returns|Yields):\n", text)[0]
-        listed = re.split(r"\n(?=\S)", rest)[0]
-        found = re.findall(
-            r"^ {4}(\*{0,2}\w+): (.*?)(?=^ {4}\S|\Z)",
-            textwrap.indent(textwrap.dedent(listed), "    "),
-            re.MULTILINE | re.DOTALL,
-        )
-        return cls(prose(text), [(name, cell(sentence(text))) for name, text in found])
+def arguments_of(function: Any) -> list[tuple[str, str]]:
+    """Return what a docstring in Google's style says of each argument."""
+    _, _, rest = (inspect.getdoc(function) or "").partition("\nArgs:\n")
+    listed = re.split(r"\n(?=\S)", rest)[0]
+    found = re.findall(r"^ {4}(\w+): (.*?)(?=^ {4}\S|\Z)", listed, re.MULTILINE | re.DOTALL)
+    return [(f"`{name}`", inline(sentence(text))) for name, text in found]
 
 
 @cache
@@ -161,18 +126,17 @@ def sentence(text: str) -> str:
     return f"{start}{text[1:]}" + ("" if text[-1] in ".!?" else ".")
 
 
-def cell(text: str) -> str:
-    """Return a text as the cell of a table."""
-    plain = " ".join(_plain(text).split()).replace("|", "\\|")
+def inline(text: str) -> str:
+    """Return a text of a docstring as Markdown on one line."""
     # Between back-ticks it is code; elsewhere Markdown would take it for a tag.
+    plain = " ".join(_plain(text).split())
     return re.sub(r"(`[^`]*`)|<", lambda match: match[1] or "&lt;", plain)
 
 
-def table(head: tuple[str, ...], rows: Rows) -> str:
-    """Return a table in Markdown; cells are Markdown already."""
-    lines = [head, ("---",) * len(head), *rows]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return text.replace(" --- ", "---")
+def bullets(rows: Rows) -> str:
+    """Return a list in Markdown of names, and what each is for."""
+    lines = (f"{name}: {text}" if text else name for name, text in rows)
+    return "\n".join(f"- {line}" for line in lines)
 
 
 # -- how something is called
@@ -181,112 +145,114 @@ def table(head: tuple[str, ...], rows: Rows) -> str:
 def definition(value: Any) -> ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef:
     """Return where a class or function is defined."""
     value = inspect.unwrap(value)
-    for node in ast.walk(tree_of(sys.modules[value.__module__])):
-        match node:
-            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                if node.name == value.__name__:
-                    return node
-    raise LookupError(value)
+    tree = tree_of(sys.modules[value.__module__])
+    named = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name == value.__name__
+    ]
+    # The last one, because overloads come before what they stand for.
+    return [node for node in named if node in tree.body or len(named) == 1][-1]
+
+
+def is_data(node: ast.AST) -> bool:
+    """Return whether something is a class that is made of its fields."""
+    return isinstance(node, ast.ClassDef) and (
+        any(ast.unparse(base) == "Value" for base in node.bases)
+        or any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+    )
 
 
 def members(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """Yield what a class offers that says what it is for."""
-    for name, kind, text in attributes(node):
-        del kind
+    """Yield what a class offers that says what it is for, without asynchronous twins."""
+    names = {getattr(child, "name", "") for child in node.body}
+    for field, name, text in _attributes(node):
         if text and not name.startswith("_"):
-            yield f"`{name}`", cell(text)
+            kind = "" if is_data(node) else f": {annotation_text(field.annotation)}"
+            yield f"`{name}{kind}`", inline(text)
     for child in node.body:
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             said = first_paragraph(ast.get_docstring(child) or "")
-            if said and not child.name.startswith("_"):
+            is_twin = isinstance(child, ast.AsyncFunctionDef) and child.name[1:] in names
+            if said and not is_twin and not child.name.startswith("_"):
                 decorators = {ast.unparse(decorator) for decorator in child.decorator_list}
                 is_value = bool(decorators & {"property", "cached_property"})
-                call = child.name if is_value else f"{child.name}({_names(child.args)})"
-                yield f"`{call}`", cell(said)
+                yield f"`{child.name if is_value else signature(child)}`", inline(said)
 
 
-def _names(arguments: ast.arguments) -> str:
-    """Return the names of a method's arguments, those with a default last as ``…``."""
-    listed = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
-    listed = [name for name in listed if name not in {"self", "cls"}]
-    required = listed[: len(listed) - len(arguments.defaults)] if arguments.defaults else listed
-    has_more = len(required) < len(listed) or arguments.kwonlyargs or arguments.kwarg
-    return ", ".join([*required, *(["…"] if has_more else [])])
-
-
-WIDTH = 88
+_LONG = 140
 
 
 def signature(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Return how something is called, a line for each argument where that is long."""
+    """Return how something is called, on one line; a long one without the types of arguments."""
     if isinstance(node, ast.ClassDef):
         return _constructor(node)
-    word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-    returns = f" -> {_annotation(node.returns)}" if node.returns else ""
-    return _call(f"{word} {node.name}", _parameters(node.args), returns)
+    line = _call(node)
+    if len(line) <= _LONG:
+        return line
+    bare = deepcopy(node)
+    for argument in ast.walk(bare.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    return _call(bare)
+
+
+def _call(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    returns = node.returns and annotation_text(node.returns)
+    shown = [one for one in _parameters(node.args) if one not in {"self", "cls"}]
+    tail = f" -> {returns}" if returns not in {None, "None"} else ""
+    word = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
+    return f"{word}{node.name}({', '.join(shown)}){tail}"
 
 
 def _constructor(node: ast.ClassDef) -> str:
-    bases = {ast.unparse(base) for base in node.bases}
-    made = next((child for child in node.body if getattr(child, "name", "") == "__init__"), None)
-    if isinstance(made, ast.FunctionDef):
-        return _call(f"class {node.name}", _parameters(made.args)[1:], "")
-    is_data = "Value" in bases or any(
-        "dataclass" in ast.unparse(decorator) for decorator in node.decorator_list
-    )
-    if is_data:
-        fields = [
-            f"{ast.unparse(child.target)}: {_annotation(child.annotation)}"
-            + (f" = {ast.unparse(child.value)}" if child.value else "")
-            for child in node.body
-            if isinstance(child, ast.AnnAssign)
-        ]
-        shown = [re.sub(r" = (?:(?:dataclasses\.)?field|Field)\(.*", " = …", one) for one in fields]
-        return _call(f"class {node.name}", [one for one in shown if one[0] != "_"], "")
-    shown = sorted(bases - {"Generic[Parsed]"})
-    return f"class {node.name}" + (f"({', '.join(shown)})" if shown else "")
+    for child in node.body:
+        if isinstance(child, ast.FunctionDef) and child.name in {"__init__", "open"}:
+            return f"{node.name}.{signature(child)}".replace(".__init__", "")
+    if not is_data(node):
+        return node.name
+    fields = [
+        ast.unparse(field.target) + (default and f"={default}")
+        for field, name, _ in _attributes(node)
+        if not name.startswith("_") and (default := _default(field.value)) != "…"
+    ]
+    return f"{node.name}({', '.join(fields)})"
 
 
-def _parameters(arguments: ast.arguments) -> list[str]:
-    """Return the parameters of a function, as they are written."""
-    node = ast.parse(f"def f({ast.unparse(arguments)}): ...").body[0]
-    assert isinstance(node, ast.FunctionDef)
-    found: list[str] = []
-    plain = [*node.args.posonlyargs, *node.args.args]
-    defaults = [None] * (len(plain) - len(node.args.defaults)) + list(node.args.defaults)
+def _parameters(arguments: ast.arguments) -> Iterator[str]:
+    """Yield the parameters of a function, as they are written."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(plain) - len(arguments.defaults)) + list(arguments.defaults)
     for argument, default in zip(plain, defaults, strict=True):
-        found.append(_parameter_text(argument, default))
-    if node.args.vararg:
-        found.append("*" + _parameter_text(node.args.vararg, None))
-    elif node.args.kwonlyargs:
-        found.append("*")
-    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-        found.append(_parameter_text(argument, default))
-    if node.args.kwarg:
-        found.append("**" + _parameter_text(node.args.kwarg, None))
-    return found
+        yield _parameter(argument, default)
+    if arguments.vararg:
+        yield "*" + _parameter(arguments.vararg, None)
+    elif arguments.kwonlyargs:
+        yield "*"
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _parameter(argument, default)
+    if arguments.kwarg:
+        yield "**" + _parameter(arguments.kwarg, None)
 
 
-def _parameter_text(argument: ast.arg, default: ast.expr | None) -> str:
-    kind = f": {_annotation(argument.annotation)}" if argument.annotation else ""
-    shown = "" if default is None else ast.unparse(default)
-    # What is private to a module says nothing to a reader.
-    value = (" = " if kind else "=") + ("…" if shown.startswith("_") else shown) if shown else ""
-    return argument.arg + kind + value
+def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
+    kind = f": {annotation_text(argument.annotation)}" if argument.annotation else ""
+    value = _default(default)
+    return argument.arg + kind + (value and (" = " if kind else "=") + value)
 
 
-def _annotation(node: ast.expr) -> str:
+def _default(value: ast.expr | None) -> str:
+    """Return a default; what is long, worked out or private to a module says nothing here."""
+    text = ast.unparse(value) if value else ""
+    is_worked_out = "(" in text.replace("()", "") or text.startswith(("_", "lambda"))
+    return "…" if is_worked_out or len(text) > 30 else text
+
+
+def annotation_text(node: ast.expr) -> str:
     """Return an annotation without quotes that only delay it, and without what validates."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Annotated":
-        assert isinstance(node.slice, ast.Tuple)
-        return ast.unparse(node.slice.elts[0])
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "ClassVar":
+        return ast.unparse(node.slice)
     return ast.unparse(node)
-
-
-def _call(head: str, parameters: list[str], tail: str) -> str:
-    line = f"{head}({', '.join(parameters)}){tail}"
-    if len(line) <= WIDTH:
-        return line
-    return f"{head}(\n" + "".join(f"    {one},\n" for one in parameters) + f"){tail}"

@@ -1,15 +1,16 @@
-"""Write the reference of the documentation from the code: what is true there is said there.
+"""Fill the marked places of the documentation from the code: what is true there is said there.
 
     python tools/reference.py
 
-Writes ``docs/reference/*.md`` and the end of ``docs/commands.md``. A test runs the same and
-compares, so that none of them can be out of date.
+A place begins with the line ``<!-- NAME -->`` and ends with ``<!-- /NAME -->``. A test does the
+same and compares, so that none of them can be out of date.
 """
 
 import ast
 import inspect
 import json
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
@@ -18,51 +19,45 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from code_words import (
-    WIDTH,
-    Docstring,
     Field,
     Rows,
-    cell,
+    arguments_of,
+    bullets,
     definition,
     fields_of,
     first_paragraph,
+    inline,
     members,
     prose,
     sentence,
     signature,
-    table,
     tree_of,
 )
 
-__all__ = ["COMMAND", "DOCS", "pages"]
+__all__ = ["COMMAND", "DOCS", "PLACES", "pages"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 COMMAND = "python tools/reference.py"
-NOTE = f"<!-- Written by `{COMMAND}`; change the code that it reads. -->\n"
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Yield each file that is written, and its text."""
-    for name, (title, intro, body) in _PAGES.items():
-        text = f"# {title}\n\n{NOTE}\n{intro}\n\n{body().strip()}\n"
-        yield DOCS / "reference" / f"{name}.md", text
-    page = DOCS / "commands.md"
-    text, count = _PLACE.subn(lambda _: f"\n{_commands()}\n\n", page.read_text("utf-8"))
-    if count != 1:
-        raise LookupError(f"{page.name} has {count} places for the commands, not one")
-    yield page, text
-
-
-_PLACE = re.compile(r"(?<=<!-- commands -->\n).*(?=<!-- /commands -->)", re.DOTALL)
+    """Yield each page that has marked places, and its text with all of them filled."""
+    place = re.compile(rf"(<!-- ({'|'.join(PLACES)}) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+    for page in sorted(DOCS.rglob("*.md")):
+        text, count = place.subn(
+            lambda found: f"{found[1]}\n{PLACES[found[2]]().strip()}\n\n{found[3]}",
+            page.read_text("utf-8"),
+        )
+        if count:
+            yield page, text
 
 
 def main() -> None:
     """Write what has changed."""
-    (DOCS / "reference").mkdir(exist_ok=True)
-    for path, text in pages():
-        if not path.exists() or path.read_text("utf-8") != text:
-            path.write_text(text, "utf-8")
-            print(path.relative_to(DOCS.parent))
+    for page, text in pages():
+        if page.read_text("utf-8") != text:
+            page.write_text(text, "utf-8")
+            print(page.relative_to(DOCS.parent))
 
 
 # -- commands
@@ -99,7 +94,7 @@ def _commands() -> str:
             f"```text\n{' '.join(['pytest-regen', name, *usage])}\n```\n\n"
             + "\n".join([*(line for line in lines if line not in shared), f"- also: {also}"])
         )
-    return "\n\n".join(parts).replace("\\|", "|")  # because a list needs no backslash
+    return "\n\n".join(parts)
 
 
 def _parameters_of(function: Callable[..., Any]) -> tuple[list[str], list[str]]:
@@ -109,7 +104,7 @@ def _parameters_of(function: Callable[..., Any]) -> tuple[list[str], list[str]]:
         kind, info = parameter.annotation.__origin__, parameter.annotation.__metadata__[0]
         if info.hidden:
             continue
-        help_ = cell(info.help or "")
+        help_ = inline(info.help or "")
         if type(info).__name__ == "ArgumentInfo":
             shown = (info.metavar or parameter.name.upper()).removesuffix("...")
             more = "..." if any(get_origin(one) is list for one in (kind, *get_args(kind))) else ""
@@ -134,7 +129,7 @@ def _value_of(kind: Any, info: Any, names: Iterable[str]) -> str:
     if inner is bool:
         return ""
     if isinstance(inner, type) and issubclass(inner, Enum):
-        return f"`{'|'.join(str(choice.value) for choice in inner)}`".replace("|", "\\|")
+        return f"`{'|'.join(str(choice.value) for choice in inner)}`"
     known = next((_METAVARS[name] for name in names if name in _METAVARS), "VALUE")
     return f"`{info.metavar or known}`"
 
@@ -152,23 +147,18 @@ class _Parser:
     """Takes down what the plugin registers, whatever version of pytest is installed."""
 
     def __init__(self) -> None:
-        self.groups: dict[str, Rows] = {}
-        self.ini: list[tuple[str, ...]] = []
+        self.groups: dict[str, list[tuple[str, str]]] = {"ini values": []}
 
     def getgroup(self, name: str, description: str = "") -> "_Group":
         del name
-        rows: list[tuple[str, ...]] = []
-        self.groups[description] = rows
-        return _Group(rows)
+        return _Group(self.groups.setdefault(description, []))
 
-    def addini(self, name: str, help: str, type: str, default: object = None) -> None:  # noqa: A002 - pytest's
-        del default
-        written = "one per line, or a TOML list" if type == "linelist" else "text"
-        self.ini.append((f"`{name}`", cell(sentence(help)), written))
+    def addini(self, name: str, help: str, *_: object, **_more: object) -> None:  # noqa: A002 - pytest's
+        self.groups["ini values"].append((f"`{name}`", inline(sentence(help))))
 
 
 class _Group:
-    def __init__(self, rows: list[tuple[str, ...]]) -> None:
+    def __init__(self, rows: list[tuple[str, str]]) -> None:
         self._rows = rows
 
     def addoption(self, *names: str, **attrs: Any) -> None:
@@ -176,9 +166,8 @@ class _Group:
         if attrs.get("action") == "store_true":
             value = ""
         elif choices := attrs.get("choices"):
-            value = "\\|".join(choices)
-        shown = f"`{', '.join(names)}`" + (f" `{value}`" if value else "")
-        self._rows.append((shown, cell(attrs["help"])))
+            value = "|".join(choices)
+        self._rows.append((f"`{' '.join([*names, value]).strip()}`", inline(attrs["help"])))
 
 
 def _options() -> str:
@@ -187,12 +176,23 @@ def _options() -> str:
     parser: Any = _Parser()
     options.add_options(parser)
     recording_plugin.pytest_addoption(parser)
+    ini = parser.groups.pop("ini values")
     parts = [
-        f"## {title[:1].upper()}{title[1:]}\n\n{table(('option', ''), rows)}"
+        f"### {title[:1].upper()}{title[1:]}\n\n{bullets(rows)}"
         for title, rows in parser.groups.items()
     ]
-    ini = table(("ini value", "", "written as"), parser.ini)
-    return "\n\n".join([*parts, f"## Ini values\n\n{ini}"])
+    rows = _beside_settings(ini, "settings", "`regen_")
+    return "\n\n".join([*parts, f"### Ini values\n\n{bullets(rows)}"])
+
+
+def _beside_settings(rows: Rows, place: str, prefix: str = "`") -> Rows:
+    """Return rows in which names that are those of settings stand together, not explained again."""
+    from pytest_regen import settings
+
+    tables = (settings.Settings, settings.CassetteSettings)
+    known = {f"{prefix}{row.name}`" for table in tables for row in fields_of(table)}
+    same = ", ".join(name for name, _ in rows if name in known)
+    return [row for row in rows if row[0] not in known] + [(same, f"As in the {place}.")]
 
 
 # -- settings
@@ -203,40 +203,32 @@ def _settings() -> str:
     from pytest_regen.kinds.functions import Function
     from pytest_regen.kinds.translation import Translation
 
-    shipped = {
-        "functions": "Functions whose bodies a model wrote: globs, or the tables "
-        "[below](#toolpytest-regenfunctions).",
-        "translations": "Catalogues, as tables: [below](#toolpytest-regentranslations).",
-    }
     own = [row for row in fields_of(settings.Settings) if row.name not in {"shipped", "cassettes"}]
-    rows = _toml(own)
-    rows += [(f"`{key}`", "list", text) for key, text in shipped.items()]
-    head = ("key", "value", "")
-    functions = _arguments(Function.__init__, leave_out={"root", "lists"})
-    translations = _arguments(Translation.__init__, leave_out={"root"})
-    return "\n\n".join(
-        [
-            f"## `[tool.pytest-regen]`\n\n{table(head, rows)}",
-            "## `[tool.pytest-regen.cassettes]`\n\n"
-            + table(head, _toml(fields_of(settings.CassetteSettings))),
-            '## `[tool.pytest-regen.price."MODEL"]`\n\n'
-            + table(head, _toml(fields_of(settings.Price))),
-            "## `[[tool.pytest-regen.functions]]`\n\nSee [functions](../functions.md).\n\n"
-            + table(("key", ""), functions),
-            "## `[[tool.pytest-regen.translations]]`\n\nSee [kinds](../kinds.md#translations).\n\n"
-            + table(("key", ""), translations),
-        ]
-    )
+    tables = {
+        "`[tool.pytest-regen]`": _labelled(own),
+        "`[tool.pytest-regen.cassettes]`": _labelled(fields_of(settings.CassetteSettings)),
+        '`[tool.pytest-regen.price."MODEL"]`, in US dollars per million tokens': _labelled(
+            fields_of(settings.Price)
+        ),
+        "`[[tool.pytest-regen.functions]]`, see [functions](functions.md)": _without(
+            Function.__init__, "root", "lists"
+        ),
+        "`[[tool.pytest-regen.translations]]`, see [translations](kinds.md#translations)": _without(
+            Translation.__init__, "root"
+        ),
+    }
+    return "\n\n".join(f"{title}:\n\n{bullets(rows)}" for title, rows in tables.items())
 
 
-def _toml(fields: Iterable[Field]) -> list[tuple[str, ...]]:
-    """Return rows of fields as TOML has them: there is no null, a key is left out."""
-    return [(f"`{row.name}`", row.type.replace(" or `null`", ""), row.text) for row in fields]
+def _labelled(fields: Iterable[Field]) -> Rows:
+    """Return the name of each field, with the words that it may be, and what it is for."""
+    return [
+        (f"`{row.name}`" + (f" ({row.choices})" if row.choices else ""), row.text) for row in fields
+    ]
 
 
-def _arguments(function: Any, leave_out: set[str]) -> Rows:
-    said = Docstring.of(inspect.getdoc(function) or "")
-    return [(f"`{name}`", text) for name, text in said.arguments if name not in leave_out]
+def _without(function: Any, *left_out: str) -> Rows:
+    return [row for row in arguments_of(function) if row[0].strip("`") not in left_out]
 
 
 # -- marks, fixtures, hooks
@@ -250,147 +242,57 @@ def _marks() -> str:
     for line in (*options.MARKERS, *recording_plugin.MARKERS):
         call, _, text = line.partition(": ")
         name = call.partition("(")[0]
-        shown = f"```python\n{_wrapped_call('@pytest.mark.' + call)}\n```"
-        parts += [f"## `{name}`", shown, prose(sentence(text))]
-        if name in arguments:
-            rows = [(f"`{_RENAMED.get(row.name, row.name)}`", row.text) for row in arguments[name]]
-            parts.append(table(("argument", ""), rows))
-    return "\n\n".join(parts)
+        rows = [
+            (f"`{_RENAMED.get(row.name, row.name)}`", row.text) for row in arguments.get(name, ())
+        ]
+        shown = f"{name}(…)" if rows else call
+        parts.append(bullets([(f"`{shown}`", inline(sentence(text)))]))
+        if rows:
+            place = f"[settings](#settings){' of cassettes' if name == 'cassette' else ''}"
+            parts.append(textwrap.indent(bullets(_beside_settings(rows, place)), "    "))
+    return "\n".join(parts)
 
 
 _RENAMED = {"units": "unit"}
 
 
-def _wrapped_call(call: str) -> str:
-    if len(call) <= WIDTH or "(" not in call:
-        return call
-    name, _, inner = call.removesuffix(")").partition("(")
-    return f"{name}(\n" + "".join(f"    {part},\n" for part in inner.split(", ")) + ")"
-
-
 def _fixtures() -> str:
     from pytest_regen.pytest_plugin import fixtures, recording_plugin
 
-    parts = []
-    for title, module in (
-        ("For every project", fixtures),
-        ("Those of pytest-recording", recording_plugin),
-    ):
-        parts.append(f"## {title}")
-        for node in tree_of(module).body:
-            if isinstance(node, ast.FunctionDef) and (found := _fixture_scope(node)):
-                scope = "" if found == "function" else f"\n\nScope: {found}."
-                said = prose(ast.get_docstring(node) or "")
-                parts.append(f"### `{node.name}`\n\n{said}{scope}")
-    return "\n\n".join(parts)
-
-
-def _fixture_scope(node: ast.FunctionDef) -> str:
-    """Return the scope of a fixture; empty for another function."""
-    for decorator in node.decorator_list:
-        words = re.match(r"pytest\.fixture(?:\(.*scope='(\w+)'.*\))?", ast.unparse(decorator))
-        if words:
-            return words[1] or "function"
-    return ""
+    return bullets(
+        (f"`{node.name}`", inline(ast.get_docstring(node) or ""))
+        for module in (fixtures, recording_plugin)
+        for node in tree_of(module).body
+        if isinstance(node, ast.FunctionDef)
+        and any("pytest.fixture" in ast.unparse(one) for one in node.decorator_list)
+    )
 
 
 def _hooks() -> str:
     from pytest_regen.pytest_plugin import hookspecs
 
-    parts = []
-    for node in tree_of(hookspecs).body:
-        if isinstance(node, ast.FunctionDef):
-            said = Docstring.of(ast.get_docstring(node) or "")
-            rows = [(f"`{name}`", text) for name, text in said.arguments]
-            parts.append(
-                f"## `{node.name}`\n\n```python\n{signature(node)}\n```\n\n{said.text}\n\n"
-                + table(("argument", ""), rows)
-            )
-    return "\n\n".join(parts)
+    return bullets(
+        (f"`{signature(node)}`", inline((ast.get_docstring(node) or "").partition("\nArgs:")[0]))
+        for node in tree_of(hookspecs).body
+        if isinstance(node, ast.FunctionDef)
+    )
 
 
 # -- formats
 
 
-def _formats() -> str:
-    from pytest_regen.documents import ir
-    from pytest_regen.prompts.values import PromptEntry
-    from pytest_regen.stores.formats import PagesEnvelope, StoredPage
-    from pytest_regen.turns.values import Usage
-    from pytest_regen.units.ledger import Entry, PastText
-    from pytest_regen.validation.issues import Issue
+def _keys(dotted: str, *, left_out: Iterable[str] = ()) -> Callable[[], str]:
+    def write() -> str:
+        rows = [row for row in fields_of(_found(dotted)) if row.name not in left_out]
+        text = bullets(_labelled(rows)).replace("`None`", "`null`")
+        return text.replace("- `usage`", "- `tokens`")  # as the ledger has always written it
 
-    def shape(title: str, about: str, *classes: type, level: str = "##", **renamed: str) -> str:
-        parts = [f"{level} {title}\n\n{about}"]
-        for number, cls in enumerate(classes):
-            if number:
-                parts.append(
-                    f"{level}# {_words(cls)}\n\n{first_paragraph(inspect.getdoc(cls) or '')}"
-                )
-            rows = [
-                (f"`{renamed.get(row.name, row.name)}`", row.type, row.text)
-                for row in fields_of(cls)
-                if row.name not in _NOT_WRITTEN.get(cls.__name__, ())
-            ]
-            parts.append(table(("key", "value", ""), rows))
-        return "\n\n".join(parts)
-
-    expressions = (ir.Scalar, ir.Ref, ir.ArrayOf, ir.MapOf, ir.UnionOf)
-    parts = [
-        shape(
-            "`ir.json`",
-            "What was read from the API description. Validation needs it and the source alone.",
-            *(ir.IR, ir.Endpoint, ir.DocumentRef, ir.TypeIR, ir.FieldIR, *expressions),
-            ir.Review,
-        ),
-        shape(
-            "`prompts.json`",
-            "A list with one entry for each page: exactly what is sent.",
-            PromptEntry,
-        ),
-        shape(
-            "`pages.json`",
-            "What a model wrote, page by page; the source is made from it.",
-            *(PagesEnvelope, StoredPage),
-        ),
-        shape(
-            "The ledger",
-            "One file per unit below `.regen/units/`, see [kinds](../kinds.md#the-ledger).",
-            *(Entry, Usage, PastText),
-            usage="tokens",
-        ),
-        shape("Issues", "As `--json` and the report have them.", Issue),
-        f"## Cassettes\n\n{_OF_CASSETTES}\n\n```yaml\n{_cassette()}```",
-        f"## The report\n\n{_OF_REPORTS}",
-    ]
-    return "\n\n".join(parts).replace("`None`", "`null`")
+    return write
 
 
-_OF_CASSETTES = (
-    "YAML that vcrpy loads, too; see [cassettes](../cassettes.md). One request and its answer:"
-)
-_OF_REPORTS = (
-    "The keys of `--regen-report FILE.json` are listed with [the report](../pytest.md#the-report)."
-)
-_NOT_WRITTEN = {
-    "Issue": ("excerpt", "finding"),
-    "PastText": ("entry",),
-    "Usage": ("cost", "requests"),
-}
-"""Fields that are not written, or whose keys stand one level higher."""
-
-
-def _words(cls: type) -> str:
-    """Return the name of a class as words, as a heading."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__.removesuffix("IR")).lower()
-    said = {
-        "document ref": "document",
-        "array of": "array",
-        "map of": "map",
-        "union of": "union",
-        "ref": "reference",
-    }
-    return said.get(words, words).capitalize()
+def _found(dotted: str) -> Any:
+    module, _, name = f"pytest_regen.{dotted}".rpartition(".")
+    return getattr(import_module(module), name)
 
 
 def _cassette() -> str:
@@ -406,7 +308,6 @@ def _cassette() -> str:
         "type": "message",
         "role": "assistant",
         "content": [{"type": "text", "text": "Ivy."}],
-        "usage": {"input_tokens": 25, "output_tokens": 4},
     }
     told = {
         "recorded_at": "2026-11-22",
@@ -425,81 +326,97 @@ def _cassette() -> str:
         request_headers=kind,
         response_headers=kind,
     )
-    return header_text(told) + interaction_text(recording)
+    return f"```yaml\n{header_text(told)}{interaction_text(recording)}```"
 
 
 # -- the names of the package
 
+_TASKS: Mapping[str, str] = {
+    "Write a kind": "Kind+ Unit+ quoted Issue regions.Region+ regions.Span regions.Marked "
+    "regions.JsonStrings regions.JsonValues regions.WholeFile testing.KindConformance",
+    "Run from code": "read_document generate_store generate_stores heal_store heal_stores "
+    "partial_regenerate PartialRegenResult TurnSettings validate_store validate_generated_code "
+    "ValidationResult RegenStore check_staleness stores.find_stores stores.history assemble_cs "
+    "strategies.valid strategies.invalid strategies.from_schema",
+    "Sessions": "GeneratorSession+ sessions.ItemSession+ sessions.ItemFeedback "
+    "sessions.generate_verify_repair sessions.VerifiedItems ScenarioGeneratorSession+ "
+    "ScenarioFeedback sessions.TestScenario sessions.ScenarioRequest sessions.ToolAnnotation "
+    "compile_verify_repair sessions.LoopParts sessions.LoopSettings sessions.LoopReport",
+    "Agents and conversations": "ClarifyingAgent+ ConversationContext context.Conversation "
+    "context.ConversationRequest context.ClarificationRequest context.Question "
+    "context.ClarificationQuestion context.Ask context.Generate context.InferredContext "
+    "context.parse_request context.parse_context context.render_conversation "
+    "context.render_context context.Sealer+ context.require_seal "
+    "context.meets_confidence_threshold context.overall_confidence",
+    "Record and replay": "use_cassette CassetteRun ReplayProvider cassettes.journal "
+    "cassettes.read_cassette Emulator emulator.load_script emulator.Rule "
+    "emulator.Step emulator.EmulatedReply emulator.Fault",
+    "Providers and turns": "Provider+ TurnRequest turns.Message Reply turns.Usage "
+    "AnthropicProvider turns.BatchProvider turns.OpenAIProvider turns.OllamaProvider "
+    "turns.LiteLLMProvider CallableProvider ScriptedProvider DryRunProvider turns.load_provider "
+    "Budget turns.ReplyJournal generate_object_with_repair turns.extract_json "
+    "turns.parse_json_with_schema turns.schema_to_prompt_hint turns.cost_of turns.describe_usage",
+    "Check stateless agents": "check_stateless_agent testing.http testing.base_url "
+    "testing.completion testing.Replies testing.verify_transcript "
+    "testing.assert_cache_prefix_stable fail",
+    "Errors": "RegenError",
+}
+"""What people do, and the names that they need for it: what stands behind ``pytest_regen.``."""
+
 
 def _api() -> str:
-    import pytest_regen
-    from pytest_regen.facade import _homes
-
-    homes: dict[str, list[str]] = {}
-    for name, module in sorted(_homes("pytest_regen").items()):
-        home = module.partition(".")[2].partition(".")[0]
-        homes.setdefault(home or name, []).append(name)
-    parts = []
-    for home, names in sorted(homes.items()):
-        if names != [home]:
-            parts.append(f"## {home}")
-        parts += [_public(pytest_regen, name) for name in names]
-    return "\n\n".join(parts)
+    tasks = (
+        f"## {task}\n\n" + "\n".join(map(_public, names.split())) for task, names in _TASKS.items()
+    )
+    return "\n\n".join(tasks) + f"\n{_errors()}"
 
 
-def _public(package: Any, name: str) -> str:
-    value = getattr(package, name)
-    said = Docstring.of(inspect.getdoc(value) or "")
-    if inspect.ismodule(value):
-        inner = [
-            (
-                f"`{name}.{inner}`",
-                cell(first_paragraph(inspect.getdoc(getattr(value, inner)) or "")),
-            )
-            for inner in value.__all__
-            if inspect.isclass(getattr(value, inner)) or inspect.isfunction(getattr(value, inner))
-        ]
-        return f"## `{name}`\n\n{said.text}\n\n{table(('name', ''), inner)}"
+def _public(name: str) -> str:
+    """Return how something is called and what it does; behind ``+`` each member of a class, too."""
+    dotted = name.rstrip("+")
+    value = _found(dotted)
     node = definition(value)
-    parts = [f"### `{name}`", f"```python\n{signature(node)}\n```", said.text]
-    if said.arguments:
-        rows = [(f"`{argument}`", text) for argument, text in said.arguments]
-        parts.append(table(("argument", ""), rows))
-    if isinstance(node, ast.ClassDef) and (rows := list(members(node))):
-        parts.append(table(("member", ""), rows))
-    return "\n\n".join(filter(None, parts))
+    call = dotted + signature(node).removeprefix(node.name)
+    line = bullets([(f"`{call}`", inline(first_paragraph(inspect.getdoc(value) or "")))])
+    if dotted == name:
+        return line
+    assert isinstance(node, ast.ClassDef)
+    return f"{line}\n{textwrap.indent(bullets(members(node)), '    ')}"
 
 
-_PAGES: Mapping[str, tuple[str, str, Callable[[], str]]] = {
-    "options": (
-        "pytest: every option and ini value",
-        "As `pytest --help` says it. [pytest](../pytest.md) says how they are used.",
-        _options,
+def _errors() -> str:
+    from pytest_regen import errors
+
+    # Only those of this module, because others may or may not have been imported by now.
+    own = [value for value in vars(errors).values() if inspect.isclass(value)]
+    rows = []
+    for error in own:
+        if errors.RegenError in error.__bases__:
+            special = ", ".join(f"`{one.__name__}`" for one in own if error in one.__bases__)
+            label = f"`{error.__name__}`" + (f" ({special})" if special else "")
+            rows.append((label, inline(first_paragraph(inspect.getdoc(error) or ""))))
+    return bullets(rows)
+
+
+PLACES: Mapping[str, Callable[[], str]] = {
+    "commands": _commands,
+    "options": _options,
+    "settings": _settings,
+    "marks": _marks,
+    "fixtures": _fixtures,
+    "hooks": _hooks,
+    "api": _api,
+    "ir": _keys("documents.ir.IR"),
+    "prompts": _keys("prompts.values.PromptEntry"),
+    "store": _keys("stores.formats.PagesEnvelope"),
+    "page": _keys(
+        "stores.formats.StoredPage", left_out=["type_name", "is_root", "page", "total_pages"]
     ),
-    "settings": (
-        "Settings in pyproject.toml",
-        ("Read by the plugin and by all commands; in a project without pyproject.toml, from "
-        "`.pytest-regen.toml`. A key that is not here is an error."),
-        _settings,
-    ),
-    "marks": ("Marks", "As `pytest --markers` says it.", _marks),
-    "fixtures": ("Fixtures", "As `pytest --fixtures` says it.", _fixtures),
-    "hooks": (
-        "Hooks",
-        "Implemented in a `conftest.py` or a plugin; leave out arguments that you do not need.",
-        _hooks,
-    ),
-    "formats": (
-        "Formats of files",
-        "What stands in the files that are committed. `null` means that nothing is said.",
-        _formats,
-    ),
-    "api": (
-        "Names of the package",
-        "What `from pytest_regen import …` brings. Errors are in `pytest_regen.errors`.",
-        _api,
-    ),
-}  # fmt: skip
+    "ledger": _keys("units.ledger.Entry"),
+    "issue": _keys("validation.issues.Issue", left_out=["excerpt", "finding"]),
+    "cassette": _cassette,
+}
+"""What fills each place, by the name in its comment."""
 
 
 if __name__ == "__main__":

@@ -228,7 +228,7 @@ class CassetteMark:
     """The arguments of ``@pytest.mark.cassette(…)``, in their order."""
 
     name: str | None = None
-    """Of the file, without its ending; by default that of the test."""
+    """The name of the file, without its ending; by default that of the test."""
     record: modes.RecordMode | None = None
     """The record mode."""
     drift: modes.FindingPolicy | None = None

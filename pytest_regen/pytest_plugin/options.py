@@ -29,9 +29,9 @@ _SETTINGS: "pytest.StashKey[Settings | None]" = pytest.StashKey()
 
 MARKERS = (
     (
-        "regen(store=None, types=None, attempts=None, on=None, unit=None): with --regen, what this "
-        "test fails with is the feedback with which types of the store, or units, are regenerated; "
-        "then it runs again. "
+        "regen(store=None, types=None, attempts=None, on=None, unit=None): with --regen, the "
+        "failure of this test goes to the model, which writes the units or types again; then the "
+        "test runs again. "
         "Sessions of generator_session and scenario_session take another turn without the option."
     ),
     (
@@ -86,7 +86,7 @@ _INI_TEXTS = {
     "regen_annotations": "whether what is wrong is printed as annotations of GitHub: auto (where "
     "GitHub Actions runs this), never or always",
     "regen_fail_on": "when a run without failures exits with 1: auto (in CI, if it changed a "
-    "store), regenerated (anywhere, if a test passed only after regeneration), never",
+    "file or store), regenerated (anywhere, if a test passed only after regeneration), never",
 }
 
 

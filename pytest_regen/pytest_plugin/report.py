@@ -1,6 +1,6 @@
 """The report: what happened to the items of a run, as JSON and for GitHub.
 
-The format of the JSON is described in docs/pytest.md.
+The format of the JSON is described in docs/reference/formats.md.
 """
 
 from collections import Counter

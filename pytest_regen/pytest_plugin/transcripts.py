@@ -1,6 +1,7 @@
 """What was said between a test, pytest-regen and a model, as the report shows it.
 
-A transcript is a list of JSON objects in the order in which things were said, see docs/pytest.md.
+A transcript is a list of JSON objects in the order in which things were said; its format is in
+docs/reference/formats.md.
 It is made where the item ran, so in a worker too, and only for a report that somebody asked for.
 """
 

@@ -214,9 +214,9 @@ class PagesEnvelope:
     """The profile of the language."""
     boundary_tag: str
     """The word in boundary lines; ``REGEN`` in stores made here."""
+    # Stores of schemas hold so many types that two branches would both change this hash.
     ir_hash: str | None
-    """Of the IR that the prompts were made from; absent in stores of schemas, which hold so many
-    types that two branches would change it."""
+    """Of the IR that the prompts were made from; absent in stores of schemas."""
     generated_at: str
     """When the store was made."""
     model: str

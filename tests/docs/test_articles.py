@@ -26,6 +26,7 @@ FOLLOWED = (
 )
 ARTICLES = [
     ROOT / "README.md",
+    ROOT / "docs/pytest.md",
     *sorted(ROOT.glob("docs/tutorials/*.md")),
     *sorted(ROOT.glob("docs/how-to/*.md")),
     *(ROOT / "docs" / f"{name}.md" for name in FOLLOWED),

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,26 @@ PAGES = dict(reference.pages())
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_reference_is_what_the_code_says(page: Path) -> None:
-    """A page of the reference is written from the code and says what the code says now."""
+    """The marked places of a page say what the code says now."""
     assert page.read_text("utf-8") == PAGES[page], f"out of date: {reference.COMMAND}"
+
+
+def test_every_place_is_in_one_page() -> None:
+    """What is written from the code is found by its readers, and once."""
+    places = re.findall(r"^<!-- (\w+) -->$", "\n".join(PAGES.values()), re.MULTILINE)
+
+    assert sorted(places) == sorted(reference.PLACES)
+
+
+def test_every_name_of_the_package_is_in_the_reference() -> None:
+    """Under one of the tasks; modules are there with what they offer."""
+    text = reference.PLACES["api"]()
+
+    assert not [
+        name
+        for name in import_module("pytest_regen").__all__
+        if not re.search(rf"^- `{name}\b", text, re.MULTILINE)
+    ]
 
 
 def test_a_field_without_a_word_is_refused() -> None:
@@ -52,32 +71,27 @@ def keys(value: Any) -> Iterator[str]:
 def test_what_stands_in_a_file_is_in_the_reference(file: Path) -> None:
     """Every key of a real store and of a real ledger is explained."""
     text = (reference.DOCS / "reference" / "formats.md").read_text("utf-8")
-    explained = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    explained = set(re.findall(r"`(\w+)`", text))
 
     assert set(keys(json.loads(file.read_text("utf-8")))) <= explained
 
 
-def test_a_docstring_becomes_markdown() -> None:
-    """Paragraphs, code, blocks and arguments; what an error is raised for is left out."""
-    said = code_words.Docstring.of(
+def test_what_a_docstring_says_of_arguments_becomes_markdown() -> None:
+    """Each on one line, as a sentence; what an error is raised for is left out."""
+
+    def example() -> None:
         """Do ``this`` at once.
-
-        In full::
-
-            do(this)
 
         Args:
             this: what is done, however
                 long.
-            that: ``<b>`` or | nothing.
+            that: ``<b>`` or < nothing.
 
         Raises:
             ValueError: never.
         """
-    )
 
-    assert said.text == "Do `this` at once.\n\nIn full:\n\n```python\ndo(this)\n```"
-    assert said.arguments == [
-        ("this", "What is done, however long."),
-        ("that", "`<b>` or \\| nothing."),
+    assert code_words.arguments_of(example) == [
+        ("`this`", "What is done, however long."),
+        ("`that`", "`<b>` or &lt; nothing."),
     ]

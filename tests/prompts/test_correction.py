@@ -212,8 +212,8 @@ def test_a_long_list_of_fields_is_cut_between_names() -> None:
 
 
 def test_the_documented_block_is_what_is_sent() -> None:
-    """The block that docs/prompts.md shows."""
-    docs = Path(__file__).parents[2] / "docs" / "prompts.md"
+    """The block that docs/internals.md shows."""
+    docs = Path(__file__).parents[2] / "docs" / "internals.md"
     missing = [
         Issue.of("MISSING_FIELD", "", field=field, finding="these fields are missing")
         for field in ("knots", "colour")

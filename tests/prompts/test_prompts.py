@@ -384,7 +384,7 @@ def test_the_documented_page_is_a_real_one() -> None:
         types=(kite, enum_of("red", name="KiteColour")),
     )
     page = build_prompts(ir, language=CSHARP, fields_per_page=3)[1]
-    docs = Path(__file__).parents[2] / "docs" / "prompts.md"
+    docs = Path(__file__).parents[2] / "docs" / "internals.md"
 
     assert page.type_name == name
     assert f"```\n{page.user}```\n" in docs.read_text("utf-8")
