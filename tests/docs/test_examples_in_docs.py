@@ -22,6 +22,7 @@ OF_THEIR_OWN = frozenset(
         "documents",
         "functions",
         "how-to",
+        "index",  # the code of README, which is followed
         "kinds",
         "providers",
         "pytest",
