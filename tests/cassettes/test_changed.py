@@ -139,25 +139,3 @@ def test_a_client_that_gets_bytes_compressed_gets_others_in_replay(
     assert [value for value in run.changed if not value.is_replaced] == [
         ChangedValue("response body (decompressed)", len(live), len(again))
     ]
-
-
-BODIES = {
-    "line ends": b'{"a": 1}\r\n\r\n',
-    "blanks": b" \n x \n",
-    "latin-1": "für".encode("latin-1"),
-    "binary": bytes(range(256)),
-    "half a character": b'{"a": "\\ud83d"}',
-    "spaced": b'{ "a":1,  "b": [ ] }',
-    "no text": b"",
-    "line separators": "a\u2028b\u0085c\x7f".encode(),
-}
-
-
-@WAYS
-@pytest.mark.parametrize("name", BODIES)
-def test_bodies_come_out_as_they_went_in(tmp_path: Path, name: str, record: Any) -> None:
-    """What holds no credential is replayed byte by byte, so that nothing is told."""
-    with serving({"/*": Answer(BODIES[name])}) as url:
-        assert list(record(tmp_path / "c.yaml", url).changed) == []
-        with use_cassette(tmp_path / "c.yaml"):
-            assert httpx2.get(url).content == BODIES[name]

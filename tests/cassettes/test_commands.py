@@ -1,10 +1,8 @@
 """``cassettes check``, ``show`` and ``convert`` as a user calls them."""
 
-import base64
 import gzip
 import json
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 from cassette_commands import checked, codes, foreign, run
@@ -36,19 +34,13 @@ def test_a_clean_cassette_is_fine(folder: Path, capsys: pytest.CaptureFixture[st
     )
 
 
-@pytest.mark.parametrize("where", ["body", "base64", "form", "gzip", "stream", "header"])
+@pytest.mark.parametrize("where", ["gzip", "stream", "header"])
 def test_secrets_are_found_where_they_stand(
     folder: Path, capsys: pytest.CaptureFixture[str], where: str
 ) -> None:
     """In the text, in what is compressed, in headers; the value itself is never printed."""
     path = folder / "c.yaml"
-    if where == "body":
-        foreign(path, {"prompt": SECRET})
-    elif where == "base64":
-        foreign(path, {"prompt": base64.b64encode(f"my key is {SECRET}".encode()).decode()})
-    elif where == "form":
-        foreign(path, {"prompt": f"x=y&auth={quote('Bearer ' + SECRET, safe='')}"})
-    elif where == "stream":
+    if where == "stream":
         pieces = [f"data: {json.dumps({'delta': {'text': one}})}\n\n" for one in SECRET]
         foreign(path, {}, said="".join(pieces).encode())
         kind = "headers: {content-type: [text/event-stream]}\n    status:"

@@ -304,9 +304,7 @@ def test_replay_without_a_block_normalizes_too(path: Path) -> None:
     assert provider.send(turn("hi", system="Tuesday")).text == "hi"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "$", "messages", "$.", "$.a[", "$.a b", "$[x]", "$..", "$.a."]
-)
+@pytest.mark.parametrize("text", ["", "messages", "$.a[", "$.a b", "$.."])
 def test_what_is_no_path_is_refused(text: str) -> None:
     """With an example of one."""
     with pytest.raises(UsageError, match="no path") as caught:
@@ -318,13 +316,9 @@ def test_what_is_no_path_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("path_text", "expected"),
     [
-        ("$.a", {"a": 0, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}], "odd key": 4}),
         ("$.b[*].id", {"a": {"id": 9}, "b": [{"id": 0, "x": {"id": 2}}, {"id": 0}], "odd key": 4}),
-        ("$.b[1].id", {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 0}], "odd key": 4}),
         ("$..id", {"a": {"id": 0}, "b": [{"id": 0, "x": {"id": 0}}, {"id": 0}], "odd key": 4}),
         ('$["odd key"]', {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}],
-                          "odd key": 0}),
-        ("$['odd key']", {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}],
                           "odd key": 0}),
         ("$.none.of[3]", {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}],
                           "odd key": 4}),

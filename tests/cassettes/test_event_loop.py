@@ -79,15 +79,6 @@ def test_recording(ask: Any, path: Path) -> None:
     assert run.unplayed == 0
 
 
-def test_adding(ask: Any, path: Path) -> None:
-    """Some requests are played and some are sent."""
-    with use_cassette(path, mode="once"):
-        ask(*WORDS[:1])
-    with use_cassette(path, mode="new_episodes") as run:
-        ask(*WORDS)
-    assert run.played
-
-
 def test_a_miss(ask: Any, path: Path, tmp_path: Path) -> None:
     """What it says is known, or is written when the block ends."""
     with use_cassette(path, mode="once"):
@@ -102,15 +93,6 @@ def test_a_miss(ask: Any, path: Path, tmp_path: Path) -> None:
     [file] = folder.iterdir()
     assert f"in full: {file}" in str(caught.value)
     assert "oak oak" in file.read_text("utf-8")
-
-
-def test_no_cassette(ask: Any, path: Path) -> None:
-    """Also where a partial file lies beside it."""
-    with contextlib.suppress(ZeroDivisionError), use_cassette(path, mode="once"):
-        ask("ivy")
-        raise ZeroDivisionError
-    with pytest.raises(CassetteMissError, match=r"c\.yaml\.partial was left"), use_cassette(path):
-        ask("ivy", address=NOBODY)
 
 
 def test_drift(ask: Any, path: Path, tmp_path: Path) -> None:
@@ -177,25 +159,24 @@ def test_an_answer_that_comes_after_the_block_is_not_kept(site: Site, path: Path
 
 
 async def led(client: Any, address: str) -> list[str]:
-    """Ask at once for what lies behind twenty redirects."""
-    asked = (client.get(f"{address}/redirect?to=/echo?n={n}") for n in range(20))
+    """Ask at once for what lies behind several redirects."""
+    asked = (client.get(f"{address}/redirect?to=/echo?n={n}") for n in range(5))
     return [answer.text for answer in await asyncio.gather(*asked)]
 
 
-@pytest.mark.parametrize("name", ["httpx", "httpx2"])
-def test_redirects_at_once(name: str, site: Site, path: Path) -> None:
+def test_redirects_at_once(site: Site, path: Path) -> None:
     """Each caller gets what its redirect led to."""
-    module = pytest.importorskip(name)
+    httpx2 = pytest.importorskip("httpx2")
 
     async def main() -> list[str]:
-        async with module.AsyncClient(follow_redirects=True) as client:
+        async with httpx2.AsyncClient(follow_redirects=True) as client:
             return await led(client, site.address)
 
     with use_cassette(path, mode="once"):
         live = asyncio.run(main())
     with use_cassette(path) as run:
         assert asyncio.run(main()) == live
-    assert (run.played, run.unplayed) == (40, 0)
+    assert (run.played, run.unplayed) == (10, 0)
 
 
 @pytest.mark.parametrize("name", ["httpx", "httpx2"])
@@ -303,17 +284,3 @@ def test_a_test_marked_vcr(ask: Any, tmp_path: Path) -> None:
     assert run.drifts
     named = {drift.diff_file for drift in run.drifts if drift.diff_file}
     assert named == set(folder.iterdir())
-
-
-def test_a_miss_in_a_test_marked_vcr(ask: Any, tmp_path: Path) -> None:
-    """It passes through the client, and its file is written when the block ends."""
-    with watched(tmp_path, "once"):
-        ask("ivy")
-    folder = tmp_path / "diffs"
-    with (
-        # Whoever names vcrpy's exception waits for it, and is told nothing.
-        pytest.raises(Exception, match=r"\S"),
-        watched(tmp_path, "none", match_on=["body"], diff_folder=folder),
-    ):
-        ask("oak")
-    assert list(folder.iterdir())

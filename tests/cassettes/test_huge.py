@@ -4,7 +4,6 @@ import base64
 import gzip
 import json
 import random
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,16 +18,14 @@ from vcr.serializers import yamlserializer
 
 from pytest_regen.cassettes import read_cassette, scrubbing, use_cassette
 from pytest_regen.cassettes.clients.vcr_files import Persister
-from pytest_regen.cassettes.files import writer
+from pytest_regen.cassettes.files import bodies, writer
 from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.scrubbing import clean_body
 from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
-MEGABYTES = [1, pytest.param(50, marks=pytest.mark.sweep)]
 COUNTS = [1_000, pytest.param(20_000, marks=pytest.mark.sweep)]
-TEXTS = ("aB3xZ9kq", '"\\\n', "ö😀", "<<<<<<< ", "{[\"'")
 URI = "https://api.anthropic.com/v1/messages"
 JSON = {"content-type": ("application/json",)}
 
@@ -38,19 +35,11 @@ def exchange(sent: bytes, said: bytes) -> Interaction:
     return Interaction("POST", URI, JSON, sent, 200, "OK", JSON, said)
 
 
-@pytest.mark.parametrize(
-    ("text", "megabytes"),
-    [
-        ("word ", 1),
-        *((text, 0.2) for text in [*TEXTS][::3]),
-        *(pytest.param(text, 1, marks=pytest.mark.sweep) for text in TEXTS),
-        pytest.param("word ", 50, marks=pytest.mark.sweep),
-    ],
-)
-def test_a_huge_body_is_one_like_any_other(tmp_path: Path, text: str, megabytes: float) -> None:
+@pytest.mark.parametrize("megabytes", [1, pytest.param(50, marks=pytest.mark.sweep)])
+def test_a_huge_body_is_one_like_any_other(tmp_path: Path, megabytes: int) -> None:
     """Recorded, played byte for byte, shown, checked and converted, whatever it consists of."""
     path = tmp_path / "c.yaml"
-    big = text * int(megabytes * 1_000_000 / len(text))
+    big = "word " * (megabytes * 200_000)
     sent = json.dumps({"messages": [{"role": "user", "content": big}]}).encode()
     said = json.dumps({"content": [{"type": "text", "text": big}]}).encode()
 
@@ -80,10 +69,7 @@ def large_bodies() -> Iterator[tuple[str, bytes, bytes]]:
     drawn = random.Random(5).randbytes(200_000)
     prose, data = b"to be or not to be " * 10_000, base64.b64encode(drawn)
     yield "prose", b'{"text": "' + prose, b" " + prose + b'"}'
-    yield "text", prose, b" " + prose
     yield "base64 before", b'{"data": "' + data + b'", "text": "', b'"}'
-    yield "base64 after", b'{"text": "', b'", "data": "' + data + b'"}'
-    yield "lines of base64", base64.encodebytes(drawn) + b"\n", b"\n" + prose
     yield "binary", drawn + b"\0", b"\0" + drawn
 
 
@@ -131,18 +117,6 @@ def test_a_huge_body_is_searched_once(tmp_path: Path, monkeypatch: pytest.Monkey
         assert len((tmp_path / f"{name}.yaml").read_bytes()) > len(said)
 
 
-@pytest.mark.parametrize("megabytes", MEGABYTES)
-def test_a_huge_body_of_others_is_read(tmp_path: Path, megabytes: int) -> None:
-    """In one scalar, as vcrpy writes it."""
-    path = tmp_path / "c.yaml"
-    path.write_text(yaml.dump(foreign("word " * (megabytes * 200_000)), Dumper=yaml.CSafeDumper))
-
-    file = read_cassette(path)
-
-    assert file is not None
-    assert len(file.interactions[0].interaction.response_body) == megabytes * 1_000_000
-
-
 @pytest.mark.parametrize("count", COUNTS)
 def test_of_many_recordings_those_asked_for_are_parsed(tmp_path: Path, count: int) -> None:
     """The first, the last and one between; a miss compares a few with what was asked."""
@@ -163,14 +137,18 @@ def test_of_many_recordings_those_asked_for_are_parsed(tmp_path: Path, count: in
     assert command("cassettes", "check", path, "--max-size", 10**6).code == 0
 
 
-def test_little_that_unpacks_to_much_is_refused(tmp_path: Path) -> None:
-    """A quarter of a gigabyte in as many kilobytes, read or recorded."""
+def test_little_that_unpacks_to_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is read or recorded."""
     path = tmp_path / "c.yaml"
-    packed = gzip.compress(b"\0" * (1 << 28) + b".", 1)
+    assert bodies._LARGEST == 1 << 28
+    monkeypatch.setattr(bodies, "_LARGEST", 1 << 20)
+    packed = gzip.compress(b"\0" * (1 << 20) + b".", 1)
     coding = {"content-encoding": ("gzip",)}
     path.write_text(yaml.safe_dump(foreign(packed, {"content-encoding": ["gzip"]})), "utf-8")
 
-    with pytest.raises(CassetteUnreadableError, match="more than 256 MB") as read:
+    with pytest.raises(CassetteUnreadableError, match="more than 1 MB") as read:
         read_cassette(path)
     with (
         pytest.raises(CassetteError, match="cannot be read") as recorded,
@@ -179,27 +157,17 @@ def test_little_that_unpacks_to_much_is_refused(tmp_path: Path) -> None:
         run.record(Interaction("POST", URI, JSON, b"{}", 200, "OK", {**JSON, **coding}, packed))
 
     assert read.value.line == 2
-    assert "more than 256 MB" in recorded.value.why
+    assert "more than 1 MB" in recorded.value.why
     assert [file.name for file in tmp_path.iterdir()] == ["c.yaml"]
-
-
-def test_what_unpacks_and_ends_too_early_is_refused(tmp_path: Path) -> None:
-    """As before there was a bound."""
-    path = tmp_path / "c.yaml"
-    packed = zlib.compress(b"x" * 1_000)[:-5]
-    path.write_text(yaml.safe_dump(foreign(packed, {"content-encoding": ["deflate"]})), "utf-8")
-
-    with pytest.raises(CassetteUnreadableError, match="compressed body is broken"):
-        read_cassette(path)
 
 
 @pytest.mark.parametrize(
     ("brackets", "levels"),
     [
-        *(("[]", levels) for levels in (90, 300, 600, 900, 2_000, 100_000)),
-        ("{}", 90),
+        ("[]", 90),
+        ("[]", 900),
+        ("[]", 100_000),
         ("{}", 900),
-        *(pytest.param("{}", n, marks=pytest.mark.sweep) for n in (300, 600, 2_000, 100_000)),
     ],
 )
 def test_deep_json_is_kept_or_refused_in_words(tmp_path: Path, levels: int, brackets: str) -> None:

@@ -43,9 +43,10 @@ def check_nothing_lost(kills: list[Killed]) -> None:
     assert sum(len(noted(killed.folder)) for killed in kills) > len(kills), "none got far enough"
 
 
-def test_killed_while_recording(folder: Path) -> None:
-    """Some of the kills that ``test_killed_while_recording_two_hundred_times`` makes."""
-    check_nothing_lost(left_by_kills(folder, "record_for_ever", 5, within=400))
+@pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.sweep)])
+def test_killed_while_recording(folder: Path, count: int) -> None:
+    """Four threads record long and short answers, plain and streamed, block after block."""
+    check_nothing_lost(left_by_kills(folder, "record_for_ever", count, within=400))
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.sweep)])
@@ -61,12 +62,6 @@ def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path, count: int) -> Non
     check_nothing_lost(kills)
     for killed in kills:
         assert (killed.folder / "c.yaml").read_bytes().endswith(b"\nversion: 1\n")
-
-
-@pytest.mark.sweep
-def test_killed_while_recording_two_hundred_times(folder: Path) -> None:
-    """Four threads record long and short answers, plain and streamed, block after block."""
-    check_nothing_lost(left_by_kills(folder, "record_for_ever", 200, within=900))
 
 
 def check_one_or_the_other(kills: list[Killed]) -> None:
@@ -85,15 +80,10 @@ def check_one_or_the_other(kills: list[Killed]) -> None:
         assert blocks <= {"old" if last < 0 else str(last)} or blocks == {str(last + 1)}
 
 
-def test_killed_while_rewriting(folder: Path) -> None:
-    """Some of the kills that ``test_killed_while_rewriting_two_hundred_times`` makes."""
-    check_one_or_the_other(left_by_kills(folder, "rewrite_for_ever", 5, within=300))
-
-
-@pytest.mark.sweep
-def test_killed_while_rewriting_two_hundred_times(folder: Path) -> None:
+@pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.sweep)])
+def test_killed_while_rewriting(folder: Path, count: int) -> None:
     """At no moment is there neither the old cassette nor the new one."""
-    check_one_or_the_other(left_by_kills(folder, "rewrite_for_ever", 200, within=700))
+    check_one_or_the_other(left_by_kills(folder, "rewrite_for_ever", count, within=300))
 
 
 def fail_after(path: Path, emulator: Emulator, requests: list[TurnRequest]) -> None:

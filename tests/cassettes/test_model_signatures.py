@@ -14,13 +14,12 @@ from recorded import answering
 from tables import each
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.files.format import header_text, interaction_text
+from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.recording import clean_exchange
 from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events, scrub_value
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
-from pytest_regen.cassettes.upkeep.convert import convert, plan_conversion
 from pytest_regen.credentials.search import find_secrets
 
 URL = "https://api.example/v1/models/m:generate"
@@ -127,24 +126,6 @@ def test_a_client_gets_it_back(tmp_path: Path) -> None:
     assert [one.code for one in check_cassettes([path], Limits())] == []
 
 
-def test_it_survives_a_conversion(tmp_path: Path) -> None:
-    """From a file of vcrpy, where it is folded, into ours."""
-    import yaml
-
-    path, signature = tmp_path / "c.yaml", opaque()
-    body = json.dumps({"parts": [{"text": "é", "thoughtSignature": signature}]})
-    answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": body}}
-    sent = {"method": "POST", "uri": URL, "body": body, "headers": {}}
-    whole = {"interactions": [{"request": sent, "response": answer}], "version": 1}
-    path.write_text(yaml.safe_dump(whole), "utf-8")
-    assert [one.code for one in check_cassettes([path], Limits())] == []
-
-    convert(plan_conversion(path, tmp_path / "d.yaml"))
-
-    assert (tmp_path / "d.yaml").read_text("utf-8").count(signature) == 2
-    assert [one.code for one in check_cassettes([tmp_path / "d.yaml"], Limits())] == []
-
-
 @each("make", SHAPES.values(), ids=SHAPES)
 def test_a_credential_in_its_place_is_none(make: Callable[[str], Any]) -> None:
     """What has the shape of a credential is replaced behind these names, too."""
@@ -181,17 +162,3 @@ def test_a_signature_of_an_address_opens_it() -> None:
         text = f"see https://files.example/a?Expires=17&{name}={DRAWN.randbytes(32).hex()}&b=1"
 
         assert find_secrets(text) == ("assigned-secret",), name
-
-
-def test_recorded_files_pass_the_check(tmp_path: Path) -> None:
-    """A file of ours that holds one of each is found to be in order."""
-    path = tmp_path / "c.yaml"
-    exchanges = [
-        clean_exchange(Interaction("POST", URL, JSON, as_json(make(value)), 200, "OK", JSON, b"{}"))
-        for make in SHAPES.values()
-        for value in VALUES[:2]
-    ]
-    text = header_text({"recorded_at": "2026-01-01"}) + "".join(map(interaction_text, exchanges))
-    path.write_text(text, "utf-8")
-
-    assert "SECRET" not in [one.code for one in check_cassettes([path], Limits())]

@@ -16,7 +16,7 @@ from pytest_regen.cassettes import RecordMode, read_cassette, use_cassette
 from pytest_regen.errors import CassetteUnreadableError
 
 Put = Callable[[Path], None]
-MODES: tuple[RecordMode, ...] = ("none", "once", "new_episodes", "all")
+MODES: tuple[RecordMode, ...] = ("none", "new_episodes")
 
 
 def folder(path: Path) -> None:
@@ -54,7 +54,7 @@ def test_what_is_no_file_is_told(tmp_path: Path, thing: Put, mode: RecordMode) -
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
-@pytest.mark.parametrize("thing", [folder, loop, pipe, linked_pipe])
+@pytest.mark.parametrize("thing", [folder, pipe])
 @pytest.mark.parametrize("name", ["show", "convert"])
 def test_commands_do_not_wait_for_it(tmp_path: Path, thing: Put, name: str) -> None:
     """They end with 2."""
@@ -82,8 +82,6 @@ def test_a_check_of_a_folder_passes_pipes_by(tmp_path: Path) -> None:
     ("name", "says"),
     [
         ("x" * 300 + ".yaml", "too long"),
-        ("ä" * 125 + ".yaml", "too long"),
-        ("x" * 245 + ".yaml", "too long"),
         ("nul\0.yaml", "null"),
         ("file/c.yaml", "irectory"),
     ],
@@ -100,26 +98,6 @@ def test_a_name_that_cannot_be_is_told(
     assert says in said
     assert "next: " in said
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
-
-
-def test_reserved_and_strange_names_are_names(tmp_path: Path) -> None:
-    """Whoever names a file gets that file, where the system takes it."""
-    for name in ("con.yaml", "a\nb.yaml", "x" * 200 + ".yaml", "deep/er/c.yaml", "c", "c.tape"):
-        assert ask(tmp_path / name, "x", mode="once") == "recorded"
-        assert ask(tmp_path / name, "x") == "played"
-
-
-def test_a_file_that_vanishes_is_a_missing_cassette(tmp_path: Path) -> None:
-    """It is read at the start of a block; what happens to it then has no part."""
-    path = tmp_path / "c.yaml"
-    ask(path, "x", mode="once")
-
-    with use_cassette(path, http_clients=False) as run:
-        path.unlink()
-        taken = run.take("POST", "https://x.example/v1/x", b'{"say": "x"}')
-
-    assert taken is not None
-    assert "no cassette at" in ask(path, "x")
 
 
 def test_a_file_that_vanishes_while_recording_is_made_anew(tmp_path: Path) -> None:
@@ -247,7 +225,7 @@ def test_what_cannot_be_read_may_be_rewritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
-@pytest.mark.parametrize("thing", [folder, pipe, linked_pipe])
+@pytest.mark.parametrize("thing", [folder, pipe])
 def test_what_is_no_file_is_never_replaced(tmp_path: Path, thing: Put) -> None:
     """Nor is anything sent in ``rewrite``, which reads nothing."""
     thing(tmp_path / "c.yaml")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import scaled
 from recorded import outcome, record, replaying
 from tables import each
 from turn_values import MODEL
@@ -186,25 +187,8 @@ def requests_made(draw: Callable[..., Any]) -> list[TurnRequest]:
     return found
 
 
-def check_generated(
-    path: Path, requests: list[TurnRequest], said: list[Any], max_retries: int
-) -> None:
-    """Record through the SDK, then replay on every path."""
-    waiting = list(said)
-    record(
-        path,
-        requests,
-        responder=lambda _body: waiting.pop(0) if waiting else MORE,
-        max_retries=max_retries,
-    )
-    check_equal(path, requests, max_retries)
-
-
-GENERATED = given(requests=requests_made(), said=SAID, max_retries=st.integers(0, 2))
-
-
-@settings(max_examples=25, derandomize=True)
-@GENERATED
+@settings(max_examples=scaled(25))
+@given(requests=requests_made(), said=SAID, max_retries=st.integers(0, 2))
 def test_replay_without_the_sdk_equals_replay_through_it(
     tmp_path_factory: pytest.TempPathFactory,
     requests: list[TurnRequest],
@@ -212,17 +196,11 @@ def test_replay_without_the_sdk_equals_replay_through_it(
     max_retries: int,
 ) -> None:
     """Replies, failures, retries, what nobody recorded: equal, down to the message."""
-    check_generated(tmp_path_factory.mktemp("c") / "c.yaml", requests, said, max_retries)
-
-
-@pytest.mark.sweep
-@settings(max_examples=500)
-@GENERATED
-def test_replay_without_the_sdk_equals_replay_through_it_at_length(
-    tmp_path_factory: pytest.TempPathFactory,
-    requests: list[TurnRequest],
-    said: list[Any],
-    max_retries: int,
-) -> None:
-    """The same law over many more conversations."""
-    check_generated(tmp_path_factory.mktemp("c") / "c.yaml", requests, said, max_retries)
+    path, waiting = tmp_path_factory.mktemp("c") / "c.yaml", list(said)
+    record(
+        path,
+        requests,
+        responder=lambda _body: waiting.pop(0) if waiting else MORE,
+        max_retries=max_retries,
+    )
+    check_equal(path, requests, max_retries)

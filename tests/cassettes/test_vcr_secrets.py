@@ -119,11 +119,10 @@ def test_the_words_of_a_status_are_clean(tmp_path: Path) -> None:
     assert "OK for [anthropic-key]" in written(tmp_path)
 
 
-@pytest.mark.parametrize("cut", [6, 20])
-def test_a_credential_in_pieces_of_a_stream_is_refused(tmp_path: Path, cut: int) -> None:
+def test_a_credential_in_pieces_of_a_stream_is_refused(tmp_path: Path) -> None:
     """Nothing is written; the message says why."""
     unpatched = http.client.HTTPConnection
-    pieces = [SECRET[:cut], SECRET[cut:]]
+    pieces = [SECRET[:20], SECRET[20:]]
     said = "".join(f"data: {json.dumps({'delta': {'text': one}})}\n\n" for one in pieces)
 
     with (

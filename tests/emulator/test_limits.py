@@ -5,11 +5,9 @@ import pytest
 from emulator_requests import api, ask, body, said, send, text, user
 from hypothesis import given
 from hypothesis import strategies as st
-from turn_values import turn
 
-from pytest_regen.emulator import Clock, EmulatedReply, Emulator, Fault, RateLimits
-from pytest_regen.errors import RejectedRequestError, UsageError
-from pytest_regen.turns import AnthropicProvider
+from pytest_regen.emulator import Clock, EmulatedReply, Emulator, RateLimits
+from pytest_regen.errors import UsageError
 
 PREFIX = "anthropic-ratelimit-"
 
@@ -101,18 +99,6 @@ def test_a_client_that_obeys_gets_through(monkeypatch: pytest.MonkeyPatch) -> No
     assert replies == ["Hello."] * 4
     assert slept == [30.0] * 3
     assert len(emulator.requests) == 8
-
-
-def test_a_spend_limit_is_not_waited_for() -> None:
-    """It is told by its code, and asking again would not help."""
-    capped = Fault(429, error_code="enforced_spend_limit_reached")
-    with Emulator(lambda _body: capped) as emulator:
-        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=5)
-        with pytest.raises(RejectedRequestError, match="spend"):
-            provider.send(turn())
-        provider.close()
-
-    assert len(emulator.requests) == 1
 
 
 def test_output_tokens_per_minute() -> None:

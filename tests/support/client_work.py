@@ -25,7 +25,6 @@ def programme(ask: Ask, address: str) -> list[Told]:
     """Ask for all that servers do; returns what the client was told."""
     other = address.replace("127.0.0.1", "localhost")
     told = [
-        ask("GET", f"{address}/redirect"),
         ask("GET", f"{address}/redirect?to=/redirect"),
         ask("GET", f"{address}/redirect?to=echo"),
         ask("GET", f"{address}/redirect?to={other}/echo"),
@@ -41,7 +40,7 @@ def programme(ask: Ask, address: str) -> list[Told]:
         *(ask("GET", f"{address}/packed/{how}") for how in PACKED),
         ask("GET", f"{address}/chunked"),
         ask("GET", f"{address}/events"),
-        *(ask("GET", f"{address}/status/{status}") for status in (400, 404, 418, 500)),
+        *(ask("GET", f"{address}/status/{status}") for status in (404, 500)),
         ask("GET", f"{address}/G%C3%A4rten/%C3%BC?q=%C3%BC"),
         ask("PUT", f"{address}/echo", body=b"\x00\xff\xfe"),
         ask("POST", f"{address}/echo", body=UPLOAD, headers={"Content-Type": UPLOADED}),

@@ -23,7 +23,7 @@ from pytest_regen.errors import (
     TransportError,
     UsageError,
 )
-from pytest_regen.turns import AnthropicProvider, Message, Reply, TurnRequest, Usage
+from pytest_regen.turns import AnthropicProvider, Reply, TurnRequest, Usage
 
 KEY = "opaque-key-of-a-gateway"
 STREAMED = 30_000
@@ -79,13 +79,6 @@ def test_refusals_and_truncation_are_replies(limit: int) -> None:
     assert requests == 1
 
 
-def test_an_empty_reply_is_a_reply() -> None:
-    """A model may end its turn without a word."""
-    reply, _ = asked(EmulatedReply(""))
-
-    assert reply.text == ""
-
-
 def test_breakpoints_reach_the_cache() -> None:
     """The second turn reads what the first one wrote."""
     long = "A rule that matters. " * 200
@@ -96,20 +89,6 @@ def test_breakpoints_reach_the_cache() -> None:
 
     assert first.usage.cache_write_tokens
     assert second.usage.cache_read_tokens == first.usage.cache_write_tokens
-
-
-def test_structured_output_is_asked_for_by_schema() -> None:
-    """The schema arrives where the API expects it, and the reply stays text for us to validate."""
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "integer"}},
-        "required": ["a"],
-        "additionalProperties": False,
-    }
-
-    reply, _ = asked('{"a": 1}', request=turn(response_schema=schema))
-
-    assert json.loads(reply.text) == {"a": 1}
 
 
 @pytest.mark.parametrize("limit", [200, STREAMED])
@@ -204,14 +183,6 @@ def test_an_unknown_model_names_itself() -> None:
     assert requests == 1
 
 
-@pytest.mark.parametrize("kind", ["cut", "error_event"])
-def test_a_stream_that_ends_early_is_a_transport_error(kind: Any) -> None:
-    """A partial message is never taken for a whole one."""
-    error, _ = asked(Fault(kind=kind), request=turn(max_tokens=STREAMED), max_retries=0)
-
-    assert isinstance(error, TransportError)
-
-
 LONG = EmulatedReply("So it goes on. " * 40)
 
 
@@ -220,7 +191,7 @@ def broken(kind: Any, **changes: Any) -> Fault:
     return Fault(kind=kind, reply=LONG, after=12, retry_after_ms=1, **changes)
 
 
-@pytest.mark.parametrize("kind", ["cut", "unfinished", "error_event"])
+@pytest.mark.parametrize("kind", ["cut", "error_event"])
 def test_a_stream_that_breaks_off_is_asked_for_again(kind: Any) -> None:
     """As a body is; what the attempts took is in the usage of the reply."""
     request = turn(max_tokens=STREAMED)
@@ -232,12 +203,11 @@ def test_a_stream_that_breaks_off_is_asked_for_again(kind: Any) -> None:
     assert reply.usage.output_tokens > whole.usage.output_tokens + 50
 
 
-@pytest.mark.parametrize("kind", ["cut", "unfinished", "error_event"])
-def test_a_stream_that_breaks_off_each_time_tells_what_it_took(kind: Any) -> None:
+def test_a_stream_that_breaks_off_each_time_tells_what_it_took() -> None:
     """Input as the stream's beginning told it, output by what was written."""
     request = turn(max_tokens=STREAMED)
     whole, _ = asked(LONG, request=request)
-    error, requests = asked(broken(kind), request=request, max_retries=1)
+    error, requests = asked(broken("unfinished"), request=request, max_retries=1)
 
     assert isinstance(error, TransportError)
     assert requests == 2
@@ -359,27 +329,6 @@ def test_the_asynchronous_twin_gives_the_same(limit: int) -> None:
             assert asyncio.run(all_at_once(provider)) == [f"number {n}" for n in range(8)]
 
 
-def test_the_asynchronous_twin_fails_the_same() -> None:
-    """A spend limit is one request and one clear error there, too."""
-    with Emulator(in_order(Fault(429, error_code="enforced_spend_limit_reached"))) as emulator:
-        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
-        with pytest.raises(RejectedRequestError, match="spend limit"):
-            asyncio.run(provider.asend(turn()))
-
-        assert len(emulator.requests) == 1
-
-
-def test_a_growing_conversation_is_sent_whole() -> None:
-    """Assistant turns go back as they were."""
-    said = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"))
-    with Emulator() as emulator:
-        AnthropicProvider(api_key=KEY, base_url=emulator.base_url).send(turn(messages=said))
-
-        assert [m["role"] for m in emulator.requests[0].body["messages"]] == [
-            "user", "assistant", "user",
-        ]  # fmt: skip
-
-
 def test_negative_retries_are_refused() -> None:
     """A nonsense setting is told when it is made."""
     with pytest.raises(UsageError, match="-1"):
@@ -422,11 +371,3 @@ def test_every_exception_of_the_sdk_has_a_meaning(kind: type[Exception]) -> None
 
     assert isinstance(failure, ProviderError)
     assert failure.hint
-
-
-def test_a_request_is_not_changed_by_sending() -> None:
-    """The value stays as it was, so that it can be sent again."""
-    request = turn("x", response_schema=None)
-    asked("y", request=request)
-
-    assert request == replace(request)

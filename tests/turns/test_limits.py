@@ -362,14 +362,6 @@ def test_a_process_that_begins_knows_what_others_learned(tmp_path: Path) -> None
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_nothing_is_written_before_limits_are_known(tmp_path: Path) -> None:
-    """A server that names none has no file."""
-    limiter = RateLimiter(tmp_path / "limits" / "state.json", clock=Clock())
-    sent(limiter, Outcome(Usage(1, 1)))
-
-    assert [*tmp_path.iterdir()] == []
-
-
 def test_a_killed_process_is_forgotten(tmp_path: Path) -> None:
     """What it had under way never returns; half an hour later nobody counts on it."""
     clock, path = Clock(), tmp_path / "state.json"

@@ -38,26 +38,16 @@ GOOD = '{"a": 1}'
     "text",
     [
         GOOD,
-        f"  {GOOD}\n",
         f"```json\n{GOOD}\n```",
-        f"```\n{GOOD}\n```",
-        f"```JSON\n{GOOD}\n```",
         f"```{GOOD}```",
         f"~~~json\n{GOOD}\n~~~",
-        f"\ufeff{GOOD}",
         f"Here it is: {GOOD} I hope it helps.",
         f"Replace {{x}} in this: {GOOD}",
-        f"[note] {GOOD}",
-        f'["quoted" note] {GOOD}',
         f"{GOOD}\n\nRun it:\n\n```bash\necho {{}}\n```",
         f"```text\nNothing yet.\n```\nNow:\n```json\n{GOOD}\n```",
-        f'{{"a": 2}}\n{GOOD}',
-        f'{GOOD}\n{{"b": 2}}',
         f'{{"b": 2}}\n{GOOD}',
         '{"a": 1,}',
         f'{{"a": 7, "b": [\n```json\n{GOOD}\n```',
-        f"{GOOD} and a stray }} brace",
-        f"Set {{note: here}} then {GOOD}",
         f"An open {{ in prose, an open [ too, and then {GOOD}",
     ],
 )
@@ -72,16 +62,12 @@ def test_the_value_is_found_wherever_it_stands(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('prose {"a": 1} then [2]', '{"a": 1}'),
         ('prose [2] then {"a": 1}', '{"a": 1}'),
         ('{"a": 1} no, {"a": 2}', '{"a": 2}'),
         ('<think>{"a": 1, "b": 2}</think>{"a": 1}', '{"a": 1}'),
         ("<think>no JSON here</think> just words ", "just words"),
         ('x {"a": {"b": 1}} y', '{"a": {"b": 1}}'),
-        ('  {"a": 1  ', '{"a": 1'),
-        ("", ""),
         ("  just words ", "just words"),
-        ("```json\n42\n```", "42"),
         ('{"code": "```json\\n{}\\n```"}', '{"code": "```json\\n{}\\n```"}'),
     ],
 )
@@ -158,20 +144,6 @@ def test_a_cut_object_is_never_taken_for_whole(value: Any, data: st.DataObject) 
 
     with pytest.raises(ReplyFormatError):
         parse_json_with_schema(text[:cut], TypeAdapter(Any))
-
-
-@given(st.text(alphabet='{}[]",:a1` \n', max_size=200))
-def test_no_text_breaks_the_extraction(text: str) -> None:
-    """Whatever a model says, extraction ends and returns text."""
-    assert isinstance(extract_json(text), str)
-
-
-def test_deep_nesting_is_no_crash() -> None:
-    """A hundred thousand brackets are an unusable reply."""
-    with pytest.raises(ReplyFormatError):
-        parse_json_with_schema("[" * 100_000, Answer)
-    with pytest.raises(ReplyFormatError):
-        parse_json_with_schema("[" * 100_000 + "]" * 100_000, Answer)
 
 
 def test_complete_items_of_a_cut_list_are_saved() -> None:
@@ -283,16 +255,6 @@ def test_the_last_error_is_raised_when_repairs_are_used_up() -> None:
 
     with pytest.raises(ReplyFormatError, match="does not fit"):
         generate_object_with_repair(provider, Answer, prompt="Count.")
-
-
-def test_without_repairs_the_first_error_is_raised() -> None:
-    """``max_repairs=0`` is one call."""
-    provider = ScriptedProvider(["no", GOOD])
-
-    with pytest.raises(ReplyFormatError):
-        generate_object_with_repair(provider, Answer, prompt="Count.", max_repairs=0)
-
-    assert len(provider.requests) == 1
 
 
 def test_an_empty_reply_is_repaired_without_an_empty_message() -> None:

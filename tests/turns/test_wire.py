@@ -115,13 +115,6 @@ def test_text_blocks_are_joined_and_the_rest_left_out() -> None:
     assert reply_from_body(body).text == "one two"
 
 
-def test_an_empty_end_turn_is_a_reply() -> None:
-    """A model that says nothing has answered."""
-    reply = reply_from_body(message())
-
-    assert (reply.text, reply.stop_reason) == ("", "end_turn")
-
-
 @pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded"])
 def test_truncation_is_a_reply_that_says_so(reason: str) -> None:
     """What there is of a truncated reply is kept."""
