@@ -20,20 +20,16 @@ Work = Callable[[Any, str], Awaitable[Any]]
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """A site that answers as servers do."""
     with small_site() as served:
         yield served
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the cassette is."""
     return tmp_path / "c.yaml"
 
 
 def run(work: Work, address: str, **options: Any) -> Any:
-    """Do the work with a session."""
-
     async def main() -> Any:
         async with aiohttp.ClientSession(**options) as session:
             return await work(session, address)
@@ -42,7 +38,6 @@ def run(work: Work, address: str, **options: Any) -> Any:
 
 
 async def seen(response: Any) -> dict[str, Any]:
-    """Return all of an answer that a test may look at."""
     return {
         "status": response.status,
         "reason": response.reason,
@@ -55,7 +50,6 @@ async def seen(response: Any) -> dict[str, Any]:
 
 
 def requests_of(path: Path) -> list[tuple[str, str, bytes]]:
-    """Return method, path and body of what was recorded."""
     file = read_cassette(path)
     assert file is not None
     found = [stored.interaction for stored in file.interactions]
@@ -63,8 +57,6 @@ def requests_of(path: Path) -> list[tuple[str, str, bytes]]:
 
 
 def asks(method: str, url: str, **options: Any) -> Work:
-    """Return the work of one request."""
-
     async def work(session: Any, address: str) -> dict[str, Any]:
         async with session.request(method, address + url, **options) as response:
             return await seen(response)
@@ -155,25 +147,7 @@ def test_forms_and_pieces_are_recorded(site: Site, path: Path) -> None:
         run(other, site.address)
 
 
-def test_raise_for_status_and_text(site: Site, path: Path) -> None:
-    """The answer is an answer of aiohttp: it raises, decodes and parses as one."""
-
-    async def work(session: Any, address: str) -> tuple[Any, ...]:
-        with pytest.raises(aiohttp.ClientResponseError) as caught:
-            await session.get(f"{address}/status/500", raise_for_status=True)
-        async with session.get(f"{address}/echo") as response:
-            found = await response.json()
-        async with session.get(f"{address}/chunked") as response:
-            return caught.value.status, found, await response.text(), response.content_type
-
-    with use_cassette(path, mode="once"):
-        live = run(work, site.address)
-    with use_cassette(path):
-        assert run(work, site.address) == live
-
-
 async def events(session: Any, address: str) -> list[tuple[float, bytes]]:
-    """Return the pieces of a stream, and when they came."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     async with session.get(f"{address}/events") as response:
@@ -195,20 +169,6 @@ def test_a_stream_arrives_while_it_is_recorded(site: Site, path: Path) -> None:
     assert [size for _, size in file.interactions[0].interaction.chunks] == [
         len(event) for event in EVENTS
     ]
-
-
-def test_a_stream_that_its_client_left(site: Site, path: Path) -> None:
-    """It is kept as far as it came, and replayed."""
-
-    async def work(session: Any, address: str) -> bytes:
-        async with session.get(f"{address}/events") as response:
-            return bytes(await response.content.readuntil(b"\n\n"))
-
-    with use_cassette(path, mode="once"):
-        assert run(work, site.address) == EVENTS[0]
-    with use_cassette(path) as replay:
-        assert run(work, site.address) == EVENTS[0]
-    assert replay.played == 1
 
 
 def test_what_broke_off_breaks_off_again(site: Site, path: Path) -> None:
@@ -274,7 +234,6 @@ def test_a_large_answer(site: Site, path: Path) -> None:
 
 
 def test_a_miss_is_told_and_nothing_is_sent(site: Site, path: Path) -> None:
-    """Also for the hop that a redirect leads to."""
     with use_cassette(path, mode="once"):
         run(NOT_FOLLOWED, site.address)
     before = len(site.seen)
@@ -283,19 +242,6 @@ def test_a_miss_is_told_and_nothing_is_sent(site: Site, path: Path) -> None:
         run(asks("GET", "/redirect"), site.address)
 
     assert len(site.seen) == before
-
-
-def test_a_connection_that_fails_fails(path: Path) -> None:
-    """What never answered is not recorded, and its error is the client's own."""
-
-    async def work(session: Any, _address: str) -> None:
-        with pytest.raises(aiohttp.ClientConnectorError):
-            await session.get("http://127.0.0.1:9/")
-
-    with use_cassette(path, mode="once"):
-        run(work, "")
-
-    assert not path.exists()
 
 
 def test_what_vcrpy_recorded_is_replayed(site: Site, path: Path) -> None:

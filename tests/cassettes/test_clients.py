@@ -18,27 +18,23 @@ Work = Callable[[str], list[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """A site that answers as servers do."""
     with small_site() as served:
         yield served
 
 
 @pytest.fixture(params=[*CLIENTS, *SDKS])
 def work(request: pytest.FixtureRequest) -> Work:
-    """Return what a client does that is installed."""
     pytest.importorskip(str(request.param))
     return (CLIENTS | SDKS)[request.param]
 
 
 def check_equal(again: list[dict[str, Any]], live: list[dict[str, Any]]) -> None:
-    """Name the first step that differs, and in what."""
     for number, (one, other) in enumerate(zip(again, live, strict=True)):
         apart = {name for name in one | other if one.get(name) != other.get(name)}
         assert not apart, f"step {number}: {[(n, one.get(n), other.get(n)) for n in apart]}"
 
 
 def test_replay_tells_what_was_told_live(work: Work, site: Site, tmp_path: Path) -> None:
-    """Status, reason, address, history, headers, cookies and body, of each step."""
     path = tmp_path / "c.yaml"
     with use_cassette(path, mode="once"):
         live = work(site.address)
@@ -85,7 +81,6 @@ def test_a_test_marked_vcr_is_told_what_vcrpy_tells(work: Work, site: Site, tmp_
 
 
 def without_date(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what was told but when: the two were asked one after the other."""
     return [
         {**one, "headers": [pair for pair in one.get("headers", ()) if pair[0] != "date"]}
         for one in told

@@ -1,7 +1,6 @@
 """Event loops are not kept waiting: what a cassette asks of files it asks outside of them."""
 
 import asyncio
-import contextlib
 import json
 import subprocess
 import sys
@@ -16,8 +15,7 @@ from loop_work import CLIENTS, ask_all
 from small_site import Site, small_site
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
-from pytest_regen.errors import CassetteError, CassetteMissError
+from pytest_regen.errors import CassetteMissError
 
 blockbuster = pytest.importorskip("blockbuster")
 
@@ -27,14 +25,12 @@ NOBODY = "http://127.0.0.1:9"
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """A site that answers as servers do."""
     with small_site() as served:
         yield served
 
 
 @pytest.fixture(params=list(CLIENTS))
 def client(request: pytest.FixtureRequest) -> str:
-    """Return the name of a client that is installed, and has been used once."""
     name = str(request.param)
     pytest.importorskip(name)
     return name
@@ -42,13 +38,11 @@ def client(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the cassette is."""
     return tmp_path / "c.yaml"
 
 
 @pytest.fixture
 def ask(client: str, site: Site) -> Callable[..., list[str]]:
-    """Return what asks while nothing may block; a client may hide that it was told so."""
     ask_all(client, site.address, ["warm"])  # what a client looks up once is its own business
 
     def asking(*words: str, address: str = site.address) -> list[str]:
@@ -95,32 +89,6 @@ def test_a_miss(ask: Any, path: Path, tmp_path: Path) -> None:
     assert "oak oak" in file.read_text("utf-8")
 
 
-def test_drift(ask: Any, path: Path, tmp_path: Path) -> None:
-    """The file with the whole of a long difference is written when the block ends."""
-    with use_cassette(path, mode="once"):
-        ask("ivy")
-    folder = tmp_path / "diffs"
-    with (
-        contextlib.suppress(ZeroDivisionError),
-        use_cassette(path, drift="warn", diff_folder=folder) as run,
-    ):
-        ask("oak")
-        raise ZeroDivisionError
-
-    named = {drift.diff_file for drift in run.drifts if drift.diff_file}
-    assert named == set(folder.iterdir())
-
-
-def test_a_place_that_cannot_be_written_is_told(ask: Any, tmp_path: Path) -> None:
-    """It was asked for before the loop; nothing is sent."""
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(CassetteError, match="cannot be written"),
-        use_cassette(tmp_path / "file" / "c.yaml", mode="rewrite"),
-    ):
-        ask("ivy", address=NOBODY)
-
-
 def test_an_answer_is_written_before_its_caller_has_it(
     client: str, site: Site, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,27 +124,6 @@ def test_an_answer_that_comes_after_the_block_is_not_kept(site: Site, path: Path
     asyncio.run(late())
 
     assert [one.name for one in path.parent.iterdir()] == [path.name]
-
-
-async def led(client: Any, address: str) -> list[str]:
-    """Ask at once for what lies behind several redirects."""
-    asked = (client.get(f"{address}/redirect?to=/echo?n={n}") for n in range(5))
-    return [answer.text for answer in await asyncio.gather(*asked)]
-
-
-def test_redirects_at_once(site: Site, path: Path) -> None:
-    """Each caller gets what its redirect led to."""
-    httpx2 = pytest.importorskip("httpx2")
-
-    async def main() -> list[str]:
-        async with httpx2.AsyncClient(follow_redirects=True) as client:
-            return await led(client, site.address)
-
-    with use_cassette(path, mode="once"):
-        live = asyncio.run(main())
-    with use_cassette(path) as run:
-        assert asyncio.run(main()) == live
-    assert (run.played, run.unplayed) == (10, 0)
 
 
 @pytest.mark.parametrize("name", ["httpx", "httpx2"])
@@ -263,24 +210,3 @@ def test_nothing_is_imported(tmp_path: Path) -> None:
     assert found == {
         case: [] for case in ("recording", "replaying", "missing", "drifting", "missing_in_vcr")
     }
-
-
-def watched(folder: Path, mode: str, **options: Any) -> Any:
-    """Return a cassette as the mark ``vcr`` uses it, that compares bodies only if it is told to."""
-    config = {"match_on": ["method", "path", *options.pop("match_on", ())]}
-    return use_vcr_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None, **options))
-
-
-def test_a_test_marked_vcr(ask: Any, tmp_path: Path) -> None:
-    """Recorded, replayed, and with a difference that is written when the block ends."""
-    with watched(tmp_path, "once"):
-        live = ask("ivy")
-    with watched(tmp_path, "none"):
-        assert ask("ivy") == live
-    folder = tmp_path / "diffs"
-    with watched(tmp_path, "none", diff_folder=folder) as run:
-        ask("oak")
-    # Of a hop of aiohttp vcrpy keeps no body.
-    assert run.drifts
-    named = {drift.diff_file for drift in run.drifts if drift.diff_file}
-    assert named == set(folder.iterdir())

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,10 @@ SESSION = "s3ss10nQ7xK9mZ2pL5vB8nR4"
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where a cassette goes."""
     return tmp_path / "c.yaml"
 
 
 def exchanged(path: Path, answer: httpx2.Response, **call: Any) -> httpx2.Response:
-    """Record one answer, and return it as it is replayed."""
     url = call.pop("url", "https://api.example.com/v1/things")
     with answering(lambda _: answer), use_cassette(path, mode="once"):
         httpx2.request(call.get("method", "GET"), url, headers=call.get("headers"))
@@ -35,7 +32,6 @@ def exchanged(path: Path, answer: httpx2.Response, **call: Any) -> httpx2.Respon
 
 
 def on_disk(path: Path) -> str:
-    """Return the whole text of a cassette."""
     return path.read_text("utf-8")
 
 
@@ -57,22 +53,16 @@ KEPT = {
 
 def test_headers_of_an_answer_are_replayed(path: Path) -> None:
     """A client that pages, caches, paces itself or names a request finds what it needs."""
-    replayed = exchanged(path, httpx2.Response(200, headers=KEPT, content=b"{}"))
+    links = [("link", "<https://a.example/1>"), ("link", "<https://a.example/2>")]
+    headers = [*KEPT.items(), *links]
 
-    assert {name: replayed.headers.get(name) for name in KEPT} == KEPT
+    replayed = exchanged(path, httpx2.Response(200, headers=headers, content=b"{}"))
 
-
-def test_several_headers_of_one_name_stay_several(path: Path) -> None:
-    """In their order."""
-    values = [("link", "<https://a.example/1>"), ("link", "<https://a.example/2>")]
-
-    replayed = exchanged(path, httpx2.Response(200, headers=values, content=b""))
-
-    assert replayed.headers.get_list("link") == [value for _, value in values]
+    assert {name: replayed.headers.get_list(name)[0] for name in KEPT} == KEPT
+    assert replayed.headers.get_list("link")[1:] == [value for _, value in links]
 
 
 def test_what_told_of_the_transfer_goes(path: Path) -> None:
-    """The body is kept decoded and in one piece."""
     headers = (("connection", "x-hop"), ("x-hop", "this hop only"), ("keep-alive", "timeout=5"))
     table = {"/*": Answer(b"{}", headers=headers)}
     with serving(table) as url, use_cassette(path, mode="once"):
@@ -90,7 +80,6 @@ def test_what_told_of_the_transfer_goes(path: Path) -> None:
 def test_a_header_that_opens_something_or_names_an_account_is_never_kept(
     path: Path, name: str
 ) -> None:
-    """Neither of a request nor of an answer."""
     answer = httpx2.Response(200, headers={name: "acme-42"}, content=b"{}")
 
     exchanged(path, answer, headers={name: "acme-42"})
@@ -100,21 +89,12 @@ def test_a_header_that_opens_something_or_names_an_account_is_never_kept(
 
 
 def test_a_token_that_an_answer_hands_out_is_replaced(path: Path) -> None:
-    """The client that wants one gets one."""
     replayed = exchanged(
         path, httpx2.Response(200, headers={"x-auth-token": "short-1"}, content=b"{}")
     )
 
     assert replayed.headers["x-auth-token"] == "[assigned-secret]"
     assert "short-1" not in on_disk(path)
-
-
-def test_a_shape_in_any_header_is_replaced(path: Path) -> None:
-    """Whatever the header is called."""
-    replayed = exchanged(path, httpx2.Response(200, headers={"x-note": f"is {TOKEN}"}, content=b""))
-
-    assert replayed.headers["x-note"] == "is [github-token]"
-    assert TOKEN not in on_disk(path)
 
 
 # Cookies
@@ -166,7 +146,6 @@ def test_a_session_of_a_test_that_is_marked_vcr_is_replayed(path: Path) -> None:
 
 
 def test_a_cookie_does_not_expire_while_it_waits(path: Path) -> None:
-    """Nor does one that was deleted come back."""
     cookies = [
         ("date", "Sun, 22 Nov 2026 12:00:00 GMT"),
         ("set-cookie", f"sid={SESSION}; Expires=Sun, 22 Nov 2026 13:00:00 GMT; Path=/"),
@@ -211,7 +190,6 @@ def test_what_a_form_sends_back_of_a_cookie_still_matches(path: Path) -> None:
 
 LOCATIONS: dict[str, Callable[[str], str]] = {
     "same origin": lambda url: f"{url}/end",
-    "other host": lambda _: "https://elsewhere.example/end",
     "signature": lambda url: f"{url}/end?X-Amz-Signature={'3f' * 32}&size=5",
     "token in path": lambda url: f"{url}/{TOKEN}/end",
     "user and password": lambda url: url.replace("//", "//user:pa55word@") + "/end",
@@ -220,8 +198,6 @@ LOCATIONS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("where", LOCATIONS)
 def test_a_redirect_leads_to_what_was_recorded(path: Path, where: str) -> None:
-    """With its credentials replaced, and whatever port the server has."""
-
     def answer(asked: Asked) -> Answer:
         if asked.target == "/start":
             return Answer(status=302, headers=(("location", LOCATIONS[where](url)),))
@@ -231,11 +207,7 @@ def test_a_redirect_leads_to_what_was_recorded(path: Path, where: str) -> None:
         with httpx2.Client(follow_redirects=True) as client:
             return client.get(f"{url}/start")
 
-    with ExitStack() as stack:
-        url = stack.enter_context(serving({"/*": answer}))
-        if where == "other host":
-            stack.enter_context(answering(lambda one: _elsewhere(one, LOCATIONS[where](url))))
-        stack.enter_context(use_cassette(path, mode="once"))
+    with serving({"/*": answer}) as url, use_cassette(path, mode="once"):
         live = fetched(url)
     with use_cassette(path):
         replayed = fetched("http://127.0.0.1:9")
@@ -250,43 +222,11 @@ def test_a_redirect_leads_to_what_was_recorded(path: Path, where: str) -> None:
         assert replayed.history[0].headers["location"] == "http://127.0.0.1:9/end"
 
 
-def _elsewhere(request: httpx2.Request, location: str) -> httpx2.Response:
-    if request.url.path == "/start":
-        return httpx2.Response(302, headers={"location": location}, request=request)
-    return httpx2.Response(200, content=b"the end", request=request)
-
-
-def test_a_link_without_a_token_leads_on(path: Path) -> None:
-    """The next page is asked for with what the first said, and found."""
-
-    def answer(asked: Asked) -> Answer:
-        pages = {"/": f"{url}/?page=2&access_token={TOKEN}", "/?page=2": ""}
-        link = pages.get(asked.target, "")
-        headers = (("link", f'<{link}>; rel="next"'),) if link else ()
-        return Answer(asked.target.partition("&")[0].encode(), headers=headers)
-
-    def pages(url: str) -> list[bytes]:
-        found = []
-        with httpx2.Client() as client:
-            while url:
-                page = client.get(url)
-                found.append(page.content)
-                url = page.links.get("next", {}).get("url", "")
-        return found
-
-    with serving({"/*": answer}) as url, use_cassette(path, mode="once"):
-        live = pages(f"{url}/")
-    with use_cassette(path):
-        assert pages("http://127.0.0.1:9/") == live == [b"/", b"/?page=2"]
-    assert TOKEN not in on_disk(path)
-
-
 # Answers without a body
 
 
 @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 304), ("GET", 204)])
 def test_an_answer_without_a_body_says_what_it_said(path: Path, method: str, status: int) -> None:
-    """The length that HEAD tells is not that of nothing."""
     headers = (("content-length", "1234"),) if status != 204 else ()
     table = {"/*": Answer(status=status, headers=headers)}
     with serving(table) as url, use_cassette(path, mode="once"):
@@ -302,7 +242,6 @@ def test_an_answer_without_a_body_says_what_it_said(path: Path, method: str, sta
 
 
 def test_headers_of_a_request_are_few_and_more_on_request(path: Path) -> None:
-    """They are not compared; a project that reviews one names it."""
     sent = {"x-tenant-region": "eu", "x-feature-a": "1", "user-agent": "ua", "accept": "text/html"}
 
     def recorded(**options: Any) -> dict[str, Any]:
@@ -324,7 +263,6 @@ def test_headers_of_a_request_are_few_and_more_on_request(path: Path) -> None:
 
 
 def test_headers_of_an_answer_can_be_left_out(path: Path) -> None:
-    """Those that change with every recording, say."""
     answer = httpx2.Response(200, headers={**KEPT, "cf-ray": "1"}, content=b"{}")
     with (
         answering(lambda _: answer),
@@ -372,8 +310,10 @@ def test_a_private_header_cannot_be_asked_for(path: Path, name: str) -> None:
     assert "x-mine" in on_disk(path)
 
 
-@pytest.mark.parametrize("option", ["keep_headers", "drop_headers"])
-@pytest.mark.parametrize("given", ["x-one", ["a b"], [1]])
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [("keep_headers", "x-one"), ("keep_headers", ["a b"]), ("drop_headers", [1])],
+)
 def test_what_is_no_list_of_names_is_refused(path: Path, option: str, given: Any) -> None:
     """A text would be taken for its letters."""
     with pytest.raises(UsageError, match=option), use_cassette(path, **{option: given}):
@@ -381,7 +321,6 @@ def test_what_is_no_list_of_names_is_refused(path: Path, option: str, given: Any
 
 
 def test_the_note_of_a_stranger_does_not_break_the_file(path: Path) -> None:
-    """Quotes, colons, non-ASCII: what a server says is text."""
     odd = {"x-a": "'\"{}[]: - #", "x-b": "grün", "x-c": "!!python/x"}
     wire = [(name.encode(), value.encode()) for name, value in odd.items()]
 

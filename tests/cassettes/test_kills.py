@@ -20,21 +20,18 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="fork and SIGKIL
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a cassette that was recorded before, of four turns."""
     folder = tmp_path / "template"
     record(folder / "c.yaml", [turn(f"old-{number}") for number in range(4)])
     return folder
 
 
 def left_by_kills(folder: Path, work: str, count: int, *, within: int) -> list[Killed]:
-    """Return what so many kills left of copies of the folder."""
     space = folder.parent / "copies"
     name = f"recording_work:{work}"
     return kill_at_random_moments(name, folder, space, count, within=within, begun="noted")
 
 
 def check_nothing_lost(kills: list[Killed]) -> None:
-    """Every answer a caller was given stands in a file that loads, and so does what was there."""
     old = {f"old-{number}" for number in range(4)}
     for killed in kills:
         kept = kept_words(killed.folder)
@@ -51,7 +48,6 @@ def test_killed_while_recording(folder: Path, count: int) -> None:
 
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.sweep)])
 def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path, count: int) -> None:
-    """Its last line is written over each time, and never missing."""
     path = folder / "c.yaml"
     recorded = yaml.safe_load(path.read_text("utf-8"))["interactions"]
     theirs = [{name: one[name] for name in ("request", "response")} for one in recorded]
@@ -65,7 +61,6 @@ def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path, count: int) -> Non
 
 
 def check_one_or_the_other(kills: list[Killed]) -> None:
-    """The cassette is whole: the old one, or the latest that was finished, or the one after it."""
     for killed in kills:
         file = read_cassette(killed.folder / "c.yaml")
         assert file is not None
@@ -87,7 +82,6 @@ def test_killed_while_rewriting(folder: Path, count: int) -> None:
 
 
 def fail_after(path: Path, emulator: Emulator, requests: list[TurnRequest]) -> None:
-    """Record these turns in a block that raises at its end."""
     provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
     with use_cassette(path, mode="once"):
         for request in requests:

@@ -7,19 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from planted_secrets import HEX, KINDS, MIXED, UPPER, core
-from recorded import answering
 from tables import each
 
-from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.recording import clean_exchange
 from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events, scrub_value
-from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 
 URL = "https://api.example/v1/models/m:generate"
@@ -29,12 +25,10 @@ DRAWN = random.Random(20261122)
 
 
 def opaque(size: int = 300) -> str:
-    """Return base64 as models sign with."""
     return base64.b64encode(DRAWN.randbytes(size)).decode()
 
 
 def for_addresses(size: int = 300) -> str:
-    """Return base64 in the alphabet of addresses."""
     return base64.urlsafe_b64encode(DRAWN.randbytes(size)).decode().rstrip("=")
 
 
@@ -58,17 +52,14 @@ VALUES = [opaque(), for_addresses(), opaque(1_500), DRAWN.randbytes(32).hex()]
 
 
 def as_json(value: object) -> bytes:
-    """Return a document as it is sent by default."""
     return json.dumps(value).encode()
 
 
 def in_text(value: object) -> bytes:
-    """Return a document that stands as text in a member of another."""
     return json.dumps({"arguments": json.dumps([value])}).encode()
 
 
 def events(value: object) -> bytes:
-    """Return a stream of three events, of which the middle says it."""
     said = [{"delta": "x"}, value, {"delta": "y"}]
     return b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in said)
 
@@ -90,7 +81,6 @@ def test_it_is_written_as_it_came(
 
 
 def test_it_is_written_in_pieces() -> None:
-    """A signature comes in several events of a stream."""
     for value in VALUES:
         for name in ("signature", "thoughtSignature"):
             said = [{"delta": {"type": "d", name: value[at : at + 40]}} for at in (0, 40, 80)]
@@ -100,30 +90,6 @@ def test_it_is_written_in_pieces() -> None:
 
             assert kept.response_body == body
             assert not credentials_across_events(body.decode())
-
-
-def test_a_client_gets_it_back(tmp_path: Path) -> None:
-    """A conversation goes on from its recording: the second request holds the first signature."""
-    path, signature = tmp_path / "c.yaml", opaque()
-
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        turn = len(json.loads(request.content)["contents"])
-        part = {"text": f"turn {turn}", "thoughtSignature": signature}
-        return httpx2.Response(200, json={"candidates": [{"content": {"parts": [part]}}]})
-
-    def talk() -> str:
-        with httpx2.Client() as client:
-            first = client.post(URL, json={"contents": ["hello"]}).json()
-            said = first["candidates"][0]["content"]
-            assert base64.b64decode(said["parts"][0]["thoughtSignature"], validate=True)
-            again = client.post(URL, json={"contents": ["hello", said]}).json()
-            return str(again["candidates"][0]["content"]["parts"][0]["thoughtSignature"])
-
-    with answering(answer), use_cassette(path, mode="once"):
-        assert talk() == signature
-    with use_cassette(path):
-        assert talk() == signature
-    assert [one.code for one in check_cassettes([path], Limits())] == []
 
 
 @each("make", SHAPES.values(), ids=SHAPES)

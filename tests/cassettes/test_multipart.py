@@ -16,7 +16,6 @@ URL = "https://api.example/v1/files"
 
 
 def upload(path: Path, mode: Any, *contents: bytes) -> list[str]:
-    """Upload each of these as a file; return what the server said."""
     with (
         answering(lambda request: httpx2.Response(200, text=f"{len(request.content)} bytes")),
         use_cassette(path, mode=mode),
@@ -52,7 +51,6 @@ def test_another_file_is_a_miss(tmp_path: Path) -> None:
 
 
 def test_an_upload_that_vcrpy_recorded_is_found(tmp_path: Path) -> None:
-    """Its cassette holds the boundary of that day."""
     path = tmp_path / "c.yaml"
     mark = "0123456789abcdef0123456789abcdef"
     body = f'--{mark}\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\nx\r\n'

@@ -19,7 +19,6 @@ NAMES = ("connect", "connect_ex")
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, int]]:
-    """A server on loopback that accepts connections."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()
 
@@ -34,7 +33,6 @@ def allowed(*patterns: str) -> AllowedHosts:
 
 
 def test_a_connection_passes_only_where_each_guard_lets_it(server: tuple[str, int]) -> None:
-    """A cassette that replays and ``block_network`` close the same gate."""
     with closed_network(allowed("127.*")):
         connect(server)
         with closed_network(PassthroughOnly()), pytest.raises(BlockedConnectionError):

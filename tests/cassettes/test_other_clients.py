@@ -28,7 +28,6 @@ ANSWER = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"str
 
 
 def send(body: Any, answer: Any = ANSWER) -> bool:
-    """Do what vcrpy's patches do for a request; return whether a recording answered."""
     target = _builder()._cassette
     request = Request("POST", URL, body, {})
     is_recorded = bool(target.can_play_response_for(request))
@@ -40,7 +39,6 @@ def send(body: Any, answer: Any = ANSWER) -> bool:
 
 
 def fetched(client: str, url: str) -> bytes:
-    """Return an answer, by a client that makes a connection for it."""
     if client == "urllib":
         with urllib.request.urlopen(url) as response:
             return bytes(response.read())
@@ -65,7 +63,6 @@ def test_threads_are_all_recorded(tmp_path: Path, client: str) -> None:
 
 
 def without_certificate(protocol: int) -> ssl.SSLContext:
-    """Return a context that needs none."""
     context = ssl.SSLContext(protocol)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -77,7 +74,6 @@ def without_certificate(protocol: int) -> ssl.SSLContext:
 
 
 def test_threads_over_https_are_all_recorded(tmp_path: Path) -> None:
-    """Its connection of ``http.client`` looks up the names that are patched."""
     client, count = without_certificate(ssl.PROTOCOL_TLS_CLIENT), 24
 
     def ask(number: int) -> bytes:

@@ -20,13 +20,11 @@ TURNS = [turn("one"), turn("two", max_tokens=30_000)]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where commands are called."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def text_of(path: Path) -> str:
-    """Return what is compressed in a file."""
     return gzip.decompress(path.read_bytes()).decode()
 
 
@@ -53,20 +51,6 @@ def test_the_same_recording_has_the_same_bytes(folder: Path) -> None:
 
     assert (folder / "a.yaml.gz").read_bytes() == (folder / "b.yaml.gz").read_bytes()
     assert text_of(folder / "a.yaml.gz") == (folder / "c.yaml").read_text("utf-8")
-
-
-def test_it_is_added_to(folder: Path) -> None:
-    """By writing all of it; what was there keeps its text."""
-    path = folder / "c.yaml.gz"
-    record(path, TURNS[:1])
-    before = text_of(path)
-
-    record(path, TURNS, mode="new_episodes")
-
-    assert text_of(path).startswith(before)
-    file = read_cassette(path)
-    assert file is not None
-    assert len(file.interactions) == 2
 
 
 def test_a_killed_run_leaves_a_partial_that_loads(folder: Path) -> None:
@@ -107,7 +91,6 @@ def test_commands_take_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_json_is_replayed_only(folder: Path) -> None:
-    """As when it is not compressed."""
     data = {"version": 1, "interactions": [{
         "request": {"method": "GET", "uri": "https://x.example/", "headers": {}, "body": None},
         "response": {"status": {"code": 200, "message": "OK"}, "headers": {},

@@ -40,7 +40,6 @@ class Server(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
-    """A server that is reached under its number and under names ending in ``.test``."""
     resolve = socket.getaddrinfo
 
     def resolved(host: str | bytes, *args: object, **options: object) -> object:
@@ -60,19 +59,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
 
 
 def by_urllib(url: str) -> int:
-    """Ask with the standard library."""
     with urllib.request.urlopen(url) as said:
         return int(said.status)
 
 
 def by_httpx2(url: str) -> int:
-    """Ask with a client that ours patches."""
     return httpx2.get(url).status_code
 
 
 def by_async_httpx2(url: str) -> int:
-    """Ask in an event loop."""
-
     async def ask() -> int:
         async with httpx2.AsyncClient() as client:
             return (await client.get(url)).status_code
@@ -81,12 +76,10 @@ def by_async_httpx2(url: str) -> int:
 
 
 def by_requests(url: str) -> int:
-    """Ask with a client that vcrpy patches."""
     return int(pytest.importorskip("requests").get(url, timeout=5).status_code)
 
 
 def by_aiohttp(url: str) -> int:
-    """Ask in an event loop with another client."""
     aiohttp = pytest.importorskip("aiohttp")
 
     async def ask() -> int:

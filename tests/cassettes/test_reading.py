@@ -1,6 +1,5 @@
 """Files on disk: what is refused, what foreign recorders wrote, what survives a round trip."""
 
-import gzip
 import json
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import vcr
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import outcome, record, replaying
+from recorded import record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import Interaction, read_cassette, use_cassette
@@ -21,17 +20,13 @@ from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.errors import CassetteUnreadableError
 
-REAL = Path(__file__).parents[3] / "shared" / "data" / "anthropic-cassettes"
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the cassette under test stands."""
     return tmp_path / "c.yaml"
 
 
 def interaction(**changes: Any) -> Interaction:
-    """Return a small recording."""
     given: dict[str, Any] = {
         "method": "POST",
         "uri": "https://api.anthropic.com/v1/messages",
@@ -46,7 +41,6 @@ def interaction(**changes: Any) -> Interaction:
 
 
 def text_of(*interactions: Interaction) -> str:
-    """Return a cassette of these recordings."""
     return header_text({"source": "other"}) + "".join(map(interaction_text, interactions))
 
 
@@ -115,7 +109,6 @@ def test_the_layout_of_a_body_is_no_difference(sent: Any) -> None:
     ],
 )
 def test_method_path_query_and_body_make_the_key(change: dict[str, Any]) -> None:
-    """A request that differs in any of them is another request."""
     assert interaction(**change).key != interaction().key
 
 
@@ -136,15 +129,6 @@ def test_a_python_tag_is_never_constructed(path: Path, tmp_path: Path) -> None:
 
     assert not victim.exists()
     assert f"{path}:{at + 1}:" in str(caught.value)
-
-
-def test_talking_about_python_tags_is_allowed(path: Path) -> None:
-    """A prompt that mentions one is text like any other."""
-    record(path, [turn("What does !!python/object/apply:os.system do?")])
-
-    with use_cassette(path):
-        assert "python/object" in getattr(outcome(replaying(), turn(
-            "What does !!python/object/apply:os.system do?")), "text", "")  # fmt: skip
 
 
 def test_a_file_cut_anywhere_is_noticed(path: Path) -> None:
@@ -171,7 +155,6 @@ def test_an_edited_request_is_noticed(path: Path) -> None:
 
 
 def test_an_edited_answer_is_played(path: Path) -> None:
-    """Answers may be written by hand; their length is counted anew."""
     record(path, [turn("one")])
     path.write_text(path.read_text("utf-8").replace('"text": "one"', '"text": "by hand"'), "utf-8")
 
@@ -181,7 +164,6 @@ def test_an_edited_answer_is_played(path: Path) -> None:
 
 
 def test_windows_line_ends_are_no_edit(path: Path) -> None:
-    """A checkout that converts them plays as before."""
     record(path, [turn("one")])
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
 
@@ -209,58 +191,6 @@ def test_what_is_added_to_a_reformatted_file_leaves_its_metadata(path: Path) -> 
 
 
 # What others wrote
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_compressed_answers_are_read(path: Path, encoding: str) -> None:
-    """Vcrpy keeps them as they came over the wire."""
-    plain = b'{"b": 2}'
-    packed = {"gzip": gzip.compress}.get(encoding, bytes)
-    response = {
-        "status": {"code": 200, "message": "OK"},
-        "headers": {"Content-Encoding": [encoding], "Transfer-Encoding": ["chunked"]},
-        "body": {"string": packed(plain)},
-    }
-    data = {"interactions": [{"request": REQUEST, "response": response}], "version": 1}
-    path.write_text(yaml.safe_dump(data), "utf-8")
-
-    file = read_cassette(path)
-
-    assert file is not None
-    found = file.interactions[0].interaction
-    assert found.response_body == plain
-    assert not found.response_headers
-
-
-REQUEST = {"method": "POST", "uri": "http://x/v1/messages", "body": '{"a": 1}', "headers": {}}
-RESPONSE = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": "{}"}}
-
-
-def test_json_cassettes_are_read(tmp_path: Path) -> None:
-    """Vcrpy's other format."""
-    path = tmp_path / "c.json"
-    path.write_text(json.dumps({"version": 1, "interactions": [
-        {"request": REQUEST, "response": RESPONSE}]}), "utf-8")  # fmt: skip
-
-    file = read_cassette(path)
-
-    assert file is not None
-    assert file.interactions[0].interaction.response_body == b"{}"
-
-
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real recordings are not beside this checkout")
-@pytest.mark.parametrize("name", sorted(p.name for p in REAL.glob("*.yaml")) or ["none"])
-def test_real_recordings_are_read(name: str) -> None:
-    """Recordings of other projects: plain, compressed, with bodies laid out as YAML."""
-    file = read_cassette(REAL / name)
-
-    assert file is not None
-    assert file.interactions
-    for stored in file.interactions:
-        found = stored.interaction
-        assert found.status in {200, 400, 404}
-        if not found.is_stream:
-            assert isinstance(json.loads(found.response_body), dict)
 
 
 def test_a_replayed_turn_loads_no_sdk_and_no_client(path: Path) -> None:

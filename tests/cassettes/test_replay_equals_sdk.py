@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws import scaled
 from recorded import outcome, record, replaying
 from tables import each
 from turn_values import MODEL
@@ -187,16 +186,11 @@ def requests_made(draw: Callable[..., Any]) -> list[TurnRequest]:
     return found
 
 
-@settings(max_examples=scaled(25))
-@given(requests=requests_made(), said=SAID, max_retries=st.integers(0, 2))
-def test_replay_without_the_sdk_equals_replay_through_it(
-    tmp_path_factory: pytest.TempPathFactory,
-    requests: list[TurnRequest],
-    said: list[Any],
-    max_retries: int,
+def check_generated(
+    path: Path, requests: list[TurnRequest], said: list[Any], max_retries: int
 ) -> None:
-    """Replies, failures, retries, what nobody recorded: equal, down to the message."""
-    path, waiting = tmp_path_factory.mktemp("c") / "c.yaml", list(said)
+    """Record through the SDK, then replay on every path."""
+    waiting = list(said)
     record(
         path,
         requests,
@@ -204,3 +198,31 @@ def test_replay_without_the_sdk_equals_replay_through_it(
         max_retries=max_retries,
     )
     check_equal(path, requests, max_retries)
+
+
+GENERATED = given(requests=requests_made(), said=SAID, max_retries=st.integers(0, 2))
+
+
+@settings(max_examples=25, derandomize=True)
+@GENERATED
+def test_replay_without_the_sdk_equals_replay_through_it(
+    tmp_path_factory: pytest.TempPathFactory,
+    requests: list[TurnRequest],
+    said: list[Any],
+    max_retries: int,
+) -> None:
+    """Replies, failures, retries, what nobody recorded: equal, down to the message."""
+    check_generated(tmp_path_factory.mktemp("c") / "c.yaml", requests, said, max_retries)
+
+
+@pytest.mark.sweep
+@settings(max_examples=500)
+@GENERATED
+def test_replay_without_the_sdk_equals_replay_through_it_at_length(
+    tmp_path_factory: pytest.TempPathFactory,
+    requests: list[TurnRequest],
+    said: list[Any],
+    max_retries: int,
+) -> None:
+    """The same law over many more conversations."""
+    check_generated(tmp_path_factory.mktemp("c") / "c.yaml", requests, said, max_retries)

@@ -37,12 +37,10 @@ Answer = Callable[[httpx2.Request], httpx2.Response]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the cassette under test stands."""
     return tmp_path / "cassettes" / "c.yaml"
 
 
 def readings(data: bytes) -> Iterator[bytes]:
-    """Yield what a file says: as it is, percent-decoded, unescaped, and all base64 in it."""
     yield data
     yield urllib.parse.unquote_to_bytes(data.replace(b"+", b" "))
     yield data.replace(b"\\n", b"\n").replace(b'\\"', b'"')
@@ -57,7 +55,6 @@ def readings(data: bytes) -> Iterator[bytes]:
 
 
 def revealed(folder: Path, secret: str) -> list[Path]:
-    """Return the files that tell the core of a secret, in whatever way, or are named by it."""
     core = "MIIB" if "BEGIN" in secret else secret[12:30]
     return [
         file
@@ -68,7 +65,6 @@ def revealed(folder: Path, secret: str) -> list[Path]:
 
 
 def record(path: Path, answer: Answer, *calls: dict[str, Any]) -> None:
-    """Make these calls while the cassette records; then make them again from it."""
     for mode in ("once", "none"):
         anyway: Any = mode
         with (
@@ -83,7 +79,6 @@ def record(path: Path, answer: Answer, *calls: dict[str, Any]) -> None:
 
 
 def requests(secret: str) -> dict[str, dict[str, Any]]:
-    """Return a request for each place where one can carry a secret."""
     quoted = urllib.parse.quote(secret, safe="")
     text = f"Before it {secret} and after."
     encoded = base64.b64encode(text.encode()).decode()
@@ -98,12 +93,6 @@ def requests(secret: str) -> dict[str, dict[str, Any]]:
         "name of a member": {"json": {text: 1}},
         "model": {"json": {"model": secret, "messages": [{"role": "user", "content": text}]}},
         "JSON in JSON": {"json": {"a": json.dumps({"b": text})}},
-        "escaped JSON": {
-            "content": b'{"a":"'
-            + "".join(f"\\u{ord(letter):04x}" for letter in text).encode()
-            + b'"}',
-            "headers": JSON,
-        },
         "form": {"data": {"grant": "x", "value": secret}},
         "file": {
             "content": b"--b\r\nContent-Disposition: form-data; name=f\r\n\r\n\xff\xfe"
@@ -112,14 +101,11 @@ def requests(secret: str) -> dict[str, dict[str, Any]]:
             "headers": {"content-type": "multipart/form-data; boundary=b"},
         },
         "base64": {"json": {"source": block}},
-        "base64 for addresses": {"json": {"d": base64.urlsafe_b64encode(text.encode()).decode()}},
-        "base64 of mail": {"json": {"d": base64.encodebytes(text.encode() * 4).decode()}},
         "base64 as text": {"content": encoded},
         "gzip": {
             "content": gzip.compress(json.dumps({"a": text}).encode(), mtime=0),
             "headers": {**JSON, "content-encoding": "gzip"},
         },
-        "lines of JSON": {"content": "\n".join(json.dumps({"a": text}) for _ in range(3))},
         "text": {"content": text},
     }
 
@@ -169,7 +155,6 @@ def test_within_a_parameter_only_the_credential_goes(path: Path, value: str, kep
 
 
 def packed(name: str, data: bytes) -> bytes:
-    """Return a body packed so; skips where nothing here does."""
     if name == "br":
         return bytes(pytest.importorskip("brotli").compress(data))
     if name == "zstd":
@@ -178,7 +163,6 @@ def packed(name: str, data: bytes) -> bytes:
 
 
 def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Response]]:
-    """Return an answer for each place where one can carry a secret."""
     text = f"Before it {secret} and after."
     body = json.dumps({"said": text}).encode()
     event = f"data: {json.dumps({'delta': {'text': text}})}\n\n".encode()
@@ -197,7 +181,6 @@ def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Resp
         "binary": httpx2.Response(200, content=b"\xff\xfe" + text.encode() + b"\x00"),
         "base64": httpx2.Response(200, json={"data": base}),
         "refusal": httpx2.Response(400, json={"error": {"message": text}}),
-        "failure": httpx2.Response(500, text=f"Traceback: {text}"),
         "headers": httpx2.Response(
             200,
             json={},
@@ -210,7 +193,7 @@ def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Resp
         "event": httpx2.Response(200, content=event, headers=SSE),
         **{
             f"{kind} in {name}": encoded(name, data, headers)
-            for name in ("gzip", "deflate", "br", "zstd")
+            for name in ("gzip", "zstd")
             for kind, data, headers in (("JSON", body, JSON), ("event", event, SSE))
         },
     }
@@ -219,7 +202,6 @@ def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Resp
 @EACH
 @pytest.mark.parametrize("place", answers("x"))
 def test_in_an_answer(path: Path, secret: str, place: str) -> None:
-    """Whatever it is packed in, it is replaced."""
     made = answers(secret)[place]
 
     record(path, lambda _: made() if callable(made) else made, {"json": {}})
@@ -228,13 +210,11 @@ def test_in_an_answer(path: Path, secret: str, place: str) -> None:
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return a text in two pieces, neither of which shows what it is."""
     middle = text.index("-----BEGIN") + 8 if "BEGIN" in text else len(text) // 2
     return text[:middle], text[middle:]
 
 
 def events(make: Callable[[str], Any], secret: str) -> bytes:
-    """Return a stream that says a secret in two events."""
     return b"".join(f"data: {json.dumps(make(piece))}\n\n".encode() for piece in split(secret))
 
 
@@ -354,7 +334,6 @@ def test_a_compressed_request_is_kept_as_text(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["anthropic", "assigned"])
 def test_a_cassette_is_not_named_by_one(tmp_path: Path, name: str) -> None:
-    """The name is refused before anything is sent."""
     secret = SECRETS[name]
     path = tmp_path / f"test_key[{secret}].yaml"
     calls: list[httpx2.Request] = []
@@ -371,13 +350,12 @@ def test_a_cassette_is_not_named_by_one(tmp_path: Path, name: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
-LENGTHS = range(30, 66, 5)
+LENGTHS = (30, 45, 60)
 """Of what stands before a credential in a long value."""
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a cassette of one call for each length, named by it."""
     folder = tmp_path_factory.mktemp("recorded")
     for before in LENGTHS:
         call = {"model": "m", "messages": [{"role": "user", "content": "w" * before + " x"}]}
@@ -419,7 +397,6 @@ def test_in_what_a_miss_says(
 
 @EACH
 def test_in_a_run_that_failed(path: Path, secret: str) -> None:
-    """What is quarantined is as clean as what is kept."""
     answer = httpx2.Response(200, json={"said": secret})
 
     def fails() -> None:
@@ -436,20 +413,3 @@ def test_in_a_run_that_failed(path: Path, secret: str) -> None:
 
     assert {file.name for file in path.parent.iterdir()} == {".gitignore", "c.yaml.partial"}
     assert revealed(path.parent, secret) == []
-
-
-def test_what_searches_this_folder_finds_what_is_hidden(tmp_path: Path) -> None:
-    """The helper of these tests sees through every packing they use."""
-    for number, secret in enumerate(SECRETS.values()):
-        for call, data in {
-            "plain": secret.encode(),
-            "quoted": urllib.parse.quote(secret).encode(),
-            "base64": base64.b64encode(f"..{secret}..".encode()),
-            "mail": base64.encodebytes(f"..{secret}..".encode() * 4),
-            "gzip": base64.b64encode(gzip.compress(f"..{secret}..".encode() * 4)),
-        }.items():
-            folder = tmp_path / f"{number}-{call}"
-            folder.mkdir()
-            (folder / "file").write_bytes(data)
-
-            assert revealed(folder, secret) == [folder / "file"], call

@@ -64,7 +64,6 @@ def test_a_public_key_stays(name: str, value: str, place: str) -> None:
 
 @each("name,value", PUBLIC)
 def test_a_public_key_stays_in_a_query(name: str, value: str) -> None:
-    """Requests for two entries are two requests."""
     assert scrub_query(urlencode({name: value})) != scrub_query(urlencode({name: "other/one.txt"}))
 
 
@@ -105,7 +104,6 @@ def test_what_only_resembles_a_credential_stays(body: object) -> None:
 
 
 def binary_data() -> Iterator[tuple[str, bytes]]:
-    """Yield audio, images, tensors, messages and archives, the same in each run."""
     draw = random.Random(20261123)
     for loud in (0.5, 10, 50, 300, 20_000):
         for size in (400, 1_600, 7_000):
@@ -168,5 +166,4 @@ def test_binary_data_stays(encode: Callable[[bytes], bytes], padding: str, width
 @each("secret", [KINDS["github"], KINDS["aws"], NEWER["fireworks"], NEWER["voyage"]])
 @each("text", ["a/b/{}", "x_{}", "x-{}", "{}\nand more", "one\n{}\ntwo", "{0}\n{0}", "n={};"])
 def test_a_credential_beside_words_is_no_data(secret: str, text: str) -> None:
-    """Paths, names and lines of prose may stand beside it."""
     assert core(secret) not in scrub_text(text.format(secret))

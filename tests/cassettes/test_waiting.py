@@ -34,13 +34,11 @@ CALL: dict[str, Any] = {
 
 
 def plain(base_url: str) -> str:
-    """Ask with a client of one's own."""
     with anthropic.Anthropic(api_key=KEY, base_url=base_url) as client:
         return str(client.messages.create(**CALL).content[-1].text)
 
 
 def streamed(base_url: str) -> str:
-    """Ask for a stream."""
     with (
         anthropic.Anthropic(api_key=KEY, base_url=base_url) as client,
         client.messages.stream(**CALL) as stream,
@@ -49,8 +47,6 @@ def streamed(base_url: str) -> str:
 
 
 def asynchronous(base_url: str) -> str:
-    """Ask with the asynchronous client."""
-
     async def ask() -> str:
         async with anthropic.AsyncAnthropic(api_key=KEY, base_url=base_url) as client:
             return str((await client.messages.create(**CALL)).content[-1].text)
@@ -59,7 +55,6 @@ def asynchronous(base_url: str) -> str:
 
 
 def provider(base_url: str) -> str:
-    """Ask with a provider of ours."""
     made = replaying() if ":9" in base_url else AnthropicProvider(api_key=KEY, base_url=base_url)
     text = made.send(turn("x")).text
     made.close()
@@ -68,7 +63,6 @@ def provider(base_url: str) -> str:
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long clients wanted to wait; they do not."""
     seconds: list[float] = []
 
     async def asleep(delay: float) -> None:

@@ -17,19 +17,16 @@ from pytest_regen.turns.interception import CassetteMiss
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """A site that answers as servers do."""
     with small_site() as served:
         yield served
 
 
 def with_websocket_client(address: str) -> None:
-    """Open one with websocket-client."""
     module = pytest.importorskip("websocket")
     module.create_connection(f"{address}/ws", timeout=5)
 
 
 def with_websockets(address: str) -> None:
-    """Open one with websockets, in an event loop."""
     module = pytest.importorskip("websockets.asyncio.client")
 
     async def main() -> None:
@@ -38,14 +35,7 @@ def with_websockets(address: str) -> None:
     asyncio.run(main())
 
 
-def with_websockets_in_threads(address: str) -> None:
-    """Open one with websockets, without an event loop."""
-    module = pytest.importorskip("websockets.sync.client")
-    module.connect(f"{address}/ws", open_timeout=5)
-
-
 def with_aiohttp(address: str) -> None:
-    """Open one with aiohttp."""
     module = pytest.importorskip("aiohttp")
 
     async def main() -> None:
@@ -55,21 +45,11 @@ def with_aiohttp(address: str) -> None:
     asyncio.run(main())
 
 
-def with_httpx_ws(address: str) -> None:
-    """Open one with httpx-ws."""
-    pytest.importorskip("httpx")
-    module = pytest.importorskip("httpx_ws")
-    with module.connect_ws(f"{address}/ws"):
-        pass
-
-
 TRANSPORT = vars(asyncio.selector_events)["_SelectorSocketTransport"]
 OPENED = [
     with_websocket_client,
     with_websockets,
-    with_websockets_in_threads,
     with_aiohttp,
-    with_httpx_ws,
 ]
 
 
@@ -158,8 +138,6 @@ def test_over_tls(tmp_path: Path) -> None:
 
 
 def test_sockets_are_as_they_were(tmp_path: Path) -> None:
-    """What was patched is taken back."""
-
     def methods() -> list[Any]:
         owners = (socket.socket, ssl.SSLSocket, ssl.SSLObject, TRANSPORT)
         names = ("send", "sendall", "write")

@@ -33,19 +33,16 @@ def request(
     length: bytes | None = None,
     more: bytes = b"",
 ) -> bytes:
-    """Return a request as it goes over the wire; ``length`` replaces the right header."""
     right = b"Content-Length: %d\r\n" % len(data)
     sized = right if length is None else length
     return b"%b %b %b\r\n%b%b%b\r\n%b" % (method, path, version, HEAD, more, sized, data)
 
 
 def chunk(data: bytes, size: bytes | None = None) -> bytes:
-    """Return one chunk, of the right size or of another."""
     return (b"%x" % len(data) if size is None else size) + b"\r\n" + data + b"\r\n"
 
 
 def sent(port: int, data: bytes, *, ends: bool = True) -> bytes:
-    """Return everything the server says to ``data`` before it closes the connection."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         connection.sendall(data)
         if ends:
@@ -57,7 +54,6 @@ def sent(port: int, data: bytes, *, ends: bool = True) -> bytes:
 
 
 def responses(heard: bytes) -> list[tuple[int, bytes]]:
-    """Return status and body of each response; each must be labelled."""
     found = []
     while heard:
         head, _, rest = heard.partition(b"\r\n\r\n")
@@ -71,14 +67,12 @@ def responses(heard: bytes) -> list[tuple[int, bytes]]:
 
 @pytest.fixture
 def emulator() -> Iterator[Emulator]:
-    """A running emulator."""
     with Emulator(lambda _body: "Hello.") as running:
         yield running
 
 
 @pytest.fixture
 def raw(emulator: Emulator) -> Raw:
-    """Sends bytes to it on a connection of their own; returns the responses."""
     port = int(emulator.base_url.rpartition(":")[2])
     return lambda data: responses(sent(port, data))
 
@@ -148,7 +142,6 @@ HARMLESS = {
 
 @pytest.mark.parametrize("data", HARMLESS.values(), ids=HARMLESS)
 def test_unusual_requests_are_served(raw: Raw, emulator: Emulator, data: bytes) -> None:
-    """What HTTP and JSON allow is taken."""
     [(status, _)] = raw(data)
 
     assert status == 200
@@ -171,7 +164,6 @@ def test_nothing_behind_a_broken_request_is_read(raw: Raw) -> None:
 
 
 def test_an_old_client_gets_a_stream_without_chunks(emulator: Emulator) -> None:
-    """For HTTP/1.0 the body ends with the connection."""
     port = int(emulator.base_url.rpartition(":")[2])
 
     heard = sent(port, request(dumped(body(stream=True)), version=b"HTTP/1.0"), ends=False)
@@ -183,7 +175,6 @@ def test_an_old_client_gets_a_stream_without_chunks(emulator: Emulator) -> None:
 
 
 def test_a_client_that_asks_first_is_told_to_go_on(emulator: Emulator) -> None:
-    """``expect: 100-continue`` is answered before the body comes."""
     port = int(emulator.base_url.rpartition(":")[2])
     whole = request(more=b"Expect: 100-continue\r\n")
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:

@@ -102,7 +102,6 @@ def test_a_client_that_obeys_gets_through(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_output_tokens_per_minute() -> None:
-    """Output is charged as it is spoken, whatever ``max_tokens`` says."""
     clock = Clock(0.0)
     reply = EmulatedReply("x", output_tokens=80)
     core = api(reply, clock=clock, limits=RateLimits(output_tokens=100))
@@ -115,7 +114,6 @@ def test_output_tokens_per_minute() -> None:
 
 
 def test_model_classes_have_their_own_buckets() -> None:
-    """One class at its limit leaves the others alone."""
     core = api(limits=RateLimits(requests=1))
     ask(core)
 
@@ -125,7 +123,6 @@ def test_model_classes_have_their_own_buckets() -> None:
 
 
 def test_headers_report_what_is_left() -> None:
-    """Limit, remaining and reset of requests, input, output and both together."""
     core = api(clock=Clock(1_000.0), limits=RateLimits(60, 1_000, 500))
 
     headers = send(core, body(messages=[user("x" * 100)])).headers

@@ -57,7 +57,6 @@ rules:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Script:
-    """A script that uses every key."""
     (tmp_path / "pet.cs").write_text("class Pet {}", "utf-8")
     path = tmp_path / "replies.yaml"
     path.write_text(WHOLE, "utf-8")
@@ -88,7 +87,6 @@ def test_every_key_is_read(script: Script) -> None:
 
 
 def test_faults_come_first_and_the_last_reply_stays(script: Script) -> None:
-    """529 twice, then the reply, again and again."""
     asked = body(model="claude-opus-5-5", system="Be brief.", messages=[user("hello you")])
 
     told = [script.find(asked) for _ in range(5)]
@@ -120,7 +118,6 @@ def test_a_match_holds_in_every_field(match: Match, fields: dict[str, Any], acce
 
 
 def test_each_request_may_walk_on_its_own() -> None:
-    """With ``count="request"`` threads in any order get the same answers."""
     script = Script([Rule([Step(Fault(529)), Step("Done.")], count="request")])
     asked = [body(messages=[user(str(number))]) for number in range(20)] * 2
 
@@ -131,7 +128,6 @@ def test_each_request_may_walk_on_its_own() -> None:
 
 
 def test_all_requests_together_walk_through_the_steps() -> None:
-    """With ``count="rule"`` no step is given twice, from however many threads."""
     script = Script([Rule([Step(str(number)) for number in range(40)])])
 
     with ThreadPoolExecutor(8) as pool:
@@ -223,7 +219,6 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
     ],
 )
 def test_a_wrong_script_is_refused_by_place(tmp_path: Path, content: str, complaint: str) -> None:
-    """The message names the file, the place and what is wrong."""
     path = tmp_path / "replies.yaml"
     path.write_text(content, "utf-8")
 
@@ -254,6 +249,5 @@ def test_calls_that_create_batches_walk_through_steps_of_their_own(tmp_path: Pat
 
 
 def test_a_missing_script_is_refused(tmp_path: Path) -> None:
-    """A file that is not there is the caller's mistake."""
     with pytest.raises(UsageError, match="cannot read the script"):
         load_script(tmp_path / "none.yaml")

@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,14 +24,12 @@ CALL: dict[str, Any] = {
 
 @pytest.fixture
 def emulator() -> Iterator[Emulator]:
-    """An emulator whose responder each test sets."""
     with Emulator() as running:
         yield running
 
 
 @pytest.fixture
 def client(emulator: Emulator) -> Iterator[Client]:
-    """Makes clients of the SDK for the emulator, and closes them."""
     with contextlib.ExitStack() as stack:
 
         def make(**options: Any) -> Any:
@@ -45,7 +42,6 @@ def client(emulator: Emulator) -> Iterator[Client]:
 
 
 def says(emulator: Emulator, *steps: EmulatedReply | Fault | str | Step) -> Emulator:
-    """Let the emulator say the steps in order, the last one for ever."""
     whole = [step if isinstance(step, Step) else Step(step) for step in steps]
     emulator.script = Script([Rule(whole)])
     return emulator
@@ -68,7 +64,6 @@ def test_a_plain_call(emulator: Emulator, client: Client) -> None:
 
 
 def test_a_stream_arrives_piece_by_piece(emulator: Emulator, client: Client) -> None:
-    """Text comes in several deltas, the first long before the last."""
     says(emulator, EmulatedReply("one two three", chunks=3, chunk_delay=0.05))
 
     with client().messages.stream(**CALL) as stream:
@@ -148,17 +143,6 @@ def test_each_status_is_the_error_it_is(
     assert caught.value.request_id == caught.value.body["request_id"]
 
 
-def test_a_spend_cap_is_told_by_its_code(emulator: Emulator, client: Client) -> None:
-    """``error_code`` travels in the details of the error."""
-    says(emulator, Fault(429, error_code="enforced_spend_limit_reached", should_retry=False))
-
-    with pytest.raises(anthropic.RateLimitError) as caught:
-        client().messages.create(**CALL)
-
-    assert caught.value.error_code == "enforced_spend_limit_reached"
-    assert len(emulator.requests) == 1
-
-
 @pytest.mark.parametrize("kind", ["drop", "cut"])
 def test_a_broken_connection_is_a_connection_error(
     emulator: Emulator, client: Client, kind: Any
@@ -172,7 +156,6 @@ def test_a_broken_connection_is_a_connection_error(
 
 
 def listen(stream_manager: Any, heard: list[str]) -> Any:
-    """Collect the text of a stream and return its final message."""
     with stream_manager as stream:
         heard.extend(stream.text_stream)
         return stream.get_final_message()
@@ -204,7 +187,6 @@ def test_an_unfinished_stream_has_no_stop_reason(emulator: Emulator, client: Cli
 
 
 def test_an_error_in_the_middle_of_a_stream(emulator: Emulator, client: Client) -> None:
-    """``event: error`` comes after text, with status 200."""
     says(emulator, Fault(kind="error_event", after=1))
     heard: list[str] = []
 
@@ -214,14 +196,6 @@ def test_an_error_in_the_middle_of_a_stream(emulator: Emulator, client: Client) 
     assert heard
     assert caught.value.status_code == 200
     assert caught.value.type == "overloaded_error"
-
-
-def test_a_slow_first_byte_runs_into_the_timeout(emulator: Emulator, client: Client) -> None:
-    """A reply that is later than the client waits is a timeout."""
-    says(emulator, EmulatedReply("Late.", delay=5.0))
-
-    with pytest.raises(anthropic.APITimeoutError):
-        client(max_retries=0, timeout=0.1).messages.create(**CALL)
 
 
 def test_refusals_and_empty_replies(emulator: Emulator, client: Client) -> None:
@@ -265,10 +239,9 @@ def test_structured_output(emulator: Emulator, client: Client) -> None:
     ("reply", "limit"),
     [
         (EmulatedReply('{"name":', stop_reason="max_tokens"), 1_000),
-        ('{"name":"Ada","age":36}', 4),
         ("Ada is 36 years old.", 4),
     ],
-    ids=["by the script", "by the request", "by the request, and no JSON"],
+    ids=["by the script", "by the request"],
 )
 def test_a_cut_reply_is_not_held_to_the_schema(
     emulator: Emulator, client: Client, reply: EmulatedReply | str, limit: int
@@ -325,7 +298,6 @@ def test_a_batch_from_creation_to_deletion(emulator: Emulator, client: Client) -
 
 
 def test_a_cancelled_batch_has_no_messages(emulator: Emulator, client: Client) -> None:
-    """It is canceling, then ended, and every result says canceled."""
     talk = client().messages.batches
     batch = talk.create(requests=[{"custom_id": "a", "params": dict(CALL)}])
     assert talk.cancel(batch.id).processing_status == "canceling"
@@ -334,23 +306,6 @@ def test_a_cancelled_batch_has_no_messages(emulator: Emulator, client: Client) -
 
     assert talk.retrieve(batch.id).processing_status == "ended"
     assert [result.result.type for result in talk.results(batch.id)] == ["canceled"]
-
-
-def test_the_asynchronous_client(emulator: Emulator) -> None:
-    """Eight calls at once each get their own answer."""
-    import asyncio
-
-    emulator.responder = lambda body: f"You said {body['messages'][0]['content']}."
-
-    async def all_at_once() -> list[str]:
-        async with anthropic.AsyncAnthropic(api_key="k", base_url=emulator.base_url) as talk:
-            calls = (
-                talk.messages.create(**{**CALL, "messages": [{"role": "user", "content": str(n)}]})
-                for n in range(8)
-            )
-            return [message.content[-1].text for message in await asyncio.gather(*calls)]
-
-    assert asyncio.run(all_at_once()) == [f"You said {n}." for n in range(8)]
 
 
 def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client) -> None:
@@ -369,13 +324,3 @@ def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client) -> None:
         answers = list(pool.map(answer, range(24 * 4)))
 
     assert answers == [f"You said {number}." for number in range(24 * 4)]
-
-
-def test_a_deprecated_model_still_answers(client: Client) -> None:
-    """The alias resolves to the dated id; the SDK is the one who warns."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        message = client().messages.create(**{**CALL, "model": "claude-sonnet-4-5"})
-
-    assert message.model == "claude-sonnet-4-5-20250929"
-    assert [block.type for block in message.content] == ["text"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import http.client
 import json
 import urllib.error
 import urllib.parse
@@ -178,57 +177,6 @@ def with_urllib(address: str) -> list[Told]:
     return programme(ask, address)
 
 
-def with_http_client(address: str) -> list[Told]:
-    """Ask with the connections of the standard library, which follow nothing."""
-
-    def ask(
-        method: str, url: str, body: Any = None, headers: Any = None, *, follow: bool = True
-    ) -> Told:
-        del follow
-        parts = urllib.parse.urlsplit(url)
-        connection = http.client.HTTPConnection(parts.netloc)
-        try:
-            connection.request(
-                method, url.removeprefix(f"http://{parts.netloc}"), body, headers or {}
-            )
-            got = connection.getresponse()
-            return {
-                "status": got.status,
-                "reason": got.reason,
-                "headers": told_headers(got.getheaders()),
-                "body": _unpacked(got),
-            }
-        finally:
-            connection.close()
-
-    return programme(ask, address)
-
-
-def with_urllib3(address: str) -> list[Told]:
-    """Ask with urllib3."""
-    import urllib3
-
-    with urllib3.PoolManager() as pool:
-
-        def ask(
-            method: str, url: str, body: Any = None, headers: Any = None, *, follow: bool = True
-        ) -> Told:
-            try:
-                got = pool.request(method, url, body=body, headers=headers, redirect=follow)
-            except urllib3.exceptions.MaxRetryError as error:
-                return _failed(error)
-            return {
-                "status": got.status,
-                "reason": got.reason,
-                "url": got.geturl(),
-                "headers": told_headers(got.headers.items()),
-                "length": got.headers.get("content-length") if method == "HEAD" else None,
-                "body": got.data,
-            }
-
-        return programme(ask, address)
-
-
 def with_aiohttp(address: str) -> list[Told]:
     """Ask with aiohttp."""
     import aiohttp
@@ -334,8 +282,6 @@ CLIENTS: dict[str, Callable[[str], list[Told]]] = {
     "httpx": with_httpx,
     "httpx2": with_httpx2,
     "urllib.request": with_urllib,
-    "http.client": with_http_client,
-    "urllib3": with_urllib3,
     "aiohttp": with_aiohttp,
 }
 """By the module they need; each follows the whole programme."""

@@ -17,6 +17,7 @@ class Answer:
     body: bytes = b""
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def serving(table: Table, tls: ssl.SSLContext | None = None) -> Iterator[str]:
             )
             found = table.get(self.path.partition("?")[0]) or table["/*"]
             answer = found(asked) if callable(found) else found
-            self.send_response_only(answer.status)
+            self.send_response_only(answer.status, answer.reason)
             names = {name.lower() for name, _ in answer.headers}
             for name, value in answer.headers:
                 self.send_header(name, value)

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +30,11 @@ from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 
 def words_of(body: Mapping[str, Any]) -> str:
-    """Return what a request says last."""
     content = body["messages"][-1]["content"]
     return str(content)
 
 
 def failing(fault: Fault, *words: str, times: int = 99) -> Callable[..., Any]:
-    """Return a responder that answers some requests with a fault so many times."""
     seen: Counter[str] = Counter()
 
     def answer(body: Mapping[str, Any]) -> Any:
@@ -59,7 +56,6 @@ def test_what_is_asked_at_once_goes_into_one_batch(tmp_path: Path) -> None:
 
 
 def test_threads_share_a_batch(tmp_path: Path) -> None:
-    """``send`` waits in its thread; loops and threads may be mixed."""
     with (
         emulator() as emulated,
         provider(emulated, tmp_path, poll=0.5) as asked,
@@ -74,7 +70,6 @@ def test_threads_share_a_batch(tmp_path: Path) -> None:
 
 
 def test_a_long_reply_is_asked_for_without_a_stream(tmp_path: Path) -> None:
-    """The API takes no streams in batches."""
     with emulator() as emulated, provider(emulated, tmp_path) as asked:
         assert ask(asked, turn("Hi.", max_tokens=30_000)) == ["You said: Hi."]
 
@@ -105,7 +100,6 @@ def test_what_fails_is_asked_again_in_another_batch(tmp_path: Path, fault: Fault
 
 
 def test_what_fails_in_three_batches_has_failed(tmp_path: Path) -> None:
-    """That request alone, and with the reason of the last one."""
     answer = failing(Fault(529, message="Too much."), "a")
     with emulator(answer=answer) as emulated, provider(emulated, tmp_path) as asked:
         lost, other = ask(asked, "a", "b")
@@ -118,7 +112,6 @@ def test_what_fails_in_three_batches_has_failed(tmp_path: Path) -> None:
 
 
 def test_what_was_cancelled_is_asked_again(tmp_path: Path) -> None:
-    """Somebody cancelled the batch in the console."""
     clock = Clock(0.0)
     with (
         emulator(batch_seconds=LONG, clock=clock) as emulated,
@@ -157,7 +150,6 @@ def test_a_batch_that_was_not_created_is_created(tmp_path: Path) -> None:
 
 
 def posts(emulated: Emulator) -> list[Any]:
-    """Return the calls that create batches."""
     return [request for request in emulated.requests if request.method == "POST"]
 
 
@@ -189,7 +181,6 @@ def test_a_spend_limit_ends_all_at_once(tmp_path: Path) -> None:
 
 
 def test_an_address_where_nobody_answers_is_told_soon(tmp_path: Path) -> None:
-    """Patience begins once the API was reached."""
     with emulator() as emulated:
         gone = provider(emulated, tmp_path)
     with gone:
@@ -224,7 +215,6 @@ def test_a_connection_that_breaks_while_a_batch_is_under_way_is_nothing(tmp_path
 def test_no_key_is_told_before_anything_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for a turn that is answered at once."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     asked = BatchProvider(base_url="http://127.0.0.1:9", folder=tmp_path)
 
@@ -234,7 +224,6 @@ def test_no_key_is_told_before_anything_is_done(
 
 @pytest.mark.parametrize("poll", ["soon", "0", "nan"])
 def test_a_wrong_pause_is_refused(monkeypatch: pytest.MonkeyPatch, poll: str) -> None:
-    """The environment may set it, with a number of seconds."""
     monkeypatch.setenv(POLL_VARIABLE, poll)
 
     with pytest.raises(UsageError, match=poll):
@@ -279,16 +268,7 @@ def test_what_takes_several_batches_is_counted_while_it_is_under_way(tmp_path: P
     assert told == ["2 requests submitted", "0 of 2 done", "2 of 2 done"]
 
 
-def test_models_and_requests_are_told_apart(tmp_path: Path) -> None:
-    """What a request names wins over what the provider was made with."""
-    with emulator() as emulated, provider(emulated, tmp_path, model="claude-opus-5") as asked:
-        ask(asked, replace(turn("a"), model=""), turn("b"))
-
-    assert {params["model"] for params in submitted(emulated)[0]} == {"claude-opus-5", turn().model}
-
-
 def test_who_waits_is_let_go_by_a_stop_at_any_moment(tmp_path: Path) -> None:
-    """Before the first call is answered, too."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         asked = BatchProvider("m", api_key=KEY, base_url=address, folder=tmp_path, poll=POLL)
@@ -301,7 +281,6 @@ def test_who_waits_is_let_go_by_a_stop_at_any_moment(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_another_process_holds_keeps_nothing_else_waiting(tmp_path: Path) -> None:
-    """The event loop goes on, and a stop ends at once."""
     folder = tmp_path / "batches"
     folder.mkdir()
     with (
@@ -338,6 +317,5 @@ def test_a_forked_process_asks_in_a_loop_of_its_own(tmp_path: Path) -> None:
 
 
 def ask_and_stop(asked: BatchProvider) -> None:
-    """Ask through a provider that another process has asked before."""
     ask(asked, "b")
     asked.stop()

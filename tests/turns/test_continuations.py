@@ -33,7 +33,6 @@ ITEMS = [Item(name=name) for name in "abc"]
 
 
 def asked(schema: Any, *replies: str) -> tuple[ObjectWithRepair[Any], ScriptedProvider]:
-    """Return what comes of ``replies``, the first of which is cut, and who was asked."""
     first, *rest = replies
     provider = ScriptedProvider([Reply(first, "max_tokens"), *rest])
     return generate_object_with_repair(provider, schema, prompt="Which?"), provider
@@ -88,7 +87,6 @@ def test_a_reply_that_goes_on_or_begins_again_is_taken(cut: str, more: str) -> N
 
 
 def test_a_reply_begun_again_and_cut_again_is_continued_from_there() -> None:
-    """What it began anew, and what follows, are the reply."""
     provider = ScriptedProvider(
         [Reply(WHOLE[:20], "max_tokens"), Reply(WHOLE[:33], "max_tokens"), WHOLE[33:]]
     )
@@ -122,7 +120,6 @@ def test_no_continuation_loses_an_item_before_the_cut(
 
 
 def test_a_number_of_repairs_below_zero_is_refused() -> None:
-    """Before anything is sent."""
     provider = ScriptedProvider([WHOLE])
 
     with pytest.raises(UsageError, match="max_repairs is -1"):
@@ -158,7 +155,6 @@ def test_a_string_that_goes_on_with_such_words_keeps_them() -> None:
 
 
 def test_thinking_that_the_limit_cut_is_no_part_of_the_reply() -> None:
-    """Whether the rest begins within it or not."""
     for more in (f" that is all.</think>\n{WHOLE}", WHOLE):
         found, _ = asked(list[Item], '<think>The first is [{"name": "x"}] and', more)
 

@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import BaseModel
 from tables import each
 
@@ -59,28 +57,6 @@ def test_a_part_of_a_badly_written_value_is_not_taken(text: str) -> None:
 def test_prose_in_brackets_hides_nothing_after_it(text: str) -> None:
     """A pair of brackets in prose ends where it closes; one that nothing closes is a character."""
     assert parse_json_with_schema(text, Part) == Part(name="part")
-
-
-NESTED = st.recursive(
-    st.builds(lambda name: {"name": name}, st.sampled_from("abc")),
-    lambda inner: st.builds(lambda name, one: {"name": name, "inner": one}, st.just("o"), inner),
-    max_leaves=4,
-)
-COMMENT = st.sampled_from(["// one\n", "/* one */", "# one\n", "... "])
-
-
-@given(NESTED, COMMENT, st.sampled_from(["", "Here: ", "```json\n"]), st.data())
-def test_a_comment_anywhere_never_yields_a_part(
-    value: Any, comment: str, before: str, data: st.DataObject
-) -> None:
-    """Wherever a comment stands, the reply is the whole value or an error."""
-    text = json.dumps(value)
-    place = data.draw(st.sampled_from([at + 1 for at, sign in enumerate(text) if sign in "{,"]))
-    try:
-        found = parse_json_with_schema(f"{before}{text[:place]}{comment}{text[place:]}", Part)
-    except ReplyFormatError:
-        return
-    assert found == Part.model_validate(value)
 
 
 def test_brackets_that_nothing_closes_take_no_time_to_speak_of() -> None:
@@ -142,7 +118,6 @@ def test_the_answer_is_told_from_drafts_examples_and_thinking(text: str) -> None
 
 @pytest.mark.parametrize("text", [f"<think>{FULL}", f"<think>\n{FULL}\n</think>\n", "<think>"])
 def test_nothing_but_thinking_is_no_answer(text: str) -> None:
-    """Also where the limit came before its end."""
     with pytest.raises(ReplyFormatError):
         parse_json_with_schema(text, Answer)
 
@@ -151,7 +126,6 @@ def test_nothing_but_thinking_is_no_answer(text: str) -> None:
     "names", [["<think>"], ["<think>a</think>", "</thinking>"], ["a\n<think>\nb"], ["\n</think>\n"]]
 )
 def test_the_tags_in_a_string_are_text(names: list[str]) -> None:
-    """A value may be about them."""
     text = json.dumps({"names": names})
     for reply in (text, f"Here: {text}", f"```json\n{text}\n```", f"<think>so</think>\n{text}"):
         assert parse_json_with_schema(reply, Answer).names == names

@@ -29,24 +29,20 @@ class Counted(Emulator):
 
 
 def provider_of(emulator: Emulator, **options: Any) -> AnthropicProvider:
-    """Return a provider that asks ``emulator``."""
     return AnthropicProvider(api_key=KEY, base_url=emulator.base_url, **options)
 
 
 def in_order(*said: Any) -> Callable[..., Any]:
-    """Return a responder that says these things one after the other, the last for ever."""
     waiting = list(said)
     return lambda _body: waiting.pop(0) if len(waiting) > 1 else waiting[0]
 
 
 def ask_in_threads(provider: AnthropicProvider, count: int, workers: int = 8) -> list[str]:
-    """Take turns in several threads."""
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(lambda n: provider.send(turn(str(n))).text, range(count)))
 
 
 async def ask_in_a_loop(provider: AnthropicProvider, count: int, jobs: int = 8) -> list[str]:
-    """Take turns in one event loop."""
     gate = asyncio.Semaphore(jobs)
 
     async def ask(number: int) -> str:
@@ -78,7 +74,6 @@ def test_a_run_keeps_to_the_limit_and_uses_it() -> None:
 
 
 def test_so_does_an_event_loop() -> None:
-    """The asynchronous path waits without blocking, also for the file."""
     blockbuster = pytest.importorskip("blockbuster")
 
     async def run(provider: AnthropicProvider) -> list[str]:
@@ -115,25 +110,6 @@ def test_a_refusal_is_waited_for_by_all_and_ends_no_turn() -> None:
         assert emulator.statuses.count(429) == 6
 
 
-@pytest.mark.parametrize("limit", [200, STREAMED])
-def test_a_refused_turn_is_sent_again_in_a_loop(limit: int) -> None:
-    """Whole or streamed."""
-    with Counted(in_order(*[Fault(429, retry_after=0.01)] * 3, "Hello.")) as emulator:
-        reply = asyncio.run(provider_of(emulator, max_retries=0).asend(turn(max_tokens=limit)))
-
-        assert reply.text == "Hello."
-        assert emulator.statuses == [429] * 3 + [200]
-
-
-def test_hours_are_not_waited_for() -> None:
-    """The turn fails at once, in words."""
-    with Counted(in_order(Fault(429, retry_after=7_200))) as emulator:
-        with pytest.raises(TransportError, match="limits the rate"):
-            provider_of(emulator).send(turn())
-
-        assert emulator.statuses == [429]
-
-
 def test_a_cancelled_wait_lets_the_next_one_through() -> None:
     """What a cancelled turn would have taken is left to others."""
 
@@ -158,7 +134,6 @@ def test_a_cancelled_wait_lets_the_next_one_through() -> None:
 
 
 def test_a_long_run_waits_until_a_failure_is_over() -> None:
-    """After twenty replies a burst of failures ends nothing."""
     with Counted(lambda _: "Hello.") as emulator:
         provider = provider_of(emulator, max_retries=0)
         ask_in_threads(provider, 20)
@@ -172,7 +147,6 @@ def test_a_long_run_waits_until_a_failure_is_over() -> None:
 
 
 def test_a_short_run_fails_after_the_retries_of_the_client() -> None:
-    """Somebody sits before it."""
     with Counted(in_order("Hello.", Fault(529, retry_after_ms=1))) as emulator:
         provider = provider_of(emulator)
         provider.send(turn())
@@ -206,7 +180,6 @@ def test_refusals_that_were_recorded_replay(
 def test_a_refusal_that_ended_a_turn_ends_it_in_replay(
     tmp_path: Path, *, answers_turns: bool
 ) -> None:
-    """It is told as it was, not as a missing recording."""
     with (
         Emulator(in_order(Fault(429, retry_after=7_200))) as emulator,
         use_cassette(tmp_path / "c.yaml", mode="once"),

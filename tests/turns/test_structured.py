@@ -114,7 +114,6 @@ def test_a_wrapper_is_not_opened() -> None:
 
 
 def test_any_type_adapter_is_a_schema() -> None:
-    """Lists and scalars are read as well as models."""
     assert parse_json_with_schema("Numbers: [1, 2]", TypeAdapter(list[int])) == [1, 2]
     assert parse_json_with_schema("```json\n7\n```", TypeAdapter(int)) == 7
 
@@ -250,7 +249,6 @@ def test_what_a_type_says_beyond_its_schema_is_repaired_as_well() -> None:
 
 
 def test_the_last_error_is_raised_when_repairs_are_used_up() -> None:
-    """Three wrong replies are three calls and one error."""
     provider = ScriptedProvider(["no", "no!", '{"a": []}'])
 
     with pytest.raises(ReplyFormatError, match="does not fit"):
@@ -291,7 +289,6 @@ def test_a_reply_cut_beyond_continuation_is_not_repaired() -> None:
 
 
 def test_a_refusal_is_not_repaired() -> None:
-    """A model that declined is not asked again."""
     provider = ScriptedProvider([Reply("", "refusal"), GOOD])
 
     with pytest.raises(RefusedError):
@@ -301,8 +298,6 @@ def test_a_refusal_is_not_repaired() -> None:
 
 
 def test_the_asynchronous_twin_does_the_same() -> None:
-    """Also with a provider that has no asynchronous form."""
-
     class Plain:
         def __init__(self) -> None:
             self.inner = ScriptedProvider(["no", GOOD])
