@@ -124,18 +124,6 @@ def test_what_drifted_is_known_however_it_is_named(
     assert (code, codes(found)) == (0, ["DRIFT"])
 
 
-@pytest.mark.parametrize("text", ["{", "[1, null]"])
-def test_a_spoilt_cache_is_no_business_of_the_check(
-    folder: Path, capsys: Capture, text: str
-) -> None:
-    record(folder / "c.yaml", [turn("one")])
-    known = folder / ".pytest_cache/v/regen/drifted"
-    known.parent.mkdir(parents=True)
-    known.write_text(text, "utf-8")
-
-    assert checked(capsys, "c.yaml")[1]["findings"] == []
-
-
 MODULE = """
 from elsewhere import Shared, test_imported
 

@@ -1,7 +1,6 @@
 """Clients that vcrpy patches: what it hands on as a body is compared and kept as what was sent."""
 
 import io
-import ssl
 import subprocess
 import sys
 import textwrap
@@ -60,31 +59,6 @@ def test_threads_are_all_recorded(tmp_path: Path, client: str) -> None:
                 found = list(pool.map(ask, range(count)))
             assert found == [f"/{number}".encode() for number in range(count)]
             assert (run.recorded, run.played) == ((count, 0) if mode == "once" else (0, count))
-
-
-def without_certificate(protocol: int) -> ssl.SSLContext:
-    context = ssl.SSLContext(protocol)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.set_ciphers("AECDH-AES256-SHA:@SECLEVEL=0")
-    except ssl.SSLError:
-        pytest.skip("this OpenSSL insists on certificates")
-    return context
-
-
-def test_threads_over_https_are_all_recorded(tmp_path: Path) -> None:
-    client, count = without_certificate(ssl.PROTOCOL_TLS_CLIENT), 24
-
-    def ask(number: int) -> bytes:
-        with urllib.request.urlopen(f"{address}/{number}", context=client) as response:
-            return bytes(response.read())
-
-    server = without_certificate(ssl.PROTOCOL_TLS_SERVER)
-    with serving({"/*": lambda asked: Answer(asked.target.encode())}, tls=server) as address:
-        with use_cassette(tmp_path / "c.yaml", mode="once") as run, ThreadPoolExecutor(8) as pool:
-            list(pool.map(ask, range(count)))
-        assert run.recorded == count
 
 
 def test_threads_are_all_recorded_by_a_test_marked_vcr(tmp_path: Path) -> None:
