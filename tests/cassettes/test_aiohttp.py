@@ -2,13 +2,13 @@
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loopback import Answer, serving
-from small_site import EVENTS, Site, small_site, told_headers
+from small_site import EVENTS, Site, told_headers
 
 from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.errors import CassetteMissError
@@ -16,17 +16,6 @@ from pytest_regen.errors import CassetteMissError
 aiohttp = pytest.importorskip("aiohttp")
 
 Work = Callable[[Any, str], Awaitable[Any]]
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with small_site() as served:
-        yield served
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "c.yaml"
 
 
 def run(work: Work, address: str, **options: Any) -> Any:

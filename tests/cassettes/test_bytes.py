@@ -26,11 +26,6 @@ JSON = {"content-type": ("application/json",)}
 TOKEN = "ghp_" + "aB3dE6gH9" * 4
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "c.yaml"
-
-
 def written(path: Path, body: bytes) -> str:
     kept = Interaction("GET", "https://a.example/", {}, b"", 200, "OK", JSON, body)
     path.write_text(header_text({"source": "other"}) + interaction_text(kept), "utf-8", newline="")

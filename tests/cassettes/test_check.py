@@ -17,14 +17,10 @@ from turn_values import turn
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 SECRET = "sk-ant-api03-" + "a1B2c3D4" * 5
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def recorded_days_ago(path: Path, days: int) -> None:

@@ -1,12 +1,12 @@
 """Every HTTP client is told in replay what it was told live, wherever it was led."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from client_work import CLIENTS, SDKS
-from small_site import Site, small_site
+from small_site import Site
 from vcr import VCR
 
 from pytest_regen.cassettes import use_cassette
@@ -14,12 +14,6 @@ from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.turns.interception import CassetteMiss
 
 Work = Callable[[str], list[dict[str, Any]]]
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with small_site() as served:
-        yield served
 
 
 @pytest.fixture(params=[*CLIENTS, *SDKS])

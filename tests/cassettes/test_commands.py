@@ -13,13 +13,9 @@ from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.turns import Message
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 SECRET = "sk-ant-api03-" + "a1B2c3D4" * 5
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_a_clean_cassette_is_fine(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

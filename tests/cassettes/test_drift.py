@@ -24,11 +24,6 @@ from pytest_regen.turns import Message, TurnRequest
 BOTH = pytest.mark.parametrize("answers_turns", [True, False], ids=["without-sdk", "through-sdk"])
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "talk.yaml"
-
-
 def conversation(prompts: list[str]) -> list[TurnRequest]:
     said: list[Message] = []
     requests = []
@@ -63,7 +58,7 @@ def test_a_changed_turn_names_itself_and_where_it_parts(path: Path) -> None:
 
     shown = str(caught.value)
     assert "turn 3: 'third, reworded'" in shown
-    assert "nearest is interaction 3 at talk.yaml:" in shown
+    assert "nearest is interaction 3 at c.yaml:" in shown
     assert '$.messages[4].content: recorded "third", sent "third, reworded"' in shown
     assert "5 recorded, 2 played" in shown
     assert "next: pytest x --regen-record new_episodes" in shown

@@ -5,14 +5,14 @@ import json
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import loop_work
 import pytest
 from loop_work import CLIENTS, ask_all
-from small_site import Site, small_site
+from small_site import Site
 
 from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.errors import CassetteMissError
@@ -23,22 +23,11 @@ WORDS = ("ivy", "oak", "elm")
 NOBODY = "http://127.0.0.1:9"
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with small_site() as served:
-        yield served
-
-
 @pytest.fixture(params=list(CLIENTS))
 def client(request: pytest.FixtureRequest) -> str:
     name = str(request.param)
     pytest.importorskip(name)
     return name
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "c.yaml"
 
 
 @pytest.fixture

@@ -18,11 +18,6 @@ TOKEN = "ghp_" + "aB3dE6gH9" * 4
 SESSION = "s3ss10nQ7xK9mZ2pL5vB8nR4"
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "c.yaml"
-
-
 def exchanged(path: Path, answer: httpx2.Response, **call: Any) -> httpx2.Response:
     url = call.pop("url", "https://api.example.com/v1/things")
     with answering(lambda _: answer), use_cassette(path, mode="once"):

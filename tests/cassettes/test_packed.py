@@ -14,14 +14,10 @@ from pytest_regen.cassettes import ReplayProvider, read_cassette, use_cassette
 from pytest_regen.cassettes.files import bodies
 from pytest_regen.errors import CassetteUnreadableError, UsageError
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 SECRET = "sk-ant-api03-" + "a1B2c3D4" * 5
 TURNS = [turn("one"), turn("two", max_tokens=30_000)]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def text_of(path: Path) -> str:

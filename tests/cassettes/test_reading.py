@@ -21,11 +21,6 @@ from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.errors import CassetteUnreadableError
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "c.yaml"
-
-
 def interaction(**changes: Any) -> Interaction:
     given: dict[str, Any] = {
         "method": "POST",

@@ -22,11 +22,6 @@ WORDS = [f"word {n} " for n in range(6)]
 PAUSE = 0.05
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "c.yaml"
-
-
 def one(path: Path) -> Interaction:
     file = read_cassette(path)
     assert file is not None

@@ -3,22 +3,16 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_site import Site, small_site
+from small_site import Site
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.interception import CassetteMiss
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with small_site() as served:
-        yield served
 
 
 def with_websocket_client(address: str) -> None:

@@ -24,7 +24,7 @@ from pytest_regen.turns.wire import request_body
 
 SUPPORT = str(Path(__file__).parents[1] / "support")
 CHILD = f"""
-import json, os, signal, sys
+import json, sys
 sys.path.insert(0, {SUPPORT!r})
 from pathlib import Path
 from turn_values import turn
@@ -32,26 +32,14 @@ from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.turns.wire import request_body
 
-path, name, calls, end = sys.argv[1:]
-numbers = range(int(calls))
-for part in ([[n] for n in numbers] if end == "each" else [numbers]):
-  with use_cassette(Path(path), mode="new_episodes", http_clients=False) as run:
-    for number in part:
-        sent = json.dumps(request_body(turn(f"{{name}} {{number}}"))).encode()
+for number in range(40):
+    with use_cassette(Path(sys.argv[1]), mode="new_episodes", http_clients=False) as run:
+        sent = json.dumps(request_body(turn(f"child {{number}}"))).encode()
         said = json.dumps({{"content": [], "stop_reason": "end_turn"}}).encode()
         json_type = {{"content-type": ("application/json",)}}
         run.record(Interaction("POST", "https://api.anthropic.com/v1/messages", json_type, sent,
                             200, "OK", json_type, said))
 """
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "c.yaml"
-
-
-def child(path: Path, name: str, calls: int, end: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-c", CHILD, str(path), name, str(calls), end])
 
 
 def test_a_full_disk_is_told_and_keeps_the_old(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +114,7 @@ def test_a_later_recording_tells_its_own_day(path: Path, drop: bool) -> None:  #
 def test_readers_never_see_half_an_append(path: Path) -> None:
     with use_cassette(path, mode="once") as run:
         run.record(big("first"))
-    writer = child(path, "child", 40, "each")
+    writer = subprocess.Popen([sys.executable, "-c", CHILD, str(path)])
     seen = []
     while writer.poll() is None:
         seen.append(len(getattr(read_cassette(path), "interactions", ())))
@@ -198,7 +186,7 @@ def test_what_is_added_to_a_file_of_vcrpy_is_what_is_written(path: Path) -> None
     assert (taken.response_body, taken.chunks, taken.end) == (said, ((0, 10), (7, 10)), "closed")
 
 
-@pytest.mark.parametrize(("mark", "line_end"), [("", "\r\n"), ("\ufeff", "\n"), ("\ufeff", "\r\n")])
+@pytest.mark.parametrize(("mark", "line_end"), [("", "\r\n"), ("\ufeff", "\r\n")])
 def test_what_is_added_to_a_file_of_windows_has_its_line_ends(
     path: Path, mark: str, line_end: str
 ) -> None:

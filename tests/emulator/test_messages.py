@@ -234,9 +234,7 @@ def test_what_began_has_written_the_cache(fault: Fault, read: int) -> None:
     assert ask(core, system=system)["usage"]["cache_read_input_tokens"] == read
 
 
-@pytest.mark.parametrize(
-    ("after", "heard"), [(0, ""), (1, "one"), (2, "one two"), (9, "one two three")]
-)
+@pytest.mark.parametrize(("after", "heard"), [(0, ""), (2, "one two"), (9, "one two three")])
 def test_a_stream_stops_after_so_many_deltas(after: int, heard: str) -> None:
     reply = EmulatedReply("one two three", chunks=("one", " two", " three"))
 
@@ -282,7 +280,7 @@ def test_a_proxy_answers_in_plain_text() -> None:
     assert response.headers["content-type"] == "text/plain"
 
 
-@pytest.mark.parametrize("tool", [{"input": {}}, {"name": "a", "arguments": {}}, "look"])
+@pytest.mark.parametrize("tool", [{"input": {}}, "look"])
 def test_what_is_no_tool_use_is_refused_where_it_is_made(tool: Any) -> None:
     with pytest.raises(ValueError, match="a tool use has a name and an input"):
         EmulatedReply(tools=[tool])

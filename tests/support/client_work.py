@@ -265,18 +265,6 @@ def with_anthropic(address: str) -> list[Told]:
     ]
 
 
-def with_openai(address: str) -> list[Told]:
-    """Ask with the SDK of OpenAI, at an address that redirects."""
-    import openai
-
-    with openai.OpenAI(api_key="opaque", base_url=f"{address}/moved/v1") as client:
-        got = client.chat.completions.with_raw_response.create(
-            model="gpt-6", messages=[{"role": "user", "content": "What grows on a north wall?"}]
-        )
-        message = got.parse()
-    return [{"headers": told_headers(got.headers.multi_items()), "message": message.model_dump()}]
-
-
 CLIENTS: dict[str, Callable[[str], list[Told]]] = {
     "requests": with_requests,
     "httpx": with_httpx,
@@ -289,6 +277,5 @@ CLIENTS: dict[str, Callable[[str], list[Told]]] = {
 SDKS: dict[str, Callable[[str], list[Told]]] = {
     "boto3": with_boto3,
     "anthropic": with_anthropic,
-    "openai": with_openai,
 }
 """By the module they need; each does what it is for."""
