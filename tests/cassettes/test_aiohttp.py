@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from loopback import Answer, serving
+from recorded import loaded
 from small_site import EVENTS, Site, told_headers
 
-from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes import use_cassette
 from pytest_regen.errors import CassetteMissError
 
 aiohttp = pytest.importorskip("aiohttp")
@@ -39,8 +40,7 @@ async def seen(response: Any) -> dict[str, Any]:
 
 
 def requests_of(path: Path) -> list[tuple[str, str, bytes]]:
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     found = [stored.interaction for stored in file.interactions]
     return [(one.method, "/" + one.uri.split("/", 3)[3], one.request_body) for one in found]
 
@@ -153,8 +153,7 @@ def test_a_stream_arrives_while_it_is_recorded(site: Site, path: Path) -> None:
     assert [piece for _, piece in live] == EVENTS
     assert live[-1][0] - live[0][0] > 0.1
     assert b"".join(piece for _, piece in again) == b"".join(EVENTS)
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     assert [size for _, size in file.interactions[0].interaction.chunks] == [
         len(event) for event in EVENTS
     ]

@@ -14,7 +14,7 @@ import vcr
 import yaml
 from cassette_commands import checked, foreign, run
 from loopback import Answer, Asked, serving
-from recorded import record, replaying
+from recorded import loaded, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import read_cassette, use_cassette
@@ -260,8 +260,7 @@ def test_convert_keeps_what_somebody_noted(folder: Path) -> None:
 
     assert run("convert", "c.json", "--out", "d.yaml") == 0
 
-    file = read_cassette(folder / "d.yaml")
-    assert file is not None
+    file = loaded(folder / "d.yaml")
     assert file.head
     assert set(file.metadata) == {*noted, "source", "models"}
     assert file.metadata["a: b"] == []

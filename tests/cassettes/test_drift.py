@@ -7,13 +7,12 @@ from typing import Any
 
 import anthropic
 import pytest
-from recorded import KEY, echo, record, replaying
+from recorded import KEY, echo, loaded, record, replaying
 from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import (
     Matching,
     RecordMode,
-    read_cassette,
     use_cassette,
 )
 from pytest_regen.cassettes.json_bodies import parse_path, replace_at
@@ -39,8 +38,7 @@ CHANGED = ["first", "second", "third, reworded", "fourth", "fifth"]
 
 
 def interactions(path: Path) -> list[str]:
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     return [stored.text for stored in file.interactions]
 
 

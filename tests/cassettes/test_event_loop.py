@@ -12,6 +12,7 @@ from typing import Any
 import loop_work
 import pytest
 from loop_work import CLIENTS, ask_all
+from recorded import loaded
 from small_site import Site
 
 from pytest_regen.cassettes import read_cassette, use_cassette
@@ -156,8 +157,7 @@ def test_a_caller_that_is_cancelled(name: str, site: Site, path: Path) -> None:
     with use_cassette(path, mode="once"):
         asyncio.run(main())
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     [kept] = [stored.interaction for stored in file.interactions]
     assert kept.end == "closed"
     assert kept.response_body.startswith(b"".join(got))
@@ -181,8 +181,7 @@ def test_what_is_being_written_is_kept_whoever_is_cancelled(site: Site, path: Pa
     with use_cassette(path, mode="once") as run:
         asyncio.run(main(run))
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     assert len(file.interactions) == 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from killing import Killed, kill_at_random_moments, run_together
-from recorded import KEY, echo, record
+from recorded import KEY, echo, loaded, record
 from recording_work import kept_words, noted
 from turn_values import turn
 
@@ -62,8 +62,7 @@ def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path, count: int) -> Non
 
 def check_one_or_the_other(kills: list[Killed]) -> None:
     for killed in kills:
-        file = read_cassette(killed.folder / "c.yaml")
-        assert file is not None
+        file = loaded(killed.folder / "c.yaml")
         found = {
             stored.interaction.request_body.decode().partition('"content": "')[2].split()[0]
             for stored in file.interactions
@@ -104,8 +103,7 @@ def test_a_partial_file_cut_at_any_byte_keeps_what_is_whole(tmp_path: Path) -> N
         partial.write_bytes(data[:length])
         whole = sum(length >= end for end in (starts[1], len(data)))
         if whole:
-            file = read_cassette(partial)
-            assert file is not None
+            file = loaded(partial)
             assert len(file.interactions) == whole
         else:
             with pytest.raises(CassetteUnreadableError):
@@ -132,8 +130,7 @@ def test_processes_record_their_own_cassettes_beside_a_shared_one(
 
     run_together("recording_work:record_own_and_shared", folder, count)
 
-    shared = read_cassette(folder / "shared.yaml")
-    assert shared is not None
+    shared = loaded(folder / "shared.yaml")
     assert len(shared.interactions) == count
     assert kept_words(folder) == {
         f"{kind}-{number}" for kind in ("own", "shared") for number in range(count)

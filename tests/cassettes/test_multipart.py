@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
-from recorded import answering
+from recorded import answering, loaded
 
-from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.files.bodies import with_stable_boundary
 from pytest_regen.errors import CassetteMissError
 
@@ -32,8 +32,7 @@ def test_an_upload_is_found_again(tmp_path: Path) -> None:
     recorded = upload(path, "once", b"one", binary)
 
     assert upload(path, "none", binary, b"one") == recorded[::-1]
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     for stored in file.interactions:
         kept = stored.interaction
         assert kept.request_headers["content-type"] == ("multipart/form-data; boundary=boundary",)

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 import vcr.patch
 from loopback import Answer, Asked, serving
+from recorded import loaded
 from vcr.request import Request
 from vcr.stubs import VCRHTTPSConnection
 
-from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.clients.vcr_patches import _builder, comparable_bytes
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.interactions import body_bytes
@@ -72,8 +73,7 @@ def test_threads_are_all_recorded_by_a_test_marked_vcr(tmp_path: Path) -> None:
         with use_vcr_cassette(options), ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: fetched("urllib", f"{address}/{number}"), range(count)))
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     assert len({one.key for one in file.interactions}) == count
     assert (vcr.patch.force_reset, VCRHTTPSConnection._baseclass) == before
 
@@ -105,8 +105,7 @@ def test_threads_with_a_block_each_lose_nothing(tmp_path: Path) -> None:
         for one in asking:
             one.result(10)
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     assert len({one.key for one in file.interactions}) == count
 
 
@@ -130,8 +129,7 @@ def test_a_body_is_compared_by_what_is_in_it(
     with use_cassette(path, mode="once"):
         assert not send(body)
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     assert body_bytes(kept) == kept
     sent = file.interactions[0].interaction.request_body
     assert b"".join(sent.split()) == b"".join(kept.split())
@@ -147,8 +145,7 @@ def test_headers_may_come_in_pairs(tmp_path: Path) -> None:
     with use_cassette(path, mode="once"):
         assert not send(b"", {**ANSWER, "headers": [("Link", ["<a>", "<b>"]), ("ETag", ["1"])]})
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     kept = file.interactions[0].interaction.response_headers
     assert (kept["link"], kept["etag"]) == (("<a>", "<b>"), ("1",))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from cassette_commands import checked, codes, foreign, run
-from recorded import answering, record, replaying
+from recorded import answering, loaded, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import ReplayProvider, read_cassette, use_cassette
@@ -62,8 +62,7 @@ def test_a_killed_run_leaves_a_partial_that_loads(folder: Path) -> None:
         interrupted()
 
     assert not path.exists()
-    left = read_cassette(folder / "c.yaml.gz.partial")
-    assert left is not None
+    left = loaded(folder / "c.yaml.gz.partial")
     assert len(left.interactions) == 1
 
 

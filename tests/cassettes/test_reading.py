@@ -12,7 +12,7 @@ import vcr
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import record, replaying
+from recorded import loaded, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import Interaction, read_cassette, use_cassette
@@ -64,9 +64,7 @@ def test_json_survives_the_file(tmp_path_factory: Any, sent: Any, said: Any) -> 
     )
     path.write_text(text_of(whole, interaction()), "utf-8", newline="")
 
-    file = read_cassette(path)
-
-    assert file is not None
+    file = loaded(path)
     first = file.interactions[0].interaction
     assert json.loads(first.request_body) == sent
     assert json.loads(first.response_body) == said
@@ -142,9 +140,7 @@ def test_a_file_cut_anywhere_is_noticed(path: Path) -> None:
 def test_an_edited_request_is_noticed(path: Path) -> None:
     """A key that is no longer true would answer a question nobody asked."""
     path.write_text(text_of(interaction()).replace('"a": 1', '"a": 9'), "utf-8")
-    file = read_cassette(path)
-    assert file is not None
-
+    file = loaded(path)
     with pytest.raises(CassetteUnreadableError, match="was edited"):
         _ = file.interactions[0].interaction
 
@@ -176,8 +172,7 @@ def test_what_is_added_to_a_reformatted_file_leaves_its_metadata(path: Path) -> 
 
     record(path, [turn("two")], mode="new_episodes")
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     assert file.head
     assert len(file.interactions) == 2
     assert file.metadata["recorded_at"] == "2020-02-02"
@@ -243,9 +238,7 @@ def test_a_key_that_stands_twice_with_one_value(path: Path) -> None:
     """As editors and merges leave the last line: whichever counts, it says the same."""
     path.write_text(f"{OLD_HTTPX}\nversion: 1\n", "utf-8")
 
-    file = read_cassette(path)
-
-    assert file is not None
+    file = loaded(path)
     assert len(file.interactions) == 1
     path.write_text(f"{OLD_HTTPX}\nversion: 2\n", "utf-8")
     with pytest.raises(CassetteUnreadableError, match="'version' stands twice"):
@@ -278,9 +271,7 @@ version: 1
         "utf-8",
     )
 
-    file = read_cassette(path)
-
-    assert file is not None
+    file = loaded(path)
     found = file.interactions[0].interaction
     assert found.request_headers == {"x-amz-date": ("2026",)}
     assert found.response_headers == {

@@ -13,10 +13,10 @@ from typing import Any
 import anthropic
 import pytest
 import vcr
-from recorded import KEY, echo, outcome, record, replaying
+from recorded import KEY, echo, loaded, outcome, record, replaying
 from turn_values import MODEL, turn
 
-from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.emulator import Emulator, Fault
 from pytest_regen.errors import CassetteMissError, TransportError, UsageError
@@ -31,8 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def texts(path: Path) -> list[str]:
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     bodies = [json.loads(stored.interaction.request_body) for stored in file.interactions]
     return [body["messages"][-1]["content"] for body in bodies]
 

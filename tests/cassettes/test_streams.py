@@ -11,10 +11,10 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
-from recorded import KEY, echo, outcome, record, replaying
+from recorded import KEY, echo, loaded, outcome, record, replaying
 from turn_values import MODEL, turn
 
-from pytest_regen.cassettes import Interaction, ReplayProvider, read_cassette, use_cassette
+from pytest_regen.cassettes import Interaction, ReplayProvider, use_cassette
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
 
@@ -23,8 +23,7 @@ PAUSE = 0.05
 
 
 def one(path: Path) -> Interaction:
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     [stored] = file.interactions
     return stored.interaction
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from recorded import record
+from recorded import loaded, record
 from turn_values import turn
 from vcr.persisters.filesystem import FilesystemPersister
 from vcr.serializers import yamlserializer
@@ -63,9 +63,7 @@ def test_metadata_says_who_answered_and_by_which_versions(path: Path) -> None:
     """The day, the versions, the model, and that it was the emulator."""
     record(path, [turn("one"), turn("two", model="claude-opus-5-5")])
 
-    file = read_cassette(path)
-
-    assert file is not None
+    file = loaded(path)
     assert file.metadata["source"] == "emulator"
     assert file.metadata["models"] == ["claude-opus-5-5", "claude-sonnet-5-5"]
     assert set(file.metadata["recorded_by"]) >= {"pytest-regen", "anthropic", "vcrpy"}
