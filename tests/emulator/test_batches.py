@@ -49,10 +49,9 @@ def test_counts_stay_at_zero_until_the_end() -> None:
 @pytest.mark.parametrize("fields", [{"stream": True}, {"max_tokens": 0}])
 def test_what_a_batch_does_not_take_is_found_late(fields: dict[str, Any]) -> None:
     """The batch is accepted; the result of that request is an error like that of a call."""
-    clock = Clock(0.0)
-    core = api(clock=clock)
+    core = api()
     batch = create(core, body(**fields))
-    clock.advance(60)
+    core.clock.advance(60)
 
     [result] = results(core, batch)
 
@@ -64,10 +63,9 @@ def test_what_a_batch_does_not_take_is_found_late(fields: dict[str, Any]) -> Non
 
 def test_a_fault_is_a_result_with_all_it_says() -> None:
     """Its type, message and code are those a call would get."""
-    clock = Clock(0.0)
-    core = api(Fault(429, message="No more.", error_code="spent"), clock=clock)
+    core = api(Fault(429, message="No more.", error_code="spent"))
     batch = create(core, body())
-    clock.advance(60)
+    core.clock.advance(60)
 
     [result] = results(core, batch)
 
@@ -97,11 +95,10 @@ def test_results_are_kept_for_29_days() -> None:
 
 
 def test_a_batch_reads_and_writes_the_cache() -> None:
-    clock = Clock(0.0)
-    core = api(clock=clock)
+    core = api()
     system = [text("x" * 2_000, "1h")]
     batch = create(core, *(body(system=system, messages=[user(str(n))]) for n in range(3)))
-    clock.advance(60)
+    core.clock.advance(60)
 
     usages = [result["result"]["message"]["usage"] for result in results(core, batch)]
 
@@ -122,31 +119,28 @@ def test_batches_have_limits_of_their_own() -> None:
 
 
 def test_a_batch_of_a_day_expires() -> None:
-    clock = Clock(0.0)
-    core = api(clock=clock, batch_seconds=25 * 3600)
+    core = api(batch_seconds=25 * 3600)
     batch = create(core, body())
-    clock.advance(24 * 3600)
+    core.clock.advance(24 * 3600)
 
     assert get(core, f"/{batch['id']}")["request_counts"]["expired"] == 1
 
 
 def test_one_request_of_a_batch_can_expire() -> None:
     """A fault of that kind is a result without an error; in a call it is an error."""
-    clock = Clock(0.0)
-    core = api(Fault(kind="expire"), clock=clock)
+    core = api(Fault(kind="expire"))
     batch = create(core, body())
-    clock.advance(60)
+    core.clock.advance(60)
 
     assert results(core, batch) == [{"custom_id": "r0", "result": {"type": "expired"}}]
     assert send(core, body()).status == 529
 
 
 def test_a_batch_can_take_a_time_of_its_own() -> None:
-    clock = Clock(0.0)
     steps = Script(batches=[BatchStep(seconds=5), BatchStep(seconds=9)])
-    core = api(clock=clock, script=steps)
+    core = api(script=steps)
     made = [create(core, body(max_tokens=n)) for n in (1, 2, 3)]
-    clock.advance(6)
+    core.clock.advance(6)
 
     states = [get(core, f"/{batch['id']}")["processing_status"] for batch in made]
 
@@ -169,11 +163,10 @@ def test_a_batch_can_be_there_although_nobody_was_told() -> None:
 
 def test_a_batch_can_be_listed_late() -> None:
     """The API may still be busy with the call that creates it."""
-    clock = Clock(0.0)
-    core = api(clock=clock, script=Script(batches=[BatchStep(unlisted=5)]))
+    core = api(script=Script(batches=[BatchStep(unlisted=5)]))
     batch = create(core, body())
     early = get(core, "")["data"], send(core, method="GET", path=f"{ROOT}/{batch['id']}").status
-    clock.advance(5)
+    core.clock.advance(5)
 
     assert early == ([], 404)
     assert [listed["id"] for listed in get(core, "")["data"]] == [batch["id"]]

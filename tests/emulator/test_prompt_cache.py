@@ -8,7 +8,6 @@ from emulator_requests import HEADERS, api, ask, body, dumped, said, text, user
 from tables import each
 
 from pytest_regen.emulator import Emulator
-from pytest_regen.emulator.limits import Clock
 
 TRAILING = 3
 
@@ -51,16 +50,15 @@ def test_nothing_is_cached_below_the_minimum() -> None:
 @pytest.mark.parametrize(("ttl", "lifetime"), [("5m", 300), ("1h", 3600)])
 def test_an_entry_lives_from_the_start_of_the_request(ttl: str, lifetime: int) -> None:
     """One second before the end of its lifetime it is read and refreshed, at the end it is gone."""
-    clock = Clock(0.0)
-    core = api(clock=clock)
+    core = api()
     system = marked((LONG, ttl))
     usage(core, system=system)
 
-    clock.advance(lifetime - 1)
+    core.clock.advance(lifetime - 1)
     assert usage(core, system=system)[0] == LONG_TOKENS
-    clock.advance(lifetime - 1)
+    core.clock.advance(lifetime - 1)
     assert usage(core, system=system)[0] == LONG_TOKENS
-    clock.advance(lifetime)
+    core.clock.advance(lifetime)
     assert usage(core, system=system)[0] == 0
 
 

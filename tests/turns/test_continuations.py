@@ -83,6 +83,7 @@ def test_a_reply_that_goes_on_or_begins_again_is_taken(cut: str, more: str) -> N
     found, provider = asked(list[Item], cut, more)
 
     assert (found.output, found.repair_attempts) == (ITEMS, 0)
+    assert len({request.max_tokens for request in provider.requests}) == 1
     assert len(provider.requests) == 2
 
 

@@ -15,7 +15,6 @@ from pytest_regen.errors import RefusedError, ReplyFormatError
 from pytest_regen.turns import (
     Reply,
     ScriptedProvider,
-    Usage,
     agenerate_object_with_repair,
     extract_json,
     generate_object_with_repair,
@@ -261,20 +260,6 @@ def test_an_empty_reply_is_repaired_without_an_empty_message() -> None:
 
     assert generate_object_with_repair(provider, Answer, prompt="Count.").repair_attempts == 1
     assert all(message.content.strip() for message in provider.requests[1].messages)
-
-
-@pytest.mark.parametrize("rest", ['"a": 1}', '{ "a": 1}', '```json\n"a": 1}'])
-def test_a_cut_reply_is_continued(rest: str) -> None:
-    """Its pieces are joined, also where the model begins again or opens a fence."""
-    provider = ScriptedProvider(
-        [Reply("{ ", "max_tokens", Usage(1, 2)), Reply(rest, "end_turn", Usage(3, 4))]
-    )
-
-    found = generate_object_with_repair(provider, Answer, prompt="Count.", max_tokens=77)
-
-    assert (found.output, found.repair_attempts) == (Answer(a=1), 0)
-    assert found.usage == Usage(4, 6)
-    assert [request.max_tokens for request in provider.requests] == [77, 77]
 
 
 def test_a_reply_cut_beyond_continuation_is_not_repaired() -> None:
