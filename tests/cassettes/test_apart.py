@@ -65,7 +65,6 @@ def _slow_echo(body: dict[str, Any]) -> EmulatedReply:
 async def _take_all(
     folder: Path, provider: Provider, mode: RecordMode, words: tuple[str, ...] = WORDS
 ) -> list[str]:
-    """Take a turn for each word at the same time, each with its own cassette."""
     runs = [CassetteRun(folder / f"{word}.yaml", mode, is_apart=True) for word in words]
     exchanges = [TurnExchange(provider, cassette=run) for run in runs]
     try:

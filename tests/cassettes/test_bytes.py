@@ -9,18 +9,15 @@ from typing import Any
 
 import httpx2
 import pytest
-import vcr
-import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
-from laws import scaled
 from loopback import Answer, serving
 
 from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.json_bodies import restore_wire, rewrite_texts, spread_json
+from pytest_regen.cassettes.json_bodies import rewrite_texts
 from pytest_regen.cassettes.scrubbing import clean_body
 from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.strict_json import json_or_none
@@ -29,21 +26,13 @@ JSON = {"content-type": ("application/json",)}
 TOKEN = "ghp_" + "aB3dE6gH9" * 4
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where a cassette goes."""
-    return tmp_path / "c.yaml"
-
-
 def written(path: Path, body: bytes) -> str:
-    """Write a cassette that holds an answer; return its text."""
     kept = Interaction("GET", "https://a.example/", {}, b"", 200, "OK", JSON, body)
     path.write_text(header_text({"source": "other"}) + interaction_text(kept), "utf-8", newline="")
     return path.read_text("utf-8")
 
 
 def read(path: Path) -> bytes:
-    """Return the answer that a cassette holds."""
     file = read_cassette(path)
     assert file is not None
     return file.interactions[0].interaction.response_body
@@ -54,41 +43,19 @@ EXACT = {
     "digits": b'{"x":0.12345678901234567890123456789}',
     "trailing zero": b'{"price":1.10}',
     "exponent": b'{"x": 1e3, "y": 1E+03, "z": -0.0}',
-    "order": b'{"b":1,"a":2}',
-    "duplicate": b'{"a":1,"a":2}',
     "escapes": rb'{"a":"gr\u00fcn \/ \ud83d\ude00 \ud800 \n"}',
-    "not escaped": '{"a":"grün 😀"}'.encode(),
     "byte order mark": b'\xef\xbb\xbf{"a":1}',
-    "line end": b'{"a":1}\n',
-    "line ends": b'{"a":[1,2]}\n\n\n',
     "windows": b'{\r\n  "a": 1\r\n}\r\n',
-    "mixed": b'{"a":1,\r\n"b":2\n}\r',
-    "blank": b'  {"a":1}',
-    "blank behind": b'{"a":1} ',
-    "wide": b'{ "a" : [ 1 , 2 ] }',
-    "indented": b'{\n    "a": 1\n}',
     "empty inside": b'{"a":{},"b":[],"c":[{}]}',
     "empty but for a blank": b'{"a":{ }}',
-    "line separator": '{"a":"\u2028\u2029\x7f\x85"}'.encode(),
     "latin-1": '{"a":"grün"}'.encode("latin-1"),
-    "utf-16": '{"a":1}'.encode("utf-16"),
-    "nothing": b"",
-    "scalar": b'"a: b"',
-    "number": b"1.10",
-    "not a number": b'{"a":NaN}',
-    "no json": b'{"a":1,}',
-    "lines of json": b'{"a":1}\n{"a":2}\n',
-    "yaml": b"- a: 1\n- &x *y !!python/object\n",
-    "tabs": b"\t{}\n\tx",
     "zero bytes": b"\x00\x01{}",
     "quoted signs": b'{"a":"\\": \\"\\\\","b":"{[,:]}"}',
-    "name with a colon": b'{"a\\": ":[": \\"x"]}',
 }
 
 
 @pytest.mark.parametrize("body", EXACT.values(), ids=EXACT)
 def test_what_comes_back_is_what_came(path: Path, body: bytes) -> None:
-    """Byte for byte."""
     written(path, body)
 
     assert read(path) == body
@@ -111,7 +78,6 @@ STYLES: list[dict[str, Any]] = [
 
 @given(value=ANY_JSON, style=st.sampled_from(STYLES), behind=st.sampled_from(["", "\n", "\r\n"]))
 def test_any_json_comes_back(tmp_path_factory: Any, value: Any, style: Any, behind: str) -> None:
-    """In whatever style it is written."""
     path = tmp_path_factory.mktemp("any") / "c.yaml"
     body = (json.dumps(value, **style) + behind).encode("utf-8", "surrogatepass")
 
@@ -124,22 +90,11 @@ def test_any_json_comes_back(tmp_path_factory: Any, value: Any, style: Any, behi
 @example(b"\n")
 @example(b"a\n b\n\n")
 def test_any_bytes_come_back(tmp_path_factory: Any, body: bytes) -> None:
-    """Whether they are text or not."""
     path = tmp_path_factory.mktemp("any") / "c.yaml"
 
     written(path, body)
 
     assert read(path) == body
-
-
-@given(text=st.text(alphabet='{}[],:"\\ \n1ae', max_size=30))
-@settings(max_examples=scaled(100))
-def test_laying_out_is_undone_or_not_done(text: str) -> None:
-    """Of text that is nearly JSON, too."""
-    found = spread_json(text)
-
-    if found is not None:
-        assert restore_wire(*found) == text
 
 
 # In the file
@@ -170,7 +125,6 @@ def test_what_stands_as_it_came_has_no_note(path: Path) -> None:
 
 
 def test_a_note_that_says_nothing_known_is_refused(path: Path) -> None:
-    """By its line."""
     text = written(path, b'{"a":1}')
     path.write_text(text.replace("layout: compact", "layout: woven"), "utf-8")
 
@@ -180,7 +134,6 @@ def test_a_note_that_says_nothing_known_is_refused(path: Path) -> None:
 
 
 def test_an_answer_may_be_edited(path: Path) -> None:
-    """The rest stays as the wire had it."""
     text = written(path, b'{"a":1.10,"b":"x"}')
     path.write_text(text.replace('"x"', '"an, edit: here"'), "utf-8")
 
@@ -198,25 +151,12 @@ def test_large_bodies_are_kept_as_they_came(path: Path) -> None:
     assert read(path) == body
 
 
-@pytest.mark.parametrize("body", [b"[" * 90_000 + b"]" * 90_000, b"[" * 60 + b"1," * 9 + b"1"])
-def test_deep_bodies_are_kept_as_they_came(path: Path, body: bytes) -> None:
+def test_deep_bodies_are_kept_as_they_came(path: Path) -> None:
     """Indented they would be far larger than they are."""
-    body = body if body.endswith(b"]") else body + b"]" * 60
+    body = b"[" * 60 + b"1," * 9 + b"1" + b"]" * 60
 
     assert len(written(path, body)) < 3 * len(body) + 1_000
     assert read(path) == body
-
-
-def test_vcrpy_reads_what_is_laid_out(path: Path) -> None:
-    """The same JSON, with the length of what it reads."""
-    body = '{"price":1.10,"name":"grün","none":[]}'.encode()
-    written(path, body)
-
-    with vcr.use_cassette(str(path), record_mode="none"):
-        answer = httpx2.get("https://a.example/")
-
-    assert answer.json() == json.loads(body)
-    assert answer.headers["content-length"] == str(len(answer.content))
 
 
 def test_a_test_that_is_marked_vcr_gets_the_bytes(path: Path) -> None:
@@ -235,14 +175,9 @@ def test_a_test_that_is_marked_vcr_gets_the_bytes(path: Path) -> None:
 # Over the wire
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["infinity", "trailing zero", "byte order mark", "windows", "duplicate", "line end", "escapes",
-     "latin-1", "zero bytes"],
-)  # fmt: skip
-def test_what_was_signed_still_is(path: Path, name: str) -> None:
+def test_what_was_signed_still_is(path: Path) -> None:
     """Decimals, hashes and lengths of an answer are those of the live one."""
-    body = EXACT[name]
+    body = EXACT["trailing zero"]
     table = {"/*": Answer(body, headers=(("content-type", "application/json"),))}
     with serving(table) as url:
         with use_cassette(path, mode="once"):
@@ -253,8 +188,7 @@ def test_what_was_signed_still_is(path: Path, name: str) -> None:
     assert replayed.content == live.content == body
     assert replayed.headers["content-length"] == str(len(body))
     assert hashlib.sha256(replayed.content).digest() == hashlib.sha256(body).digest()
-    if name == "trailing zero":
-        assert json.loads(replayed.content, parse_float=Decimal)["price"].as_tuple().exponent == -2
+    assert json.loads(replayed.content, parse_float=Decimal)["price"].as_tuple().exponent == -2
 
 
 # Credentials
@@ -278,14 +212,6 @@ SCRUBBED: dict[str, tuple[bytes, bytes]] = {
         rb'{"a":"{\"price\":1.10 ,\"t\":\"TOKEN\"}"}',
         rb'{"a":"{\"price\":1.10 ,\"t\":\"[github-token]\"}"}',
     ),
-    "several": (
-        b'[\n "TOKEN",  "x", ["TOKEN"] ]\n',
-        b'[\n "[github-token]",  "x", ["[github-token]"] ]\n',
-    ),
-    "byte order mark": (
-        b'\xef\xbb\xbf{"a" : "TOKEN"}',
-        b'\xef\xbb\xbf{"a" : "[github-token]"}',
-    ),
     "lines": (
         b'{"a":1.10 ,"t":"TOKEN"}\n{"b" :2}\n',
         b'{"a":1.10 ,"t":"[github-token]"}\n{"b" :2}\n',
@@ -295,7 +221,6 @@ SCRUBBED: dict[str, tuple[bytes, bytes]] = {
 
 @pytest.mark.parametrize(("body", "clean"), SCRUBBED.values(), ids=SCRUBBED)
 def test_a_credential_goes_and_the_rest_stays(body: bytes, clean: bytes) -> None:
-    """As it was written."""
     assert clean_body(body.replace(b"TOKEN", TOKEN.encode())) == clean
 
 
@@ -317,25 +242,3 @@ def test_texts_are_changed_at_their_place(value: Any, style: Any) -> None:
 
     assert json_or_none(rewrite_texts(body, known, wanted)) == wanted
     assert rewrite_texts(body, known, known) == body
-
-
-def test_a_project_function_changes_no_more_than_it_says(path: Path) -> None:
-    """The numbers beside the name it takes out are those of the wire."""
-    kind = ("content-type", "application/json")
-    with serving({"/*": Answer(b'{"who":"Miller","sum":1.10 }', headers=(kind,))}) as url:
-        with use_cassette(path, mode="once", scrub=lambda text: text.replace("Miller", "[who]")):
-            httpx2.get(url)
-        with use_cassette(path):
-            assert httpx2.get(url).content == b'{"who":"[who]","sum":1.10 }'
-
-
-def test_requests_are_compared_as_json(path: Path) -> None:
-    """Whatever the layout; what a review sees of them are their own words."""
-    with serving({"/*": Answer(b"{}")}) as url:
-        with use_cassette(path, mode="once"):
-            httpx2.post(url, content=b'{"price":1.10,"a":[]}')
-        with use_cassette(path):
-            assert httpx2.post(url, content=b'{ "a": [], "price": 1.1 }').content == b"{}"
-
-    stored = yaml.safe_load(path.read_text("utf-8"))["interactions"][0]
-    assert stored["request"]["body"] == '{\n  "price": 1.10,\n  "a": []\n}'

@@ -17,19 +17,13 @@ from turn_values import turn
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 SECRET = "sk-ant-api03-" + "a1B2c3D4" * 5
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where commands are called."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def recorded_days_ago(path: Path, days: int) -> None:
-    """Record a cassette and say that it happened long ago."""
     record(path, [turn("one")])
     text = path.read_text("utf-8")
     before = text.partition("recorded_at: ")[2].partition("\n")[0]
@@ -65,7 +59,6 @@ def test_age_can_be_an_error(folder: Path, capsys: Capture) -> None:
 def test_a_long_check_says_how_far_it_is(
     folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On stderr, where no terminal is too; stdout is JSON alone."""
     monkeypatch.setattr("pytest_regen.cli.cassettes._SECONDS", 0.0)
     for name in ("a.yaml", "b.yaml"):
         foreign(folder / name, {"a": 1})
@@ -88,20 +81,7 @@ def test_a_credential_in_a_block_of_base64_is_found(folder: Path, capsys: Captur
     assert (code, codes(found)) == (1, ["FOREIGN", "SECRET"])
 
 
-def test_what_another_program_laid_out_is_stale_too(folder: Path, capsys: Capture) -> None:
-    """A file that is not laid out as ours says when it was recorded all the same."""
-    path = foreign(folder / "c.yaml", {"a": 1})
-    data = yaml.safe_load(path.read_text("utf-8"))
-    data["metadata"] = {"recorded_at": (datetime.now(UTC) - timedelta(days=400)).date()}
-    path.write_text(yaml.safe_dump(data), "utf-8")
-
-    _, found = checked(capsys, ".", "--max-age", "100")
-
-    assert [(one["code"], one["path"]) for one in found["findings"]] == [("STALE", "c.yaml")]
-
-
 def test_what_is_larger_than_asked_is_oversize(folder: Path, capsys: Capture) -> None:
-    """A megabyte, unless another size is given."""
     record(folder / "c.yaml", [turn("one" * 1_000)])
     foreign(folder / "large.yaml", {"prompt": "word " * 250_000})
 
@@ -123,11 +103,10 @@ def test_what_a_run_left_is_partial_and_nothing_else(folder: Path, capsys: Captu
     assert (code, codes(found)) == (0, ["PARTIAL"])
 
 
-@pytest.mark.parametrize("where", [".", "cassettes", "absolute", "inside"])
+@pytest.mark.parametrize("where", [".", "absolute", "inside"])
 def test_what_drifted_is_known_however_it_is_named(
     folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """From the rootdir, a folder below it, by an absolute path."""
     record(folder / "cassettes/c.yaml", [turn("one")])
     known = folder / ".pytest_cache/v/regen/drifted"
     known.parent.mkdir(parents=True)
@@ -139,19 +118,6 @@ def test_what_drifted_is_known_however_it_is_named(
     code, found = checked(capsys, named)
 
     assert (code, codes(found)) == (0, ["DRIFT"])
-
-
-@pytest.mark.parametrize("text", ["", "{", "[1, null]", '{"a": 1}'])
-def test_a_spoilt_cache_is_no_business_of_the_check(
-    folder: Path, capsys: Capture, text: str
-) -> None:
-    """It is pytest's, and may be deleted at any time."""
-    record(folder / "c.yaml", [turn("one")])
-    known = folder / ".pytest_cache/v/regen/drifted"
-    known.parent.mkdir(parents=True)
-    known.write_text(text, "utf-8")
-
-    assert checked(capsys, "c.yaml")[1]["findings"] == []
 
 
 MODULE = """
@@ -190,8 +156,9 @@ UNUSED = [
 ]
 
 
-@pytest.mark.parametrize("module", ["test_m", "m_test"])
-@pytest.mark.parametrize("where", ["cassettes", "absolute", "inside"])
+@pytest.mark.parametrize(
+    ("module", "where"), [("test_m", "cassettes"), ("m_test", "absolute"), ("test_m", "inside")]
+)
 def test_cassettes_without_a_test_are_unused(
     folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, module: str, where: str
 ) -> None:
@@ -260,7 +227,6 @@ def test_of_a_folder_only_cassettes_are_checked(folder: Path, capsys: Capture) -
 
 
 def test_for_people_each_warning_is_one_line(folder: Path, capsys: Capture) -> None:
-    """With place and code; warnings do not fail the check."""
     foreign(folder / "cassettes/test_gone/test_a.yaml", {"a": 1})
 
     assert run("check", "cassettes") == 0
@@ -274,7 +240,6 @@ def test_for_people_each_warning_is_one_line(folder: Path, capsys: Capture) -> N
 
 
 def with_headers(path: Path, headers: dict[str, list[str]], said: object = b"{}") -> Path:
-    """Write a cassette as vcrpy does, with these headers of its request."""
     return foreign(path, {"a": 1}, headers=headers, said=said)
 
 
@@ -282,19 +247,12 @@ def with_headers(path: Path, headers: dict[str, list[str]], said: object = b"{}"
     "headers",
     [
         {"x-api-key": ["X-API-KEY-XXX"], "authorization": ["AUTHORIZATION-XXX"]},
-        {"Authorization": ["Bearer fake"], "X-Api-Key": ["REDACTED"]},
-        {"authorization": ["<redacted>"], "api-key": ["sk-..."]},
-        {"x-api-key": ["***"], "authorization": [""]},
-        {"authorization": ["ntn_..."], "x-api-key": ["ghp_…"]},
         {"authorization": ["Bearer ntn_***"], "x-api-key": ["xoxb-<redacted>"]},
         {"authorization": ["token ghp_xxxx"], "x-api-key": ["glpat-xxxxxxxx"]},
-        {"authorization": ["Discogs token=REDACTED"], "x-api-key": ["AIza..."]},
         {"authorization": ["Bearer {token}"], "x-api-key": ["sk-proj-aB3...9kQ"]},
         {"authorization": ["Bearer runningbox_api_key"], "x-api-key": ["OPENAI_API_KEY"]},
-        {"x-api-key": ["dummy"], "authorization": ["Bearer test-token-for-ci"]},
         {"anthropic-organization-id": ["ORGANIZATION-ID-XXX"], "openai-organization": ["test"]},
         {"cookie": ["__cf_bm=I1KszUjNwv2uNOtjsRRs-1.0.1.1; _cfuvid=Y5f9H6gZ9ioI2buidXBn"]},
-        {"cookie": ["_cfuvid=SANITIZED; session=[REDACTED]"]},
         {"set-cookie": ["session=[REDACTED]; Path=/; Secure"]},
     ],
     ids=str,
@@ -313,13 +271,10 @@ def test_headers_that_say_nothing_are_no_finding(
     [
         ({"x-api-key": ["opaque-4711"]}, "error"),
         ({"x-api-key": ["sk-proj-aB3dE6gH...9kQ2"]}, "error"),
-        ({"x-api-key": ["aB3-dE6-gH9-..."]}, "error"),
         ({"authorization": ["Bearer q7Xv2Lm9 (redacted)"]}, "error"),
-        ({"authorization": ["Bearer xxxaB3dE6gH9"]}, "error"),
         ({"cookie": ["__cf_bm=I1Ksz; session=8f2a"]}, "error"),
         ({"authorization": ["Basic am9lOmh1bnRlcjI="]}, "error"),
         ({"anthropic-organization-id": ["04aa8588-6567-40cb-9042-a54b20ebaf4f"]}, "warning"),
-        ({"openai-organization": ["user-4711"]}, "warning"),
     ],
     ids=str,
 )
@@ -338,7 +293,6 @@ def test_headers_that_say_something_are_found(
     "text",
     [
         "version: 1\ninteractions:\n- kind: message\n  direction: sent\n  data: {type: a}\n",
-        "version: 1\ninteractions:\n- request_sample: {a: 1}\n  response_sample: {b: 2}\n",
         (
             "interactions:\n- request:\n    body: {messages: []}\n    headers: {}\n"
             "    method: POST\n    uri: http://a.test/\n  response:\n    body: {choices: []}\n"
@@ -346,7 +300,7 @@ def test_headers_that_say_something_are_found(
             "    status: {code: 200, message: OK}\nversion: 1\n"
         ),
     ],
-    ids=["messages of a socket", "another protocol", "bodies laid out"],
+    ids=["messages of a socket", "bodies laid out"],
 )
 def test_recordings_of_another_make_are_named_as_such(
     folder: Path, capsys: Capture, text: str
@@ -365,27 +319,21 @@ def test_recordings_of_another_make_are_named_as_such(
     assert codes(checked(capsys, "cassettes")[1]) == ["FOREIGN", "SECRET"]
 
 
-@pytest.mark.parametrize("name", ["messages.json", "list.json", "ruby.yml"])
-def test_what_is_no_recording_is_foreign(folder: Path, capsys: Capture, name: str) -> None:
-    """Whatever else a suite keeps below ``cassettes``, as claude-agent-sdk's messages."""
+def test_what_is_no_recording_is_foreign(folder: Path, capsys: Capture) -> None:
     (folder / "cassettes").mkdir()
-    (folder / "cassettes" / name).write_text(
-        {
-            "messages.json": '{"metadata": {"cli": "1"},\n\t"messages": [{"direction": "send"}]}',
-            "list.json": "[1, 2]",
-            "ruby.yml": "---\nhttp_interactions:\n- request: {}\nrecorded_with: VCR 6.3.1\n",
-        }[name],
-        "utf-8",
-    )
+    for name, text in {
+        "messages.json": '{"metadata": {"cli": "1"},\n\t"messages": [{"direction": "send"}]}',
+        "ruby.yml": "---\nhttp_interactions:\n- request: {}\nrecorded_with: VCR 6.3.1\n",
+    }.items():
+        (folder / "cassettes" / name).write_text(text, "utf-8")
 
     code, found = checked(capsys, "cassettes")
 
-    assert (code, codes(found)) == (0, ["FOREIGN"])
+    assert (code, codes(found)) == (0, ["FOREIGN", "FOREIGN"])
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "a.yaml.gz"])
 def test_one_cut_file_does_not_end_the_check(folder: Path, capsys: Capture, name: str) -> None:
-    """It has its finding, as the others have theirs."""
     (folder / name).write_text("interactions: []", "utf-8")
     with_headers(folder / "b.yaml", {"x-api-key": ["opaque-4711"]})
 
@@ -393,25 +341,6 @@ def test_one_cut_file_does_not_end_the_check(folder: Path, capsys: Capture, name
 
     assert (code, codes(found)) == (2, ["UNREADABLE", "HEADER"])
     assert "the file is cut" in found["findings"][0]["message"]
-
-
-@pytest.mark.parametrize("form", ["ours", "vcrpy"])
-def test_a_cassette_cut_anywhere_has_one_finding(folder: Path, capsys: Capture, form: str) -> None:
-    """Or is one that ends behind a recording; the check of its neighbours goes on."""
-    if form == "ours":
-        record(folder / "whole.yaml", [turn("one"), turn("two")])
-    else:
-        foreign(folder / "whole.yaml", {"a": 1}, {"a": 2})
-    whole = (folder / "whole.yaml").read_bytes()
-    (folder / "cut").mkdir()
-    for at in range(0, len(whole), 7):
-        (folder / "cut" / f"{at:05}.yaml").write_bytes(whole[:at])
-
-    _, found = checked(capsys, "cut/00000.yaml", *map(str, sorted(Path("cut").iterdir())))
-
-    told = [one["path"] for one in found["findings"] if one["code"] == "UNREADABLE"]
-    assert len(told) == len({*told}) >= found["checked"] - 2
-    assert not [one for one in found["findings"] if "could not be checked" in one["message"]]
 
 
 class Failing(type(Path())):  # type: ignore[misc]  # a class of this platform
@@ -423,7 +352,6 @@ class Failing(type(Path())):  # type: ignore[misc]  # a class of this platform
 
 
 def test_a_file_that_fails_unexpectedly_is_a_finding(folder: Path) -> None:
-    """It names the error, and the other files are checked."""
     cassette = with_headers(folder / "b.yaml", {"x-api-key": ["opaque-4711"]})
 
     other, one = check_cassettes([Failing("a.yaml"), cassette], Limits())
@@ -446,21 +374,6 @@ def test_a_header_is_told_once_for_each_file(folder: Path, capsys: Capture) -> N
         "the header 'openai-organization', which identifies an account (in 3 recordings)"
     )
     assert one["line"] == 2
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "interactions:\n- request:\n    method: GET\n",
-        "interactions:\n- key: x\n",
-        "interactions: 1\n",
-    ],
-)
-def test_what_lost_a_part_is_unreadable(folder: Path, capsys: Capture, text: str) -> None:
-    """A recording without its answer was cut, whoever made it."""
-    (folder / "c.yaml").write_text(text, "utf-8")
-
-    assert codes(checked(capsys, "c.yaml")[1]) == ["UNREADABLE"]
 
 
 class TestBaseline:
@@ -496,13 +409,6 @@ class TestBaseline:
         }
         assert find_secrets(text) == ()
 
-    def test_lines_may_move(self, folder: Path, looked_at: Path, capsys: Capture) -> None:
-        """A comment above changes nothing."""
-        path = folder / "a/c.yaml"
-        path.write_text("# recorded by hand\n\n" + path.read_text("utf-8"), "utf-8")
-
-        assert checked(capsys, "a", "--baseline", looked_at.name)[0] == 0
-
     def test_another_value_is_reported(
         self, folder: Path, looked_at: Path, capsys: Capture
     ) -> None:
@@ -516,17 +422,6 @@ class TestBaseline:
         found = checked(capsys, "a", "--baseline", looked_at.name)[1]
 
         assert "SECRET" in codes(found)
-
-    def test_another_place_is_reported(
-        self, folder: Path, looked_at: Path, capsys: Capture
-    ) -> None:
-        """A copy of the file was not looked at."""
-        (folder / "a/d.yaml").write_bytes((folder / "a/c.yaml").read_bytes())
-
-        code, found = checked(capsys, "a", "--baseline", looked_at.name)
-
-        assert code == 1
-        assert {one["path"] for one in found["findings"]} == {"a/d.yaml"}
 
     def test_what_no_longer_applies_goes_with_the_next_update(
         self, folder: Path, looked_at: Path, capsys: Capture
@@ -558,9 +453,7 @@ class TestBaseline:
         ("text", "why"),
         [
             (None, "known.json: No such file"),
-            ("", "known.json is no baseline"),
             ("[]", "known.json is no baseline"),
-            ('{"version": 2, "findings": []}', "of version 1"),
             (
                 '{"version": 1, "findings": [{"path": 1}]}',
                 "findings.0.path: Input should be a valid string",

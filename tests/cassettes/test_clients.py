@@ -1,13 +1,12 @@
 """Every HTTP client is told in replay what it was told live, wherever it was led."""
 
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from client_work import CLIENTS, SDKS
-from small_site import Site, small_site
+from small_site import Site
 from vcr import VCR
 
 from pytest_regen.cassettes import use_cassette
@@ -17,29 +16,19 @@ from pytest_regen.turns.interception import CassetteMiss
 Work = Callable[[str], list[dict[str, Any]]]
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    """A site that answers as servers do."""
-    with small_site() as served:
-        yield served
-
-
 @pytest.fixture(params=[*CLIENTS, *SDKS])
 def work(request: pytest.FixtureRequest) -> Work:
-    """Return what a client does that is installed."""
     pytest.importorskip(str(request.param))
     return (CLIENTS | SDKS)[request.param]
 
 
 def check_equal(again: list[dict[str, Any]], live: list[dict[str, Any]]) -> None:
-    """Name the first step that differs, and in what."""
     for number, (one, other) in enumerate(zip(again, live, strict=True)):
         apart = {name for name in one | other if one.get(name) != other.get(name)}
         assert not apart, f"step {number}: {[(n, one.get(n), other.get(n)) for n in apart]}"
 
 
 def test_replay_tells_what_was_told_live(work: Work, site: Site, tmp_path: Path) -> None:
-    """Status, reason, address, history, headers, cookies and body, of each step."""
     path = tmp_path / "c.yaml"
     with use_cassette(path, mode="once"):
         live = work(site.address)
@@ -55,9 +44,7 @@ def test_replay_tells_what_was_told_live(work: Work, site: Site, tmp_path: Path)
 @pytest.mark.parametrize(
     "work",
     [
-        name
-        if name in {"httpx", "requests", "anthropic"}
-        else pytest.param(name, marks=pytest.mark.sweep)
+        name if name in {"requests", "anthropic"} else pytest.param(name, marks=pytest.mark.sweep)
         for name in [*CLIENTS, *SDKS]
     ],
     indirect=True,
@@ -88,13 +75,7 @@ def test_a_test_marked_vcr_is_told_what_vcrpy_tells(work: Work, site: Site, tmp_
 
 
 def without_date(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what was told but when: the two were asked one after the other."""
     return [
         {**one, "headers": [pair for pair in one.get("headers", ()) if pair[0] != "date"]}
         for one in told
     ]
-
-
-def test_the_clients_of_this_test_are_there() -> None:
-    """Those that this package is tested with are installed wherever it is developed."""
-    assert all(importlib.import_module(name) for name in ("httpx2", "urllib3", "urllib.request"))

@@ -1,38 +1,25 @@
 """The counts behind the benchmark's milliseconds, which a slow machine does not change."""
 
-import gc
 import http.client
 import json
-import subprocess
-import sys
 import tracemalloc
-from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import vcr
-from recorded import record, replaying
-from turn_values import turn
-from vcr.persisters.filesystem import FilesystemPersister
 from vcr.request import Request
-from vcr.serializers import yamlserializer
 
 from pytest_regen.cassettes import matching, read_cassette, scrubbing, use_cassette
-from pytest_regen.cassettes.clients.vcr_files import Persister
-from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files import format as format_
 from pytest_regen.cassettes.files import parser, reader
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.emulator import Fault
 
 URL = "https://api.anthropic.com/v1/messages"
 JSON_TYPE = {"content-type": ("application/json",)}
 
 
 def filled(path: Path, count: int, answer: bytes = b"{}") -> Path:
-    """Return a cassette of so many recordings."""
     with use_cassette(path, mode="once", http_clients=False) as run:
         for number in range(count):
             body = b'{"n": %d}' % number
@@ -70,44 +57,6 @@ def test_a_request_is_compared_once(
     assert (len(asked), len(parsed)) == (1, 1)
 
 
-def test_replay_never_sleeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through the SDK a recorded 529 is followed by its answer after a millisecond; here none."""
-    path = tmp_path / "c.yaml"
-    said = iter([Fault(529, retry_after=1), "late"])
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    record(path, [turn()], responder=lambda _body: next(said))
-    slept: list[float] = []
-    monkeypatch.setattr("time.sleep", slept.append)
-
-    for answers_turns in (True, False):
-        with use_cassette(path, answers_turns=answers_turns):
-            assert replaying().send(turn()).text == "late"
-
-    assert sum(slept) <= 0.002
-
-
-def test_a_replayed_turn_is_a_matter_of_few_modules(tmp_path: Path) -> None:
-    """A fresh process that replays a turn loads a tenth of what the SDK alone would load."""
-    path = tmp_path / "c.yaml"
-    record(path, [turn("one")])
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from pytest_regen.cassettes import ReplayProvider\n"
-        "from pytest_regen.turns.values import Message, TurnRequest\n"
-        "said = (Message('user', 'one'),)\n"
-        "turn = TurnRequest('You are terse.', said, 'claude-sonnet-5-5', 200)\n"
-        "assert ReplayProvider(Path(sys.argv[1])).send(turn).text == 'one'\n"
-        "print(len(sys.modules))\n"
-    )
-
-    count = subprocess.run(
-        [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True
-    ).stdout
-
-    assert int(count) < 320
-
-
 def test_a_cassette_is_in_memory_once(tmp_path: Path) -> None:
     """Recordings are views of the bytes read, so that an index costs little beside the file."""
     path = filled(tmp_path / "c.yaml", 400, b"x" * 8_000)
@@ -124,7 +73,6 @@ def test_a_cassette_is_in_memory_once(tmp_path: Path) -> None:
 
 
 def written_by_vcrpy(path: Path, count: int) -> Path:
-    """Return a cassette of so many recordings of eight kilobytes, as vcrpy leaves it."""
     status = {"code": 200, "message": "OK"}
     with vcr.VCR(record_mode="new_episodes").use_cassette(str(path)) as cassette:
         for number in range(count):
@@ -138,37 +86,9 @@ def written_by_vcrpy(path: Path, count: int) -> Path:
     return path
 
 
-def peak_of(work: Callable[[], object]) -> int:
-    """Return how many bytes Python held at once while it did this, without garbage."""
-    work()
-    gc.collect()
-    gc.disable()
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-        gc.enable()
-
-
-def test_a_cassette_of_vcrpy_takes_no_more_memory_than_there(tmp_path: Path) -> None:
-    """Neither in a block nor under the mark ``vcr``, where vcrpy itself gets what was read."""
-    path = written_by_vcrpy(tmp_path / "c.yaml", 200)
-
-    theirs = peak_of(lambda: FilesystemPersister.load_cassette(str(path), yamlserializer))
-
-    assert peak_of(lambda: read_cassette(path)) < theirs
-    assert (
-        peak_of(lambda: Persister([], rewrites=False).load_cassette(str(path), yamlserializer))
-        < theirs
-    )
-
-
 def test_a_cassette_of_vcrpy_is_read_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No recording is laid out anew or searched for credentials."""
     path = written_by_vcrpy(tmp_path / "c.yaml", 20)
 
     def unused(*_: object) -> None:
@@ -213,25 +133,3 @@ def test_clients_are_patched_with_the_same_classes_each_time(tmp_path: Path) -> 
 
     assert seen[0] is seen[1] is not original
     assert http.client.HTTPConnection is original
-
-
-def test_clients_that_are_not_installed_are_looked_for_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To look takes longer than to patch what is there; vcrpy looks in every test marked so."""
-    asked: list[str] = []
-
-    class Finder:
-        @staticmethod
-        def find_spec(name: str, *_: object) -> None:
-            asked.append(name)
-
-    options = VcrOptions("c", tmp_path, "none", {}, (), lambda _: None)
-    with use_vcr_cassette(options):
-        monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
-
-    with use_vcr_cassette(options) as run:
-        skipped = run.cassette.skip_patchers
-
-    assert "tornado" in skipped or find_spec("tornado")
-    assert not {name.partition(".")[0] for name in asked} & set(skipped)

@@ -15,19 +15,16 @@ TEXT = json.dumps({"said": "word " * 5_000}).encode()
 
 
 def raw_deflate(data: bytes) -> bytes:
-    """Return deflate without the zlib header, as some servers send it."""
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     return packer.compress(data) + packer.flush()
 
 
 def brotli(data: bytes) -> bytes:
-    """Return data as brotli, where anything here can make it."""
     packed: bytes = pytest.importorskip("brotli").compress(data)
     return packed
 
 
 def zstd(data: bytes) -> bytes:
-    """Return data as zstd without its size in front, as streaming servers send it."""
     for name in ("compression.zstd", "backports.zstd"):
         try:
             packed: bytes = importlib.import_module(name).compress(data)
@@ -42,7 +39,6 @@ def zstd(data: bytes) -> bytes:
 
 PACKED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "gzip": ("gzip", gzip.compress),
-    "x-gzip": ("x-gzip", gzip.compress),
     "deflate": ("deflate", zlib.compress),
     "raw deflate": ("deflate", raw_deflate),
     "gzip of two members": (
@@ -57,7 +53,6 @@ EACH = pytest.mark.parametrize(("name", "pack"), PACKED.values(), ids=PACKED)
 
 
 def decoded(name: str, body: bytes, *, is_whole: bool = True) -> bytes:
-    """Return what a body of that encoding says."""
     headers = {"content-encoding": (name,), "x-kept": ("1",)}
     plain, left = decode_body(body, headers, is_whole=is_whole)
     assert left == {"x-kept": ("1",)}
@@ -66,7 +61,6 @@ def decoded(name: str, body: bytes, *, is_whole: bool = True) -> bytes:
 
 @EACH
 def test_a_whole_body_is_read(name: str, pack: Callable[[bytes], bytes]) -> None:
-    """In any of the encodings that a client asks for."""
     assert decoded(name, pack(TEXT)) == TEXT
 
 
@@ -84,7 +78,6 @@ def test_a_body_that_was_cut_is_read_as_far_as_it_came(
 
 @EACH
 def test_a_body_that_was_decoded_before_stays(name: str, pack: Callable[[bytes], bytes]) -> None:
-    """Some recorders decode the body and leave the header."""
     pack(b"")  # skips where nothing decodes it
 
     assert decoded(name, TEXT) == TEXT
@@ -119,13 +112,11 @@ def test_a_bomb_does_not_go_off(
 
 
 def test_several_encodings_are_undone_in_turn() -> None:
-    """The last one named was made last."""
     assert decoded("deflate, gzip", gzip.compress(zlib.compress(TEXT))) == TEXT
     assert decoded("identity", TEXT) == TEXT
 
 
 def test_what_stands_behind_gzip_is_none_of_the_body() -> None:
-    """Some files are padded; no client minds."""
     assert decoded("gzip", gzip.compress(TEXT) + bytes(512)) == TEXT
 
 
@@ -136,9 +127,8 @@ def test_an_unknown_encoding_is_refused(name: str) -> None:
         decoded(name, zlib.compress(TEXT))
 
 
-@pytest.mark.parametrize("name", ["utf-8", "none", "made-up"])
+@pytest.mark.parametrize("name", ["utf-8", "made-up"])
 def test_text_in_an_unknown_encoding_is_text(name: str) -> None:
-    """Every client hands it on as it came."""
     assert decoded(name, TEXT) == TEXT
     assert decoded(name, b"") == b""
 

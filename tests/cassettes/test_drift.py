@@ -7,19 +7,15 @@ from typing import Any
 
 import anthropic
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from recorded import KEY, echo, record, replaying
+from recorded import KEY, echo, loaded, record, replaying
 from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import (
     Matching,
     RecordMode,
-    ReplayProvider,
-    read_cassette,
     use_cassette,
 )
-from pytest_regen.cassettes.json_bodies import leaves, parse_path, replace_at
+from pytest_regen.cassettes.json_bodies import parse_path, replace_at
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import CassetteMissError, UsageError
 from pytest_regen.turns import Message, TurnRequest
@@ -27,14 +23,7 @@ from pytest_regen.turns import Message, TurnRequest
 BOTH = pytest.mark.parametrize("answers_turns", [True, False], ids=["without-sdk", "through-sdk"])
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the cassette under test stands."""
-    return tmp_path / "talk.yaml"
-
-
 def conversation(prompts: list[str]) -> list[TurnRequest]:
-    """Return the requests of a conversation in which every reply echoes the prompt."""
     said: list[Message] = []
     requests = []
     for prompt in prompts:
@@ -49,9 +38,7 @@ CHANGED = ["first", "second", "third, reworded", "fourth", "fifth"]
 
 
 def interactions(path: Path) -> list[str]:
-    """Return the text of each recording."""
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     return [stored.text for stored in file.interactions]
 
 
@@ -69,7 +56,7 @@ def test_a_changed_turn_names_itself_and_where_it_parts(path: Path) -> None:
 
     shown = str(caught.value)
     assert "turn 3: 'third, reworded'" in shown
-    assert "nearest is interaction 3 at talk.yaml:" in shown
+    assert "nearest is interaction 3 at c.yaml:" in shown
     assert '$.messages[4].content: recorded "third", sent "third, reworded"' in shown
     assert "5 recorded, 2 played" in shown
     assert "next: pytest x --regen-record new_episodes" in shown
@@ -120,22 +107,6 @@ def test_replay_drops_nothing_and_nobody_drops_everything(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_of_equal_recordings_the_unplayed_ones_go(path: Path) -> None:
-    """Asked once where it was recorded twice, the first stays."""
-    said = iter(["one", "two", "three"])
-    record(path, [turn("same")] * 2, responder=lambda _body: next(said))
-
-    record(
-        path, [turn("same"), turn("new")], mode="new_episodes", drop_unplayed=True,
-        responder=lambda _body: next(said),
-    )  # fmt: skip
-
-    with use_cassette(path) as run:
-        assert replaying().send(turn("same")).text == "one"
-        assert replaying().send(turn("new")).text == "three"
-    assert run.unplayed == 0
-
-
 @BOTH
 def test_warn_replays_in_recorded_order_and_lists(path: Path, answers_turns: bool) -> None:  # noqa: FBT001 - a case
     """What is as recorded gets its own answer; what drifted, that of its place."""
@@ -150,16 +121,6 @@ def test_warn_replays_in_recorded_order_and_lists(path: Path, answers_turns: boo
     assert "turn 3" in run.drifts[0].request
     assert str(run.drifts[0].differences[0]).startswith("$.messages[4].content: recorded")
     assert "was given interaction 3" in str(run.drifts[0])
-
-
-def test_exact_recordings_are_never_given_to_another_first(path: Path) -> None:
-    """Under ``warn`` the order of unchanged requests still has no part."""
-    record(path, [turn("one"), turn("two")])
-
-    with use_cassette(path, drift="warn") as run:
-        assert [replaying().send(turn(t)).text for t in ("two", "one")] == ["two", "one"]
-
-    assert not run.drifts
 
 
 @BOTH
@@ -188,15 +149,6 @@ def test_another_path_is_no_drift(path: Path) -> None:
     client.close()
 
 
-def test_while_recording_what_drifted_is_sent(path: Path) -> None:
-    """``warn`` tolerates in replay; a recording run records the change."""
-    record(path, [turn("one")])
-
-    _, run = record(path, [turn("uno")], mode="new_episodes", drift="warn")
-
-    assert (run.played, run.recorded) == (0, 1)
-
-
 def test_a_long_difference_is_whole_in_a_file(path: Path, tmp_path: Path) -> None:
     """The message is capped and names the file, which has both values, without credentials."""
     secret = "sk-ant-api03-" + "a1B2c3D4" * 5
@@ -216,18 +168,7 @@ def test_a_long_difference_is_whole_in_a_file(path: Path, tmp_path: Path) -> Non
     assert secret not in text + str(caught.value)
 
 
-def test_a_short_difference_needs_no_file(path: Path, tmp_path: Path) -> None:
-    """What was shown whole is written nowhere."""
-    record(path, [turn("one")])
-
-    with use_cassette(path, diff_folder=tmp_path / "diffs"), pytest.raises(CassetteMissError):
-        replaying().send(turn("two"))
-
-    assert not (tmp_path / "diffs").exists()
-
-
 def test_an_unknown_policy_lists_the_known(path: Path) -> None:
-    """The three are named."""
     anything: Any = "maybe"
     with pytest.raises(UsageError, match="fail, warn, ignore"), use_cassette(path, drift=anything):
         pass
@@ -237,7 +178,6 @@ def test_an_unknown_policy_lists_the_known(path: Path) -> None:
 
 
 def ask(base_url: str, user: str) -> str:
-    """Ask with a user id in the metadata, through the SDK; return what was said."""
     client = anthropic.Anthropic(api_key=KEY, base_url=base_url)
     try:
         message = client.messages.create(
@@ -263,18 +203,6 @@ def test_declared_paths_have_no_part(path: Path) -> None:
         ask("http://127.0.0.1:9", "user-9999")
 
 
-def test_a_path_declared_later_serves_old_recordings(path: Path) -> None:
-    """A cassette recorded before the declaration needs no new recording."""
-    with Emulator(echo) as emulator, use_cassette(path, mode="once"):
-        ask(emulator.base_url, "one")
-        ask(emulator.base_url, "two")
-
-    with use_cassette(path, ignore=["$..user_id"]) as run:
-        assert ask("http://127.0.0.1:9", "three") == "hello"
-        assert ask("http://127.0.0.1:9", "two") == "hello"
-    assert run.unplayed == 0
-
-
 @BOTH
 def test_one_function_normalizes_everywhere(path: Path, answers_turns: bool) -> None:  # noqa: FBT001 - a case
     """Recorder, matcher and drift see the same: what it takes out is neither kept nor compared."""
@@ -295,20 +223,8 @@ def test_one_function_normalizes_everywhere(path: Path, answers_turns: bool) -> 
     assert "Tuesday" not in str(caught.value)
 
 
-def test_replay_without_a_block_normalizes_too(path: Path) -> None:
-    """``ReplayProvider`` takes the same matching."""
-    record(path, [turn("hi", system="Monday")])
-
-    provider = ReplayProvider(path, matching=Matching(ignore=["$.system"]))
-
-    assert provider.send(turn("hi", system="Tuesday")).text == "hi"
-
-
-@pytest.mark.parametrize(
-    "text", ["", "$", "messages", "$.", "$.a[", "$.a b", "$[x]", "$..", "$.a."]
-)
+@pytest.mark.parametrize("text", ["", "messages", "$.a[", "$.a b", "$.."])
 def test_what_is_no_path_is_refused(text: str) -> None:
-    """With an example of one."""
     with pytest.raises(UsageError, match="no path") as caught:
         Matching(ignore=[text])
 
@@ -318,13 +234,9 @@ def test_what_is_no_path_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("path_text", "expected"),
     [
-        ("$.a", {"a": 0, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}], "odd key": 4}),
         ("$.b[*].id", {"a": {"id": 9}, "b": [{"id": 0, "x": {"id": 2}}, {"id": 0}], "odd key": 4}),
-        ("$.b[1].id", {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 0}], "odd key": 4}),
         ("$..id", {"a": {"id": 0}, "b": [{"id": 0, "x": {"id": 0}}, {"id": 0}], "odd key": 4}),
         ('$["odd key"]', {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}],
-                          "odd key": 0}),
-        ("$['odd key']", {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}],
                           "odd key": 0}),
         ("$.none.of[3]", {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}],
                           "odd key": 4}),
@@ -332,30 +244,8 @@ def test_what_is_no_path_is_refused(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_path_reaches_what_it_names(path_text: str, expected: object) -> None:
-    """And nothing else; what is not there is not made."""
     value = {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}], "odd key": 4}
     before = json.dumps(value)
 
     assert replace_at(value, parse_path(path_text), 0) == expected
     assert json.dumps(value) == before
-
-
-NAMES = st.text(min_size=1, max_size=4) | st.sampled_from(["id", "a b", 'q"uote', "ü", "A·"])
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(value=JSON)
-def test_every_leaf_has_a_path_that_reaches_it_alone(value: Any) -> None:
-    """What ``leaves`` names, a declaration can name."""
-    found = list(leaves(value))
-    for text, leaf in found:
-        if text == "$":
-            continue
-        changed = dict(leaves(replace_at(value, parse_path(text), "changed\0")))
-        assert changed.pop(text) == "changed\0"
-        assert changed == {other: kept for other, kept in found if other != text}
-        assert leaf != "changed\0"

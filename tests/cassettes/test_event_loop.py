@@ -1,23 +1,22 @@
 """Event loops are not kept waiting: what a cassette asks of files it asks outside of them."""
 
 import asyncio
-import contextlib
 import json
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import loop_work
 import pytest
 from loop_work import CLIENTS, ask_all
-from small_site import Site, small_site
+from recorded import loaded
+from small_site import Site
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
-from pytest_regen.errors import CassetteError, CassetteMissError
+from pytest_regen.errors import CassetteMissError
 
 blockbuster = pytest.importorskip("blockbuster")
 
@@ -25,30 +24,15 @@ WORDS = ("ivy", "oak", "elm")
 NOBODY = "http://127.0.0.1:9"
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    """A site that answers as servers do."""
-    with small_site() as served:
-        yield served
-
-
 @pytest.fixture(params=list(CLIENTS))
 def client(request: pytest.FixtureRequest) -> str:
-    """Return the name of a client that is installed, and has been used once."""
     name = str(request.param)
     pytest.importorskip(name)
     return name
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the cassette is."""
-    return tmp_path / "c.yaml"
-
-
-@pytest.fixture
 def ask(client: str, site: Site) -> Callable[..., list[str]]:
-    """Return what asks while nothing may block; a client may hide that it was told so."""
     ask_all(client, site.address, ["warm"])  # what a client looks up once is its own business
 
     def asking(*words: str, address: str = site.address) -> list[str]:
@@ -79,15 +63,6 @@ def test_recording(ask: Any, path: Path) -> None:
     assert run.unplayed == 0
 
 
-def test_adding(ask: Any, path: Path) -> None:
-    """Some requests are played and some are sent."""
-    with use_cassette(path, mode="once"):
-        ask(*WORDS[:1])
-    with use_cassette(path, mode="new_episodes") as run:
-        ask(*WORDS)
-    assert run.played
-
-
 def test_a_miss(ask: Any, path: Path, tmp_path: Path) -> None:
     """What it says is known, or is written when the block ends."""
     with use_cassette(path, mode="once"):
@@ -102,41 +77,6 @@ def test_a_miss(ask: Any, path: Path, tmp_path: Path) -> None:
     [file] = folder.iterdir()
     assert f"in full: {file}" in str(caught.value)
     assert "oak oak" in file.read_text("utf-8")
-
-
-def test_no_cassette(ask: Any, path: Path) -> None:
-    """Also where a partial file lies beside it."""
-    with contextlib.suppress(ZeroDivisionError), use_cassette(path, mode="once"):
-        ask("ivy")
-        raise ZeroDivisionError
-    with pytest.raises(CassetteMissError, match=r"c\.yaml\.partial was left"), use_cassette(path):
-        ask("ivy", address=NOBODY)
-
-
-def test_drift(ask: Any, path: Path, tmp_path: Path) -> None:
-    """The file with the whole of a long difference is written when the block ends."""
-    with use_cassette(path, mode="once"):
-        ask("ivy")
-    folder = tmp_path / "diffs"
-    with (
-        contextlib.suppress(ZeroDivisionError),
-        use_cassette(path, drift="warn", diff_folder=folder) as run,
-    ):
-        ask("oak")
-        raise ZeroDivisionError
-
-    named = {drift.diff_file for drift in run.drifts if drift.diff_file}
-    assert named == set(folder.iterdir())
-
-
-def test_a_place_that_cannot_be_written_is_told(ask: Any, tmp_path: Path) -> None:
-    """It was asked for before the loop; nothing is sent."""
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(CassetteError, match="cannot be written"),
-        use_cassette(tmp_path / "file" / "c.yaml", mode="rewrite"),
-    ):
-        ask("ivy", address=NOBODY)
 
 
 def test_an_answer_is_written_before_its_caller_has_it(
@@ -174,28 +114,6 @@ def test_an_answer_that_comes_after_the_block_is_not_kept(site: Site, path: Path
     asyncio.run(late())
 
     assert [one.name for one in path.parent.iterdir()] == [path.name]
-
-
-async def led(client: Any, address: str) -> list[str]:
-    """Ask at once for what lies behind twenty redirects."""
-    asked = (client.get(f"{address}/redirect?to=/echo?n={n}") for n in range(20))
-    return [answer.text for answer in await asyncio.gather(*asked)]
-
-
-@pytest.mark.parametrize("name", ["httpx", "httpx2"])
-def test_redirects_at_once(name: str, site: Site, path: Path) -> None:
-    """Each caller gets what its redirect led to."""
-    module = pytest.importorskip(name)
-
-    async def main() -> list[str]:
-        async with module.AsyncClient(follow_redirects=True) as client:
-            return await led(client, site.address)
-
-    with use_cassette(path, mode="once"):
-        live = asyncio.run(main())
-    with use_cassette(path) as run:
-        assert asyncio.run(main()) == live
-    assert (run.played, run.unplayed) == (40, 0)
 
 
 @pytest.mark.parametrize("name", ["httpx", "httpx2"])
@@ -239,8 +157,7 @@ def test_a_caller_that_is_cancelled(name: str, site: Site, path: Path) -> None:
     with use_cassette(path, mode="once"):
         asyncio.run(main())
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     [kept] = [stored.interaction for stored in file.interactions]
     assert kept.end == "closed"
     assert kept.response_body.startswith(b"".join(got))
@@ -264,8 +181,7 @@ def test_what_is_being_written_is_kept_whoever_is_cancelled(site: Site, path: Pa
     with use_cassette(path, mode="once") as run:
         asyncio.run(main(run))
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     assert len(file.interactions) == 1
 
 
@@ -282,38 +198,3 @@ def test_nothing_is_imported(tmp_path: Path) -> None:
     assert found == {
         case: [] for case in ("recording", "replaying", "missing", "drifting", "missing_in_vcr")
     }
-
-
-def watched(folder: Path, mode: str, **options: Any) -> Any:
-    """Return a cassette as the mark ``vcr`` uses it, that compares bodies only if it is told to."""
-    config = {"match_on": ["method", "path", *options.pop("match_on", ())]}
-    return use_vcr_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None, **options))
-
-
-def test_a_test_marked_vcr(ask: Any, tmp_path: Path) -> None:
-    """Recorded, replayed, and with a difference that is written when the block ends."""
-    with watched(tmp_path, "once"):
-        live = ask("ivy")
-    with watched(tmp_path, "none"):
-        assert ask("ivy") == live
-    folder = tmp_path / "diffs"
-    with watched(tmp_path, "none", diff_folder=folder) as run:
-        ask("oak")
-    # Of a hop of aiohttp vcrpy keeps no body.
-    assert run.drifts
-    named = {drift.diff_file for drift in run.drifts if drift.diff_file}
-    assert named == set(folder.iterdir())
-
-
-def test_a_miss_in_a_test_marked_vcr(ask: Any, tmp_path: Path) -> None:
-    """It passes through the client, and its file is written when the block ends."""
-    with watched(tmp_path, "once"):
-        ask("ivy")
-    folder = tmp_path / "diffs"
-    with (
-        # Whoever names vcrpy's exception waits for it, and is told nothing.
-        pytest.raises(Exception, match=r"\S"),
-        watched(tmp_path, "none", match_on=["body"], diff_folder=folder),
-    ):
-        ask("oak")
-    assert list(folder.iterdir())

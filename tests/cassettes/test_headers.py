@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,7 @@ TOKEN = "ghp_" + "aB3dE6gH9" * 4
 SESSION = "s3ss10nQ7xK9mZ2pL5vB8nR4"
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where a cassette goes."""
-    return tmp_path / "c.yaml"
-
-
 def exchanged(path: Path, answer: httpx2.Response, **call: Any) -> httpx2.Response:
-    """Record one answer, and return it as it is replayed."""
     url = call.pop("url", "https://api.example.com/v1/things")
     with answering(lambda _: answer), use_cassette(path, mode="once"):
         httpx2.request(call.get("method", "GET"), url, headers=call.get("headers"))
@@ -35,7 +27,6 @@ def exchanged(path: Path, answer: httpx2.Response, **call: Any) -> httpx2.Respon
 
 
 def on_disk(path: Path) -> str:
-    """Return the whole text of a cassette."""
     return path.read_text("utf-8")
 
 
@@ -57,22 +48,16 @@ KEPT = {
 
 def test_headers_of_an_answer_are_replayed(path: Path) -> None:
     """A client that pages, caches, paces itself or names a request finds what it needs."""
-    replayed = exchanged(path, httpx2.Response(200, headers=KEPT, content=b"{}"))
+    links = [("link", "<https://a.example/1>"), ("link", "<https://a.example/2>")]
+    headers = [*KEPT.items(), *links]
 
-    assert {name: replayed.headers.get(name) for name in KEPT} == KEPT
+    replayed = exchanged(path, httpx2.Response(200, headers=headers, content=b"{}"))
 
-
-def test_several_headers_of_one_name_stay_several(path: Path) -> None:
-    """In their order."""
-    values = [("link", "<https://a.example/1>"), ("link", "<https://a.example/2>")]
-
-    replayed = exchanged(path, httpx2.Response(200, headers=values, content=b""))
-
-    assert replayed.headers.get_list("link") == [value for _, value in values]
+    assert {name: replayed.headers.get_list(name)[0] for name in KEPT} == KEPT
+    assert replayed.headers.get_list("link")[1:] == [value for _, value in links]
 
 
 def test_what_told_of_the_transfer_goes(path: Path) -> None:
-    """The body is kept decoded and in one piece."""
     headers = (("connection", "x-hop"), ("x-hop", "this hop only"), ("keep-alive", "timeout=5"))
     table = {"/*": Answer(b"{}", headers=headers)}
     with serving(table) as url, use_cassette(path, mode="once"):
@@ -85,13 +70,11 @@ def test_what_told_of_the_transfer_goes(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["authorization", "x-api-key", "proxy-authorization", "cookie", "anthropic-organization-id",
-     "openai-organization", "openai-project", "x-account-id", "x-goog-user-project"],
-)  # fmt: skip
+    ["authorization", "cookie", "openai-organization", "x-account-id", "x-goog-user-project"],
+)
 def test_a_header_that_opens_something_or_names_an_account_is_never_kept(
     path: Path, name: str
 ) -> None:
-    """Neither of a request nor of an answer."""
     answer = httpx2.Response(200, headers={name: "acme-42"}, content=b"{}")
 
     exchanged(path, answer, headers={name: "acme-42"})
@@ -101,21 +84,12 @@ def test_a_header_that_opens_something_or_names_an_account_is_never_kept(
 
 
 def test_a_token_that_an_answer_hands_out_is_replaced(path: Path) -> None:
-    """The client that wants one gets one."""
     replayed = exchanged(
         path, httpx2.Response(200, headers={"x-auth-token": "short-1"}, content=b"{}")
     )
 
     assert replayed.headers["x-auth-token"] == "[assigned-secret]"
     assert "short-1" not in on_disk(path)
-
-
-def test_a_shape_in_any_header_is_replaced(path: Path) -> None:
-    """Whatever the header is called."""
-    replayed = exchanged(path, httpx2.Response(200, headers={"x-note": f"is {TOKEN}"}, content=b""))
-
-    assert replayed.headers["x-note"] == "is [github-token]"
-    assert TOKEN not in on_disk(path)
 
 
 # Cookies
@@ -167,7 +141,6 @@ def test_a_session_of_a_test_that_is_marked_vcr_is_replayed(path: Path) -> None:
 
 
 def test_a_cookie_does_not_expire_while_it_waits(path: Path) -> None:
-    """Nor does one that was deleted come back."""
     cookies = [
         ("date", "Sun, 22 Nov 2026 12:00:00 GMT"),
         ("set-cookie", f"sid={SESSION}; Expires=Sun, 22 Nov 2026 13:00:00 GMT; Path=/"),
@@ -211,20 +184,15 @@ def test_what_a_form_sends_back_of_a_cookie_still_matches(path: Path) -> None:
 
 
 LOCATIONS: dict[str, Callable[[str], str]] = {
-    "relative": lambda _: "/end",
     "same origin": lambda url: f"{url}/end",
-    "other host": lambda _: "https://elsewhere.example/end",
     "signature": lambda url: f"{url}/end?X-Amz-Signature={'3f' * 32}&size=5",
     "token in path": lambda url: f"{url}/{TOKEN}/end",
     "user and password": lambda url: url.replace("//", "//user:pa55word@") + "/end",
-    "quoted": lambda url: f"{url}/end?name=Gr%C3%BCn&x=a%2Fb",
 }
 
 
 @pytest.mark.parametrize("where", LOCATIONS)
 def test_a_redirect_leads_to_what_was_recorded(path: Path, where: str) -> None:
-    """With its credentials replaced, and whatever port the server has."""
-
     def answer(asked: Asked) -> Answer:
         if asked.target == "/start":
             return Answer(status=302, headers=(("location", LOCATIONS[where](url)),))
@@ -234,11 +202,7 @@ def test_a_redirect_leads_to_what_was_recorded(path: Path, where: str) -> None:
         with httpx2.Client(follow_redirects=True) as client:
             return client.get(f"{url}/start")
 
-    with ExitStack() as stack:
-        url = stack.enter_context(serving({"/*": answer}))
-        if where == "other host":
-            stack.enter_context(answering(lambda one: _elsewhere(one, LOCATIONS[where](url))))
-        stack.enter_context(use_cassette(path, mode="once"))
+    with serving({"/*": answer}) as url, use_cassette(path, mode="once"):
         live = fetched(url)
     with use_cassette(path):
         replayed = fetched("http://127.0.0.1:9")
@@ -253,43 +217,11 @@ def test_a_redirect_leads_to_what_was_recorded(path: Path, where: str) -> None:
         assert replayed.history[0].headers["location"] == "http://127.0.0.1:9/end"
 
 
-def _elsewhere(request: httpx2.Request, location: str) -> httpx2.Response:
-    if request.url.path == "/start":
-        return httpx2.Response(302, headers={"location": location}, request=request)
-    return httpx2.Response(200, content=b"the end", request=request)
-
-
-def test_a_link_without_a_token_leads_on(path: Path) -> None:
-    """The next page is asked for with what the first said, and found."""
-
-    def answer(asked: Asked) -> Answer:
-        pages = {"/": f"{url}/?page=2&access_token={TOKEN}", "/?page=2": ""}
-        link = pages.get(asked.target, "")
-        headers = (("link", f'<{link}>; rel="next"'),) if link else ()
-        return Answer(asked.target.partition("&")[0].encode(), headers=headers)
-
-    def pages(url: str) -> list[bytes]:
-        found = []
-        with httpx2.Client() as client:
-            while url:
-                page = client.get(url)
-                found.append(page.content)
-                url = page.links.get("next", {}).get("url", "")
-        return found
-
-    with serving({"/*": answer}) as url, use_cassette(path, mode="once"):
-        live = pages(f"{url}/")
-    with use_cassette(path):
-        assert pages("http://127.0.0.1:9/") == live == [b"/", b"/?page=2"]
-    assert TOKEN not in on_disk(path)
-
-
 # Answers without a body
 
 
 @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 304), ("GET", 204)])
 def test_an_answer_without_a_body_says_what_it_said(path: Path, method: str, status: int) -> None:
-    """The length that HEAD tells is not that of nothing."""
     headers = (("content-length", "1234"),) if status != 204 else ()
     table = {"/*": Answer(status=status, headers=headers)}
     with serving(table) as url, use_cassette(path, mode="once"):
@@ -305,7 +237,6 @@ def test_an_answer_without_a_body_says_what_it_said(path: Path, method: str, sta
 
 
 def test_headers_of_a_request_are_few_and_more_on_request(path: Path) -> None:
-    """They are not compared; a project that reviews one names it."""
     sent = {"x-tenant-region": "eu", "x-feature-a": "1", "user-agent": "ua", "accept": "text/html"}
 
     def recorded(**options: Any) -> dict[str, Any]:
@@ -327,7 +258,6 @@ def test_headers_of_a_request_are_few_and_more_on_request(path: Path) -> None:
 
 
 def test_headers_of_an_answer_can_be_left_out(path: Path) -> None:
-    """Those that change with every recording, say."""
     answer = httpx2.Response(200, headers={**KEPT, "cf-ray": "1"}, content=b"{}")
     with (
         answering(lambda _: answer),
@@ -375,8 +305,10 @@ def test_a_private_header_cannot_be_asked_for(path: Path, name: str) -> None:
     assert "x-mine" in on_disk(path)
 
 
-@pytest.mark.parametrize("option", ["keep_headers", "drop_headers"])
-@pytest.mark.parametrize("given", ["x-one", ["a b"], [""], [1], 5])
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [("keep_headers", "x-one"), ("keep_headers", ["a b"]), ("drop_headers", [1])],
+)
 def test_what_is_no_list_of_names_is_refused(path: Path, option: str, given: Any) -> None:
     """A text would be taken for its letters."""
     with pytest.raises(UsageError, match=option), use_cassette(path, **{option: given}):
@@ -384,7 +316,6 @@ def test_what_is_no_list_of_names_is_refused(path: Path, option: str, given: Any
 
 
 def test_the_note_of_a_stranger_does_not_break_the_file(path: Path) -> None:
-    """Quotes, colons, non-ASCII: what a server says is text."""
     odd = {"x-a": "'\"{}[]: - #", "x-b": "grün", "x-c": "!!python/x"}
     wire = [(name.encode(), value.encode()) for name, value in odd.items()]
 
@@ -392,92 +323,3 @@ def test_the_note_of_a_stranger_does_not_break_the_file(path: Path) -> None:
 
     assert {name: replayed.headers[name] for name in odd} == odd
     assert json.loads(replayed.content) == {}
-
-
-# What clients make of them
-
-
-MESSAGE = {
-    "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
-    "stop_sequence": None, "content": [{"type": "text", "text": "Ivy."}],
-    "usage": {"input_tokens": 1, "output_tokens": 1},
-}  # fmt: skip
-COMPLETION = {
-    "id": "c_1", "object": "chat.completion", "created": 1, "model": "m",
-    "choices": [{"index": 0, "finish_reason": "stop",
-                 "message": {"role": "assistant", "content": "Ivy."}}],
-}  # fmt: skip
-
-
-def of_anthropic(url: str) -> object:
-    """Return what the SDK says beside the answer."""
-    anthropic = pytest.importorskip("anthropic")
-    with anthropic.Anthropic(api_key="k", base_url=url) as client:
-        messages: Any = [{"role": "user", "content": "x"}]
-        call: Any = {"model": "m", "max_tokens": 5, "messages": messages}
-        raw = client.messages.with_raw_response.create(**call)
-        message = raw.parse()
-        return message._request_id, raw.headers["anthropic-ratelimit-requests-remaining"]
-
-
-def of_openai(url: str) -> object:
-    """As above."""
-    openai = pytest.importorskip("openai")
-    with openai.OpenAI(api_key="k", base_url=url) as client:
-        messages: Any = [{"role": "user", "content": "x"}]
-        raw = client.chat.completions.with_raw_response.create(model="m", messages=messages)
-        return raw.parse()._request_id, raw.headers["x-ratelimit-remaining-requests"]
-
-
-def of_botocore(url: str) -> object:
-    """As above; of an error, too."""
-    boto3 = pytest.importorskip("boto3")
-    client = boto3.client(
-        "sqs",
-        endpoint_url=url,
-        region_name="eu-central-1",
-        aws_access_key_id="AKIA" + "A" * 16,
-        aws_secret_access_key="k" * 40,
-    )
-    said = client.list_queues()["ResponseMetadata"]
-    with pytest.raises(client.exceptions.ClientError) as failed:
-        client.get_queue_url(QueueName="none")
-    return [
-        (one["RequestId"], one["HTTPHeaders"]["x-amzn-requestid"], one["HTTPStatusCode"])
-        for one in (said, failed.value.response["ResponseMetadata"])
-    ]
-
-
-def sdk_answer(asked: Asked) -> Answer:
-    """Answer as the three services do."""
-    json_kind, aws_kind = "application/json", "application/x-amz-json-1.0"
-    if asked.target == "/v1/messages":
-        limit = ("anthropic-ratelimit-requests-remaining", "4")
-        return sdk_said(MESSAGE, json_kind, ("request-id", "req_011C"), limit)
-    if asked.target == "/chat/completions":
-        limit = ("x-ratelimit-remaining-requests", "7")
-        return sdk_said(COMPLETION, json_kind, ("x-request-id", "req_9f"), limit)
-    if "ListQueues" in asked.headers["x-amz-target"]:
-        return sdk_said({}, aws_kind, ("x-amzn-requestid", "d3b07384-1"))
-    failed = {"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "none"}
-    return sdk_said(failed, aws_kind, ("x-amzn-requestid", "d3b07384-2"), status=400)
-
-
-def sdk_said(said: object, kind: str, *headers: tuple[str, str], status: int = 200) -> Answer:
-    """Return an answer in JSON."""
-    return Answer(json.dumps(said).encode(), status, (("content-type", kind), *headers))
-
-
-@pytest.mark.parametrize("ask", [of_anthropic, of_openai, of_botocore])
-def test_what_an_sdk_says_of_a_request_is_replayed(
-    path: Path, ask: Callable[[str], object]
-) -> None:
-    """Request ids and limits, as its objects carry them."""
-    with serving({"/*": sdk_answer}) as url:
-        with use_cassette(path, mode="once"):
-            live = ask(url)
-        with use_cassette(path):
-            replayed = ask(url)
-
-    assert replayed == live
-    assert all(live if isinstance(live, tuple) else live[0])  # type: ignore[index]

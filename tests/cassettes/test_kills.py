@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from killing import Killed, kill_at_random_moments, run_together
-from recorded import KEY, echo, record
+from recorded import KEY, echo, loaded, record
 from recording_work import kept_words, noted
 from turn_values import turn
 
@@ -20,21 +20,18 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="fork and SIGKIL
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a cassette that was recorded before, of four turns."""
     folder = tmp_path / "template"
     record(folder / "c.yaml", [turn(f"old-{number}") for number in range(4)])
     return folder
 
 
 def left_by_kills(folder: Path, work: str, count: int, *, within: int) -> list[Killed]:
-    """Return what so many kills left of copies of the folder."""
     space = folder.parent / "copies"
     name = f"recording_work:{work}"
     return kill_at_random_moments(name, folder, space, count, within=within, begun="noted")
 
 
 def check_nothing_lost(kills: list[Killed]) -> None:
-    """Every answer a caller was given stands in a file that loads, and so does what was there."""
     old = {f"old-{number}" for number in range(4)}
     for killed in kills:
         kept = kept_words(killed.folder)
@@ -43,14 +40,14 @@ def check_nothing_lost(kills: list[Killed]) -> None:
     assert sum(len(noted(killed.folder)) for killed in kills) > len(kills), "none got far enough"
 
 
-def test_killed_while_recording(folder: Path) -> None:
-    """Some of the kills that ``test_killed_while_recording_two_hundred_times`` makes."""
-    check_nothing_lost(left_by_kills(folder, "record_for_ever", 5, within=400))
+@pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.sweep)])
+def test_killed_while_recording(folder: Path, count: int) -> None:
+    """Four threads record long and short answers, plain and streamed, block after block."""
+    check_nothing_lost(left_by_kills(folder, "record_for_ever", count, within=400))
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.sweep)])
 def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path, count: int) -> None:
-    """Its last line is written over each time, and never missing."""
     path = folder / "c.yaml"
     recorded = yaml.safe_load(path.read_text("utf-8"))["interactions"]
     theirs = [{name: one[name] for name in ("request", "response")} for one in recorded]
@@ -63,17 +60,9 @@ def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path, count: int) -> Non
         assert (killed.folder / "c.yaml").read_bytes().endswith(b"\nversion: 1\n")
 
 
-@pytest.mark.sweep
-def test_killed_while_recording_two_hundred_times(folder: Path) -> None:
-    """Four threads record long and short answers, plain and streamed, block after block."""
-    check_nothing_lost(left_by_kills(folder, "record_for_ever", 200, within=900))
-
-
 def check_one_or_the_other(kills: list[Killed]) -> None:
-    """The cassette is whole: the old one, or the latest that was finished, or the one after it."""
     for killed in kills:
-        file = read_cassette(killed.folder / "c.yaml")
-        assert file is not None
+        file = loaded(killed.folder / "c.yaml")
         found = {
             stored.interaction.request_body.decode().partition('"content": "')[2].split()[0]
             for stored in file.interactions
@@ -85,19 +74,13 @@ def check_one_or_the_other(kills: list[Killed]) -> None:
         assert blocks <= {"old" if last < 0 else str(last)} or blocks == {str(last + 1)}
 
 
-def test_killed_while_rewriting(folder: Path) -> None:
-    """Some of the kills that ``test_killed_while_rewriting_two_hundred_times`` makes."""
-    check_one_or_the_other(left_by_kills(folder, "rewrite_for_ever", 5, within=300))
-
-
-@pytest.mark.sweep
-def test_killed_while_rewriting_two_hundred_times(folder: Path) -> None:
+@pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.sweep)])
+def test_killed_while_rewriting(folder: Path, count: int) -> None:
     """At no moment is there neither the old cassette nor the new one."""
-    check_one_or_the_other(left_by_kills(folder, "rewrite_for_ever", 200, within=700))
+    check_one_or_the_other(left_by_kills(folder, "rewrite_for_ever", count, within=300))
 
 
 def fail_after(path: Path, emulator: Emulator, requests: list[TurnRequest]) -> None:
-    """Record these turns in a block that raises at its end."""
     provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
     with use_cassette(path, mode="once"):
         for request in requests:
@@ -120,8 +103,7 @@ def test_a_partial_file_cut_at_any_byte_keeps_what_is_whole(tmp_path: Path) -> N
         partial.write_bytes(data[:length])
         whole = sum(length >= end for end in (starts[1], len(data)))
         if whole:
-            file = read_cassette(partial)
-            assert file is not None
+            file = loaded(partial)
             assert len(file.interactions) == whole
         else:
             with pytest.raises(CassetteUnreadableError):
@@ -148,8 +130,7 @@ def test_processes_record_their_own_cassettes_beside_a_shared_one(
 
     run_together("recording_work:record_own_and_shared", folder, count)
 
-    shared = read_cassette(folder / "shared.yaml")
-    assert shared is not None
+    shared = loaded(folder / "shared.yaml")
     assert len(shared.interactions) == count
     assert kept_words(folder) == {
         f"{kind}-{number}" for kind in ("own", "shared") for number in range(count)

@@ -7,20 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from planted_secrets import HEX, KINDS, MIXED, UPPER, core
-from recorded import answering
 from tables import each
 
-from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.files.format import header_text, interaction_text
+from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.recording import clean_exchange
 from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events, scrub_value
-from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
-from pytest_regen.cassettes.upkeep.convert import convert, plan_conversion
 from pytest_regen.credentials.search import find_secrets
 
 URL = "https://api.example/v1/models/m:generate"
@@ -30,12 +25,10 @@ DRAWN = random.Random(20261122)
 
 
 def opaque(size: int = 300) -> str:
-    """Return base64 as models sign with."""
     return base64.b64encode(DRAWN.randbytes(size)).decode()
 
 
 def for_addresses(size: int = 300) -> str:
-    """Return base64 in the alphabet of addresses."""
     return base64.urlsafe_b64encode(DRAWN.randbytes(size)).decode().rstrip("=")
 
 
@@ -59,17 +52,14 @@ VALUES = [opaque(), for_addresses(), opaque(1_500), DRAWN.randbytes(32).hex()]
 
 
 def as_json(value: object) -> bytes:
-    """Return a document as it is sent by default."""
     return json.dumps(value).encode()
 
 
 def in_text(value: object) -> bytes:
-    """Return a document that stands as text in a member of another."""
     return json.dumps({"arguments": json.dumps([value])}).encode()
 
 
 def events(value: object) -> bytes:
-    """Return a stream of three events, of which the middle says it."""
     said = [{"delta": "x"}, value, {"delta": "y"}]
     return b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in said)
 
@@ -91,7 +81,6 @@ def test_it_is_written_as_it_came(
 
 
 def test_it_is_written_in_pieces() -> None:
-    """A signature comes in several events of a stream."""
     for value in VALUES:
         for name in ("signature", "thoughtSignature"):
             said = [{"delta": {"type": "d", name: value[at : at + 40]}} for at in (0, 40, 80)]
@@ -101,48 +90,6 @@ def test_it_is_written_in_pieces() -> None:
 
             assert kept.response_body == body
             assert not credentials_across_events(body.decode())
-
-
-def test_a_client_gets_it_back(tmp_path: Path) -> None:
-    """A conversation goes on from its recording: the second request holds the first signature."""
-    path, signature = tmp_path / "c.yaml", opaque()
-
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        turn = len(json.loads(request.content)["contents"])
-        part = {"text": f"turn {turn}", "thoughtSignature": signature}
-        return httpx2.Response(200, json={"candidates": [{"content": {"parts": [part]}}]})
-
-    def talk() -> str:
-        with httpx2.Client() as client:
-            first = client.post(URL, json={"contents": ["hello"]}).json()
-            said = first["candidates"][0]["content"]
-            assert base64.b64decode(said["parts"][0]["thoughtSignature"], validate=True)
-            again = client.post(URL, json={"contents": ["hello", said]}).json()
-            return str(again["candidates"][0]["content"]["parts"][0]["thoughtSignature"])
-
-    with answering(answer), use_cassette(path, mode="once"):
-        assert talk() == signature
-    with use_cassette(path):
-        assert talk() == signature
-    assert [one.code for one in check_cassettes([path], Limits())] == []
-
-
-def test_it_survives_a_conversion(tmp_path: Path) -> None:
-    """From a file of vcrpy, where it is folded, into ours."""
-    import yaml
-
-    path, signature = tmp_path / "c.yaml", opaque()
-    body = json.dumps({"parts": [{"text": "é", "thoughtSignature": signature}]})
-    answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": body}}
-    sent = {"method": "POST", "uri": URL, "body": body, "headers": {}}
-    whole = {"interactions": [{"request": sent, "response": answer}], "version": 1}
-    path.write_text(yaml.safe_dump(whole), "utf-8")
-    assert [one.code for one in check_cassettes([path], Limits())] == []
-
-    convert(plan_conversion(path, tmp_path / "d.yaml"))
-
-    assert (tmp_path / "d.yaml").read_text("utf-8").count(signature) == 2
-    assert [one.code for one in check_cassettes([tmp_path / "d.yaml"], Limits())] == []
 
 
 @each("make", SHAPES.values(), ids=SHAPES)
@@ -181,17 +128,3 @@ def test_a_signature_of_an_address_opens_it() -> None:
         text = f"see https://files.example/a?Expires=17&{name}={DRAWN.randbytes(32).hex()}&b=1"
 
         assert find_secrets(text) == ("assigned-secret",), name
-
-
-def test_recorded_files_pass_the_check(tmp_path: Path) -> None:
-    """A file of ours that holds one of each is found to be in order."""
-    path = tmp_path / "c.yaml"
-    exchanges = [
-        clean_exchange(Interaction("POST", URL, JSON, as_json(make(value)), 200, "OK", JSON, b"{}"))
-        for make in SHAPES.values()
-        for value in VALUES[:2]
-    ]
-    text = header_text({"recorded_at": "2026-01-01"}) + "".join(map(interaction_text, exchanges))
-    path.write_text(text, "utf-8")
-
-    assert "SECRET" not in [one.code for one in check_cassettes([path], Limits())]

@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
-from recorded import answering
+from recorded import answering, loaded
 
-from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.files.bodies import with_stable_boundary
 from pytest_regen.errors import CassetteMissError
 
@@ -16,7 +16,6 @@ URL = "https://api.example/v1/files"
 
 
 def upload(path: Path, mode: Any, *contents: bytes) -> list[str]:
-    """Upload each of these as a file; return what the server said."""
     with (
         answering(lambda request: httpx2.Response(200, text=f"{len(request.content)} bytes")),
         use_cassette(path, mode=mode),
@@ -33,8 +32,7 @@ def test_an_upload_is_found_again(tmp_path: Path) -> None:
     recorded = upload(path, "once", b"one", binary)
 
     assert upload(path, "none", binary, b"one") == recorded[::-1]
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     for stored in file.interactions:
         kept = stored.interaction
         assert kept.request_headers["content-type"] == ("multipart/form-data; boundary=boundary",)
@@ -52,7 +50,6 @@ def test_another_file_is_a_miss(tmp_path: Path) -> None:
 
 
 def test_an_upload_that_vcrpy_recorded_is_found(tmp_path: Path) -> None:
-    """Its cassette holds the boundary of that day."""
     path = tmp_path / "c.yaml"
     mark = "0123456789abcdef0123456789abcdef"
     body = f'--{mark}\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\nx\r\n'

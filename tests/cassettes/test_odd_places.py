@@ -1,6 +1,5 @@
 """Cassettes where no file can be, or none that may be read or written."""
 
-import json
 import os
 import shutil
 import tempfile
@@ -12,37 +11,27 @@ from cassette_work import ask, exchange
 from command_line import command
 from killing import run_alone
 
-from pytest_regen.cassettes import RecordMode, read_cassette, use_cassette
-from pytest_regen.errors import CassetteUnreadableError
+from pytest_regen.cassettes import RecordMode, use_cassette
 
 Put = Callable[[Path], None]
-MODES: tuple[RecordMode, ...] = ("none", "once", "new_episodes", "all")
+MODES: tuple[RecordMode, ...] = ("none", "new_episodes")
 
 
 def folder(path: Path) -> None:
-    """Put a folder there."""
     path.mkdir()
 
 
 def loop(path: Path) -> None:
-    """Put a link to itself there."""
     path.symlink_to(path.name)
 
 
 def pipe(path: Path) -> None:
-    """Put a pipe there, in which nobody ever writes."""
     os.mkfifo(path)
-
-
-def linked_pipe(path: Path) -> None:
-    """Put a link to one there."""
-    os.mkfifo(path.with_name("pipe"))
-    path.symlink_to("pipe")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("thing", [folder, loop, pipe, linked_pipe])
+@pytest.mark.parametrize("thing", [folder, loop, pipe])
 def test_what_is_no_file_is_told(tmp_path: Path, thing: Put, mode: RecordMode) -> None:
     """It is not read, which might never end, nor taken for a missing cassette."""
     thing(tmp_path / "c.yaml")
@@ -54,10 +43,9 @@ def test_what_is_no_file_is_told(tmp_path: Path, thing: Put, mode: RecordMode) -
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
-@pytest.mark.parametrize("thing", [folder, loop, pipe, linked_pipe])
+@pytest.mark.parametrize("thing", [folder, pipe])
 @pytest.mark.parametrize("name", ["show", "convert"])
 def test_commands_do_not_wait_for_it(tmp_path: Path, thing: Put, name: str) -> None:
-    """They end with 2."""
     thing(tmp_path / "c.yaml")
 
     ran = command("cassettes", name, tmp_path / "c.yaml")
@@ -68,7 +56,6 @@ def test_commands_do_not_wait_for_it(tmp_path: Path, thing: Put, name: str) -> N
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
 def test_a_check_of_a_folder_passes_pipes_by(tmp_path: Path) -> None:
-    """What is named is looked at whatever it is."""
     pipe(tmp_path / "c.yaml")
     ask(tmp_path / "d.yaml", "x", mode="once")
 
@@ -82,8 +69,6 @@ def test_a_check_of_a_folder_passes_pipes_by(tmp_path: Path) -> None:
     ("name", "says"),
     [
         ("x" * 300 + ".yaml", "too long"),
-        ("ä" * 125 + ".yaml", "too long"),
-        ("x" * 245 + ".yaml", "too long"),
         ("nul\0.yaml", "null"),
         ("file/c.yaml", "irectory"),
     ],
@@ -102,28 +87,7 @@ def test_a_name_that_cannot_be_is_told(
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
-def test_reserved_and_strange_names_are_names(tmp_path: Path) -> None:
-    """Whoever names a file gets that file, where the system takes it."""
-    for name in ("con.yaml", "a\nb.yaml", "x" * 200 + ".yaml", "deep/er/c.yaml", "c", "c.tape"):
-        assert ask(tmp_path / name, "x", mode="once") == "recorded"
-        assert ask(tmp_path / name, "x") == "played"
-
-
-def test_a_file_that_vanishes_is_a_missing_cassette(tmp_path: Path) -> None:
-    """It is read at the start of a block; what happens to it then has no part."""
-    path = tmp_path / "c.yaml"
-    ask(path, "x", mode="once")
-
-    with use_cassette(path, http_clients=False) as run:
-        path.unlink()
-        taken = run.take("POST", "https://x.example/v1/x", b'{"say": "x"}')
-
-    assert taken is not None
-    assert "no cassette at" in ask(path, "x")
-
-
 def test_a_file_that_vanishes_while_recording_is_made_anew(tmp_path: Path) -> None:
-    """Of what was recorded nothing is lost."""
     path = tmp_path / "c.yaml"
     ask(path, "old", mode="once")
 
@@ -153,7 +117,6 @@ def test_a_cassette_behind_a_link_is_written_where_it_is(tmp_path: Path) -> None
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A folder that every user of the machine may enter."""
     space = Path(tempfile.mkdtemp())
     space.chmod(0o777)
     home = space / "cassettes"
@@ -181,7 +144,6 @@ def test_a_folder_that_may_not_be_written_is_told_before_anything_is_sent(home: 
 
 @pytest.mark.skipif(os.name == "nt", reason="users")
 def test_a_cassette_that_may_not_be_read_is_told(home: Path) -> None:
-    """It is not taken for a missing one."""
     (home / "c.yaml").chmod(0o000)
 
     said = run_alone("cassette_work:read_as_nobody", home)
@@ -207,22 +169,8 @@ def test_a_file_that_may_not_grow_keeps_the_old(
     assert ask(home / "c.yaml", "next", mode="new_episodes") == "recorded"
 
 
-@pytest.mark.skipif(os.name == "nt", reason="limits")
-def test_what_there_was_no_room_for_leaves_no_trace(tmp_path: Path) -> None:
-    """Recordings before and after it are kept, whole, though the test swallows the error."""
-    said = run_alone("cassette_work:record_when_there_is_room_again", tmp_path)
-
-    assert said.count("the cassette cannot be written") == 2
-    for name, kept in (("first", ["0", "2"]), ("second", ["1", "2"])):
-        file = read_cassette(tmp_path / f"{name}.yaml")
-        assert file is not None
-        bodies = [json.loads(one.interaction.request_body) for one in file.interactions]
-        assert [body["say"] for body in bodies] == kept
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full")
 def test_a_full_disk_is_told_with_what_helps(tmp_path: Path) -> None:
-    """Where not even the partial file can be written."""
     path = tmp_path / "c.yaml"
     ask(path, "old", mode="once")
     before = path.read_bytes()
@@ -235,21 +183,9 @@ def test_a_full_disk_is_told_with_what_helps(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_what_cannot_be_read_may_be_rewritten(tmp_path: Path) -> None:
-    """A new recording is what the message asks for."""
-    path = tmp_path / "c.yaml"
-    path.write_bytes(b"<<<<<<< HEAD\n")
-    with pytest.raises(CassetteUnreadableError), use_cassette(path):
-        pass
-
-    assert ask(path, "x", mode="rewrite") == "recorded"
-    assert ask(path, "x") == "played"
-
-
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
-@pytest.mark.parametrize("thing", [folder, pipe, linked_pipe])
+@pytest.mark.parametrize("thing", [folder, pipe])
 def test_what_is_no_file_is_never_replaced(tmp_path: Path, thing: Put) -> None:
-    """Nor is anything sent in ``rewrite``, which reads nothing."""
     thing(tmp_path / "c.yaml")
     before = sorted(tmp_path.rglob("*"))
 

@@ -40,7 +40,6 @@ class Server(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
-    """A server that is reached under its number and under names ending in ``.test``."""
     resolve = socket.getaddrinfo
 
     def resolved(host: str | bytes, *args: object, **options: object) -> object:
@@ -60,19 +59,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
 
 
 def by_urllib(url: str) -> int:
-    """Ask with the standard library."""
     with urllib.request.urlopen(url) as said:
         return int(said.status)
 
 
 def by_httpx2(url: str) -> int:
-    """Ask with a client that ours patches."""
     return httpx2.get(url).status_code
 
 
 def by_async_httpx2(url: str) -> int:
-    """Ask in an event loop."""
-
     async def ask() -> int:
         async with httpx2.AsyncClient() as client:
             return (await client.get(url)).status_code
@@ -81,12 +76,10 @@ def by_async_httpx2(url: str) -> int:
 
 
 def by_requests(url: str) -> int:
-    """Ask with a client that vcrpy patches."""
     return int(pytest.importorskip("requests").get(url, timeout=5).status_code)
 
 
 def by_aiohttp(url: str) -> int:
-    """Ask in an event loop with another client."""
     aiohttp = pytest.importorskip("aiohttp")
 
     async def ask() -> int:
@@ -138,19 +131,6 @@ def test_this_machine_is_reached_in_replay_too(tmp_path: Path, server: Threading
         socket.create_connection(("127.0.0.1", server.server_port))
 
 
-def test_inside_another_cassette_the_stricter_one_counts(
-    tmp_path: Path, server: ThreadingHTTPServer
-) -> None:
-    """Nothing connects that either of them forbids."""
-    path, address = tmp_path / "c.yaml", ("127.0.0.1", server.server_port)
-    path.write_text("version: 1\ninteractions: []\n", "utf-8")
-
-    with use_cassette(path, passthrough_hosts=["localhost", "127.0.0.1"]):
-        with use_cassette(path), pytest.raises(ConnectionRefusedError):
-            socket.create_connection(address)
-        socket.create_connection(address).close()
-
-
 def test_a_swallowed_miss_says_how_its_host_is_exempted(tmp_path: Path) -> None:
     """With the line to write; one that was told does not, for somebody waits for its answer."""
     path = tmp_path / "c.yaml"
@@ -169,9 +149,7 @@ def test_a_swallowed_miss_says_how_its_host_is_exempted(tmp_path: Path) -> None:
     assert "passthrough_hosts" not in str(told.value)
 
 
-@pytest.mark.parametrize(
-    "host", ["https://example.com", "example.com/path", "example.com:443", "", " ", "a b"]
-)
+@pytest.mark.parametrize("host", ["https://example.com", "example.com:443", ""])
 def test_what_is_no_host_is_refused(tmp_path: Path, host: str) -> None:
     """It would match nothing, in silence."""
     with (

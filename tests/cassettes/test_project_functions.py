@@ -14,17 +14,14 @@ from pytest_regen.errors import CassetteError
 
 
 def forgets_to_return(body: Any) -> None:
-    """Change the body in place, as one that returns nothing would."""
     body.pop("metadata", None)
 
 
 def fails(_value: Any) -> Any:
-    """Expect what is not there."""
     raise KeyError("metadata")
 
 
 def returns_a_set(body: Any) -> Any:
-    """Return what is no JSON."""
     return set(body)
 
 

@@ -1,6 +1,5 @@
 """Files on disk: what is refused, what foreign recorders wrote, what survives a round trip."""
 
-import gzip
 import json
 import subprocess
 import sys
@@ -13,25 +12,16 @@ import vcr
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import outcome, record, replaying
+from recorded import loaded, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import Interaction, read_cassette, use_cassette
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
-from pytest_regen.cassettes.files.format import FIRST_LINE, header_text, interaction_text
+from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.errors import CassetteUnreadableError
-
-REAL = Path(__file__).parents[3] / "shared" / "data" / "anthropic-cassettes"
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the cassette under test stands."""
-    return tmp_path / "c.yaml"
 
 
 def interaction(**changes: Any) -> Interaction:
-    """Return a small recording."""
     given: dict[str, Any] = {
         "method": "POST",
         "uri": "https://api.anthropic.com/v1/messages",
@@ -46,7 +36,6 @@ def interaction(**changes: Any) -> Interaction:
 
 
 def text_of(*interactions: Interaction) -> str:
-    """Return a cassette of these recordings."""
     return header_text({"source": "other"}) + "".join(map(interaction_text, interactions))
 
 
@@ -75,9 +64,7 @@ def test_json_survives_the_file(tmp_path_factory: Any, sent: Any, said: Any) -> 
     )
     path.write_text(text_of(whole, interaction()), "utf-8", newline="")
 
-    file = read_cassette(path)
-
-    assert file is not None
+    file = loaded(path)
     first = file.interactions[0].interaction
     assert json.loads(first.request_body) == sent
     assert json.loads(first.response_body) == said
@@ -86,24 +73,6 @@ def test_json_survives_the_file(tmp_path_factory: Any, sent: Any, said: Any) -> 
         stored = cassette.responses[0]
         assert json.loads(stored["body"]["string"]) == said
         assert stored["headers"]["content-length"] == [str(len(stored["body"]["string"]))]
-
-
-LINES = st.lists(EXOTIC, max_size=4).map(lambda lines: "\n".join(["data: x", *lines]))
-
-
-@given(body=st.binary(max_size=80) | LINES.map(lambda text: text.encode("utf-8", "replace")))
-def test_any_body_survives_the_file(tmp_path_factory: Any, body: bytes) -> None:
-    """Binary bodies, streams and odd text come back byte for byte."""
-    path = tmp_path_factory.mktemp("c") / "c.yaml"
-    stream = interaction(
-        response_body=body, response_headers={"content-type": ("text/event-stream",)}
-    )
-    path.write_text(text_of(stream), "utf-8", newline="")
-
-    file = read_cassette(path)
-
-    assert file is not None
-    assert file.interactions[0].interaction.response_body == body
 
 
 @given(sent=JSON.filter(lambda value: value not in (None, "", [], {}, 0, False)))
@@ -133,41 +102,10 @@ def test_the_layout_of_a_body_is_no_difference(sent: Any) -> None:
     ],
 )
 def test_method_path_query_and_body_make_the_key(change: dict[str, Any]) -> None:
-    """A request that differs in any of them is another request."""
     assert interaction(**change).key != interaction().key
 
 
 # What is refused
-
-
-@pytest.mark.parametrize(
-    ("content", "line", "reason"),
-    [
-        (b"", 1, "empty"),
-        (b" \n\n ", 1, "empty"),
-        (b"version: 1\n\xff\xfe\x00", 2, "binary"),
-        (b"just some words", 1, "no cassette"),
-        (b"- a\n- b\n", 1, "no cassette"),
-        (b"version: 1\ninteractions: nope\n", 1, "no cassette"),
-        (b"version: 1\ninteractions:\n- request: [\n", 4, "broken"),
-        (b"interactions:\n- request: {method: GET, uri: x}\n", 2, "'response' is missing"),
-        (b'{"interactions": [', 1, "broken"),
-        (b"interactions:\n- request: !!python/object/apply:os.mkdir [x]\n", 2, "Python object"),
-    ],
-)
-def test_what_is_no_cassette_is_refused_by_line(
-    path: Path, content: bytes, line: int, reason: str
-) -> None:
-    """File, line and reason; in replay it is never taken for an empty cassette."""
-    path.write_bytes(content)
-
-    with pytest.raises(CassetteUnreadableError, match=reason) as caught:
-        read_cassette(path)
-    with pytest.raises(CassetteUnreadableError), use_cassette(path):
-        pass
-
-    assert f"{path}:{line}:" in str(caught.value)
-    assert caught.value.hint
 
 
 def test_a_python_tag_is_never_constructed(path: Path, tmp_path: Path) -> None:
@@ -186,15 +124,6 @@ def test_a_python_tag_is_never_constructed(path: Path, tmp_path: Path) -> None:
     assert f"{path}:{at + 1}:" in str(caught.value)
 
 
-def test_talking_about_python_tags_is_allowed(path: Path) -> None:
-    """A prompt that mentions one is text like any other."""
-    record(path, [turn("What does !!python/object/apply:os.system do?")])
-
-    with use_cassette(path):
-        assert "python/object" in getattr(outcome(replaying(), turn(
-            "What does !!python/object/apply:os.system do?")), "text", "")  # fmt: skip
-
-
 def test_a_file_cut_anywhere_is_noticed(path: Path) -> None:
     """Wherever a write ended early, but between two recordings, the file is refused by line."""
     whole = text_of(interaction(), interaction(request_body=b'{"a": 2}'))
@@ -211,15 +140,12 @@ def test_a_file_cut_anywhere_is_noticed(path: Path) -> None:
 def test_an_edited_request_is_noticed(path: Path) -> None:
     """A key that is no longer true would answer a question nobody asked."""
     path.write_text(text_of(interaction()).replace('"a": 1', '"a": 9'), "utf-8")
-    file = read_cassette(path)
-    assert file is not None
-
+    file = loaded(path)
     with pytest.raises(CassetteUnreadableError, match="was edited"):
         _ = file.interactions[0].interaction
 
 
 def test_an_edited_answer_is_played(path: Path) -> None:
-    """Answers may be written by hand; their length is counted anew."""
     record(path, [turn("one")])
     path.write_text(path.read_text("utf-8").replace('"text": "one"', '"text": "by hand"'), "utf-8")
 
@@ -228,18 +154,7 @@ def test_an_edited_answer_is_played(path: Path) -> None:
             assert replaying().send(turn("one")).text == "by hand"
 
 
-def test_a_reformatted_file_is_read_whole(path: Path) -> None:
-    """A formatter that changes the layout costs time, not the cassette."""
-    record(path, [turn("one")])
-    data = yaml.safe_load(path.read_text("utf-8"))
-    path.write_text(FIRST_LINE + yaml.safe_dump(data), "utf-8")
-
-    with use_cassette(path):
-        assert replaying().send(turn("one")).text == "one"
-
-
 def test_windows_line_ends_are_no_edit(path: Path) -> None:
-    """A checkout that converts them plays as before."""
     record(path, [turn("one")])
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
 
@@ -257,8 +172,7 @@ def test_what_is_added_to_a_reformatted_file_leaves_its_metadata(path: Path) -> 
 
     record(path, [turn("two")], mode="new_episodes")
 
-    file = read_cassette(path)
-    assert file is not None
+    file = loaded(path)
     assert file.head
     assert len(file.interactions) == 2
     assert file.metadata["recorded_at"] == "2020-02-02"
@@ -267,58 +181,6 @@ def test_what_is_added_to_a_reformatted_file_leaves_its_metadata(path: Path) -> 
 
 
 # What others wrote
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "identity"])
-def test_compressed_answers_are_read(path: Path, encoding: str) -> None:
-    """Vcrpy keeps them as they came over the wire."""
-    plain = b'{"b": 2}'
-    packed = {"gzip": gzip.compress, "deflate": __import__("zlib").compress}.get(encoding, bytes)
-    response = {
-        "status": {"code": 200, "message": "OK"},
-        "headers": {"Content-Encoding": [encoding], "Transfer-Encoding": ["chunked"]},
-        "body": {"string": packed(plain)},
-    }
-    data = {"interactions": [{"request": REQUEST, "response": response}], "version": 1}
-    path.write_text(yaml.safe_dump(data), "utf-8")
-
-    file = read_cassette(path)
-
-    assert file is not None
-    found = file.interactions[0].interaction
-    assert found.response_body == plain
-    assert not found.response_headers
-
-
-REQUEST = {"method": "POST", "uri": "http://x/v1/messages", "body": '{"a": 1}', "headers": {}}
-RESPONSE = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": "{}"}}
-
-
-def test_json_cassettes_are_read(tmp_path: Path) -> None:
-    """Vcrpy's other format."""
-    path = tmp_path / "c.json"
-    path.write_text(json.dumps({"version": 1, "interactions": [
-        {"request": REQUEST, "response": RESPONSE}]}), "utf-8")  # fmt: skip
-
-    file = read_cassette(path)
-
-    assert file is not None
-    assert file.interactions[0].interaction.response_body == b"{}"
-
-
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real recordings are not beside this checkout")
-@pytest.mark.parametrize("name", sorted(p.name for p in REAL.glob("*.yaml")) or ["none"])
-def test_real_recordings_are_read(name: str) -> None:
-    """Recordings of other projects: plain, compressed, with bodies laid out as YAML."""
-    file = read_cassette(REAL / name)
-
-    assert file is not None
-    assert file.interactions
-    for stored in file.interactions:
-        found = stored.interaction
-        assert found.status in {200, 400, 404}
-        if not found.is_stream:
-            assert isinstance(json.loads(found.response_body), dict)
 
 
 def test_a_replayed_turn_loads_no_sdk_and_no_client(path: Path) -> None:
@@ -334,7 +196,7 @@ def test_a_replayed_turn_loads_no_sdk_and_no_client(path: Path) -> None:
         "with use_cassette(Path(sys.argv[1]), http_clients=False):\n"
         "    assert AnthropicProvider().send(turn).text == 'one'\n"
         "assert ReplayProvider(Path(sys.argv[1])).send(turn).text == 'one'\n"
-        "print(*{name.split('.')[0] for name in sys.modules})\n"
+        "print(len(sys.modules), *{name.split('.')[0] for name in sys.modules})\n"
     )
 
     loaded = subprocess.run(
@@ -343,6 +205,7 @@ def test_a_replayed_turn_loads_no_sdk_and_no_client(path: Path) -> None:
 
     heavy = {"anthropic", "vcr", "httpx2", "pydantic", "filelock", "ssl", "asyncio", "pytest"}
     assert sorted(heavy & set(loaded)) == []
+    assert int(loaded[0]) < 320, "a tenth of what the SDK alone would load"
 
 
 OLD_HTTPX = """interactions:
@@ -375,9 +238,7 @@ def test_a_key_that_stands_twice_with_one_value(path: Path) -> None:
     """As editors and merges leave the last line: whichever counts, it says the same."""
     path.write_text(f"{OLD_HTTPX}\nversion: 1\n", "utf-8")
 
-    file = read_cassette(path)
-
-    assert file is not None
+    file = loaded(path)
     assert len(file.interactions) == 1
     path.write_text(f"{OLD_HTTPX}\nversion: 2\n", "utf-8")
     with pytest.raises(CassetteUnreadableError, match="'version' stands twice"):
@@ -410,9 +271,7 @@ version: 1
         "utf-8",
     )
 
-    file = read_cassette(path)
-
-    assert file is not None
+    file = loaded(path)
     found = file.interactions[0].interaction
     assert found.request_headers == {"x-amz-date": ("2026",)}
     assert found.response_headers == {

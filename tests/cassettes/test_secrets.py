@@ -2,136 +2,29 @@
 
 import base64
 import dataclasses
-import gzip
 import json
-import random
-import re
 import string
 import time
 import urllib.parse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import anthropic
-import httpx2
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from laws import scaled
-from planted_secrets import HEX, KINDS, PLANTED, UNLISTED
-from recorded import KEY, outcome, record, replaying
+from planted_secrets import KINDS, PLANTED, UNLISTED
 from tables import each
-from turn_values import turn
 
-from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.interactions import Interaction, request_key
 from pytest_regen.cassettes.recording import clean_exchange
 from pytest_regen.credentials.names import looks_random
 from pytest_regen.credentials.search import find_secrets, scrub_text
 from pytest_regen.credentials.shapes import SECRET_SHAPES, SecretShape
-from pytest_regen.emulator import EmulatedReply, Emulator
 from pytest_regen.errors import CassetteError
-
-EACH = pytest.mark.parametrize("secret", PLANTED.values(), ids=PLANTED)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the cassette under test stands."""
-    return tmp_path / "c.yaml"
-
-
-def on_disk(path: Path) -> str:
-    """Return everything written beside the cassette, YAML and JSON escapes undone."""
-    text = "".join(p.read_text("utf-8") for p in path.parent.iterdir() if p.is_file())
-    return text + text.replace("\\n", "\n")
-
-
-@EACH
-def test_a_credential_in_a_prompt_or_an_answer_is_replaced(path: Path, secret: str) -> None:
-    """The emulator says it back, so it stands in request and answer; replay still matches."""
-    request = turn(f"My secret is {secret}, keep it.")
-
-    record(path, [request])
-
-    assert secret not in on_disk(path)
-    assert not find_secrets(path.read_text("utf-8"))
-    for answers_turns in (True, False):
-        with use_cassette(path, answers_turns=answers_turns):
-            assert "keep it." in getattr(outcome(replaying(), request), "text", "")
-
-
-@EACH
-def test_a_credential_in_a_stream_is_replaced_or_refused(path: Path, secret: str) -> None:
-    """Whole in one event it is replaced; in pieces it cannot be, and nothing is written."""
-    request = turn("Say it.", max_tokens=30_000)
-
-    whole = EmulatedReply(secret, chunks=[secret])
-    replies, _ = record(path, [request], responder=lambda _body: whole)
-    assert not isinstance(replies[0], Exception)
-    assert secret not in on_disk(path)
-
-    pieces = EmulatedReply(secret, chunks=[secret[:9], secret[9:]])
-    split = path.with_name("split.yaml")
-    replies, _ = record(split, [request], responder=lambda _body: pieces)
-    assert isinstance(replies[0], CassetteError)
-    assert not split.exists()
-    assert secret not in on_disk(path)
-
-
-def test_the_key_in_use_is_replaced_whatever_it_looks_like(path: Path) -> None:
-    """A gateway's key has no shape; it is known from the header it is sent in."""
-    record(path, [turn("hello")], responder=lambda _body: f"your key is {KEY}")
-
-    assert KEY not in on_disk(path)
-
-
-def test_headers_are_kept_by_name(path: Path) -> None:
-    """Of the request what the API version needs, of the answer all but who pays and who asks."""
-    with Emulator() as emulator, use_cassette(path, mode="once"):
-        client = anthropic.Anthropic(
-            api_key=KEY,
-            base_url=emulator.base_url,
-            default_headers={"cookie": "session=1", "x-custom": "internal"},
-        )
-        client.messages.create(
-            model="claude-sonnet-5-5",
-            max_tokens=5,
-            messages=[{"role": "user", "content": "x"}],
-        )
-        client.close()
-
-    text = path.read_text("utf-8").lower()
-    for name in (
-        "authorization",
-        "cookie",
-        "x-custom",
-        "user-agent",
-        "x-stainless",
-        "organization",
-    ):
-        assert name not in text
-    for name in ("request-id", "ratelimit"):
-        assert name in text
-
-
-def test_a_query_is_kept_without_its_credentials(path: Path) -> None:
-    """Parameters named like credentials lose their values; replay matches all the same."""
-    with Emulator() as emulator, use_cassette(path, mode="once"):
-        query = f"limit=2&api_key=topsecretvalue&x={PLANTED['aws']}"
-        url = f"{emulator.base_url}/v1/models?{query}"
-        httpx2.get(url, headers={"x-api-key": KEY})
-
-    assert "topsecretvalue" not in on_disk(path)
-    assert PLANTED["aws"] not in on_disk(path)
-    assert "limit=2" in on_disk(path)
-    with use_cassette(path):
-        assert httpx2.get(f"http://127.0.0.1:9/v1/models?{query}").status_code < 500
 
 
 def exchange(**changes: Any) -> Interaction:
-    """Return an exchange as it went over the wire."""
     return dataclasses.replace(
         Interaction(
             method="POST",
@@ -145,66 +38,6 @@ def exchange(**changes: Any) -> Interaction:
         ),
         **changes,
     )
-
-
-@EACH
-@given(encode=st.sampled_from(["plain", "gzip", "text", "latin-1"]))
-def test_any_encoding_is_searched(secret: str, encode: str) -> None:
-    """Compressed, as text, or between bytes that are no text."""
-    said = json.dumps({"said": secret}).encode()
-    headers: dict[str, tuple[str, ...]] = {"content-type": ("application/json",)}
-    body = said
-    if encode == "gzip":
-        body, headers = gzip.compress(said), {**headers, "content-encoding": ("gzip",)}
-    elif encode == "text":
-        body = f"it is {secret}!".encode()
-    elif encode == "latin-1":
-        body = b"\xff\xfe " + secret.encode() + b" \x80"
-
-    kept = clean_exchange(exchange(response_body=body, response_headers=headers))
-
-    assert secret.encode() not in kept.response_body
-    assert json.dumps(secret)[1:-1].encode() not in kept.response_body
-    assert "content-encoding" not in kept.response_headers
-
-
-def hidden(secret: str, text: str) -> bool:
-    """Return whether nothing of a secret stands in a text but what any secret starts with."""
-    cores = re.findall(r"[A-Za-z0-9]{12,}", secret) or ["MIIB"]
-    core = secret[12:30] if "://" in secret else cores[-1]
-    return core not in text
-
-
-@pytest.mark.parametrize("secret", KINDS.values(), ids=KINDS)
-def test_forty_kinds_in_every_place(path: Path, secret: str) -> None:
-    """Header, address, prompt, answer, compressed, streamed, under a name: none on disk."""
-    said = json.dumps({"said": f"It is {secret} indeed.", "more": [secret]}).encode()
-    event = f"data: {json.dumps({'delta': {'text': secret}})}\n\n".encode()
-    sse = {"content-type": ("text/event-stream",)}
-    gzipped = {"content-type": ("application/json",), "content-encoding": ("gzip",)}
-    quoted = urllib.parse.quote(secret, safe="")
-    places: list[dict[str, Any]] = [
-        {"request_headers": {"anthropic-beta": (secret,), "x-own": (secret,)}},
-        {"response_headers": {"content-type": (secret,), "set-cookie": (secret,)}},
-        {"uri": f"https://api.anthropic.com/v1/{quoted}/messages"},
-        {"uri": f"https://api.anthropic.com/v1/messages?x={quoted}&key={quoted}"},
-        {"request_body": said},
-        {"request_body": f"plain: {secret}".encode()},
-        {"response_body": said},
-        {"response_body": gzip.compress(said), "response_headers": gzipped},
-        {"response_body": event, "response_headers": sse},
-        {"response_body": gzip.compress(event), "response_headers": {**gzipped, **sse}},
-        {"reason": secret},
-    ]
-
-    with use_cassette(path, mode="once", http_clients=False) as run:
-        for place in places:
-            run.record(exchange(**place))
-
-    assert run.recorded == len(places)
-    text = on_disk(path)
-    assert hidden(secret, text)
-    assert hidden(secret, urllib.parse.unquote(text))
 
 
 ENCODED: dict[str, Callable[[str], str]] = {
@@ -242,20 +75,11 @@ def test_forty_kinds_however_they_are_encoded(secret: str, encode: Callable[[str
 
 
 def test_a_name_with_accents_in_base64() -> None:
-    """What is decoded is read as the UTF-8 that it is."""
     encoded = base64.b64encode("mi contraseña: hG7kL9qW2zX4, año 2".encode()).decode()
 
     clean = base64.b64decode(scrub_text(encoded)).decode()
 
     assert clean == "mi contraseña: [assigned-secret], año 2"
-
-
-def test_an_image_is_left_alone() -> None:
-    """Random bytes in base64 resemble nothing, whatever letters they happen to give."""
-    drawn = random.Random(20260102)
-    text = base64.b64encode(drawn.randbytes(300_000)).decode()
-
-    assert scrub_text(text) == text
 
 
 def test_what_is_encoded_many_times_ends() -> None:
@@ -268,15 +92,13 @@ def test_what_is_encoded_many_times_ends() -> None:
 
 
 PIECES = [
-    *("password=", "key: ", "eyJ-", "a/", "--key ", "%41", "\\", "&#", "pa-", "cio", "key,a\n"),
-    *("-----BEGIN PRIVATE KEY-----", "curl -u ", "://a:", '"password":"a', "?sig=", "md-", "+"),
-    *("<password>", "<key>token</key><string>", 'password" a="b" ', "API_KEY ", "mysql -u ", "A"),
-    *("machine a login b ", "redis-cli ", "htpasswd -b ", ":5432:", "SECRET_KEY=$", "token: |\n "),
+    *("password=", "eyJ-", "a/", "--key ", "%41", "\\", "&#", "key,a\n"),
+    *("-----BEGIN PRIVATE KEY-----", "curl -u ", '"password":"a', "<key>token</key><string>"),
+    *("machine a login b ", "token: |\n "),
 ]
 
 
 def spent_on(text: str) -> float:
-    """Return the processor time of a search."""
     began = time.process_time()
     find_secrets(text)
     return time.process_time() - began
@@ -335,7 +157,6 @@ def test_what_is_random_and_behind_a_name_goes(name: str, value: str, form: str)
 
 
 def drawn(shape: SecretShape) -> st.SearchStrategy[str]:
-    """Return credentials of this kind, with what has to stand before them."""
     before = shape.marks[0] if shape.ahead < 0 else ""
     after = "@" if shape.name == "url-password" else ""
     return st.from_regex(shape.pattern, fullmatch=True).map(lambda text: before + text + after)
@@ -344,7 +165,7 @@ def drawn(shape: SecretShape) -> st.SearchStrategy[str]:
 SHAPES = st.sampled_from(SECRET_SHAPES).flatmap(drawn)
 
 
-@settings(max_examples=scaled(70), suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=scaled(35), suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     secret=SHAPES, before=st.sampled_from(["", " ", "\n", '"', "é", "="]), places=st.integers(0, 3)
 )
@@ -359,34 +180,11 @@ def test_no_shape_survives_anywhere(secret: str, before: str, places: int) -> No
     assert kept.key == request_key("POST", kept.uri, data)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "max_tokens: 30000",
-        "the key: a-kebab-case-identifier-with-words",
-        "token = some_snake_case_variable_name2",
-        "key: sha256:" + HEX[:64],
-        "primary_key=ProjectDataObject",
-        "author: 12345678901234567890",
-        '"session": "aaaaaaaaaaaaaaaaaaaa1"',
-        "see https://example.org/a/b?key=value",
-        "skeleton-of-a-task sk-it",
-        "patience and patterns",
-        "https://example.org:8080/@user",
-    ],
-)
-def test_ordinary_text_is_left_alone(text: str) -> None:
-    """What only resembles a credential is no reason to change a recording."""
-    assert not find_secrets(text)
-    assert scrub_text(text) == text
-
-
 def test_credentials_in_an_address_are_gone() -> None:
-    """User and password are no part of where a request went."""
     assert clean_exchange(exchange()).uri == "https://api.anthropic.com/v1/messages"
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "made-up"])
+@pytest.mark.parametrize("encoding", ["br", "made-up"])
 def test_what_cannot_be_read_is_not_written(encoding: str) -> None:
     """An answer nobody can search may hold anything."""
     headers = {"content-encoding": (encoding,)}
@@ -410,15 +208,3 @@ def test_the_stored_host_is_stable(uri: str, server: str, stored: str) -> None:
     kept = clean_exchange(exchange(uri=uri, response_headers={"server": (server,)}))
 
     assert kept.uri == f"{stored}/v1/messages"
-
-
-@pytest.mark.parametrize("max_tokens", [200, 30_000], ids=["whole", "streamed"])
-def test_a_thinking_block_keeps_its_signature(path: Path, max_tokens: int) -> None:
-    """It opens nothing, and without it the API takes no conversation up where it was left."""
-    said = EmulatedReply("Well.", thinking="Let me see.")
-
-    record(path, [turn(max_tokens=max_tokens)], responder=lambda _body: said)
-
-    [signature] = re.findall(r'"signature": ?"(E[^"]{40,})"', path.read_text("utf-8"))
-    assert not find_secrets(path.read_text("utf-8"))
-    assert find_secrets(f"https://x.invalid/?signature={signature}") == ("assigned-secret",)

@@ -33,7 +33,6 @@ def test_what_parsers_read_differently_is_refused(text: str, error: type[Excepti
 
 
 def test_a_refusal_names_the_value() -> None:
-    """The key that is given twice, the constant."""
     with pytest.raises(JsonDefectError, match="'b' is given twice"):
         strict_loads('{"a": 1, "b": 2, "b": 3}')
     with pytest.raises(JsonDefectError, match="NaN"):
@@ -49,7 +48,6 @@ def test_a_caller_says_what_it_lets_through() -> None:
 
 @pytest.mark.parametrize("data", [rb'"\ud83d"', rb'["a", {"\uDE00": 1}]'])
 def test_half_a_character_is_refused_where_the_value_is_written_again(data: bytes) -> None:
-    """In names and in texts."""
     assert strict_loads(data)
     with pytest.raises(StoreCorruptError, match=r"half a surrogate pair, '\\ud"):
         parse_json(data, Path("ir.json"))
@@ -63,7 +61,6 @@ def test_two_halves_that_belong_together_are_a_character() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-le"])
 def test_every_encoding_that_json_may_be_sent_in_is_read(encoding: str) -> None:
-    """As Python reads it."""
     assert strict_loads('["😀"]'.encode(encoding)) == ["😀"]
 
 

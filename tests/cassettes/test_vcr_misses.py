@@ -16,7 +16,6 @@ CONFIG = {"match_on": ["method", "scheme", "host", "port", "path", "headers"]}
 def why(
     folder: Path, mode: str, url: str, config: Mapping[str, Any] = CONFIG, **options: Any
 ) -> str:
-    """Make one request with a cassette as vcrpy is configured; return why it is a miss."""
     with (
         use_vcr_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None)) as run,
         httpx2.Client() as client,
@@ -31,7 +30,6 @@ def why(
 
 
 def test_a_credential_that_differs_is_not_shown(tmp_path: Path) -> None:
-    """Unless a suite filters it, vcrpy compares what stands for it."""
     with Emulator(lambda _body: "x") as emulator:
         url = emulator.base_url
         config = {"match_on": ["method", "path", "query"]}

@@ -4,15 +4,12 @@ import gzip
 import http.client
 import io
 import json
-import threading
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Answer, serving
 from planted_secrets import PLANTED
 
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
@@ -21,38 +18,14 @@ from pytest_regen.errors import CassetteError
 
 SECRET = PLANTED["anthropic"]
 TEXT = json.dumps({"said": f"It is {SECRET}."}).encode()
-
-
-@contextmanager
-def serving(body: bytes, reason: str = "OK", **headers: str) -> Iterator[str]:
-    """Answer every request so; yield the address."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200, reason)
-            for name, value in {"content-length": str(len(body)), **headers}.items():
-                self.send_header(name.replace("_", "-"), value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's words
-            """Write no access log."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/x"
-        finally:
-            server.shutdown()
-            thread.join()
+PACKED = (("content-encoding", "gzip"),)
+EVENTS = (("content-type", "text/event-stream"),)
+UNREADABLE = Answer(b"\x00\x01\x02", headers=(("content-encoding", "made-up"),))
 
 
 def post(
     folder: Path, url: str, data: Any, mode: str = "once", config: dict[str, Any] | None = None
 ) -> bytes:
-    """Send a request, recorded by vcrpy or replayed; return the answer."""
     options = VcrOptions("c", folder, mode, config or {}, (), lambda _: None)
     headers = {"content-type": "text/plain", "content-length": str(len(data))}
     with use_vcr_cassette(options):
@@ -62,14 +35,13 @@ def post(
 
 
 def written(folder: Path) -> str:
-    """Return what stands in the cassette."""
     return (folder / "c.yaml").read_text("utf-8")
 
 
 @pytest.mark.parametrize("data", [TEXT, gzip.compress(TEXT, mtime=0)], ids=["plain", "gzip"])
 def test_requests_are_clean(tmp_path: Path, data: bytes) -> None:
     """Compressed or not, what is found is replaced, and the file is vcrpy's."""
-    with serving(b"{}") as url:
+    with serving({"/*": Answer(b"{}")}) as url:
         post(tmp_path, url, data)
 
     assert SECRET not in written(tmp_path)
@@ -83,7 +55,7 @@ def test_a_request_read_from_a_file_can_be_replayed(tmp_path: Path) -> None:
         def __len__(self) -> int:
             return len(self.getvalue())
 
-    with serving(b'{"said": "yes"}') as url:
+    with serving({"/*": Answer(b'{"said": "yes"}')}) as url:
         post(tmp_path, url, Sized(b"hello"))
         assert "python" not in written(tmp_path)
 
@@ -92,8 +64,7 @@ def test_a_request_read_from_a_file_can_be_replayed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("match_on", [["method", "path", "query"], ["body"]])
 def test_a_request_with_a_credential_is_found_again(tmp_path: Path, match_on: list[str]) -> None:
-    """Although vcrpy compares where it stood with what stands for it."""
-    with serving(b"{}") as url:
+    with serving({"/*": Answer(b"{}")}) as url:
         address, config = f"{url}?api_key={SECRET}&rows=2", {"match_on": match_on}
         live = post(tmp_path, address, TEXT, config=config)
 
@@ -103,7 +74,7 @@ def test_a_request_with_a_credential_is_found_again(tmp_path: Path, match_on: li
 
 def test_answers_are_clean(tmp_path: Path) -> None:
     """A compressed answer with a credential is kept as text without it."""
-    with serving(gzip.compress(TEXT), content_encoding="gzip") as url:
+    with serving({"/*": Answer(gzip.compress(TEXT), headers=PACKED)}) as url:
         post(tmp_path, url, b"{}")
 
     assert find_secrets(written(tmp_path)) == ()
@@ -111,23 +82,20 @@ def test_answers_are_clean(tmp_path: Path) -> None:
 
 
 def test_the_words_of_a_status_are_clean(tmp_path: Path) -> None:
-    """They are the server's own, and may be anything."""
-    with serving(b"{}", reason=f"OK for {SECRET}") as url:
+    with serving({"/*": Answer(b"{}", reason=f"OK for {SECRET}")}) as url:
         post(tmp_path, url, b"{}")
 
     assert SECRET not in written(tmp_path)
     assert "OK for [anthropic-key]" in written(tmp_path)
 
 
-@pytest.mark.parametrize("cut", [6, 20])
-def test_a_credential_in_pieces_of_a_stream_is_refused(tmp_path: Path, cut: int) -> None:
-    """Nothing is written; the message says why."""
+def test_a_credential_in_pieces_of_a_stream_is_refused(tmp_path: Path) -> None:
     unpatched = http.client.HTTPConnection
-    pieces = [SECRET[:cut], SECRET[cut:]]
+    pieces = [SECRET[:20], SECRET[20:]]
     said = "".join(f"data: {json.dumps({'delta': {'text': one}})}\n\n" for one in pieces)
 
     with (
-        serving(said.encode(), content_type="text/event-stream") as url,
+        serving({"/*": Answer(said.encode(), headers=EVENTS)}) as url,
         pytest.raises(CassetteError, match="not written") as caught,
     ):
         post(tmp_path, url, b"{}")
@@ -140,7 +108,7 @@ def test_a_credential_in_pieces_of_a_stream_is_refused(tmp_path: Path, cut: int)
 def test_an_answer_that_cannot_be_searched_is_refused(tmp_path: Path) -> None:
     """Packed in a way that nothing here undoes, it may hold anything."""
     with (
-        serving(b"\x00\x01\x02", content_encoding="made-up") as url,
+        serving({"/*": UNREADABLE}) as url,
         pytest.raises(CassetteError, match="cannot be searched"),
     ):
         post(tmp_path, url, b"{}")
@@ -159,7 +127,7 @@ def test_a_failure_says_what_was_not_written_besides(tmp_path: Path) -> None:
             raise ZeroDivisionError
 
     with (
-        serving(b"\x00\x01\x02", content_encoding="made-up") as url,
+        serving({"/*": UNREADABLE}) as url,
         pytest.raises(ZeroDivisionError) as caught,
     ):
         fails(url)

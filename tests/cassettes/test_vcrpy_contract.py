@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_one_room_is_the_only_door() -> None:
-    """No file outside it names the package."""
     folder = ROOT / "pytest_regen"
     named = [
         path.relative_to(folder).as_posix()

@@ -15,24 +15,20 @@ ROOT = "/v1/messages/batches"
 
 
 def create(core: Emulator, *params: dict[str, Any]) -> dict[str, Any]:
-    """Return a batch of the given requests."""
     requests = [{"custom_id": f"r{n}", "params": given} for n, given in enumerate(params)]
     return said(send(core, {"requests": requests}, path=ROOT))
 
 
 def get(core: Emulator, path: str, **query: str) -> dict[str, Any]:
-    """Return what stands at one path of the batches."""
     return said(send(core, method="GET", path=f"{ROOT}{path}", query=query))
 
 
 def results(core: Emulator, batch: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the results of a batch that has ended, in the order in which they come."""
     response = send(core, method="GET", path=f"{ROOT}/{batch['id']}/results")
     return [json.loads(line) for line in response.body.splitlines()]
 
 
 def test_counts_stay_at_zero_until_the_end() -> None:
-    """While it runs, everything is processing and there are no results."""
     clock = Clock(0.0)
     core = api(clock=clock, batch_seconds=100)
     batch = create(core, body(), body(max_tokens=5))
@@ -50,25 +46,12 @@ def test_counts_stay_at_zero_until_the_end() -> None:
     assert ended["results_url"] == f"http://127.0.0.1:9{ROOT}/{batch['id']}/results"
 
 
-def test_faults_and_wrong_requests_are_results() -> None:
-    """What one request lacks does not touch the others."""
-    clock = Clock(0.0)
-    core = api(Fault(529), clock=clock)
-    batch = create(core, body(), body(stream=True), {"model": "x"})
-    clock.advance(60)
-
-    counts = get(core, f"/{batch['id']}")["request_counts"]
-
-    assert (counts["errored"], counts["succeeded"]) == (3, 0)
-
-
-@pytest.mark.parametrize("fields", [{"stream": True}, {"speed": "fast"}, {"max_tokens": 0}])
+@pytest.mark.parametrize("fields", [{"stream": True}, {"max_tokens": 0}])
 def test_what_a_batch_does_not_take_is_found_late(fields: dict[str, Any]) -> None:
     """The batch is accepted; the result of that request is an error like that of a call."""
-    clock = Clock(0.0)
-    core = api(clock=clock)
+    core = api()
     batch = create(core, body(**fields))
-    clock.advance(60)
+    core.clock.advance(60)
 
     [result] = results(core, batch)
 
@@ -80,10 +63,9 @@ def test_what_a_batch_does_not_take_is_found_late(fields: dict[str, Any]) -> Non
 
 def test_a_fault_is_a_result_with_all_it_says() -> None:
     """Its type, message and code are those a call would get."""
-    clock = Clock(0.0)
-    core = api(Fault(429, message="No more.", error_code="spent"), clock=clock)
+    core = api(Fault(429, message="No more.", error_code="spent"))
     batch = create(core, body())
-    clock.advance(60)
+    core.clock.advance(60)
 
     [result] = results(core, batch)
 
@@ -113,12 +95,10 @@ def test_results_are_kept_for_29_days() -> None:
 
 
 def test_a_batch_reads_and_writes_the_cache() -> None:
-    """The first request of it writes what the others read."""
-    clock = Clock(0.0)
-    core = api(clock=clock)
+    core = api()
     system = [text("x" * 2_000, "1h")]
     batch = create(core, *(body(system=system, messages=[user(str(n))]) for n in range(3)))
-    clock.advance(60)
+    core.clock.advance(60)
 
     usages = [result["result"]["message"]["usage"] for result in results(core, batch)]
 
@@ -139,33 +119,28 @@ def test_batches_have_limits_of_their_own() -> None:
 
 
 def test_a_batch_of_a_day_expires() -> None:
-    """After 24 hours what was not processed has expired."""
-    clock = Clock(0.0)
-    core = api(clock=clock, batch_seconds=25 * 3600)
+    core = api(batch_seconds=25 * 3600)
     batch = create(core, body())
-    clock.advance(24 * 3600)
+    core.clock.advance(24 * 3600)
 
     assert get(core, f"/{batch['id']}")["request_counts"]["expired"] == 1
 
 
 def test_one_request_of_a_batch_can_expire() -> None:
     """A fault of that kind is a result without an error; in a call it is an error."""
-    clock = Clock(0.0)
-    core = api(Fault(kind="expire"), clock=clock)
+    core = api(Fault(kind="expire"))
     batch = create(core, body())
-    clock.advance(60)
+    core.clock.advance(60)
 
     assert results(core, batch) == [{"custom_id": "r0", "result": {"type": "expired"}}]
     assert send(core, body()).status == 529
 
 
 def test_a_batch_can_take_a_time_of_its_own() -> None:
-    """Steps tell it, one after the other; the last one repeats."""
-    clock = Clock(0.0)
     steps = Script(batches=[BatchStep(seconds=5), BatchStep(seconds=9)])
-    core = api(clock=clock, script=steps)
+    core = api(script=steps)
     made = [create(core, body(max_tokens=n)) for n in (1, 2, 3)]
-    clock.advance(6)
+    core.clock.advance(6)
 
     states = [get(core, f"/{batch['id']}")["processing_status"] for batch in made]
 
@@ -188,36 +163,23 @@ def test_a_batch_can_be_there_although_nobody_was_told() -> None:
 
 def test_a_batch_can_be_listed_late() -> None:
     """The API may still be busy with the call that creates it."""
-    clock = Clock(0.0)
-    core = api(clock=clock, script=Script(batches=[BatchStep(unlisted=5)]))
+    core = api(script=Script(batches=[BatchStep(unlisted=5)]))
     batch = create(core, body())
     early = get(core, "")["data"], send(core, method="GET", path=f"{ROOT}/{batch['id']}").status
-    clock.advance(5)
+    core.clock.advance(5)
 
     assert early == ([], 404)
     assert [listed["id"] for listed in get(core, "")["data"]] == [batch["id"]]
 
 
 def test_a_running_batch_cannot_be_deleted() -> None:
-    """It has to end, or be cancelled, first."""
     core = api()
     batch = create(core, body())
 
     assert send(core, method="DELETE", path=f"{ROOT}/{batch['id']}").status == 400
 
 
-def test_the_same_batch_twice_is_two_batches() -> None:
-    """They are told apart, and a first batch has the same id everywhere."""
-    core = api()
-
-    first, second = create(core, body()), create(core, body())
-
-    assert first["id"] != second["id"]
-    assert create(api(), body())["id"] == first["id"]
-
-
 def test_batches_are_listed_in_pages() -> None:
-    """Newest first, forward and backward."""
     core = api()
     ids = [create(core, body(max_tokens=n + 1))["id"] for n in range(5)][::-1]
 
@@ -235,11 +197,8 @@ def test_batches_are_listed_in_pages() -> None:
 @pytest.mark.parametrize(
     "payload",
     [
-        {},
         {"requests": []},
-        {"requests": [{"custom_id": "a"}]},
         {"requests": [{"custom_id": "a b", "params": {}}]},
-        {"requests": [{"custom_id": "a" * 65, "params": {}}]},
         {"requests": [{"custom_id": "a", "params": {}}] * 2},
         {"requests": [{"custom_id": f"r{number}", "params": {}} for number in range(100_001)]},
     ],
@@ -251,5 +210,4 @@ def test_a_malformed_batch_is_refused(payload: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "x"}, {"after_id": "none"}])
 def test_a_wrong_page_is_refused(query: dict[str, str]) -> None:
-    """Parameters of a list are checked."""
     assert send(api(), method="GET", path=ROOT, query=query).status == 400

@@ -19,7 +19,6 @@ COMMAND = [sys.executable, "-m", "pytest_regen", "emulator"]
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent otherwise there")
 def test_it_is_stopped_with_ctrl_c_and_nothing_is_wrong() -> None:
-    """As it says itself when it starts: no error, exit 0."""
     with subprocess.Popen(
         [*COMMAND, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
@@ -47,7 +46,6 @@ def test_ctrl_c_while_the_address_is_told_stops_it_too() -> None:
 
 
 def test_a_port_that_is_taken_is_named() -> None:
-    """With what to do, on the command line and in Python."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(

@@ -4,8 +4,6 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from emulator_requests import api, body, dumped
@@ -35,19 +33,16 @@ def request(
     length: bytes | None = None,
     more: bytes = b"",
 ) -> bytes:
-    """Return a request as it goes over the wire; ``length`` replaces the right header."""
     right = b"Content-Length: %d\r\n" % len(data)
     sized = right if length is None else length
     return b"%b %b %b\r\n%b%b%b\r\n%b" % (method, path, version, HEAD, more, sized, data)
 
 
 def chunk(data: bytes, size: bytes | None = None) -> bytes:
-    """Return one chunk, of the right size or of another."""
     return (b"%x" % len(data) if size is None else size) + b"\r\n" + data + b"\r\n"
 
 
 def sent(port: int, data: bytes, *, ends: bool = True) -> bytes:
-    """Return everything the server says to ``data`` before it closes the connection."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         connection.sendall(data)
         if ends:
@@ -59,7 +54,6 @@ def sent(port: int, data: bytes, *, ends: bool = True) -> bytes:
 
 
 def responses(heard: bytes) -> list[tuple[int, bytes]]:
-    """Return status and body of each response; each must be labelled."""
     found = []
     while heard:
         head, _, rest = heard.partition(b"\r\n\r\n")
@@ -73,14 +67,12 @@ def responses(heard: bytes) -> list[tuple[int, bytes]]:
 
 @pytest.fixture
 def emulator() -> Iterator[Emulator]:
-    """A running emulator."""
     with Emulator(lambda _body: "Hello.") as running:
         yield running
 
 
 @pytest.fixture
 def raw(emulator: Emulator) -> Raw:
-    """Sends bytes to it on a connection of their own; returns the responses."""
     port = int(emulator.base_url.rpartition(":")[2])
     return lambda data: responses(sent(port, data))
 
@@ -88,68 +80,32 @@ def raw(emulator: Emulator) -> Raw:
 HOSTILE: dict[str, tuple[bytes, int]] = {
     "no HTTP": (b"\x00\xff\xfe garbage\r\n\r\n", 400),
     "blank lines before it": (b"\r\n\r\n" + request(), 400),
-    "no version": (b"GET /v1/models\r\n\r\n", 400),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
-    "HTTP/9.9": (request(version=b"HTTP/9.9"), 400),
-    "HTTP/x": (request(version=b"HTTP/x"), 400),
     "length in words": (request(length=b"Content-Length: abc\r\n"), 400),
     "length below zero": (request(length=b"Content-Length: -5\r\n"), 400),
-    "length with a sign": (request(length=b"Content-Length: +5\r\n"), 400),
-    "length with a fraction": (request(length=b"Content-Length: 1.5\r\n"), 400),
-    "length of no bytes": (request(length=b"Content-Length: \r\n"), 400),
     "two lengths": (request(length=b"Content-Length: 5\r\nContent-Length: 6\r\n"), 400),
     "length of exabytes": (request(length=b"Content-Length: 99999999999999999999\r\n"), 413),
-    "length of 5,000 digits": (request(length=b"Content-Length: " + b"9" * 5_000 + b"\r\n"), 400),
     "longer than it is": (request(length=b"Content-Length: 9999\r\n"), 400),
-    "no length": (request(b"", length=b""), 400),
     "chunks and a length": (
         request(chunk(GOOD), length=CHUNKED, more=b"Content-Length: 9\r\n"),
         400,
     ),
-    "another transfer encoding": (request(length=b"Transfer-Encoding: gzip\r\n"), 400),
     "chunk of words": (request(b"zz\r\n" + GOOD, length=CHUNKED), 400),
-    "chunk below zero": (request(b"-5\r\n" + GOOD, length=CHUNKED), 400),
     "chunk of exabytes": (request(chunk(GOOD, b"f" * 15), length=CHUNKED), 400),
-    "chunk of 5,000 digits": (request(chunk(GOOD, b"f" * 5_000), length=CHUNKED), 400),
     "chunk longer than it is": (request(chunk(GOOD, b"ffff"), length=CHUNKED), 400),
-    "chunk shorter than it is": (request(chunk(GOOD, b"5"), length=CHUNKED), 400),
     "chunks that never end": (request(chunk(GOOD), length=CHUNKED), 400),
     "header of 100 kB": (request(more=b"X-Big: " + b"a" * 100_000 + b"\r\n"), 431),
     "header without a name": (request(more=b"nonsense\r\n"), 400),
-    "header with a blank in its name": (request(more=b"X Y : z\r\n"), 400),
     "address of 100 kB": (request(path=b"/" + b"a" * 100_000), 431),
     "address that is none": (request(path=b"http://[/v1/messages"), 400),
     "made-up method": (request(method=b"BREW"), 405),
-    "method in lower case": (request(method=b"post"), 405),
-    "method of another route": (request(method=b"DELETE"), 405),
-    "tunnel": (request(b"", method=b"CONNECT", path=b"evil.example:443"), 404),
     "traversal": (request(b"", method=b"GET", path=b"/v1/../../etc/passwd"), 404),
-    "encoded traversal": (
-        request(b"", method=b"GET", path=b"/v1/messages/batches/..%2f..%2fetc%2fpasswd/results"),
-        404,
-    ),
-    "traversal that would arrive": (request(path=b"/v1/models/../messages"), 404),
-    "NUL in the address": (request(path=b"/v1/\x00messages"), 400),
-    "no ASCII in the address": (request(path="/v1/méssages".encode()), 400),
-    "asterisk": (request(b"", method=b"OPTIONS", path=b"*"), 404),
-    "page of 5,000 digits": (
-        request(b"", method=b"GET", path=b"/v1/models?limit=" + b"9" * 5_000),
-        400,
-    ),
-    "page in superscript": (request(b"", method=b"GET", path=b"/v1/models?limit=%C2%B2"), 400),
     "body that is no UTF-8": (request(GOOD.replace(b"Hi.", b"\xff")), 400),
-    "body in UTF-16": (request(GOOD.decode().encode("utf-16")), 400),
-    "body in gzip": (request(b"\x1f\x8b\x08\x00", more=b"Content-Encoding: gzip\r\n"), 400),
     "NaN": (request(GOOD.replace(b"1000", b"NaN")), 400),
-    "infinity": (request(GOOD.replace(b"1000", b"-Infinity")), 400),
     "number out of range": (request(GOOD.replace(b'"Hi."', b'[{"type":"x","y":1e999}]')), 400),
     "number of 5,000 digits": (request(GOOD.replace(b"1000", b"1" * 5_000)), 400),
-    "number of 4,000 digits": (request(GOOD.replace(b"1000", b"1" * 4_000)), 400),
     "100,000 arrays": (request(b"[" * 100_000), 400),
-    "100,000 arrays that end": (request(b"[" * 100_000 + b"]" * 100_000), 400),
     "no JSON": (request(b"{"), 400),
-    "no object": (request(b"[]"), 400),
-    "a text": (request(b'"text"'), 400),
 }
 
 
@@ -176,28 +132,16 @@ HARMLESS = {
         b"%x;a=b\r\n%b\r\n0\r\nX-Sum: 1\r\n\r\n" % (len(GOOD), GOOD), length=CHUNKED
     ),
     "the same length twice": request(more=b"Content-Length: %d\r\n" % len(GOOD)),
-    "a length with zeros in front": request(length=b"Content-Length: 00%d\r\n" % len(GOOD)),
-    "a folded header": request(more=b"X-Long: a\r\n b\r\n"),
     "a header that is no ASCII": request(more=b"X-Name: \xff\xfe\r\n"),
     "an address with its host": request(path=b"http://other.example/v1/messages?beta=true"),
-    "a query of 5,000 parameters": request(
-        path=b"/v1/messages?" + b"&".join(b"a=%d" % n for n in range(5_000))
-    ),
     "lines that end in LF": request().replace(b"\r\n", b"\n"),
-    "200 headers": request(more=b"".join(b"X-%d: a\r\n" % n for n in range(200))),
-    "a thousand trailers": request(
-        chunk(GOOD) + b"0\r\n" + b"a: b\r\n" * 1_000 + b"\r\n", length=CHUNKED
-    ),
     "a lone surrogate": request(GOOD.replace(b"Hi.", rb"\ud800")),
-    "a NUL character": request(GOOD.replace(b"Hi.", rb"\u0000")),
-    "a key twice, the last one valid": request(GOOD.replace(b'{"model"', b'{"model":1,"model"', 1)),
     "an old version of HTTP": request(version=b"HTTP/1.0"),
 }
 
 
 @pytest.mark.parametrize("data", HARMLESS.values(), ids=HARMLESS)
 def test_unusual_requests_are_served(raw: Raw, emulator: Emulator, data: bytes) -> None:
-    """What HTTP and JSON allow is taken."""
     [(status, _)] = raw(data)
 
     assert status == 200
@@ -220,7 +164,6 @@ def test_nothing_behind_a_broken_request_is_read(raw: Raw) -> None:
 
 
 def test_an_old_client_gets_a_stream_without_chunks(emulator: Emulator) -> None:
-    """For HTTP/1.0 the body ends with the connection."""
     port = int(emulator.base_url.rpartition(":")[2])
 
     heard = sent(port, request(dumped(body(stream=True)), version=b"HTTP/1.0"), ends=False)
@@ -232,7 +175,6 @@ def test_an_old_client_gets_a_stream_without_chunks(emulator: Emulator) -> None:
 
 
 def test_a_client_that_asks_first_is_told_to_go_on(emulator: Emulator) -> None:
-    """``expect: 100-continue`` is answered before the body comes."""
     port = int(emulator.base_url.rpartition(":")[2])
     whole = request(more=b"Expect: 100-continue\r\n")
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
@@ -278,30 +220,3 @@ def test_bodies_over_the_limit_are_refused_over_http(raw: Raw) -> None:
 
     assert (read, unread) == (413, 413)
     assert json.loads(text)["error"]["type"] == "request_too_large"
-
-
-def test_hundreds_of_requests_at_once_do_not_mix(emulator: Emulator) -> None:
-    """24 threads with 50 requests each: every reply, count and id is the one asked for."""
-    emulator.responder = lambda asked: f"You said {asked['messages'][0]['content']}."
-    port = int(emulator.base_url.rpartition(":")[2])
-    asked = [
-        [f"{thread}-{number}" * (1 + number % 3) for number in range(50)] for thread in range(24)
-    ]
-
-    def ask(words: list[str]) -> list[dict[str, Any]]:
-        stream = b"".join(
-            request(dumped(body(messages=[{"role": "user", "content": word}]))) for word in words
-        )
-        return [json.loads(text) for status, text in responses(sent(port, stream)) if status == 200]
-
-    with ThreadPoolExecutor(24) as pool:
-        found = list(pool.map(ask, asked))
-
-    for words, messages in zip(asked, found, strict=True):
-        texts = [message["content"][-1]["text"] for message in messages]
-        assert texts == [f"You said {word}." for word in words]
-        counts = [message["usage"]["input_tokens"] for message in messages]
-        assert counts == [3 + -(-len(word) * 41 // 100) for word in words]
-    ids = [message["id"] for messages in found for message in messages]
-    assert len(set(ids)) == len({word for words in asked for word in words})
-    assert len(emulator.requests) == 24 * 50

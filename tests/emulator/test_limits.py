@@ -5,24 +5,21 @@ import pytest
 from emulator_requests import api, ask, body, said, send, text, user
 from hypothesis import given
 from hypothesis import strategies as st
-from turn_values import turn
 
-from pytest_regen.emulator import Clock, EmulatedReply, Emulator, Fault, RateLimits
-from pytest_regen.errors import RejectedRequestError, UsageError
-from pytest_regen.turns import AnthropicProvider
+from pytest_regen.emulator import Clock, EmulatedReply, Emulator, RateLimits
+from pytest_regen.errors import UsageError
 
 PREFIX = "anthropic-ratelimit-"
 
 
 def test_requests_per_minute() -> None:
     """The request over the limit is told when to come back, and then may."""
-    clock = Clock(0.0)
-    core = api(clock=clock, limits=RateLimits(requests=3))
+    core = api(limits=RateLimits(requests=3))
     for _ in range(3):
         ask(core)
 
     refused = send(core, body())
-    clock.advance(int(refused.headers["retry-after"]))
+    core.clock.advance(int(refused.headers["retry-after"]))
 
     assert refused.status == 429
     assert said(refused)["error"]["type"] == "rate_limit_error"
@@ -32,8 +29,7 @@ def test_requests_per_minute() -> None:
 
 def test_cache_reads_do_not_count_as_input() -> None:
     """A long prefix is charged when it is written, not when it is read."""
-    clock = Clock(0.0)
-    core = api(clock=clock, limits=RateLimits(input_tokens=1_000))
+    core = api(limits=RateLimits(input_tokens=1_000))
     system = [text("x" * 2_000, "5m")]
 
     statuses = [send(core, body(system=system)).status for _ in range(5)]
@@ -51,22 +47,21 @@ def test_no_window_lets_more_through_than_a_bucket(
     steps: list[tuple[float, int]], per_minute: int
 ) -> None:
     """Whatever the pauses: in any span at most a full bucket and what dripped in meanwhile."""
-    clock = Clock(0.0)
     limits = RateLimits(requests=10_000, input_tokens=per_minute)
-    core = api(clock=clock, limits=limits)
+    core = api(limits=limits)
     taken: list[tuple[float, int]] = []
 
     for pause, size in steps:
-        clock.advance(pause)
+        core.clock.advance(pause)
         tokens = -(-size * 41 // 100)
         response = send(core, body(messages=[user("x" * size)]))
         if response.status == 200:
-            taken.append((clock.now(), tokens))
+            taken.append((core.clock.now(), tokens))
         elif tokens <= per_minute:
             # Told to wait so long, one who does so is served.
-            clock.advance(float(response.headers["retry-after"]))
+            core.clock.advance(float(response.headers["retry-after"]))
             assert send(core, body(messages=[user("x" * size)])).status == 200
-            taken.append((clock.now(), tokens))
+            taken.append((core.clock.now(), tokens))
 
     for first, (begun, _) in enumerate(taken):
         for last in range(first, len(taken)):
@@ -103,33 +98,18 @@ def test_a_client_that_obeys_gets_through(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(emulator.requests) == 8
 
 
-def test_a_spend_limit_is_not_waited_for() -> None:
-    """It is told by its code, and asking again would not help."""
-    capped = Fault(429, error_code="enforced_spend_limit_reached")
-    with Emulator(lambda _body: capped) as emulator:
-        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=5)
-        with pytest.raises(RejectedRequestError, match="spend"):
-            provider.send(turn())
-        provider.close()
-
-    assert len(emulator.requests) == 1
-
-
 def test_output_tokens_per_minute() -> None:
-    """Output is charged as it is spoken, whatever ``max_tokens`` says."""
-    clock = Clock(0.0)
     reply = EmulatedReply("x", output_tokens=80)
-    core = api(reply, clock=clock, limits=RateLimits(output_tokens=100))
+    core = api(reply, limits=RateLimits(output_tokens=100))
 
     statuses = [send(core, body(max_tokens=100_000)).status for _ in range(3)]
-    clock.advance(60)
+    core.clock.advance(60)
 
     assert statuses == [200, 200, 429]
     assert send(core, body()).status == 200
 
 
 def test_model_classes_have_their_own_buckets() -> None:
-    """One class at its limit leaves the others alone."""
     core = api(limits=RateLimits(requests=1))
     ask(core)
 
@@ -139,7 +119,6 @@ def test_model_classes_have_their_own_buckets() -> None:
 
 
 def test_headers_report_what_is_left() -> None:
-    """Limit, remaining and reset of requests, input, output and both together."""
     core = api(clock=Clock(1_000.0), limits=RateLimits(60, 1_000, 500))
 
     headers = send(core, body(messages=[user("x" * 100)])).headers

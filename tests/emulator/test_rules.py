@@ -1,13 +1,9 @@
 """The emulator refuses what the API refuses, in the API's words, and nothing else."""
 
-import copy
 from typing import Any
 
 import pytest
 from emulator_requests import api, ask, assistant, body, said, send, text, user
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from laws import scaled
 from tables import each
 
 from pytest_regen.emulator.messages import signature
@@ -15,59 +11,30 @@ from pytest_regen.turns.models import MODELS, find_model
 
 OLD = "claude-sonnet-4-5"
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
-OBJECT = {"type": "object", "properties": {}, "additionalProperties": False}
-
-
-def with_format(schema: object, **fields: Any) -> dict[str, Any]:
-    """Return a request for structured output."""
-    config = {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
-    return body(**config, **fields)
 
 
 def marked(count: int) -> list[dict[str, Any]]:
-    """Return text blocks that each carry a breakpoint."""
     return [text(f"part {number}", "5m") for number in range(count)]
 
 
 def used(id_: str) -> dict[str, Any]:
-    """Return a call of a tool."""
     return {"type": "tool_use", "id": id_, "name": "look", "input": {}}
 
 
 def result(id_: str) -> dict[str, Any]:
-    """Return the answer to a call of a tool."""
     return {"type": "tool_result", "tool_use_id": id_, "content": "It is red."}
 
 
 REFUSED = {
     "no max_tokens": (body(max_tokens=...), "max_tokens: Field required"),
-    "no model": (body(model=...), "model: Field required"),
     "no messages": (body(messages=...), "messages: Field required"),
     "empty messages": (body(messages=[]), "messages: at least one message is required"),
     "max_tokens as text": (body(max_tokens="9"), "max_tokens: Input should be a valid integer"),
-    "max_tokens null": (body(max_tokens=None), "max_tokens: Input should be a valid integer"),
-    "negative max_tokens": (
-        body(max_tokens=-1),
-        "max_tokens: Input should be greater than or equal to 0",
-    ),
-    "message as text": (
-        body(messages=["Invalid content"]),
-        "messages.0: Input does not match the expected shape.",
-    ),
     "no content": (body(messages=[{"role": "user"}]), "messages.0.content: Field required"),
-    "content as number": (
-        body(messages=[user(1)]),
-        "messages.0.content: Input should be a valid list",
-    ),
     "empty content": (body(messages=[user("")]), "must have non-empty content"),
-    "unknown role": (body(messages=[{"role": "robot", "content": "x"}]), "messages.0.role: "),
     "assistant first": (
         body(messages=[assistant("Hi."), user("Hi.")]),
         'first message must use the "user" role',
-    ),
-    "block without type": (
-        body(messages=[user([{"text": "x"}])]),
-        "content.0.type: Field required",
     ),
     "empty text block": (
         body(messages=[user([text("")])]),
@@ -89,10 +56,6 @@ REFUSED = {
             "order: `tools`, `system`, `messages`."
         ),
     ),
-    "an automatic hour after five minutes": (
-        body(system=[text("a", "5m")], cache_control={"type": "ephemeral", "ttl": "1h"}),
-        "must not come after a ttl='5m'",
-    ),
     "automatic and explicit disagree": (
         body(messages=[user([text("a", "5m")])], cache_control={"type": "ephemeral", "ttl": "1h"}),
         "cache_control: ttl='1h' conflicts",
@@ -101,16 +64,7 @@ REFUSED = {
         body(messages=[user([text("", "5m"), text("x")])]),
         "messages.0.content.0.text: cache_control cannot be set for empty text blocks",
     ),
-    "breakpoint of another type": (
-        body(cache_control={"type": "forever"}),
-        "cache_control.type: Input should be 'ephemeral'",
-    ),
-    "breakpoint of another lifetime": (
-        body(system=[text("a", "2h")]),
-        "system.0.cache_control.ttl: Input should be '5m' or '1h'",
-    ),
     "temperature": (body(temperature=1.0), "`temperature` is deprecated for this model."),
-    "top_p on an old model": (body(model=OLD, top_p=0.9), "`top_p` is deprecated"),
     "prefill": (
         body(messages=[user("Hi."), assistant("{")]),
         (
@@ -129,10 +83,6 @@ REFUSED = {
     "adaptive thinking on an old model": (
         body(model=OLD, thinking={"type": "adaptive"}),
         "adaptive thinking is not supported on this model",
-    ),
-    "small thinking budget": (
-        body(model=OLD, thinking={"type": "enabled", "budget_tokens": 10}),
-        "greater than or equal to 1024",
     ),
     "thinking budget of the whole answer": (
         body(model=OLD, thinking={"type": "enabled", "budget_tokens": 1024}),
@@ -177,7 +127,6 @@ REFUSED = {
 
 @each(("fields", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused_with_400(fields: dict[str, Any], message: str) -> None:
-    """A broken rule is an invalid_request_error that says which."""
     response = send(api(), fields)
 
     error = said(response)
@@ -200,9 +149,6 @@ ACCEPTED = {
         messages=[user(marked(4))], cache_control={"type": "ephemeral"}
     ),
     "prefill on an old model": body(model=OLD, messages=[user("Hi."), assistant("{")]),
-    "thinking disabled": body(thinking={"type": "disabled"}),
-    "effort": body(output_config={"effort": "xhigh"}),
-    "forced tool on an old model": body(model=OLD, tools=[TOOL], tool_choice={"type": "any"}),
     "null counts as absent": body(system=None, stop_sequences=None, thinking=None),
     "tool calls answered": body(
         messages=[
@@ -211,21 +157,17 @@ ACCEPTED = {
             user([result("t2"), result("t1")]),
         ]
     ),
-    "warming": body(max_tokens=0),
-    "metadata": body(metadata={"user_id": "u"}),
 }
 
 
 @each("fields", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(fields: dict[str, Any]) -> None:
-    """What the API takes is taken."""
     response = send(api(), fields)
 
     assert response.status == 200, said(response)
 
 
 def test_an_unknown_model_is_not_found() -> None:
-    """It is 404, and the message is the name."""
     response = send(api(), body(model="claude-does-not-exist"))
 
     assert response.status == 404
@@ -236,7 +178,6 @@ def test_an_unknown_model_is_not_found() -> None:
 
 
 def test_sampling_is_taken_on_the_old_version_by_old_models() -> None:
-    """Version 2023-06-01 still takes a temperature, where the model does."""
     core = api()
 
     old = send(core, body(model=OLD, temperature=0.1), anthropic_version="2023-06-01")
@@ -285,7 +226,6 @@ def test_routes(method: str, path: str, status: int) -> None:
 
 
 def test_thinking_cannot_be_marked() -> None:
-    """A breakpoint on a thinking block is refused."""
     core = api()
     block = ask(core)["content"][0]
     turns = [user("Hi."), assistant([{**block, "cache_control": {"type": "ephemeral"}}]), user("x")]
@@ -316,7 +256,6 @@ def test_thinking_must_come_back_as_it_went_out(model: str) -> None:
 
 
 def test_a_signature_proves_itself() -> None:
-    """Another emulator accepts it: none has to remember what it issued."""
     model = find_model("claude-sonnet-5-5")
     assert model is not None
     block = {"type": "thinking", "thinking": "", "signature": signature("", model, [user("Hi.")])}
@@ -324,85 +263,3 @@ def test_a_signature_proves_itself() -> None:
     turns = [user([text("Hi.")]), assistant([block, text("Hello.")]), user("Go on.")]
 
     assert send(api(), body(messages=turns)).status == 200
-
-
-RICH = body(
-    system=[text("Rules.", "1h")],
-    tools=[{**TOOL, "strict": True, "input_schema": OBJECT}],
-    tool_choice={"type": "auto"},
-    thinking={"type": "adaptive", "display": "summarized"},
-    messages=[
-        user([text("Hi.", "5m"), {"type": "image", "source": {"type": "url", "url": "x"}}]),
-        assistant([used("t1")]),
-        user([{**result("t1"), "content": [text("red")]}]),
-        assistant([{"type": "thinking", "thinking": "", "signature": "x"}, text("Red.")]),
-        user(
-            [
-                {
-                    "type": "document",
-                    "source": {"type": "text", "media_type": "text/plain", "data": "x"},
-                }
-            ]
-        ),
-    ],
-    output_config={
-        "effort": "low",
-        "format": {
-            "type": "json_schema",
-            "schema": {
-                **OBJECT,
-                "properties": {
-                    "a": {"$ref": "#/$defs/b"},
-                    "c": {"anyOf": [{"type": "array", "items": {"type": "null"}}]},
-                },
-                "$defs": {"b": {"enum": ["x"], "format": "uuid", "allOf": [{"const": 1}]}},
-            },
-        },
-    },
-    stop_sequences=["x"],
-    metadata={"user_id": "u"},
-    diagnostics={"previous_message_id": "msg_01"},
-    cache_control={"type": "ephemeral", "ttl": "5m"},
-    service_tier="auto",
-    speed="standard",
-    stream=False,
-)
-
-
-def paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of every value inside a JSON value."""
-    found = [here] if here else []
-    inner: Any = ()
-    if isinstance(value, dict | list):
-        inner = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, part in inner:
-        found += paths(part, (*here, key))
-    return found
-
-
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=5,
-)
-
-
-@settings(max_examples=scaled(120))
-@given(path=st.sampled_from(paths(RICH)), junk=JUNK)
-def test_junk_anywhere_in_a_request_is_answered(path: tuple[Any, ...], junk: Any) -> None:
-    """Whatever stands in any one field, the request is taken or refused; nothing breaks."""
-    fields = copy.deepcopy(RICH)
-    # The thinking block is not one of ours; without it the rest of the request is valid.
-    if path[:3] != ("messages", 3, "content"):
-        fields["messages"][3]["content"].pop(0)
-    target = fields
-    for key in path[:-1]:
-        target = target[key]
-    target[path[-1]] = junk
-
-    response = send(api("{}"), fields)
-
-    if response.status == 500:  # the junk is a schema, and the reply does not satisfy it
-        assert "breaks output_config.format" in said(response)["error"]["message"]
-    else:
-        assert response.status in {200, 400, 404}, said(response)

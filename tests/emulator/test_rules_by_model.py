@@ -62,12 +62,10 @@ def test_models_take_what_they_are_documented_to_take(
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
-    """Return the definition of a tool."""
     return {"name": name, "input_schema": OBJECT, **more}
 
 
 def structured(schema: object, **fields: Any) -> dict[str, Any]:
-    """Return a request for structured output."""
     return body(output_config={"format": {"type": "json_schema", "schema": schema}}, **fields)
 
 
@@ -82,7 +80,6 @@ CITATION = {
 CITED = [{"type": "text", "text": "x", "citations": [CITATION]}]
 DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
 REDACTED = {"type": "redacted_thinking", "data": "AAAA"}
-CALL = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "tool without a schema": (
@@ -137,14 +134,12 @@ ACCEPTED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fields", ACCEPTED.values(), ids=ACCEPTED)
 def test_accepted(fields: dict[str, Any]) -> None:
-    """What the API takes is taken."""
     response = send(api("{}"), fields)
 
     assert response.status == 200, said(response)
 
 
 def test_the_old_version_takes_what_the_new_one_refuses() -> None:
-    """Citations of the user went with version 2026-10-21."""
     statuses = [
         send(api(), body(messages=[user(CITED)]), anthropic_version=version).status
         for version in ("2023-06-01", "2026-10-21")

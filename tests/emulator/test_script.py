@@ -57,7 +57,6 @@ rules:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Script:
-    """A script that uses every key."""
     (tmp_path / "pet.cs").write_text("class Pet {}", "utf-8")
     path = tmp_path / "replies.yaml"
     path.write_text(WHOLE, "utf-8")
@@ -88,7 +87,6 @@ def test_every_key_is_read(script: Script) -> None:
 
 
 def test_faults_come_first_and_the_last_reply_stays(script: Script) -> None:
-    """529 twice, then the reply, again and again."""
     asked = body(model="claude-opus-5-5", system="Be brief.", messages=[user("hello you")])
 
     told = [script.find(asked) for _ in range(5)]
@@ -120,7 +118,6 @@ def test_a_match_holds_in_every_field(match: Match, fields: dict[str, Any], acce
 
 
 def test_each_request_may_walk_on_its_own() -> None:
-    """With ``count="request"`` threads in any order get the same answers."""
     script = Script([Rule([Step(Fault(529)), Step("Done.")], count="request")])
     asked = [body(messages=[user(str(number))]) for number in range(20)] * 2
 
@@ -131,7 +128,6 @@ def test_each_request_may_walk_on_its_own() -> None:
 
 
 def test_all_requests_together_walk_through_the_steps() -> None:
-    """With ``count="rule"`` no step is given twice, from however many threads."""
     script = Script([Rule([Step(str(number)) for number in range(40)])])
 
     with ThreadPoolExecutor(8) as pool:
@@ -158,27 +154,21 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
     ("content", "complaint"),
     [
         ("rules: [", "is no YAML"),
-        ("[]", "the file is []: Input should be an object"),
         ("", "the file is None: Input should be an object"),
         ("version: 2\nrules: [{replies: [x]}]", "version is 2: Input should be 1"),
-        ("rules: [{replies: [x]}]", ": Field required"),
         ("version: 1", "rules is {'version': 1}: Field required"),
-        ("version: 1\nrules: [{replys: [x]}]", "rules[0].replies is"),
         (
             "version: 1\nrules: [{replies: []}]",
             "rules[0].replies is []: List should have at least 1 item",
         ),
         ("version: 1\nrules: [{match: {usr: x}, replies: [x]}]", "rules[0].match.usr is unknown"),
-        ("version: 1\nrules: [{match: {turn: x}, replies: [x]}]", "rules[0].match.turn is 'x'"),
         ("version: 1\nrules: [{match: {pattern: '('}, replies: [x]}]", "rules[0].match is"),
         ("version: 1\nrules: [{count: all, replies: [x]}]", "rules[0].count is 'all'"),
-        ("version: 1\nrules: [{replies: [{txt: x}]}]", "rules[0].replies[0].txt is unknown"),
         (
             "version: 1\nrules: [{replies: [{text: 1}]}]",
             "replies[0].text is 1: Input should be a valid string",
         ),
         ("version: 1\nrules: [{replies: [{text: x, delay: -1}]}]", "must not be negative"),
-        ("version: 1\nrules: [{replies: [{text: x, times: 0}]}]", "times is 0"),
         ("version: 1\nrules: [{replies: [{text: x, file: y}]}]", "has both text and file"),
         ("version: 1\nrules: [{replies: [{file: none.cs}]}]", "file cannot be read"),
         (
@@ -206,31 +196,17 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
             "the header 'a' cannot be sent with the value",
         ),
         (
-            'version: 1\nrules: [{replies: [{fault: {retry_after: "\\u20ac"}}]}]',
-            "the header 'retry-after' cannot be sent",
-        ),
-        (
             "version: 1\nrules: [{replies: [{text: x, tools: [{nam: y}]}]}]",
             "a tool use has a name and an input, not {'nam': 'y'}",
         ),
-        (
-            "version: 1\nrules: [{replies: [{text: x, tools: 5}]}]",
-            "tools is 5: Input should be a valid",
-        ),
         ("version: 1\nrules: [{replies: [{text: x, chunks: 0}]}]", "at least 1 character"),
         ("version: 1\nrules: [{replies: [{text: x, chunks: [y]}]}]", "must join to the text"),
-        ("version: 1\nrules: [{replies: [{text: x, chunks: [1]}]}]", "chunks"),
-        (
-            "version: 1\nrules: [{replies: [{text: x, tools: [{input: {}}]}]}]",
-            "a tool use has a name and an input, not {'input': {}}",
-        ),
         ("version: 1\nrules: [{replies: [x]}]\nbatches: [{secs: 1}]", "batches[0].secs is unknown"),
         ("version: 1\nrules: [{replies: [x]}]\nbatches: [{fault: 200}]", "batches[0].fault is"),
         ("version: 1\nrules: !!python/object:os.system {}", "is no YAML"),
     ],
 )
 def test_a_wrong_script_is_refused_by_place(tmp_path: Path, content: str, complaint: str) -> None:
-    """The message names the file, the place and what is wrong."""
     path = tmp_path / "replies.yaml"
     path.write_text(content, "utf-8")
 
@@ -261,6 +237,5 @@ def test_calls_that_create_batches_walk_through_steps_of_their_own(tmp_path: Pat
 
 
 def test_a_missing_script_is_refused(tmp_path: Path) -> None:
-    """A file that is not there is the caller's mistake."""
     with pytest.raises(UsageError, match="cannot read the script"):
         load_script(tmp_path / "none.yaml")

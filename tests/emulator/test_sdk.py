@@ -1,9 +1,7 @@
 """The vendor's SDK talks to the emulator over HTTP as it talks to the API."""
 
 import contextlib
-import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -26,14 +24,12 @@ CALL: dict[str, Any] = {
 
 @pytest.fixture
 def emulator() -> Iterator[Emulator]:
-    """An emulator whose responder each test sets."""
     with Emulator() as running:
         yield running
 
 
 @pytest.fixture
 def client(emulator: Emulator) -> Iterator[Client]:
-    """Makes clients of the SDK for the emulator, and closes them."""
     with contextlib.ExitStack() as stack:
 
         def make(**options: Any) -> Any:
@@ -46,7 +42,6 @@ def client(emulator: Emulator) -> Iterator[Client]:
 
 
 def says(emulator: Emulator, *steps: EmulatedReply | Fault | str | Step) -> Emulator:
-    """Let the emulator say the steps in order, the last one for ever."""
     whole = [step if isinstance(step, Step) else Step(step) for step in steps]
     emulator.script = Script([Rule(whole)])
     return emulator
@@ -69,8 +64,7 @@ def test_a_plain_call(emulator: Emulator, client: Client) -> None:
 
 
 def test_a_stream_arrives_piece_by_piece(emulator: Emulator, client: Client) -> None:
-    """Text comes in several deltas, the first long before the last."""
-    says(emulator, EmulatedReply("one two three", chunks=3, chunk_delay=0.2))
+    says(emulator, EmulatedReply("one two three", chunks=3, chunk_delay=0.05))
 
     with client().messages.stream(**CALL) as stream:
         arrivals = [(time.perf_counter(), piece) for piece in stream.text_stream]
@@ -99,46 +93,12 @@ def test_a_stream_says_what_a_plain_call_says(emulator: Emulator, client: Client
     assert shown(streamed) == shown(plain)
 
 
-def test_a_conversation_goes_on_with_its_thinking(client: Client) -> None:
-    """A thinking block sent back as it came is accepted; an edited one is refused."""
-    talk = client()
-    first = talk.messages.create(**CALL)
-    turns = [*CALL["messages"], first.to_param(), {"role": "user", "content": "Go on."}]
-
-    assert talk.messages.create(**{**CALL, "messages": turns}).stop_reason == "end_turn"
-
-    turns[0] = {"role": "user", "content": "Said something else."}
-    with pytest.raises(anthropic.BadRequestError, match="cannot be modified"):
-        talk.messages.create(**{**CALL, "messages": turns})
-
-
-def test_overload_twice_then_the_reply(emulator: Emulator, client: Client) -> None:
-    """The SDK's own retries get through a fault that lasts two attempts."""
-    says(emulator, Step(Fault(529, retry_after_ms=1), times=2), "Finally.")
-
-    message = client().messages.create(**CALL)
-
-    assert message.content[-1].text == "Finally."
-    retries = [request.headers["x-stainless-retry-count"] for request in emulator.requests]
-    assert retries == ["0", "1", "2"]
-
-
 @pytest.mark.parametrize(
     ("status", "error"),
     [
         (400, "BadRequestError"),
         (401, "AuthenticationError"),
-        (402, "PaymentRequiredError"),
-        (403, "PermissionDeniedError"),
-        (404, "NotFoundError"),
-        (408, "RequestTimeoutError"),
-        (409, "ConflictError"),
-        (413, "ContentTooLargeError"),
-        (422, "UnprocessableEntityError"),
         (429, "RateLimitError"),
-        (500, "InternalServerError"),
-        (503, "ServiceUnavailableError"),
-        (504, "GatewayTimeoutError"),
         (529, "OverloadedError"),
     ],
 )
@@ -156,17 +116,6 @@ def test_each_status_is_the_error_it_is(
     assert caught.value.request_id == caught.value.body["request_id"]
 
 
-def test_a_spend_cap_is_told_by_its_code(emulator: Emulator, client: Client) -> None:
-    """``error_code`` travels in the details of the error."""
-    says(emulator, Fault(429, error_code="enforced_spend_limit_reached", should_retry=False))
-
-    with pytest.raises(anthropic.RateLimitError) as caught:
-        client().messages.create(**CALL)
-
-    assert caught.value.error_code == "enforced_spend_limit_reached"
-    assert len(emulator.requests) == 1
-
-
 @pytest.mark.parametrize("kind", ["drop", "cut"])
 def test_a_broken_connection_is_a_connection_error(
     emulator: Emulator, client: Client, kind: Any
@@ -180,7 +129,6 @@ def test_a_broken_connection_is_a_connection_error(
 
 
 def listen(stream_manager: Any, heard: list[str]) -> Any:
-    """Collect the text of a stream and return its final message."""
     with stream_manager as stream:
         heard.extend(stream.text_stream)
         return stream.get_final_message()
@@ -212,7 +160,6 @@ def test_an_unfinished_stream_has_no_stop_reason(emulator: Emulator, client: Cli
 
 
 def test_an_error_in_the_middle_of_a_stream(emulator: Emulator, client: Client) -> None:
-    """``event: error`` comes after text, with status 200."""
     says(emulator, Fault(kind="error_event", after=1))
     heard: list[str] = []
 
@@ -222,14 +169,6 @@ def test_an_error_in_the_middle_of_a_stream(emulator: Emulator, client: Client) 
     assert heard
     assert caught.value.status_code == 200
     assert caught.value.type == "overloaded_error"
-
-
-def test_a_slow_first_byte_runs_into_the_timeout(emulator: Emulator, client: Client) -> None:
-    """A reply that is later than the client waits is a timeout."""
-    says(emulator, EmulatedReply("Late.", delay=5.0))
-
-    with pytest.raises(anthropic.APITimeoutError):
-        client(max_retries=0, timeout=0.1).messages.create(**CALL)
 
 
 def test_refusals_and_empty_replies(emulator: Emulator, client: Client) -> None:
@@ -273,10 +212,9 @@ def test_structured_output(emulator: Emulator, client: Client) -> None:
     ("reply", "limit"),
     [
         (EmulatedReply('{"name":', stop_reason="max_tokens"), 1_000),
-        ('{"name":"Ada","age":36}', 4),
         ("Ada is 36 years old.", 4),
     ],
-    ids=["by the script", "by the request", "by the request, and no JSON"],
+    ids=["by the script", "by the request"],
 )
 def test_a_cut_reply_is_not_held_to_the_schema(
     emulator: Emulator, client: Client, reply: EmulatedReply | str, limit: int
@@ -292,14 +230,6 @@ def test_a_cut_reply_is_not_held_to_the_schema(
 
     assert message.stop_reason == "max_tokens"
     assert 0 < len(message.content[-1].text) < 20
-
-
-def test_counted_tokens_are_those_of_usage(client: Client) -> None:
-    """``count_tokens`` foresees what the call then reports."""
-    talk = client()
-    counted = talk.messages.count_tokens(model=MODEL, messages=CALL["messages"])
-
-    assert counted.input_tokens == talk.messages.create(**CALL).usage.input_tokens
 
 
 def test_models_are_listed_and_found(client: Client) -> None:
@@ -341,7 +271,6 @@ def test_a_batch_from_creation_to_deletion(emulator: Emulator, client: Client) -
 
 
 def test_a_cancelled_batch_has_no_messages(emulator: Emulator, client: Client) -> None:
-    """It is canceling, then ended, and every result says canceled."""
     talk = client().messages.batches
     batch = talk.create(requests=[{"custom_id": "a", "params": dict(CALL)}])
     assert talk.cancel(batch.id).processing_status == "canceling"
@@ -352,26 +281,8 @@ def test_a_cancelled_batch_has_no_messages(emulator: Emulator, client: Client) -
     assert [result.result.type for result in talk.results(batch.id)] == ["canceled"]
 
 
-def test_the_asynchronous_client(emulator: Emulator) -> None:
-    """Eight calls at once each get their own answer."""
-    import asyncio
-
-    emulator.responder = lambda body: f"You said {body['messages'][0]['content']}."
-
-    async def all_at_once() -> list[str]:
-        async with anthropic.AsyncAnthropic(api_key="k", base_url=emulator.base_url) as talk:
-            calls = (
-                talk.messages.create(**{**CALL, "messages": [{"role": "user", "content": str(n)}]})
-                for n in range(8)
-            )
-            return [message.content[-1].text for message in await asyncio.gather(*calls)]
-
-    assert asyncio.run(all_at_once()) == [f"You said {n}." for n in range(8)]
-
-
-@pytest.mark.parametrize("calls", [8, pytest.param(50, marks=pytest.mark.sweep)])
-def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client, calls: int) -> None:
-    """Twenty-four threads with so many calls each, half of them streamed: each its own answer."""
+def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client) -> None:
+    """Twenty-four threads with four calls each, half of them streamed: each its own answer."""
     emulator.responder = lambda body: f"You said {body['messages'][0]['content']}."
     talk = client(max_retries=0)
 
@@ -383,44 +294,6 @@ def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client, calls: int
         return str(talk.messages.create(**call).content[-1].text)
 
     with ThreadPoolExecutor(24) as pool:
-        answers = list(pool.map(answer, range(24 * calls)))
+        answers = list(pool.map(answer, range(24 * 4)))
 
-    assert answers == [f"You said {number}." for number in range(24 * calls)]
-
-
-def test_parallel_cold_requests_all_write_the_cache(emulator: Emulator, client: Client) -> None:
-    """Until a first response begins there is nothing to read."""
-    barrier = threading.Barrier(3)
-
-    def together(_: dict[str, Any]) -> str:
-        if len(emulator.requests) <= 3:
-            barrier.wait(5)
-        return "Yes."
-
-    emulator.responder = together
-    block = {"type": "text", "text": "x" * 4_000, "cache_control": {"type": "ephemeral"}}
-    written: list[int] = []
-
-    def call() -> None:
-        usage = client().messages.create(**CALL, system=[block]).usage
-        written.append(usage.cache_creation_input_tokens)
-
-    threads = [threading.Thread(target=call) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert written == [1_640] * 3
-    after = client().messages.create(**CALL, system=[block]).usage
-    assert after.cache_read_input_tokens == 1_640
-
-
-def test_a_deprecated_model_still_answers(client: Client) -> None:
-    """The alias resolves to the dated id; the SDK is the one who warns."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        message = client().messages.create(**{**CALL, "model": "claude-sonnet-4-5"})
-
-    assert message.model == "claude-sonnet-4-5-20250929"
-    assert [block.type for block in message.content] == ["text"]
+    assert answers == [f"You said {number}." for number in range(24 * 4)]

@@ -14,21 +14,19 @@ from typing import Any
 import pytest
 from emulator_requests import HEADERS, body, dumped, user
 
-from pytest_regen.emulator import EmulatedReply, Emulator, Fault, serve
+from pytest_regen.emulator import EmulatedReply, Emulator, serve
 
 SECRET = "sk-ant-api03-very-secret"
 
 
 @pytest.fixture
 def emulator() -> Iterator[Emulator]:
-    """A running emulator."""
     with Emulator(lambda _body: "Hello.") as running:
         yield running
 
 
 @pytest.fixture
 def connection(emulator: Emulator) -> Iterator[http.client.HTTPConnection]:
-    """One connection to it, kept alive."""
     port = int(emulator.base_url.rpartition(":")[2])
     made = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     yield made
@@ -38,26 +36,12 @@ def connection(emulator: Emulator) -> Iterator[http.client.HTTPConnection]:
 def post(
     connection: http.client.HTTPConnection, payload: bytes, **headers: str
 ) -> tuple[http.client.HTTPResponse, bytes]:
-    """Return the response and its body."""
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     sent = {**HEADERS, "authorization": f"Bearer {SECRET}", **given}
     del sent["host"]
     connection.request("POST", "/v1/messages", payload, sent)
     response = connection.getresponse()
     return response, response.read()
-
-
-def test_one_connection_serves_many_requests(
-    emulator: Emulator, connection: http.client.HTTPConnection
-) -> None:
-    """Errors, streams and plain replies leave the connection usable."""
-    statuses = [
-        post(connection, payload)[0].status
-        for payload in (dumped(body()), b"{", dumped(body(stream=True)), dumped(body()))
-    ]
-
-    assert statuses == [200, 400, 200, 200]
-    assert len(emulator.requests) == 4
 
 
 def test_gzip_where_accepted(connection: http.client.HTTPConnection) -> None:
@@ -78,10 +62,7 @@ def test_gzip_where_accepted(connection: http.client.HTTPConnection) -> None:
     [
         ("gzip", True),
         ("br, gzip;q=0.5", True),
-        ("gzip;q=1.0, identity", True),
-        ("identity", False),
         ("br, zstd", False),
-        ("", False),
     ],
 )
 def test_gzip_is_used_only_where_it_is_wanted(
@@ -94,15 +75,6 @@ def test_gzip_is_used_only_where_it_is_wanted(
 
     assert (response.headers["content-encoding"] == "gzip") is packed
     assert response.headers["vary"] == "Accept-Encoding"
-
-
-def test_everything_is_labelled(connection: http.client.HTTPConnection) -> None:
-    """Replies, streams and errors all say who speaks, once."""
-    for payload in (dumped(body()), dumped(body(stream=True)), b"no JSON"):
-        response, _ = post(connection, payload)
-
-        assert response.headers.get_all("server") == ["pytest-regen-emulator"]
-        assert response.headers["request-id"].startswith("req_emu")
 
 
 def test_keys_are_never_kept(emulator: Emulator, connection: http.client.HTTPConnection) -> None:
@@ -143,39 +115,9 @@ def test_responders_never_see_a_key(
     assert seen[0]["anthropic-version"] == "2026-10-21"
 
 
-def test_a_chunked_request_is_read(connection: http.client.HTTPConnection) -> None:
-    """Clients that do not know the length beforehand are served."""
-    headers = {**HEADERS, "transfer-encoding": "chunked"}
-    pieces = iter([dumped(body())[:20], dumped(body())[20:]])
-    connection.request("POST", "/v1/messages", pieces, headers, encode_chunked=True)
-
-    assert connection.getresponse().status == 200
-
-
-def test_a_stream_that_is_cut_breaks_the_connection(
-    emulator: Emulator, connection: http.client.HTTPConnection
-) -> None:
-    """The terminating chunk never comes."""
-    emulator.responder = lambda _body: Fault(kind="cut")
-
-    with pytest.raises(http.client.IncompleteRead):
-        post(connection, dumped(body(stream=True)))
-
-
-def test_a_dropped_connection_says_nothing(
-    emulator: Emulator, connection: http.client.HTTPConnection
-) -> None:
-    """It is closed before the status line."""
-    emulator.responder = lambda _body: Fault(kind="drop")
-
-    with pytest.raises(http.client.RemoteDisconnected):
-        post(connection, dumped(body()))
-
-
 def test_a_delay_comes_before_the_first_byte(
     emulator: Emulator, connection: http.client.HTTPConnection
 ) -> None:
-    """The response starts no earlier than scripted."""
     emulator.responder = lambda _body: EmulatedReply("Hi.", delay=0.1)
     started = time.perf_counter()
 

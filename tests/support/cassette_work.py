@@ -1,6 +1,5 @@
 """What processes do with cassettes that may not write, or not much; called by ``killing``."""
 
-import contextlib
 import json
 import os
 import resource
@@ -8,15 +7,13 @@ from pathlib import Path
 
 from pytest_regen.cassettes import RecordMode, use_cassette
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.errors import CassetteError, RegenError
-from pytest_regen.turns.interception import CassetteMiss
+from pytest_regen.errors import RegenError
 
 __all__ = [
     "ask",
     "exchange",
     "read_as_nobody",
     "record_as_nobody",
-    "record_when_there_is_room_again",
     "record_with_little_room",
 ]
 
@@ -76,21 +73,3 @@ def record_with_little_room(folder: Path) -> str:
     ask(folder.parent / "warm.yaml", "one", mode="new_episodes")
     resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
     return ask(folder / "c.yaml", "new", mode="new_episodes", words=8_000)
-
-
-def record_when_there_is_room_again(folder: Path) -> str:
-    """Record three answers, the first and the last small; for the large one there is no room."""
-    ask(folder / "warm.yaml", "one", mode="new_episodes")
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    said = []
-    for name, words in (("first", (1, 8_000, 1)), ("second", (8_000, 1, 1))):
-        try:
-            with use_cassette(folder / f"{name}.yaml", mode="once", http_clients=False) as run:
-                for number, count in enumerate(words):
-                    resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, most))
-                    with contextlib.suppress(CassetteMiss):
-                        run.record(exchange(f"{number}", count))
-                    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-        except CassetteError as error:
-            said.append(str(error))
-    return "\n".join(said)

@@ -59,27 +59,11 @@ async def with_anthropic(address: str, words: Sequence[str]) -> list[str]:
         ]
 
 
-async def with_openai(address: str, words: Sequence[str]) -> list[str]:
-    """Ask with the SDK of OpenAI."""
-    import openai
-
-    async with openai.AsyncOpenAI(api_key="opaque", base_url=f"{address}/v1") as client:
-        return [
-            str(
-                await client.chat.completions.create(
-                    model="gpt-6", messages=[{"role": "user", "content": str(body(word))}]
-                )
-            )
-            for word in words
-        ]
-
-
 CLIENTS: dict[str, Ask] = {
     "httpx2": with_httpx2,
     "httpx": with_httpx,
     "aiohttp": with_aiohttp,
     "anthropic": with_anthropic,
-    "openai": with_openai,
 }
 """By the module they need."""
 

@@ -1,6 +1,5 @@
 """A server of this machine that answers as a table says, over real HTTP."""
 
-import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ class Answer:
     body: bytes = b""
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ Table = Mapping[str, Answer | Callable[[Asked], Answer]]
 
 
 @contextmanager
-def serving(table: Table, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+def serving(table: Table) -> Iterator[str]:
     """Serve while the block runs; yields the address. Every request may come at once."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -50,7 +50,7 @@ def serving(table: Table, tls: ssl.SSLContext | None = None) -> Iterator[str]:
             )
             found = table.get(self.path.partition("?")[0]) or table["/*"]
             answer = found(asked) if callable(found) else found
-            self.send_response_only(answer.status)
+            self.send_response_only(answer.status, answer.reason)
             names = {name.lower() for name, _ in answer.headers}
             for name, value in answer.headers:
                 self.send_header(name, value)
@@ -67,12 +67,10 @@ def serving(table: Table, tls: ssl.SSLContext | None = None) -> Iterator[str]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()

@@ -8,7 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from pytest_regen.cassettes import CassetteRun, RecordMode, use_cassette
+from pytest_regen.cassettes import CassetteRun, RecordMode, read_cassette, use_cassette
+from pytest_regen.cassettes.files.reader import CassetteFile
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import RegenError
 from pytest_regen.turns import AnthropicProvider, Reply, TurnRequest
@@ -40,6 +41,13 @@ def record(
             outcomes = [outcome(provider, request) for request in requests]
         provider.close()
     return outcomes, run
+
+
+def loaded(path: Path) -> CassetteFile:
+    """Return a cassette that is there."""
+    file = read_cassette(path)
+    assert file is not None
+    return file
 
 
 def outcome(provider: Any, request: TurnRequest) -> Reply | RegenError:

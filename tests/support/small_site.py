@@ -125,17 +125,12 @@ class _Page(BaseHTTPRequestHandler):
         self._json(200, {"method": self.command, "path": self.path, "body": said})
 
     def page_v1(self) -> None:
-        """Answer as the APIs of models do."""
+        """Answer as the API of messages does."""
+        usage = {"input_tokens": 3, "output_tokens": 2}
+        text = {"type": "text", "text": "Ivy does."}
+        said: dict[str, object] = {"type": "message", "role": "assistant", "content": [text]}
+        said |= {"stop_reason": "end_turn", "stop_sequence": None, "usage": usage}
         model = json.loads(self.sent)["model"]
-        if self.path.endswith("/messages"):
-            usage = {"input_tokens": 3, "output_tokens": 2}
-            text = {"type": "text", "text": "Ivy does."}
-            said: dict[str, object] = {"type": "message", "role": "assistant", "content": [text]}
-            said |= {"stop_reason": "end_turn", "stop_sequence": None, "usage": usage}
-        else:
-            message = {"role": "assistant", "content": "Ivy does.", "refusal": None}
-            choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-            said = {"object": "chat.completion", "created": 1, "choices": [choice]}
         self._json(200, {"id": "one", "model": model, **said}, request_id="req_one")
 
     def page_redirect(self) -> None:

@@ -23,20 +23,18 @@ from pytest_regen.errors import (
     TransportError,
     UsageError,
 )
-from pytest_regen.turns import AnthropicProvider, Message, Reply, TurnRequest, Usage
+from pytest_regen.turns import AnthropicProvider, Reply, TurnRequest, Usage
 
 KEY = "opaque-key-of-a-gateway"
 STREAMED = 30_000
 
 
 def in_order(*said: Any) -> Callable[..., Any]:
-    """Return a responder that says these things one after the other, the last for ever."""
     waiting = list(said)
     return lambda _body: waiting.pop(0) if len(waiting) > 1 else waiting[0]
 
 
 def asked(*said: Any, request: TurnRequest | None = None, **options: Any) -> tuple[Any, int]:
-    """Return the reply or the error, and how many requests it took."""
     with Emulator(in_order(*said)) as emulator:
         provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url, **options)
         try:
@@ -61,33 +59,7 @@ def test_a_turn_comes_back_with_its_counts(limit: int) -> None:
     assert requests == 1
 
 
-def test_thinking_is_left_out() -> None:
-    """The first block of a real reply is thinking; the text is what follows."""
-    reply, _ = asked(EmulatedReply("Answer.", thinking="Let me see."))
-
-    assert reply.text == "Answer."
-
-
-@pytest.mark.parametrize("limit", [200, STREAMED])
-def test_refusals_and_truncation_are_replies(limit: int) -> None:
-    """The caller decides what they mean; neither is retried."""
-    refused, _ = asked(EmulatedReply("", stop_reason="refusal"), request=turn(max_tokens=limit))
-    cut, requests = asked(EmulatedReply("ha", stop_reason="max_tokens"))
-
-    assert refused.is_refusal
-    assert cut.is_truncated
-    assert requests == 1
-
-
-def test_an_empty_reply_is_a_reply() -> None:
-    """A model may end its turn without a word."""
-    reply, _ = asked(EmulatedReply(""))
-
-    assert reply.text == ""
-
-
 def test_breakpoints_reach_the_cache() -> None:
-    """The second turn reads what the first one wrote."""
     long = "A rule that matters. " * 200
     with Emulator() as emulator:
         provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
@@ -98,23 +70,8 @@ def test_breakpoints_reach_the_cache() -> None:
     assert second.usage.cache_read_tokens == first.usage.cache_write_tokens
 
 
-def test_structured_output_is_asked_for_by_schema() -> None:
-    """The schema arrives where the API expects it, and the reply stays text for us to validate."""
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "integer"}},
-        "required": ["a"],
-        "additionalProperties": False,
-    }
-
-    reply, _ = asked('{"a": 1}', request=turn(response_schema=schema))
-
-    assert json.loads(reply.text) == {"a": 1}
-
-
 @pytest.mark.parametrize("limit", [200, STREAMED])
 def test_overload_is_retried_as_the_server_asks(limit: int) -> None:
-    """Two retries by default, after the delay the server named."""
     busy = Fault(529, retry_after_ms=10)
 
     reply, requests = asked(busy, busy, "At last.", request=turn(max_tokens=limit))
@@ -124,7 +81,6 @@ def test_overload_is_retried_as_the_server_asks(limit: int) -> None:
 
 
 def test_retry_after_is_obeyed() -> None:
-    """Seconds that the server names are waited for."""
     start = time.monotonic()
 
     asked(Fault(429, retry_after=0.3), "Now.")
@@ -193,34 +149,14 @@ def test_each_failure_is_one_clear_message(
     assert KEY not in str(error)
 
 
-def test_an_unknown_model_names_itself() -> None:
-    """A misspelt model is a 404 that shows the name and where it is set."""
-    error, requests = asked("x", request=turn(model="claude-sonet-5"))
-
-    assert isinstance(error, RejectedRequestError)
-    assert error.status == 404
-    assert "claude-sonet-5" in str(error)
-    assert "--model" in error.hint
-    assert requests == 1
-
-
-@pytest.mark.parametrize("kind", ["cut", "error_event"])
-def test_a_stream_that_ends_early_is_a_transport_error(kind: Any) -> None:
-    """A partial message is never taken for a whole one."""
-    error, _ = asked(Fault(kind=kind), request=turn(max_tokens=STREAMED), max_retries=0)
-
-    assert isinstance(error, TransportError)
-
-
 LONG = EmulatedReply("So it goes on. " * 40)
 
 
 def broken(kind: Any, **changes: Any) -> Fault:
-    """Return a stream that breaks off after most of a long reply; nobody waits to ask again."""
     return Fault(kind=kind, reply=LONG, after=12, retry_after_ms=1, **changes)
 
 
-@pytest.mark.parametrize("kind", ["cut", "unfinished", "error_event"])
+@pytest.mark.parametrize("kind", ["cut", "error_event"])
 def test_a_stream_that_breaks_off_is_asked_for_again(kind: Any) -> None:
     """As a body is; what the attempts took is in the usage of the reply."""
     request = turn(max_tokens=STREAMED)
@@ -232,12 +168,11 @@ def test_a_stream_that_breaks_off_is_asked_for_again(kind: Any) -> None:
     assert reply.usage.output_tokens > whole.usage.output_tokens + 50
 
 
-@pytest.mark.parametrize("kind", ["cut", "unfinished", "error_event"])
-def test_a_stream_that_breaks_off_each_time_tells_what_it_took(kind: Any) -> None:
+def test_a_stream_that_breaks_off_each_time_tells_what_it_took() -> None:
     """Input as the stream's beginning told it, output by what was written."""
     request = turn(max_tokens=STREAMED)
     whole, _ = asked(LONG, request=request)
-    error, requests = asked(broken(kind), request=request, max_retries=1)
+    error, requests = asked(broken("unfinished"), request=request, max_retries=1)
 
     assert isinstance(error, TransportError)
     assert requests == 2
@@ -247,7 +182,6 @@ def test_a_stream_that_breaks_off_each_time_tells_what_it_took(kind: Any) -> Non
 
 
 def test_what_broken_streams_took_is_told_by_the_failure_that_follows() -> None:
-    """Also where the next attempt ends before its answer begins."""
     refused = Fault(status=401)
     error, requests = asked(broken("cut"), refused, request=turn(max_tokens=STREAMED))
 
@@ -267,7 +201,6 @@ def test_what_only_money_mends_is_not_asked_for_again_within_a_stream() -> None:
 
 
 def test_a_broken_stream_is_asked_for_again_without_blocking_the_loop() -> None:
-    """The asynchronous path does the same."""
     with Emulator(in_order(broken("cut"), "Whole.")) as emulator:
         provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
         reply = asyncio.run(provider.asend(turn(max_tokens=STREAMED)))
@@ -283,30 +216,8 @@ def test_a_body_that_breaks_off_is_not_free() -> None:
     refused, _ = asked(Fault(status=401))
 
     assert cut.usage == late.usage == Usage()
+    assert "0.1 s" in str(late), "how long it waited"
     assert refused.usage is None
-
-
-def test_a_slow_server_times_out() -> None:
-    """The time given is the time waited, and the message says how to give more."""
-    error, _ = asked(EmulatedReply("late", delay=1.0), timeout=0.1, max_retries=0)
-
-    assert isinstance(error, TransportError)
-    assert "0.1 s" in str(error)
-
-
-def test_nobody_listens() -> None:
-    """A refused connection names the address and the variable that sets it."""
-    provider = AnthropicProvider(api_key=KEY, base_url="http://127.0.0.1:9", max_retries=0)
-
-    with pytest.raises(TransportError, match="ANTHROPIC_BASE_URL"):
-        provider.send(turn())
-
-
-def test_a_key_echoed_by_a_server_is_not_repeated() -> None:
-    """Neither the message nor the exception it comes from shows the key."""
-    error, _ = asked(Fault(401, message=f"no such key {KEY}"))
-
-    assert KEY not in repr(error) + str(error) + str(error.__cause__)
 
 
 def test_without_a_key_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +236,6 @@ def test_without_a_key_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_key_and_address_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments win over the variables."""
     with Emulator(keys=["from-env"]) as emulator:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "from-env")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", emulator.base_url)
@@ -336,7 +246,6 @@ def test_key_and_address_come_from_the_environment(monkeypatch: pytest.MonkeyPat
 
 
 def test_one_provider_serves_many_threads() -> None:
-    """Each caller gets the answer to its own question."""
     with Emulator(lambda body: body["messages"][-1]["content"]) as emulator:
         provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
         with ThreadPoolExecutor(8) as pool:
@@ -359,35 +268,12 @@ def test_the_asynchronous_twin_gives_the_same(limit: int) -> None:
             assert asyncio.run(all_at_once(provider)) == [f"number {n}" for n in range(8)]
 
 
-def test_the_asynchronous_twin_fails_the_same() -> None:
-    """A spend limit is one request and one clear error there, too."""
-    with Emulator(in_order(Fault(429, error_code="enforced_spend_limit_reached"))) as emulator:
-        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
-        with pytest.raises(RejectedRequestError, match="spend limit"):
-            asyncio.run(provider.asend(turn()))
-
-        assert len(emulator.requests) == 1
-
-
-def test_a_growing_conversation_is_sent_whole() -> None:
-    """Assistant turns go back as they were."""
-    said = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"))
-    with Emulator() as emulator:
-        AnthropicProvider(api_key=KEY, base_url=emulator.base_url).send(turn(messages=said))
-
-        assert [m["role"] for m in emulator.requests[0].body["messages"]] == [
-            "user", "assistant", "user",
-        ]  # fmt: skip
-
-
 def test_negative_retries_are_refused() -> None:
-    """A nonsense setting is told when it is made."""
     with pytest.raises(UsageError, match="-1"):
         AnthropicProvider(max_retries=-1)
 
 
 def exceptions_of_the_sdk() -> list[type[Exception]]:
-    """Return every exception class the SDK defines, found by walking its hierarchy."""
     found: list[type[Exception]] = []
     waiting: list[type[Exception]] = [anthropic.AnthropicError]
     while waiting:
@@ -399,7 +285,6 @@ def exceptions_of_the_sdk() -> list[type[Exception]]:
 
 
 def made(kind: type[Exception]) -> Exception:
-    """Return an instance of an SDK exception, whatever its constructor wants."""
     request = httpx2.Request("POST", "https://api.anthropic.com/v1/messages")
     if issubclass(kind, anthropic.APIStatusError):
         status = getattr(kind, "status_code", 500)
@@ -422,11 +307,3 @@ def test_every_exception_of_the_sdk_has_a_meaning(kind: type[Exception]) -> None
 
     assert isinstance(failure, ProviderError)
     assert failure.hint
-
-
-def test_a_request_is_not_changed_by_sending() -> None:
-    """The value stays as it was, so that it can be sent again."""
-    request = turn("x", response_schema=None)
-    asked("y", request=request)
-
-    assert request == replace(request)

@@ -19,7 +19,6 @@ ANSWER = EmulatedReply("I look.", thinking="Where?", tools=[CALL, {"name": "rest
 
 
 def ask(provider: Any, way: str, *messages: Message, limit: int = 200) -> Reply:
-    """Ask in one of the two ways."""
     request = turn(messages=messages or (Message("user", "Look."),), max_tokens=limit)
     reply: Reply
     if way == "send":
@@ -51,7 +50,6 @@ def test_thinking_and_calls_of_tools_are_kept_in_order(way: str, limit: int) -> 
 def test_a_recording_gives_the_same_blocks(
     tmp_path: Path, limit: int, *, answers_turns: bool
 ) -> None:
-    """With and without the SDK."""
     with Emulator(lambda _: ANSWER) as api, use_cassette(tmp_path / "c.yaml", mode="once"):
         first = ask(AnthropicProvider(api_key=KEY, base_url=api.base_url), "send", limit=limit)
     with use_cassette(tmp_path / "c.yaml", answers_turns=answers_turns):
@@ -62,7 +60,6 @@ def test_a_recording_gives_the_same_blocks(
 
 
 def test_blocks_go_back_as_they_came() -> None:
-    """The breakpoint stands on the last one that can have one."""
     with Emulator(lambda _: EmulatedReply("Seen.", thinking="Well.")) as api:
         provider = AnthropicProvider(api_key=KEY, base_url=api.base_url)
         first = ask(provider, "send")
@@ -125,7 +122,6 @@ def test_so_does_ollama() -> None:
 
 
 def test_the_journal_keeps_blocks(tmp_path: Path) -> None:
-    """A kill loses none of what was paid."""
     reply = Reply("a", "tool_use", blocks=({"type": "text", "text": "a"}, {"type": "x", "y": [1]}))
     with ReplyJournal.open(tmp_path) as journal:
         journal.add(turn(), None, reply)

@@ -13,7 +13,6 @@ from pytest_regen.turns import Budget, Usage
 
 
 def take_all(budget: Budget) -> int:
-    """Reserve calls of 10 tokens until none is left; return how many."""
     taken = 0
     try:
         while True:
@@ -92,7 +91,6 @@ def test_a_ledger_that_begins_anew(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
-    """The error shows the line."""
     ledger = tmp_path / "tokens"
     ledger.write_text("12\ntwelve\n")
 

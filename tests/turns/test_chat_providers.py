@@ -79,7 +79,6 @@ every = pytest.mark.parametrize("make", ALL)
 
 
 def ask(provider: Any, way: str, request: TurnRequest | None = None) -> Reply:
-    """Ask in one of the two ways."""
     if way == "send":
         reply: Reply = provider.send(request or turn())
         provider_close = getattr(provider, "close", None)
@@ -91,7 +90,6 @@ def ask(provider: Any, way: str, request: TurnRequest | None = None) -> Reply:
 
 
 def outcomes(make: Make, *script: Line) -> tuple[list[Any], list[Asked]]:
-    """Return what each way of asking comes to, reply or error, and what was sent for the last."""
     found: list[Any] = []
     for way in ("send", "asend"):
         with chat_service(*script) as service:
@@ -116,7 +114,6 @@ def test_a_turn_comes_back_with_its_counts(make: Make) -> None:
 
 @every
 def test_a_cut_reply_and_a_refusal_are_replies(make: Make) -> None:
-    """The caller decides what they mean."""
     cut, asked = outcomes(make, Said("ha", finish="length"))
     refused, _ = outcomes(make, Said("", finish="content_filter"))
 
@@ -171,15 +168,14 @@ def test_a_password_in_an_address_is_in_no_text() -> None:
     assert not [text for text in [*shown, *map(str, [error.value, *errors])] if "tide" in text]
 
 
-@pytest.mark.parametrize("place", ["{}", "key={}&n=1", '{{"authorization": "Bearer {}"}}', "a\n{}"])
-@pytest.mark.parametrize("make", [of_openai, of_ollama])
-def test_a_key_of_openai_s_form_is_hidden_wherever_it_is_echoed(make: Make, place: str) -> None:
+@pytest.mark.parametrize("place", ['{{"authorization": "Bearer {}"}}', "a\n{}"])
+def test_a_key_of_openai_s_form_is_hidden_wherever_it_is_echoed(place: str) -> None:
     """By any status, with words around it; the exception behind the error is left out then."""
     for status in (400, 418, 500):
         headers = SOON if status == 500 else ()
         script = [Failed(status, place.format(KEY), headers=headers)] * 3
         with chat_service(*script) as service, pytest.raises(ProviderError) as error:
-            ask(make(service.address), "send")
+            ask(of_openai(service.address), "send")
 
         traceback = "".join(format_exception(error.value))
         assert KEY[:16] not in traceback
@@ -215,24 +211,16 @@ def test_what_a_function_raises_is_one_line_without_its_key(way: str) -> None:
 
 
 @every
-def test_a_model_that_is_not_there_says_what_to_do(make: Make) -> None:
-    """How to name another, or how to get it."""
-    errors, _ = outcomes(make, Failed(404, "no such model"))
-
-    for error in errors:
-        assert isinstance(error, RejectedRequestError)
-        assert "no such model" in error.why
-        assert error.hint.startswith(("check the model's name", "ollama pull qwen3:8b"))
-
-
-@every
-def test_where_no_api_answers_the_address_is_suspected_first(make: Make) -> None:
+def test_what_is_not_there_says_what_to_do(make: Make) -> None:
     """A server that says nothing of a model is hardly one that lacks it."""
-    errors, _ = outcomes(make, Failed(404, "404 page not found"))
-
-    for error in errors:
-        assert isinstance(error, RejectedRequestError)
-        assert error.hint.startswith(("check the address, ", "check the model's name (--provi"))
+    for said, hints in {
+        "no such model": ("check the model's name", "ollama pull qwen3:8b"),
+        "404 page not found": ("check the address, ", "check the model's name (--provi"),
+    }.items():
+        for error in outcomes(make, Failed(404, said))[0]:
+            assert isinstance(error, RejectedRequestError)
+            assert said in error.why
+            assert error.hint.startswith(hints)
 
 
 @pytest.mark.parametrize("make", RETRYING)
@@ -254,7 +242,6 @@ def test_what_does_not_pass_is_a_transport_error(make: Make) -> None:
 
 @every
 def test_a_broken_connection_has_cost_something(make: Make) -> None:
-    """The answer had begun: what it took is unknown, not nothing."""
     with chat_service(Dropped()) as service:
         provider = make(service.address)
         provider.max_retries = 0
@@ -266,7 +253,6 @@ def test_a_broken_connection_has_cost_something(make: Make) -> None:
 
 @every
 def test_nobody_at_the_address_is_told_with_the_setting(make: Make) -> None:
-    """It names where the address comes from."""
     provider = make("http://127.0.0.1:1")
     provider.max_retries = 0
 
@@ -279,7 +265,6 @@ def test_nobody_at_the_address_is_told_with_the_setting(make: Make) -> None:
 
 @pytest.mark.parametrize("make", [of_openai, of_litellm])
 def test_an_account_without_quota_is_not_asked_to_wait(make: Make) -> None:
-    """It is a 429 as well, which no waiting lifts."""
     quota = Failed(429, code="insufficient_quota", headers=SOON)
     errors, _ = outcomes(make, quota)
 
@@ -290,7 +275,6 @@ def test_an_account_without_quota_is_not_asked_to_wait(make: Make) -> None:
 
 @every
 def test_a_reply_is_held_to_its_schema(make: Make) -> None:
-    """By the API where it can; the request says so."""
     with chat_service('{"a": 1}') as service:
         reply = ask(make(service.address), "asend", turn(response_schema=SCHEMA))
 
@@ -348,7 +332,6 @@ def test_schemas_are_closed_and_name_all_members() -> None:
 
 
 def test_limits_are_named_as_each_api_names_them() -> None:
-    """Reasoning models of OpenAI refuse ``max_tokens``; other servers know nothing else."""
     with chat_service("Hello.") as service:
         ask(of_openai(service.address), "send")
         other = OpenAIProvider(
@@ -378,22 +361,18 @@ def test_ollama_is_given_room_for_the_prompt_and_its_reply() -> None:
     [
         ("", "http://localhost:11434"),
         (":9", "http://localhost:9"),
-        ("0.0.0.0", "http://0.0.0.0:11434"),
-        ("[::1]:9", "http://[::1]:9"),
         ("https://models.example.org/", "https://models.example.org"),
     ],
 )
 def test_ollama_s_host_is_read_as_ollama_reads_it(
     host: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A host, a port, both, or a whole address."""
     monkeypatch.setenv("OLLAMA_HOST", host)
 
     assert OllamaProvider("m").base_url == address
 
 
 def test_ollama_is_asked_as_its_own_sdk_asks() -> None:
-    """The recordings that earlier releases made with it are replayed."""
     with chat_service("Recorded.") as service:
         of_ollama(service.address).send(turn(response_schema=SCHEMA))
 
@@ -415,7 +394,6 @@ def test_ollama_is_asked_as_its_own_sdk_asks() -> None:
 
 
 def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its variable, before anything is sent."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
     with pytest.raises(MissingKeyError, match="OPENAI_API_KEY is not set") as caught:
@@ -426,7 +404,6 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_of_one_s_own_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ollama's, and a proxy of LiteLLM's that was started without one."""
     for make, path in ((OllamaProvider, ""), (LiteLLMProvider, "/v1")):
         monkeypatch.delenv(make.key_variable, raising=False)
         with chat_service("Hello.") as service:
@@ -475,13 +452,11 @@ def test_providers_have_names(name: str, kind: type[Provider], model: str) -> No
 
 
 def test_a_service_without_a_model_is_refused() -> None:
-    """None of them has a default."""
     with pytest.raises(UsageError, match="names no model"):
         load_provider("openai:")
 
 
 def test_the_key_of_the_messages_api_is_not_the_only_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is missing, others are named."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(MissingKeyError, match="ollama:MODEL"):
         provider_from_environment()

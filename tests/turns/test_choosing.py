@@ -37,7 +37,6 @@ class namespace:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module in the working directory that is not on the import path."""
     name = f"providers_{abs(hash(str(tmp_path)))}"
     (tmp_path / f"{name}.py").write_text(SOURCE, "utf-8")
     monkeypatch.chdir(tmp_path)
@@ -68,13 +67,11 @@ def test_what_is_no_provider_is_refused(module: str, attribute: str) -> None:
 
 @pytest.mark.parametrize("reference", ["module", ":x", "module:", ""])
 def test_a_malformed_reference_shows_the_form(reference: str) -> None:
-    """``module:attribute`` is the form."""
     with pytest.raises(UsageError, match="module:attribute"):
         load_provider(reference)
 
 
 def test_a_missing_module_or_attribute_is_named(module: str) -> None:
-    """What exists is listed."""
     with pytest.raises(UsageError, match="no_such_module"):
         load_provider("no_such_module:x")
     with pytest.raises(UsageError, match="Echo"):
@@ -82,7 +79,6 @@ def test_a_missing_module_or_attribute_is_named(module: str) -> None:
 
 
 def test_the_environment_makes_the_real_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Key and address are its two variables."""
     with pytest.raises(MissingKeyError, match="export ANTHROPIC_API_KEY"):
         provider_from_environment()
 

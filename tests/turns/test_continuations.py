@@ -33,7 +33,6 @@ ITEMS = [Item(name=name) for name in "abc"]
 
 
 def asked(schema: Any, *replies: str) -> tuple[ObjectWithRepair[Any], ScriptedProvider]:
-    """Return what comes of ``replies``, the first of which is cut, and who was asked."""
     first, *rest = replies
     provider = ScriptedProvider([Reply(first, "max_tokens"), *rest])
     return generate_object_with_repair(provider, schema, prompt="Which?"), provider
@@ -42,13 +41,11 @@ def asked(schema: Any, *replies: str) -> tuple[ObjectWithRepair[Any], ScriptedPr
 @pytest.mark.parametrize(
     ("schema", "cut", "more"),
     [
-        (list[Item], '[{"name": "a"}, {"name": "b"}, ', '```json\n[{"name": "c"}]\n```'),
         (list[Item], '[{"name": "a"}, {"name": "b"}, ', 'The rest:\n```json\n[{"name": "c"}]\n```'),
         (list[Item], '[{"name": "a"}, {"name": "b"}, {"na', '[{"name": "c"}]'),
         (list[Item], '```json\n[{"name": "a"}, {"name": "b"}, ', '[{"name": "c"}]\n```'),
         (list[Item], '[{"name": "a"}, {"name": "b"}, ', '[{"name": "x"}, {"name": "c"}]'),
         (list[str], '["a", "b', ' Continuing: ["c"]'),
-        (list[str], '["a", "b", ', 'Continuing: ["c"]'),
         (Item, '{"kids": [{"name": "a"}, {"name": "b", "ki', 'The rest:\n{"name": "b"}]}'),
     ],
 )
@@ -75,8 +72,6 @@ def test_what_is_said_after_the_value_is_left_out() -> None:
     [
         (WHOLE[:20], WHOLE),
         (WHOLE[:20], f"Again, from the beginning:\n```json\n{WHOLE}\n```"),
-        (WHOLE[:35], json.dumps(json.loads(WHOLE), indent=2)),
-        ("[", WHOLE),
         ("Let me think ", f"of it.\n{WHOLE}"),
         (f"```json\n{WHOLE[:20]}", f"```json\n{WHOLE}\n```"),
         (WHOLE[:20], WHOLE[20:]),
@@ -88,11 +83,11 @@ def test_a_reply_that_goes_on_or_begins_again_is_taken(cut: str, more: str) -> N
     found, provider = asked(list[Item], cut, more)
 
     assert (found.output, found.repair_attempts) == (ITEMS, 0)
+    assert len({request.max_tokens for request in provider.requests}) == 1
     assert len(provider.requests) == 2
 
 
 def test_a_reply_begun_again_and_cut_again_is_continued_from_there() -> None:
-    """What it began anew, and what follows, are the reply."""
     provider = ScriptedProvider(
         [Reply(WHOLE[:20], "max_tokens"), Reply(WHOLE[:33], "max_tokens"), WHOLE[33:]]
     )
@@ -126,7 +121,6 @@ def test_no_continuation_loses_an_item_before_the_cut(
 
 
 def test_a_number_of_repairs_below_zero_is_refused() -> None:
-    """Before anything is sent."""
     provider = ScriptedProvider([WHOLE])
 
     with pytest.raises(UsageError, match="max_repairs is -1"):
@@ -139,9 +133,6 @@ def test_a_number_of_repairs_below_zero_is_refused() -> None:
     "chatter",
     [
         "Continuing from where I left off:\n\n",
-        "Sure, here is the rest of the list:\n",
-        "**Continuing:**\n",
-        "(continued)\n",
         "I will continue exactly where it stopped.\n\n```json\n",
         "Apologies for the cut. Continuing: ",
         "<think>Where was I? At [1].</think>\n",
@@ -165,7 +156,6 @@ def test_a_string_that_goes_on_with_such_words_keeps_them() -> None:
 
 
 def test_thinking_that_the_limit_cut_is_no_part_of_the_reply() -> None:
-    """Whether the rest begins within it or not."""
     for more in (f" that is all.</think>\n{WHOLE}", WHOLE):
         found, _ = asked(list[Item], '<think>The first is [{"name": "x"}] and', more)
 

@@ -15,7 +15,6 @@ from pytest_regen.errors import (
     RefusedError,
     TransportError,
 )
-from pytest_regen.sources import extract_code
 from pytest_regen.turns import (
     AnthropicProvider,
     Budget,
@@ -27,14 +26,12 @@ from pytest_regen.turns import (
     Usage,
 )
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, Tally, TurnExchange, whole_reply
-from pytest_regen.turns.reply_text import join_text
 
 ASKED = TurnRequest("Be brief.", (Message("user", "Well?"),), "claude-sonnet-5-5", 100)
 SPENT = Usage(input_tokens=20, output_tokens=10)
 
 
 def answered(request: TurnRequest, exchange: TurnExchange, *, is_async: bool) -> Reply:
-    """Return the reply to ``request``, waited for in the way that is asked."""
     return asyncio.run(exchange.asend(request)) if is_async else exchange.send(request)
 
 
@@ -100,7 +97,6 @@ def test_the_order_of_a_call(*, is_async: bool) -> None:
 
 
 def test_a_budget_that_refuses_gives_back_what_the_others_had_reserved() -> None:
-    """All of them pay for a call, or none."""
     shared, own = Budget(10_000), Budget(5)
     provider = ScriptedProvider(["Yes."])
 
@@ -111,7 +107,6 @@ def test_a_budget_that_refuses_gives_back_what_the_others_had_reserved() -> None
 
 
 def test_a_hook_that_forbids_a_call_costs_nothing() -> None:
-    """It was not sent."""
     budget, provider, calls = Budget(10_000), ScriptedProvider(["Yes."]), list[CallRecord]()
 
     def forbid(_: TurnRequest) -> None:
@@ -125,7 +120,6 @@ def test_a_hook_that_forbids_a_call_costs_nothing() -> None:
 
 
 def test_a_hook_that_fails_after_a_call_loses_no_money() -> None:
-    """The call was paid and is in the log."""
     budget, tally = Budget(10_000), Tally()
 
     def fail(_: TurnRequest, reply: Reply) -> None:
@@ -215,7 +209,6 @@ def test_a_reply_is_expected_to_be_as_long_as_the_one_before() -> None:
 
 
 def test_a_cut_reply_is_asked_for_with_more_room_and_then_continued() -> None:
-    """Each call is paid and counted; the pieces are one reply."""
     provider = ScriptedProvider(
         [
             Reply("thrown away", "max_tokens", SPENT),
@@ -234,21 +227,8 @@ def test_a_cut_reply_is_asked_for_with_more_room_and_then_continued() -> None:
     assert tally.calls == 3
 
 
-@pytest.mark.parametrize("before", ["\n", "\n\n  ", "", "Here is the rest:\n\n"])
-def test_the_fence_of_a_continuation_is_not_stored(before: str) -> None:
-    """However many line ends stand before it, it is no code."""
-    rest = before + "```csharp\n    public int Id { get; set; }\n}\n```"
-    provider = ScriptedProvider([Reply("```csharp\npublic class A\n{\n", "max_tokens"), rest])
-
-    whole = TurnExchange(provider).run(whole_reply(ASKED))
-
-    code = extract_code(join_text(whole.pieces), type_name="A", fields=("Id",))
-    assert code == "public class A\n{\n    public int Id { get; set; }\n}"
-
-
 @pytest.mark.parametrize("refused_at", [0, 1])
 def test_a_refusal_ends_a_whole_reply(refused_at: int) -> None:
-    """Also one of its continuations; it was paid all the same."""
     refusal = Reply("", "refusal", SPENT, model="claude-sonnet-5-5")
     replies = [Reply("a", "max_tokens", SPENT)] * refused_at + [refusal]
     budget = Budget(10_000)

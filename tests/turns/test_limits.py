@@ -20,7 +20,6 @@ from laws import scaled
 from pytest_regen.turns.buckets import LONGEST_HOLD, Ticket, read_limits
 from pytest_regen.turns.limits import Outcome, RateLimiter
 from pytest_regen.turns.values import Usage
-from pytest_regen.turns.wire import limit_pause
 
 MODEL = "claude-sonnet-5-5"
 
@@ -63,19 +62,16 @@ class Server:
 
 
 def told(limit: int, remaining: int) -> Outcome:
-    """Return a reply that names the limit of requests."""
     return Outcome(Usage(10, 10), {"requests": (limit, remaining)})
 
 
 def sent(limiter: RateLimiter, outcome: Outcome, model: str = MODEL, **options: Any) -> bool:
-    """Send one request that need not wait, and return whether it would be sent again."""
     ticket = limiter.attempt(model, 100, 100)
     assert isinstance(ticket, Ticket)
     return limiter.settle(model, ticket, outcome, **options)
 
 
 def pause_before(limiter: RateLimiter, model: str = MODEL) -> float:
-    """Return how long the next request waits; it is not sent."""
     found = limiter.attempt(model, 100, 100)
     if isinstance(found, Ticket):
         limiter.abandon(model, found)
@@ -146,41 +142,6 @@ def test_no_clock_and_no_reply_blocks_for_long(
         assert 0 < found <= 121
 
 
-NUMBERS = st.sampled_from(
-    ["", "0", "1", "60", "-1", "NaN", "inf", "1e9", "٣", "9" * 40, " 5 ", "5.5", "None", "\x00"]
-)
-DATES = st.sampled_from(
-    ["Sun, 06 Nov 1994 08:49:37 GMT", "1994-11-06T08:49:37Z", "Fri, 31 Dec 9999 23:59:59 GMT", "x"]
-)
-HEADERS = st.fixed_dictionaries(
-    {},
-    optional={
-        f"anthropic-ratelimit-{kind}-{name}": NUMBERS | DATES
-        for kind in ("requests", "input-tokens", "output-tokens", "tokens")
-        for name in ("limit", "remaining", "reset")
-    }
-    | {"retry-after": NUMBERS | DATES},
-)
-
-
-@given(answers=st.lists(st.tuples(st.sampled_from([200, 429, 529]), HEADERS), max_size=8))
-@settings(max_examples=scaled(60))
-def test_no_header_blocks_for_long_or_raises(answers: list[tuple[int, dict[str, str]]]) -> None:
-    """Whatever the headers hold, the next request waits some minutes at most."""
-    clock = Clock()
-    limiter = RateLimiter(clock=clock)
-    for status, headers in answers:
-        while isinstance(found := limiter.attempt(MODEL, 100, 100), float):
-            assert 0 < found <= LONGEST_HOLD
-            clock.now += found
-        pause = limit_pause(status, headers, None)
-        usage = Usage() if status == 200 else None
-        outcome = Outcome(usage, read_limits(headers), pause)
-        limiter.settle(MODEL, found, outcome, patience=300)
-
-    assert 0 <= pause_before(limiter) <= LONGEST_HOLD
-
-
 def test_before_limits_are_known_everything_goes_through() -> None:
     """Nobody waits for the first answer."""
     limiter = RateLimiter(clock=Clock())
@@ -190,7 +151,6 @@ def test_before_limits_are_known_everything_goes_through() -> None:
 
 
 def test_each_model_has_limits_of_its_own() -> None:
-    """Which models share theirs is not told."""
     limiter = RateLimiter(clock=Clock())
     sent(limiter, told(60, 0))
 
@@ -199,7 +159,6 @@ def test_each_model_has_limits_of_its_own() -> None:
 
 
 def test_a_limit_that_nobody_can_reach_is_none() -> None:
-    """Servers without limits name large numbers."""
     said = read_limits(
         {"anthropic-ratelimit-requests-limit": str(10**9),
          "anthropic-ratelimit-requests-remaining": "5"}
@@ -267,7 +226,6 @@ def test_where_the_limit_is_unknown_one_goes_ahead() -> None:
 
 
 def test_who_goes_ahead_and_never_returns_blocks_nobody() -> None:
-    """An interrupted turn lets the next one go ahead."""
     clock = Clock()
     limiter = RateLimiter(clock=clock)
     sent(limiter, Outcome(refused=7.0))
@@ -328,25 +286,10 @@ def test_a_failure_is_waited_out_within_the_patience() -> None:
     assert not sent(limiter, Outcome())
 
 
-def test_a_reply_to_anybody_ends_the_trouble() -> None:
-    """The next failure begins with a short pause again."""
-    clock = Clock()
-    limiter = RateLimiter(clock=clock)
-    for _ in range(5):
-        sent(limiter, Outcome(), patience=300)
-        clock.now += pause_before(limiter)
-    sent(limiter, Outcome(Usage(1, 1)))
-
-    sent(limiter, Outcome(), patience=300)
-
-    assert pause_before(limiter) == 1
-
-
 # The file
 
 
 def shared(path: Path, clock: Clock, limit: int = 60, remaining: int = 0) -> RateLimiter:
-    """Return a limiter whose file names a limit."""
     limiter = RateLimiter(path, clock=clock)
     sent(limiter, told(limit, remaining))
     return limiter
@@ -360,14 +303,6 @@ def test_a_process_that_begins_knows_what_others_learned(tmp_path: Path) -> None
     assert pause_before(RateLimiter(path, clock=clock)) > 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-
-
-def test_nothing_is_written_before_limits_are_known(tmp_path: Path) -> None:
-    """A server that names none has no file."""
-    limiter = RateLimiter(tmp_path / "limits" / "state.json", clock=Clock())
-    sent(limiter, Outcome(Usage(1, 1)))
-
-    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_killed_process_is_forgotten(tmp_path: Path) -> None:
@@ -392,7 +327,6 @@ JSON = st.recursive(
 
 @st.composite
 def states(draw: st.DrawFn) -> str:
-    """Return what a file may hold: a state with one value replaced, or anything."""
     with TemporaryDirectory() as folder:
         shared(Path(folder) / "state.json", Clock())
         state: dict[str, Any] = json.loads((Path(folder) / "state.json").read_text("utf-8"))

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 from batch_work import KEY, emulator, provider
 from chat_service import Said, chat_service
-from pydantic import BaseModel
 from turn_values import turn
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
-from pytest_regen.sessions import GeneratorSession
 from pytest_regen.settings import Price
 from pytest_regen.turns import AnthropicProvider, OpenAIProvider, Reply, TurnRequest, Usage, cost_of
 from pytest_regen.turns.exchange import Tally, TurnExchange
@@ -28,13 +26,11 @@ LONG = "word " * 26_000
 
 
 def flat(usage: Usage) -> Decimal:
-    """Return what requests of the first tier cost."""
     read, written = usage.input_tokens or 0, usage.output_tokens or 0
     return (Decimal("0.1") * read + Decimal("0.5") * written) / 1_000_000
 
 
 def spent(usage: Usage) -> Decimal:
-    """Return what usage is told to have cost."""
     assert usage.cost is not None
     assert usage.cost.usd is not None
     return usage.cost.usd
@@ -42,13 +38,11 @@ def spent(usage: Usage) -> Decimal:
 
 @pytest.fixture
 def api() -> Iterator[Emulator]:
-    """An emulated API that answers in one word."""
     with Emulator(lambda _: EmulatedReply('{"n": 1}')) as running:
         yield running
 
 
 def anthropic(api: Emulator) -> AnthropicProvider:
-    """Return a provider that asks it."""
     return AnthropicProvider(TIERED, api_key=KEY, base_url=api.base_url)
 
 
@@ -93,7 +87,6 @@ def test_a_failure_is_priced_as_well() -> None:
 
 
 def test_a_batch_costs_half(tmp_path: Path) -> None:
-    """Of what the same request costs at once."""
     with emulator() as emulated, provider(emulated, tmp_path) as batches:
         reply = TurnExchange(batches).send(turn())
 
@@ -115,23 +108,6 @@ def test_what_is_played_is_free(api: Emulator, tmp_path: Path) -> None:
 
     assert [bool(cost and cost.usd) for cost in costs] == [True, False] * 2
     assert costs[1] == costs[3] == Cost()
-
-
-def test_a_session_says_what_it_cost(api: Emulator) -> None:
-    """The sum of its turns, and each of them."""
-
-    class Answer(BaseModel):
-        n: int
-
-    talk = GeneratorSession("You count.", Answer, provider=anthropic(api), model=TIERED)
-    talk.ask(LONG)
-    talk.ask("And now?")
-
-    by_turn = [spent(report.usage) for report in talk.reports]
-    assert spent(talk.usage) == sum(by_turn)
-    again = GeneratorSession.from_json(talk.to_json(), Answer, provider=anthropic(api))
-    assert spent(again.usage) == spent(talk.usage)
-    assert cost_of(talk.usage, TIERED) == pytest.approx(5 * spent(talk.usage))  # as one request
 
 
 def test_prices_of_the_project_come_first(api: Emulator) -> None:

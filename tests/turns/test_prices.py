@@ -28,13 +28,11 @@ def test_each_kind_of_token_has_its_own_price(usage: Usage, dollars: str) -> Non
 
 
 def test_an_unknown_model_has_no_price() -> None:
-    """No guess is made."""
     assert cost_of(Usage(1), "made-up-model") is None
     assert cost_of(Usage(), MODEL) is None
 
 
 def test_a_line_about_usage_leaves_out_what_is_nothing() -> None:
-    """Cache and price appear where there are any."""
     assert describe_usage(Usage(1204, 310), "") == "1,204 in, 310 out"
     assert describe_usage(Usage(1204, 310, 5000), MODEL) == (
         "1,204 in, 310 out, 5,000 cached, $0.0060"

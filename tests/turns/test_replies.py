@@ -3,11 +3,8 @@
 import gc
 import json
 import os
-import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,30 +17,26 @@ from turn_values import turn
 from pytest_regen import cache
 from pytest_regen.turns import AnthropicProvider, CallableProvider
 from pytest_regen.turns.replies import ReplyJournal, name_answerer
-from pytest_regen.turns.values import Message, Reply
+from pytest_regen.turns.values import Message
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """The folder of a project."""
     (tmp_path / "project").mkdir()
     return tmp_path / "project"
 
 
 def replies_in(root: Path) -> list[Path]:
-    """Return the files of runs."""
     return sorted((root / ".regen" / "replies").glob("*.json"))
 
 
 def left_by_a_run(root: Path, *pages: int) -> None:
-    """Leave replies as a run does that ends before it stores them."""
     with ReplyJournal.open(root) as journal:
         for page in pages:
             journal.add(turn(str(page)), ANSWERER, reply_to(page))
 
 
 def found_in(root: Path) -> list[int]:
-    """Return the pages that a run which begins now need not ask for; they stay as they are."""
     with ReplyJournal.open(root) as journal:
         found = [journal.find(turn(str(page)), ANSWERER) for page in range(PAGES)]
     assert all(reply in (None, reply_to(page)) for page, reply in enumerate(found))
@@ -73,30 +66,18 @@ def test_what_is_stored_leaves_nothing(root: Path) -> None:
     assert left == [".gitignore"]
 
 
-def test_a_run_without_replies_makes_no_folder(root: Path) -> None:
-    """Nothing is written before there is something to keep."""
-    with ReplyJournal.open(root) as journal:
-        assert journal.find(turn("1"), ANSWERER) is None
-
-    assert not list(root.iterdir())
-
-
 @pytest.mark.parametrize(
     "change",
     [
         {"model": "claude-other"},
         {"system": "You are chatty."},
-        {"max_tokens": 201},
-        {"cache": "5m"},
         {"response_schema": {"type": "object"}},
-        {"messages": (Message("assistant", "1"),)},
         {"messages": (Message("user", "1", "1h"),)},
         {"messages": (Message("user", "1"), Message("user", "1"))},
     ],
     ids=str,
 )
 def test_another_request_has_another_reply(change: Mapping[str, Any], root: Path) -> None:
-    """Whatever of it is different."""
     left_by_a_run(root, 1)
 
     with ReplyJournal.open(root) as journal:
@@ -105,7 +86,6 @@ def test_another_request_has_another_reply(change: Mapping[str, Any], root: Path
 
 
 def test_a_schema_is_compared_by_its_content(root: Path) -> None:
-    """Not by the type or the order of its mapping."""
     schema = {"type": "object", "required": []}
     with ReplyJournal.open(root) as journal:
         journal.add(turn(response_schema=schema), ANSWERER, reply_to(1))
@@ -116,7 +96,6 @@ def test_a_schema_is_compared_by_its_content(root: Path) -> None:
 
 
 def test_who_answers_is_named_by_address_and_provider() -> None:
-    """Another address, another default model, another function: another answer."""
     here = AnthropicProvider(base_url="http://127.0.0.1:1")
     there = AnthropicProvider(base_url="http://127.0.0.1:2")
     other = AnthropicProvider("claude-other", base_url="http://127.0.0.1:1")
@@ -137,7 +116,6 @@ def test_a_killed_run_loses_no_reply_that_it_had(root: Path, tmp_path: Path) -> 
 
 
 def test_a_run_killed_while_it_takes_replies_loses_none(root: Path, tmp_path: Path) -> None:
-    """They are in one file or the other at any moment."""
     left_by_a_run(root, *range(PAGES))
 
     kills = kill_at_random_moments("reply_work:take_for_ever", root, tmp_path / "copies", 10)
@@ -147,7 +125,6 @@ def test_a_run_killed_while_it_takes_replies_loses_none(root: Path, tmp_path: Pa
 
 
 def test_of_several_runs_that_begin_at_once_one_takes_each_reply(root: Path) -> None:
-    """None is used twice."""
     left_by_a_run(root, *range(PAGES))
 
     run_together("reply_work:take_one_by_one", root, 4)
@@ -157,74 +134,51 @@ def test_of_several_runs_that_begin_at_once_one_takes_each_reply(root: Path) -> 
     assert not replies_in(root)
 
 
-def test_a_large_file_is_read_by_all_who_begin_at_once(root: Path) -> None:
-    """Who reads it is not taken for the run that wrote it."""
-    with ReplyJournal.open(root) as journal:
-        for page in range(4):
-            journal.add(turn(str(page)), ANSWERER, replace(reply_to(page), text="x" * 8_000_000))
-    start = threading.Barrier(2)
-
-    def opened(page: int) -> Reply | None:
-        start.wait()
-        with ReplyJournal.open(root) as journal:
-            return journal.find(turn(str(page)), ANSWERER)
-
-    with ThreadPoolExecutor(2) as threads:
-        found = [*threads.map(opened, range(2))]
-
-    assert all(found)
-
-
 def test_replies_of_a_run_that_is_alive_are_its_own(root: Path) -> None:
-    """Its lock tells."""
     with ReplyJournal.open(root) as journal:
         journal.add(turn("1"), ANSWERER, reply_to(1))
         assert found_in(root) == []
 
 
 def torn(data: bytes) -> bytes:
-    """Cut the last line."""
     return data[:-20]
 
 
 def something_else(data: bytes) -> bytes:
-    """Hold what no run wrote."""
     return b"\xff\x00" + data
 
 
 def nested(_: bytes) -> bytes:
-    """Hold more brackets than can be read."""
     return b"[" * 9999
 
 
 def with_wrong_values(data: bytes) -> bytes:
-    """Change the types of what is in it."""
     content = json.loads(data)
     return json.dumps({**content, "reply": {**content["reply"], "text": 3}}).encode()
 
 
 def too_old(data: bytes) -> bytes:
-    """Let the reply be older than a week."""
     return json.dumps({**json.loads(data), "at": time.time() - 8 * 86_400}).encode()
 
 
 def for_another_request(data: bytes) -> bytes:
-    """Say what somebody without the user's key can say."""
     return json.dumps({**json.loads(data), "key": "0" * 64}).encode()
 
 
-@pytest.mark.parametrize(
-    "harm", [torn, something_else, nested, with_wrong_values, too_old, for_another_request]
-)
-def test_a_harmed_file_answers_nothing(harm: Callable[[bytes], bytes], root: Path) -> None:
-    """The others do, and nothing is refused."""
+HARMS = (torn, something_else, nested, with_wrong_values, too_old, for_another_request)
+
+
+def test_a_harmed_file_answers_nothing(tmp_path: Path) -> None:
     # What other tests left is finalized now, because nothing can be where brackets nest too deeply.
     gc.collect()
-    left_by_a_run(root, 1, 2)
-    file, _ = sorted(replies_in(root), key=lambda path: path.name.split(".")[2])
-    file.write_bytes(harm(file.read_bytes()))
+    for harm in HARMS:
+        root = tmp_path / harm.__name__
+        root.mkdir()
+        left_by_a_run(root, 1, 2)
+        file, _ = sorted(replies_in(root), key=lambda path: path.name.split(".")[2])
+        file.write_bytes(harm(file.read_bytes()))
 
-    assert found_in(root) == [2]
+        assert found_in(root) == [2], harm
 
 
 def test_a_file_behind_a_link_is_not_read(root: Path) -> None:
@@ -245,7 +199,6 @@ def test_a_file_behind_a_link_is_not_read(root: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_no_failure(root: Path) -> None:
-    """Then there is no journal: the work goes on."""
     (root / ".regen").write_text("a file", "utf-8")
 
     left_by_a_run(root, 1)
@@ -256,7 +209,6 @@ def test_a_folder_that_cannot_be_made_is_no_failure(root: Path) -> None:
 def test_without_a_key_of_the_user_there_is_no_journal(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is found could be from anywhere."""
     cache._secret.cache_clear()
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "within"))
     left_by_a_run(root, 1)

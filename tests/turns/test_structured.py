@@ -15,7 +15,6 @@ from pytest_regen.errors import RefusedError, ReplyFormatError
 from pytest_regen.turns import (
     Reply,
     ScriptedProvider,
-    Usage,
     agenerate_object_with_repair,
     extract_json,
     generate_object_with_repair,
@@ -38,26 +37,16 @@ GOOD = '{"a": 1}'
     "text",
     [
         GOOD,
-        f"  {GOOD}\n",
         f"```json\n{GOOD}\n```",
-        f"```\n{GOOD}\n```",
-        f"```JSON\n{GOOD}\n```",
         f"```{GOOD}```",
         f"~~~json\n{GOOD}\n~~~",
-        f"\ufeff{GOOD}",
         f"Here it is: {GOOD} I hope it helps.",
         f"Replace {{x}} in this: {GOOD}",
-        f"[note] {GOOD}",
-        f'["quoted" note] {GOOD}',
         f"{GOOD}\n\nRun it:\n\n```bash\necho {{}}\n```",
         f"```text\nNothing yet.\n```\nNow:\n```json\n{GOOD}\n```",
-        f'{{"a": 2}}\n{GOOD}',
-        f'{GOOD}\n{{"b": 2}}',
         f'{{"b": 2}}\n{GOOD}',
         '{"a": 1,}',
         f'{{"a": 7, "b": [\n```json\n{GOOD}\n```',
-        f"{GOOD} and a stray }} brace",
-        f"Set {{note: here}} then {GOOD}",
         f"An open {{ in prose, an open [ too, and then {GOOD}",
     ],
 )
@@ -72,16 +61,12 @@ def test_the_value_is_found_wherever_it_stands(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('prose {"a": 1} then [2]', '{"a": 1}'),
         ('prose [2] then {"a": 1}', '{"a": 1}'),
         ('{"a": 1} no, {"a": 2}', '{"a": 2}'),
         ('<think>{"a": 1, "b": 2}</think>{"a": 1}', '{"a": 1}'),
         ("<think>no JSON here</think> just words ", "just words"),
         ('x {"a": {"b": 1}} y', '{"a": {"b": 1}}'),
-        ('  {"a": 1  ', '{"a": 1'),
-        ("", ""),
         ("  just words ", "just words"),
-        ("```json\n42\n```", "42"),
         ('{"code": "```json\\n{}\\n```"}', '{"code": "```json\\n{}\\n```"}'),
     ],
 )
@@ -128,7 +113,6 @@ def test_a_wrapper_is_not_opened() -> None:
 
 
 def test_any_type_adapter_is_a_schema() -> None:
-    """Lists and scalars are read as well as models."""
     assert parse_json_with_schema("Numbers: [1, 2]", TypeAdapter(list[int])) == [1, 2]
     assert parse_json_with_schema("```json\n7\n```", TypeAdapter(int)) == 7
 
@@ -158,20 +142,6 @@ def test_a_cut_object_is_never_taken_for_whole(value: Any, data: st.DataObject) 
 
     with pytest.raises(ReplyFormatError):
         parse_json_with_schema(text[:cut], TypeAdapter(Any))
-
-
-@given(st.text(alphabet='{}[]",:a1` \n', max_size=200))
-def test_no_text_breaks_the_extraction(text: str) -> None:
-    """Whatever a model says, extraction ends and returns text."""
-    assert isinstance(extract_json(text), str)
-
-
-def test_deep_nesting_is_no_crash() -> None:
-    """A hundred thousand brackets are an unusable reply."""
-    with pytest.raises(ReplyFormatError):
-        parse_json_with_schema("[" * 100_000, Answer)
-    with pytest.raises(ReplyFormatError):
-        parse_json_with_schema("[" * 100_000 + "]" * 100_000, Answer)
 
 
 def test_complete_items_of_a_cut_list_are_saved() -> None:
@@ -278,21 +248,10 @@ def test_what_a_type_says_beyond_its_schema_is_repaired_as_well() -> None:
 
 
 def test_the_last_error_is_raised_when_repairs_are_used_up() -> None:
-    """Three wrong replies are three calls and one error."""
     provider = ScriptedProvider(["no", "no!", '{"a": []}'])
 
     with pytest.raises(ReplyFormatError, match="does not fit"):
         generate_object_with_repair(provider, Answer, prompt="Count.")
-
-
-def test_without_repairs_the_first_error_is_raised() -> None:
-    """``max_repairs=0`` is one call."""
-    provider = ScriptedProvider(["no", GOOD])
-
-    with pytest.raises(ReplyFormatError):
-        generate_object_with_repair(provider, Answer, prompt="Count.", max_repairs=0)
-
-    assert len(provider.requests) == 1
 
 
 def test_an_empty_reply_is_repaired_without_an_empty_message() -> None:
@@ -301,20 +260,6 @@ def test_an_empty_reply_is_repaired_without_an_empty_message() -> None:
 
     assert generate_object_with_repair(provider, Answer, prompt="Count.").repair_attempts == 1
     assert all(message.content.strip() for message in provider.requests[1].messages)
-
-
-@pytest.mark.parametrize("rest", ['"a": 1}', '{ "a": 1}', '```json\n"a": 1}'])
-def test_a_cut_reply_is_continued(rest: str) -> None:
-    """Its pieces are joined, also where the model begins again or opens a fence."""
-    provider = ScriptedProvider(
-        [Reply("{ ", "max_tokens", Usage(1, 2)), Reply(rest, "end_turn", Usage(3, 4))]
-    )
-
-    found = generate_object_with_repair(provider, Answer, prompt="Count.", max_tokens=77)
-
-    assert (found.output, found.repair_attempts) == (Answer(a=1), 0)
-    assert found.usage == Usage(4, 6)
-    assert [request.max_tokens for request in provider.requests] == [77, 77]
 
 
 def test_a_reply_cut_beyond_continuation_is_not_repaired() -> None:
@@ -329,7 +274,6 @@ def test_a_reply_cut_beyond_continuation_is_not_repaired() -> None:
 
 
 def test_a_refusal_is_not_repaired() -> None:
-    """A model that declined is not asked again."""
     provider = ScriptedProvider([Reply("", "refusal"), GOOD])
 
     with pytest.raises(RefusedError):
@@ -339,8 +283,6 @@ def test_a_refusal_is_not_repaired() -> None:
 
 
 def test_the_asynchronous_twin_does_the_same() -> None:
-    """Also with a provider that has no asynchronous form."""
-
     class Plain:
         def __init__(self) -> None:
             self.inner = ScriptedProvider(["no", GOOD])
