@@ -254,7 +254,9 @@ class SdkProvider(ABC):
             return wire.connection_failure(reason, model=model, address=address, hint=hint)
         # An error within a stream has the status of the answer that it interrupts.
         if isinstance(status, int) and ("APIStatusError" in kinds or status >= 400):
-            body = getattr(error, "body", None) or str(error)
+            body = getattr(error, "body", None)
+            # Of an answer without a body the SDK says "Error code: 400", which stands in ours.
+            body = str(error) if body is None else body
             # In the envelope that it stood in before an SDK took it out.
             is_bare = isinstance(body, Mapping) and "error" not in body
             return wire.status_failure(
