@@ -210,15 +210,3 @@ def test_any_name_of_a_marked_test_becomes_a_file(
     assert len(emulator.requests) == 1
     [file] = (file for file in (project.path / "cassettes").rglob("*") if file.is_file())
     assert len(file.name.encode()) <= 255
-
-
-def test_a_name_no_system_has_is_told(project: Project) -> None:
-    """Not by an error of the system's functions."""
-    mark = "@pytest.mark.default_cassette('a\\0b')\n@pytest.mark.vcr\n"
-    project.pytester.makepyfile(test_m=f"import pytest\n\n{mark}def test_a(): pass\n")
-
-    result = project.run("-W", "ignore")
-
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*the cassette cannot be read", "*choose another name"])
-    assert not any(word in result.stdout.str() for word in FOREIGN)

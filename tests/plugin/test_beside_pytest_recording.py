@@ -366,30 +366,6 @@ def test_one_of_the_two_serves(beside: Home, case: str) -> None:
     ]
 
 
-def test_ours_in_a_conftest_beside_theirs_as_installed(beside: Home) -> None:
-    """What is installed is loaded before any conftest."""
-    beside.write({"conftest.py": f"pytest_plugins = [{OURS!r}]\n"})
-
-    run = beside.run("-p", "no:regen", "--record-mode=once", SUITE_KIND="vcr.")
-
-    assert "4 passed" in run.text, run.text
-    assert run.text.count(LINE) == 1
-
-
-@pytest.mark.parametrize(
-    "modes", [["once"], pytest.param(["once", "none"], marks=pytest.mark.sweep)], ids=" ".join
-)
-def test_blocked_by_p_no_ours_serves_the_marks(beside: Home, modes: list[str]) -> None:
-    """The package is installed all the same; nothing is said of it."""
-    words = ["-p", "no:recording"]
-
-    runs = [beside.run(*words, f"--record-mode={m}", SUITE_KIND="pytest_regen.") for m in modes]
-
-    for run in runs:
-        assert "4 passed" in run.text, run.text
-        assert LINE not in run.text
-
-
 def test_a_run_without_marked_tests_says_nothing(beside: Home) -> None:
     """Only who is served by another need know."""
     beside.write({"test_m.py": "def test_a(): pass\n"})

@@ -220,18 +220,6 @@ def test_a_mark_counts_whenever_it_was_added(
     assert len(emulator.requests) == COUNT
 
 
-@pytest.mark.sweep
-def test_a_late_mark_counts_in_workers(project: Project, emulator: Emulator) -> None:
-    """They collect for themselves."""
-    write_late(project, "vcr", ["modifyitems"])
-
-    workers = ("-p", "anyio", "-n", "2")
-    project.run(*workers, "--record-mode=once").assert_outcomes(passed=len(ALL))
-    project.run(*workers).assert_outcomes(passed=len(ALL))
-
-    assert len(emulator.requests) == len(ALL)
-
-
 def test_the_network_is_blocked_by_a_late_mark(project: Project, emulator: Emulator) -> None:
     """``block_network`` is read at the same time."""
     write_late(project, "block_network")
@@ -280,40 +268,4 @@ def test_a_mark_that_comes_too_late_is_an_error(
             "  next: *pytest_collection_modifyitems*",
         ]
     )
-    assert not emulator.requests
-
-
-PAST = """
-    import os
-    import httpx2
-    import pytest
-
-    @pytest.fixture(scope="module")
-    def wider(request):
-        request.node.add_marker(pytest.mark.vcr)
-
-    @pytest.fixture(autouse=True)
-    def late(request):
-        request.getfixturevalue("wider")
-
-    def test_first():
-        httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models")
-
-    def test_second():
-        httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models")
-"""
-
-
-def test_a_wider_fixture_may_come_too_late_for_the_first_test(
-    project: Project, emulator: Emulator
-) -> None:
-    """Asked for by one of the test's own, it adds its mark too late; not so for the next test."""
-    project.pytester.makeini("[pytest]\n")
-    project.pytester.makepyfile(test_m=PAST)
-
-    result = project.run("-W", "ignore")
-
-    result.assert_outcomes(errors=1, failed=1)
-    result.stdout.fnmatch_lines(["test_m.py::test_first: the mark vcr was added *"])
-    result.stdout.fnmatch_lines(["FAILED test_m.py::test_second - no cassette at *"])
     assert not emulator.requests

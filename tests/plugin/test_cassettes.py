@@ -1,6 +1,5 @@
 """The cassette of a test in pytest: drift, misses in the summary, unplayed recordings."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -55,37 +54,6 @@ def test_drift_may_be_tolerated(project: Project, where: str) -> None:
     )
 
 
-def test_the_check_knows_what_drifted_last(project: Project) -> None:
-    """Until a run in which it did not."""
-    project.pytester.makepyfile(test_talk=TALK)
-    project.run("--regen-record=once")
-    project.pytester.makepyfile(test_talk=CHANGED)
-    known = project.path / ".pytest_cache/v/regen/drifted"
-
-    project.run("-W", "ignore")
-    assert json.loads(known.read_text("utf-8")) == [FILE]
-    project.pytester.makepyfile(test_talk=TALK)
-    project.run("-W", "ignore")
-
-    assert json.loads(known.read_text("utf-8")) == []
-
-
-@pytest.mark.sweep
-def test_notes_arrive_from_workers(project: Project) -> None:
-    """Each is told once, however many processes ran the tests."""
-    pytest.importorskip("xdist")
-    project.pytester.makepyfile(test_talk=TALK)
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-    project.pytester.makepyfile(test_talk=CHANGED.replace("third, reworded", "3"))
-    project.pytester.makeini("[pytest]\nregen_drift = warn\n")
-
-    result = project.run("-n2", "-W", "ignore")
-
-    result.assert_outcomes(passed=1)
-    text = result.stdout.str()
-    assert text.count("drift: test_talk.py::test_talk") == 3
-
-
 UNPLAYED = """
     def test_talk(cassette):
         pass
@@ -116,56 +84,6 @@ def test_a_failing_test_has_other_worries(project: Project) -> None:
     project.run("-W", "ignore").assert_outcomes(failed=1)
 
 
-SDK = """
-    import contextlib
-    import anthropic
-    import pytest
-
-    def ask():
-        client = anthropic.Anthropic(api_key="x", base_url="http://127.0.0.1:9")
-        try:
-            client.messages.create(
-                model="m", max_tokens=5, messages=[{"role": "user", "content": "x"}]
-            )
-        finally:
-            client.close()
-
-    def test_plain(cassette):
-        ask()
-
-    def test_swallowed(cassette):
-        with contextlib.suppress(BaseException):
-            ask()
-
-    def test_wrapped(cassette):
-        try:
-            ask()
-        except BaseException as error:
-            raise RuntimeError("the agent failed") from error
-
-    async def both():
-        import asyncio
-        async with asyncio.TaskGroup() as group:
-            group.create_task(asyncio.to_thread(ask))
-
-    def test_grouped(cassette):
-        import asyncio
-        asyncio.run(both())
-"""
-
-
-def test_a_miss_is_told_in_the_summary_line(project: Project) -> None:
-    """Plain, swallowed, wrapped or in a group: each test fails with our message, and only once."""
-    project.pytester.makepyfile(test_sdk=SDK)
-
-    result = project.run("-W", "ignore")
-
-    result.assert_outcomes(failed=4)
-    lines = [line for line in result.outlines if line.startswith("FAILED")]
-    assert len(lines) == 4
-    assert all(" - no cassette at " in line for line in lines)
-
-
 def test_recordings_of_a_failed_test_wait(project: Project) -> None:
     """They stay beside the cassette unless they are asked for."""
     project.pytester.makepyfile(test_talk=TALK + "\n        assert False\n")
@@ -177,15 +95,6 @@ def test_recordings_of_a_failed_test_wait(project: Project) -> None:
     project.run("--regen-record=once", "--regen-keep-failed").assert_outcomes(failed=1)
     assert len(chunks(project)) == 5
     assert not (project.path / f"{FILE}.partial").exists()
-
-
-def test_what_waits_is_told(project: Project) -> None:
-    """The end of the run says where the recordings of a failed test are."""
-    project.pytester.makepyfile(test_talk=TALK + "\n        assert False\n")
-
-    result = project.run("--regen-record=once")
-
-    result.stdout.fnmatch_lines(["test_talk.py::test_talk failed: *test_talk.yaml.partial; *"])
 
 
 @pytest.mark.parametrize(

@@ -82,13 +82,3 @@ def test_the_emulator_is_ready_to_use(project: Project) -> None:
     )
 
     project.run().assert_outcomes(passed=2)
-
-
-def test_fixtures_explain_themselves(project: Project) -> None:
-    """``pytest --fixtures`` shows a sentence for each."""
-    project.pytester.makeini("[pytest]\n")
-
-    result = project.run("--fixtures")
-
-    for name in ("regen_store", "regen_provider", "anthropic_emulator", "cassette"):
-        result.stdout.fnmatch_lines([f"{name} -- *", "    [A-Z]*"])

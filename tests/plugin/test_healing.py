@@ -4,12 +4,10 @@ from collections.abc import Callable
 
 import pytest
 from plugin_project import Project
-from store_factory import GOOD
 
 from pytest_regen.stores import RegenStore
 
 STORE = "generated/GET_v1_projects"
-SOURCE = f"{STORE}/ProjectDataObject.cs"
 
 
 def test_a_failing_type_is_regenerated_alone(project: Project) -> None:
@@ -26,16 +24,6 @@ def test_a_failing_type_is_regenerated_alone(project: Project) -> None:
     changed = [key for key in after.pages if after.pages[key] != before.pages[key]]
     assert [(key.type_name, key.page) for key in changed] == [("Owner", 1)]
     assert project.run().ret == 0
-
-
-def test_the_letter(project: Project) -> None:
-    """Progress shows a G."""
-    project.broken()
-    project.answered_by("Good")
-
-    result = project.run("--regen")
-
-    result.stdout.fnmatch_lines([f"{STORE} .G.*"])
 
 
 def test_without_the_option_nothing_is_touched(project: Project) -> None:
@@ -62,27 +50,6 @@ def test_addopts_do_not_heal(project: Project) -> None:
     result.stdout.fnmatch_lines(["--regen is not in effect: it comes from addopts*"])
 
 
-def test_a_model_that_does_not_learn_leaves_a_failure(project: Project) -> None:
-    """The type still fails, and the summary says why and what to do."""
-    project.broken()
-    project.answered_by("Stubborn")
-
-    result = project.run("--regen", "--regen-attempts=4")
-
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["still failing: *Owner [[]no_progress[]]*", "next: *"])
-
-
-def test_a_line_that_is_down_is_told(project: Project) -> None:
-    """Transport failures are no attempts; the reason is the error's own."""
-    project.broken()
-    project.answered_by("Unreachable")
-
-    result = project.run("--regen")
-
-    result.stdout.fnmatch_lines(["still failing: *Owner [[]transport[]]*", "*no answer from*"])
-
-
 @pytest.mark.parametrize(
     ("choice", "ci", "code"),
     [("auto", False, 0), ("regenerated", False, 1), ("never", True, 0), ("auto", True, 1)],
@@ -98,30 +65,6 @@ def test_what_fails_a_run_that_changed_a_store(
     project.answered_by("Good")
 
     assert project.run("--regen").ret == code
-
-
-def test_only_narrows(project: Project) -> None:
-    """What is not named is not regenerated."""
-    wrong = {
-        ("Owner", 1): GOOD["Owner", 1].replace("nullable", "").replace('"state"', '"stat"'),
-        ("State", 1): GOOD["State", 1].replace('"open"', '"opened"'),
-    }
-    project.store(wrong=wrong)
-    project.answered_by("Good")
-
-    result = project.run("--regen", "--regen-only", "*::State")
-
-    assert result.parseoutcomes() == {"passed": 1, "regenerated": 1, "failed": 1}
-
-
-def test_only_without_a_match_lists_what_there_is(project: Project) -> None:
-    """A misspelt name is a usage error."""
-    project.broken()
-
-    result = project.run("--regen", "--regen-only", f"{STORE}::Ownr")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*Ownr*", f"*{STORE}::Owner*"])
 
 
 def test_a_dry_run_asks_for_nothing(project: Project) -> None:
@@ -153,20 +96,6 @@ def test_with_a_debugger_nothing_heals(project: Project) -> None:
     result = project.run("--regen", "--pdb", "--pdbcls=plugin_answers:NoDebugger")
 
     result.assert_outcomes(passed=2, failed=1)
-
-
-def test_an_edited_type_is_left_alone(project: Project) -> None:
-    """A heal does not touch a drifted type, and says so."""
-    path = project.store() / "ProjectDataObject.cs"
-    path.write_text(path.read_text("utf-8").replace("Closed,", "Closed, Lost,"), "utf-8")
-    edited = path.read_bytes()
-    project.answered_by("Good")
-
-    result = project.run("--regen")
-
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines([f"not regenerated: {STORE}::State", "*edited by hand*"])
-    assert path.read_bytes() == edited
 
 
 @pytest.mark.parametrize(("choice", "code"), [("regenerated", 1), ("auto", 0), ("never", 0)])

@@ -3,8 +3,6 @@
 import pytest
 from plugin_project import Project
 
-from pytest_regen.pytest_plugin import hookspecs
-
 VALIDATOR = """
     from pytest_regen.validation.issues import Issue
 
@@ -134,11 +132,3 @@ def test_a_price_that_is_none_is_refused(project: Project) -> None:
             "*next: return *Price*",
         ]
     )
-
-
-@pytest.mark.parametrize("name", [name for name in vars(hookspecs) if name.startswith("pytest_")])
-def test_every_hook_is_documented(name: str) -> None:
-    """A hook says what it is for and what its arguments are."""
-    text = vars(hookspecs)[name].__doc__
-
-    assert "Args:" in text

@@ -96,11 +96,6 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     return Project(pytester)
 
 
-def test_a_whole_ledger_adds_nothing(project: Project) -> None:
-    """Each unit has its item, and there is no other."""
-    assert project.run().parseoutcomes() == {"passed": 3}
-
-
 @pytest.mark.parametrize("args", [(), ("-n", "2"), ("src",), (f"{NAMES}::first",)])
 def test_a_function_without_its_marker_lines_fails(project: Project, args: tuple[str, ...]) -> None:
     """Under its own id, wherever it is run, once; and says what puts them back."""
@@ -117,18 +112,6 @@ def test_a_function_without_its_marker_lines_fails(project: Project, args: tuple
             f"next: pytest-regen init {NAMES}::first --yes",
         ]
     )
-
-
-def test_init_puts_marker_lines_back(project: Project) -> None:
-    """As the message says; the record is as it was."""
-    lines = project.read(".regen/hand/src/acme/names.py")
-    project.unmark("first", "last")
-
-    for name in ("first", "last"):
-        assert command("init", f"{NAMES}::{name}", "--yes").code == 0
-
-    assert project.read(".regen/hand/src/acme/names.py") == lines
-    assert project.run().parseoutcomes() == {"passed": 3}
 
 
 def test_init_records_no_edit_of_a_models_text(project: Project) -> None:
@@ -210,16 +193,6 @@ def test_rebuild_names_an_entry_that_cannot_be_read(project: Project) -> None:
     assert done.err.endswith(f"  next: pytest-regen adopt {NAMES}\n")
     assert command("init", f"{NAMES}::first", "--yes").code == 0
     assert "[LEDGER]" in command("validate", NAMES).told
-
-
-def test_a_module_without_any_marker_line_fails(project: Project) -> None:
-    """No note says that there are none *yet*."""
-    project.unmark("first", "last")
-
-    result = project.run()
-
-    assert result.parseoutcomes() == {"passed": 1, "failed": 2}
-    result.stdout.no_fnmatch_line("*no function of*has markers yet*")
 
 
 @pytest.mark.parametrize("settings", ["", "[tool.pytest-regen]\n"])
@@ -325,14 +298,6 @@ def test_a_selection_is_no_inventory(project: Project, args: tuple[str, ...]) ->
 
     assert project.run(*args).parseoutcomes()["passed"] == 1
     assert project.run(*args).ret == 0
-
-
-def test_what_failed_last_is_run_again(project: Project) -> None:
-    """Lost units have ids like others."""
-    project.unmark("first")
-    project.run()
-
-    assert project.run("--lf").parseoutcomes()["failed"] == 1
 
 
 def test_validate_and_status_work_without_a_store(project: Project) -> None:

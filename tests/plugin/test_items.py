@@ -21,16 +21,6 @@ def units(*names: str, store: str = STORE) -> list[str]:
 ALL = units("ProjectDataObject", "Owner", "State")
 
 
-def test_every_type_of_a_good_store_passes(project: Project) -> None:
-    """A store is a gate: each type is an item of its own, and correct ones pass."""
-    project.store()
-
-    result = project.run()
-
-    result.assert_outcomes(passed=3)
-    assert result.ret == 0
-
-
 def test_a_wrong_type_fails_alone(project: Project) -> None:
     """The other types of the store pass, the exit code is 1 in either way of running."""
     project.broken()
@@ -50,25 +40,6 @@ def test_a_node_id_is_accepted_back(project: Project, name: str) -> None:
 
     assert everything == units("ProjectDataObject", "Owner", "State", store=f"generated/{name}")
     assert collected(project, everything[1]) == [everything[1]]
-
-
-def test_node_ids_mix_with_ordinary_ones(project: Project) -> None:
-    """Several ids of stores, a parametrised test id and a file run together."""
-    project.store()
-    project.pytester.makepyfile(
-        test_plain="""
-        import pytest
-        @pytest.mark.parametrize("x", ["a::b", "c"])
-        def test_x(x): pass
-        def test_y(): pass
-        """
-    )
-
-    plain = "test_plain.py::test_x[a::b]"
-
-    found = collected(project, f"{STORE}::State", plain, f"{STORE}::Owner")
-
-    assert found == [plain, *units("Owner", "State")]
 
 
 def test_an_unknown_type_lists_what_there_is(project: Project) -> None:
@@ -120,14 +91,6 @@ def test_a_store_that_no_glob_matches_can_be_named(project: Project) -> None:
     assert collected(project, f"{STORE}::State") == units("State")
 
 
-def test_an_id_works_from_another_folder(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments are read from where pytest was started, as pytest does."""
-    project.store()
-    monkeypatch.chdir(project.path / "generated")
-
-    assert collected(project, "GET_v1_projects::State") == units("State")
-
-
 def test_a_glob_without_a_match_is_a_usage_error(project: Project) -> None:
     """A gate that checks nothing must not pass."""
     project.pytester.makepyfile(test_plain="def test_y(): pass")
@@ -150,17 +113,6 @@ def test_keywords_and_deselection_work(project: Project) -> None:
     assert collected(project, STORE, "--deselect", f"{STORE}::Owner") == units(
         "ProjectDataObject", "State"
     )
-
-
-def test_last_failed_runs_only_what_failed(project: Project) -> None:
-    """``--lf`` remembers types as it does tests."""
-    project.broken()
-    project.pytester.makepyfile(test_plain="def test_y(): pass")
-    project.run()
-
-    result = project.run("--lf")
-
-    result.assert_outcomes(failed=1)
 
 
 @pytest.mark.parametrize("name", ["ir.json", "prompts.json", "pages.json"])

@@ -155,21 +155,6 @@ def test_a_run_that_may_end_early_pays_for_nothing_ahead(
         assert len(api.requests) == (3 if "3" in option else 1)
 
 
-def test_what_one_recording_lacks_others_have(
-    units: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A miss fails its own item, which says how to record it."""
-    with emulated(monkeypatch, answer):
-        units.run(*LIVE, JOBS)
-    as_before(units)
-    (units.path / "cassettes/regen/GET_0/Owner.yaml").unlink()
-
-    result = units.run("--regen", JOBS)
-
-    assert result.parseoutcomes() == {"passed": 5, "regenerated": 3, "failed": 1}
-    result.stdout.fnmatch_lines(["still failing: generated/GET_0::Owner [[]cassette_miss[]]*"])
-
-
 def test_a_line_that_is_down_fails_each_item(project: Project) -> None:
     """With words of its own, as one by one."""
     for number in range(3):
@@ -259,18 +244,6 @@ def test_a_test_that_comes_between_waits(project: Project) -> None:
     result = project.run("--regen", JOBS)
 
     assert result.parseoutcomes() == {"passed": 9, "regenerated": 4}
-
-
-def test_validators_of_the_project_are_asked(project: Project) -> None:
-    """An answer that they find something in is not kept; their words go to the model."""
-    wrong = {("State", 1): GOOD["State", 1].replace("Closed", "Shut")}
-    for number in range(2):
-        project.store(f"GET_{number}", wrong)
-    project.answered_by("Good", HOOKS)
-
-    result = project.run("--regen", JOBS)
-
-    assert result.parseoutcomes() == {"passed": 4, "regenerated": 2}
 
 
 def test_a_hook_that_raises(project: Project) -> None:

@@ -85,27 +85,6 @@ def test_what_to_do_next_names_the_provider_and_its_key(
     two.stderr.fnmatch_lines(["*contradict each other*"])
 
 
-def test_a_recording_of_another_service_is_replayed_with_that(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cassette names it; nobody who is paid is proposed in its place."""
-    project = broken(pytester)
-    with chat_service(Said(GERMAN["berth"])) as service:
-        monkeypatch.setenv("OLLAMA_HOST", service.address)
-        project.run(*HEAL, "--regen-provider", "ollama:qwen3:8b")
-    project.write(german=BROKEN)
-    project.recorded()
-
-    replayed = project.run("--regen")
-
-    replayed.stdout.fnmatch_lines(
-        [
-            "  nothing was sent: it is recorded with ollama:qwen3:8b",
-            "next: pytest locales/de.json::berth --regen --regen-provider ollama:qwen3:8b",
-        ]
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "table", "where", "following"),
     [

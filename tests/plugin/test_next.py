@@ -133,28 +133,6 @@ def test_what_a_repair_wrote_is_named_with_its_recording(
     assert (project.path / cassette).is_file()
 
 
-def test_what_was_not_sent_says_why(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without leave to record, and then without a key, which another model may do without."""
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    project.broken()
-
-    replayed = project.run("--regen")
-    keyless = follow(project, told_next(replayed))
-
-    replayed.stdout.fnmatch_lines(
-        [
-            "*nothing was sent: --regen alone replays recordings, and there is none for this",
-        ]
-    )
-    keyless.stdout.fnmatch_lines(
-        [
-            f"not regenerated: {STORE}::Owner",
-            "*nothing was sent: ANTHROPIC_API_KEY is not set",
-            "*to ask another model: --regen-provider openai:MODEL or ollama:MODEL",
-        ]
-    )
-
-
 def test_a_test_of_ones_own_is_named_from_where_the_user_stands(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,17 +94,6 @@ def test_a_replay_costs_nothing_whatever_the_mode(project: Project) -> None:
     replayed.stdout.no_fnmatch_line("*, $*")
 
 
-def test_replay_without_a_recording_names_the_command(project: Project) -> None:
-    """Record mode none sends nothing: the miss is told with the command that records."""
-    project.broken()
-
-    result = project.run("--regen")
-
-    result.assert_outcomes(passed=2, failed=1)
-    command = "pytest generated/GET_v1_projects::Owner --regen --regen-record once"
-    result.stdout.fnmatch_lines(["still failing: *[[]cassette_miss[]]*", f"next: {command}"])
-
-
 ASKING = """
     import pytest
     from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
@@ -145,35 +134,6 @@ def test_the_marker_names_the_cassette(project: Project) -> None:
     project.run("--regen-record=once").assert_outcomes(passed=1)
 
     assert (project.path / "cassettes/test_own/mine.yaml").is_file()
-
-
-@pytest.mark.usefixtures("emulator")
-def test_a_recording_that_nobody_asked_for_fails(project: Project) -> None:
-    """A test that stopped asking says that its cassette is out of date."""
-    project.pytester.makeini("[pytest]\n")
-    project.pytester.makepyfile(test_own=ASKING)
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-    project.pytester.makepyfile(test_own=ASKING.replace("assert", "return  #"))
-
-    result = project.run("-W", "ignore")
-
-    result.stdout.fnmatch_lines(["*1 of 1 recordings were not asked*", "*--regen-record rewrite"])
-
-
-def test_a_line_that_broke_is_no_recording(
-    project: Project, emulator: Emulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A live run that failed leaves nothing to replay; the next one records."""
-    project.broken()
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-
-    failed = project.run("--regen", "--regen-record", "once")
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
-    healed = project.run("--regen", "--regen-record", "once")
-
-    failed.assert_outcomes(passed=2, failed=1)
-    assert healed.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    assert len(emulator.requests) == 1
 
 
 def test_a_test_that_connects_is_called_again_unhindered(
@@ -279,41 +239,3 @@ def test_a_killed_run_has_paid_for_its_answers(
         shutil.rmtree(path)
         shutil.copytree(project.path / "kept" / path.name, path)
     assert project.run("--regen", "--regen-attempts=3").parseoutcomes()["regenerated"] == 2
-
-
-KILLED = """
-import os
-import signal
-
-from store_factory import GOOD
-
-from pytest_regen import CallableProvider
-
-def answer(messages):
-    with open("asked", "a") as file:
-        file.write("x")
-    if os.path.getsize("asked") == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    is_second = "naem" in messages[-1]["content"]
-    return GOOD["Owner", 1].replace(*("name", "name") if is_second else ('"name"', '"naem"'))
-
-def pytest_regen_provider(config):
-    return CallableProvider(answer)
-"""
-
-
-@pytest.mark.sweep
-def test_what_no_cassette_holds_is_not_paid_for_twice_either(project: Project) -> None:
-    """A model without HTTP is killed while it answers; what it said before is not asked again."""
-    for number in range(2):
-        project.broken(f"GET_{number}")
-    support = str(Path(__file__).parents[1] / "support")
-    head = f"import sys\nsys.path.insert(0, {support!r})\n"
-    project.pytester.makeconftest(head + KILLED)
-    command = [sys.executable, "-m", "pytest", "--regen", "--regen-attempts=3", "--regen-jobs=2"]
-
-    first = subprocess.run(command, cwd=project.path, capture_output=True, check=False)
-    second = subprocess.run(command, cwd=project.path, capture_output=True, check=False)
-
-    assert (first.returncode, second.returncode) == (-9, 0), second.stdout.decode()
-    assert len((project.path / "asked").read_text("utf-8")) == 3 + 2

@@ -491,16 +491,6 @@ def test_a_page_needs_its_extra(project: Project, monkeypatch: pytest.MonkeyPatc
     assert plain.ret == 0
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no folder that even root cannot write")
-def test_a_folder_that_cannot_be_written_is_a_usage_error(project: Project) -> None:
-    """Only trying tells, for whoever may write anywhere else."""
-    project.store()
-
-    result = project.run("--regen-report=/proc/report.html")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-
-
 def test_a_relative_path_starts_where_pytest_was_called(
     project: Project, monkeypatch: pytest.MonkeyPatch, spread: tuple[str, ...]
 ) -> None:

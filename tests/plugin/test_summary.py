@@ -42,16 +42,6 @@ def test_nothing_to_tell_is_no_section(project: Project) -> None:
     project.run("--regen").stdout.no_fnmatch_line("*= regen =*")
 
 
-def test_a_stale_type_is_a_warning(project: Project) -> None:
-    """It passes; the summary says that its pages are older than the description."""
-    make_stale(project.store())
-
-    result = project.run()
-
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["warning: generated/GET_v1_projects::State: STALE: *"])
-
-
 def test_a_stale_type_is_regenerated_only_when_told(project: Project) -> None:
     """Its prompts may ask for the wrong thing; an option goes on all the same."""
     wrong = GOOD["State", 1].replace('"open"', '"opened"')
@@ -87,23 +77,6 @@ def test_a_long_diff_is_cut_and_kept(project: Project) -> None:
     report = json.loads((project.path / "report.json").read_text("utf-8"))
     (heal,) = (heal for item in report["items"] for heal in item["heals"])
     assert heal["diff"].count("\n-    // ") == 80
-
-
-def test_live_calls_show_what_they_cost(project: Project) -> None:
-    """At the project's own price where it names one; a replay costs nothing."""
-    project.pytester.makepyprojecttoml(
-        """
-        [tool.pytest-regen.price."claude-sonnet-5-5"]
-        input = 1000
-        output = 5000
-        """
-    )
-    project.broken()
-    project.answered_by("Good")
-
-    result = project.run("--regen", "--regen-record=once")
-
-    result.stdout.fnmatch_lines(["regenerated: *, 100 tokens in, 40 out, $0.3000"])
 
 
 def test_a_stale_type_fails_in_ci(project: Project, in_ci: Callable[[], None]) -> None:

@@ -105,16 +105,6 @@ def test_drift_may_fail_here_too(suite: Project) -> None:
     result.stdout.fnmatch_lines(["*no longer what the test asks for*"])
 
 
-def test_a_miss_is_told_as_what_it_is(suite: Project) -> None:
-    """Not as what the client makes of vcrpy's exception."""
-    write(suite, TEST.replace('ask("{words}")', 'ask("one") and ask("again")'))
-
-    result = suite.run("-W", "ignore")
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["FAILED test_m.py::test_a - test_a.yaml has no answer to POST*"])
-
-
 def test_recordings_nobody_asked_for_are_told(suite: Project) -> None:
     """They do not fail a marked test."""
     write(suite, TEST.replace('assert "reply" in ask("{words}")', "assert len(vcr) == 1"))
@@ -288,17 +278,6 @@ def test_two_names_of_one_setting(pytester: pytest.Pytester) -> None:
 
     wrong.stderr.fnmatch_lines(["*contradict each other*"])
     right.assert_outcomes(passed=1)
-
-
-@pytest.mark.parametrize("content", ["", "  \n", "interactions: [", "- 1", "version: 1"])
-def test_a_file_that_is_no_cassette_is_told(suite: Project, content: str) -> None:
-    """It is never taken for an empty cassette."""
-    (suite.path / FILE).write_text(content, "utf-8")
-
-    result = suite.run("-W", "ignore")
-
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*test_a.yaml*cannot be read*"])
 
 
 VCR_PLUGINS = {

@@ -33,17 +33,6 @@ def test_a_failing_type_is_healed_without_a_key(project: Project) -> None:
     assert project.run().ret == 0
 
 
-def test_in_ci_it_needs_no_budget(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing can be spent; that a store was changed fails the run as ever."""
-    monkeypatch.setenv("CI", "true")
-    project.broken()
-
-    result = project.run(*FREE)
-
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    assert result.ret == 1
-
-
 def test_the_table_makes_it_the_default(project: Project) -> None:
     """``provider`` in the project's table: ``--regen`` alone heals, and the advice is that."""
     project.broken()
@@ -88,28 +77,6 @@ def test_a_model_named_in_the_run_is_asked_instead(project: Project) -> None:
     )
 
 
-def test_a_test_of_the_users_own_asks_a_model(project: Project) -> None:
-    """The template reads no words: what it wrote is what it would write."""
-    path = project.store()
-    partial_regenerate(path, provider=TemplateProvider(), accept_any=True)
-    project.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.regen(store="generated/GET_v1_projects", types=["Owner"])
-        def test_summary(regen_store):
-            owner = regen_store("generated/GET_v1_projects")["Owner"]
-            assert "/// <summary>" in owner.source, "write a summary"
-        """
-    )
-
-    result = project.run("--regen")
-
-    result.stdout.fnmatch_lines(
-        ["still failing: *::Owner [[]cassette_miss]", "next: *--regen-record once*"]
-    )
-
-
 def test_a_hook_comes_before_the_table_and_the_option_before_the_hook(project: Project) -> None:
     """Who answers is what is said closest to the run."""
     project.broken()
@@ -121,15 +88,6 @@ def test_a_hook_comes_before_the_table_and_the_option_before_the_hook(project: P
 
     hooked.assert_outcomes(passed=2, failed=1)
     assert free.parseoutcomes() == {"passed": 2, "regenerated": 1}
-
-
-def test_a_dry_run_says_that_it_costs_nothing(project: Project) -> None:
-    """The page that would be written, without tokens."""
-    project.broken()
-
-    result = project.run(*FREE, "--regen-dry-run")
-
-    result.stdout.fnmatch_lines(["dry run: *::Owner: would write page 1 by the template"])
 
 
 def test_what_a_test_wants_beyond_the_types_is_for_a_model(project: Project) -> None:
@@ -193,13 +151,3 @@ def test_units_of_a_kind_are_skipped_and_sessions_are_not_its_business(project: 
     )
     result.stdout.fnmatch_lines(["regenerated: *::Owner page 1, by the template"])
     assert result.parseoutcomes()["passed"] == 3
-
-
-def test_a_provider_that_is_none_is_told(project: Project) -> None:
-    """A misspelt name heals nothing, and says how it is written."""
-    project.broken()
-
-    result = project.run("--regen", "--regen-provider", "templates")
-
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*--regen-provider 'templates' names no provider*"])

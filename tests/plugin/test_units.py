@@ -8,8 +8,6 @@ from plugin_project import emulated
 from unit_project import UnitProject, translate
 from unit_work import ENGLISH, GERMAN
 
-from pytest_regen.pytest_plugin.options import has_kinds
-
 WRONG = {**GERMAN, "berth": "Liegeplatz"}
 
 
@@ -19,13 +17,6 @@ def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitPro
     # Tests of commands import the kinds of theirs.
     monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
     return UnitProject(pytester)
-
-
-def test_each_unit_is_an_item(units: UnitProject) -> None:
-    """With its file as the node, in the order of the kind."""
-    result = units.recorded().run("--collect-only", "-q")
-
-    assert result.stdout.lines[:3] == [f"locales/de.json::{name}" for name in ENGLISH]
 
 
 def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
@@ -81,13 +72,6 @@ def test_an_unknown_unit_is_a_usage_error(units: UnitProject) -> None:
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*the file has no unit 'bert'; it has berth, mooring, leave"])
-
-
-def test_units_stand_beside_tests(units: UnitProject) -> None:
-    """A test of the user's own runs as ever."""
-    units.pytester.makepyfile("def test_it(): pass")
-
-    assert units.recorded().run().parseoutcomes() == {"passed": 4}
 
 
 def test_names_are_percent_encoded(units: UnitProject) -> None:
@@ -282,16 +266,6 @@ def test_a_warning_ends_with_what_it_was_about(
     result.stdout.no_fnmatch_line("*STALE*")
 
 
-def test_what_is_missing_ends_with_one_command(units: UnitProject) -> None:
-    """It generates all of the file."""
-    units.german_file.unlink()
-
-    result = units.run("-q")
-
-    assert result.parseoutcomes() == {"failed": 3}
-    assert "next: pytest-regen generate locales/de.json" in result.stdout.lines
-
-
 MARKED = """
 import json
 from pathlib import Path
@@ -414,31 +388,6 @@ def test_files_that_cannot_be_claimed(units: UnitProject, files: str, message: s
     result.stderr.fnmatch_lines([message])
 
 
-def test_a_dry_run_says_what_would_be_asked(units: UnitProject) -> None:
-    """And asks nobody."""
-    units.write(german=WRONG)
-
-    result = units.recorded().run("--regen-dry-run")
-
-    result.stdout.fnmatch_lines(["dry run: locales/de.json::berth: would ask for it, about * in"])
-
-
-def test_a_run_that_changed_units_fails_in_ci(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody has to commit the change."""
-    units.write(german=WRONG)
-    monkeypatch.setenv("CI", "true")
-
-    with emulated(monkeypatch, translate):
-        result = units.recorded().run(
-            "--regen", "--regen-record", "once", "--regen-budget", "100000"
-        )
-
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["exit 1: a file with units was changed and CI is set *"])
-
-
 def test_installed_kinds_are_found(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """By their entry point, in any project; a glob without a match is no error then."""
     units.settings("[tool.pytest.ini_options]\n")
@@ -455,24 +404,6 @@ def test_installed_kinds_are_found(units: UnitProject, monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(site)
 
     assert units.run().parseoutcomes() == {"passed": 3}
-
-
-def test_junit_has_a_case_per_unit(units: UnitProject) -> None:
-    """With the place of the failure."""
-    units.write(german=WRONG)
-
-    units.recorded().run("--junitxml=units.xml")
-
-    text = (units.path / "units.xml").read_text("utf-8")
-    assert 'name="berth"' in text
-    assert "PLACEHOLDER" in text
-
-
-def test_a_project_without_kinds_is_not_asked(pytester: pytest.Pytester) -> None:
-    """Two files are looked at, and nothing is loaded."""
-    config = pytester.parseconfig()
-
-    assert not has_kinds(config)
 
 
 def test_what_many_units_share_is_counted(units: UnitProject) -> None:
@@ -503,19 +434,6 @@ def test_only_some_units_are_healed(units: UnitProject, monkeypatch: pytest.Monk
     refused.stderr.fnmatch_lines(["*there is locales/de.json::berth, locales/de.json::mooring*"])
 
 
-def test_units_stand_in_the_report(units: UnitProject) -> None:
-    """With what is wrong, the place, and the next command."""
-    units.write(german=WRONG)
-
-    units.recorded().run("--regen-report", "report.json")
-
-    text = (units.path / "report.json").read_text("utf-8")
-    (item,) = [one for one in json.loads(text)["items"] if one["id"].endswith("::berth")]
-    assert item["kind"] == "unit"
-    assert [issue["code"] for issue in item["issues"]] == ["PLACEHOLDER"]
-    assert item["issues"][0]["path"] == "locales/de.json"
-
-
 def test_a_file_without_names_asks_nobody(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -544,16 +462,6 @@ def test_what_cannot_be_read_fails_its_file(units: UnitProject) -> None:
     assert result.parseoutcomes() == {"passed": 1, "failed": 1}
     result.stdout.fnmatch_lines(["*locales/de.json cannot be read: Is a directory"])
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
-
-
-def test_a_kind_module_that_exits_is_a_usage_error(units: UnitProject) -> None:
-    """Not the end of the run."""
-    (units.path / "regen_kinds.py").write_text("import sys\nsys.exit(0)\n", "utf-8")
-
-    result = units.run()
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*the kind regen_kinds:German cannot be loaded*"])
 
 
 def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
-import pytest
 from plugin_project import Project
 
 from pytest_regen.stores import RegenStore
@@ -80,17 +79,6 @@ def test_one_budget_holds_over_all(project: Project, spread: tuple[str, ...]) ->
     assert 1 <= outcomes["regenerated"] < 4
     assert outcomes["regenerated"] + outcomes["failed"] == 4
     result.stdout.fnmatch_lines(["*token budget of 2,500*"])
-
-
-@pytest.mark.parametrize("arg", [f"{STORE}::Ownr", "--regen-only=Ownr"])
-def test_a_usage_error_is_one(project: Project, spread: tuple[str, ...], arg: str) -> None:
-    """It is told before workers start."""
-    project.store()
-
-    result = project.run("--regen", arg, *spread)
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *Ownr*"])
 
 
 COUNTING = """
