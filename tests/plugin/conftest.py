@@ -27,21 +27,6 @@ def project(pytester: pytest.Pytester) -> Project:
     return Project(pytester)
 
 
-_HELD_WITH_WORKERS = {"test_the_same_run_has_the_same_report"}
-"""Of these files, what is tried with workers in every run; the rest is in the sweep."""
-
-_TOLD_ALIKE = {"test_report.py", "test_telling.py"}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is told alike with workers before pytest deselects."""
-    for item in items:
-        spread = item.path.name in _TOLD_ALIKE and "[workers" in item.name
-        if spread and getattr(item, "originalname", "") not in _HELD_WITH_WORKERS:
-            item.add_marker(pytest.mark.sweep)
-
-
 @pytest.fixture(params=[(), ("-n", "2")], ids=["alone", "workers"])
 def spread(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """Options that run a project in one process, and in two workers."""

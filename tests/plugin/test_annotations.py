@@ -32,13 +32,13 @@ def annotations(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if line.lstrip().startswith("::")]
 
 
-def test_what_fails_stands_at_its_line(on_github: Project, spread: tuple[str, ...]) -> None:
+def test_what_fails_stands_at_its_line(on_github: Project) -> None:
     """From the root of the repository, with code, unit and next command; with workers once."""
     on_github.broken()
     on_github.pytester.makepyfile(test_own=OWN)
     folder = on_github.path.name
 
-    result = on_github.run("generated", "test_own.py", *spread)
+    result = on_github.run("generated", "test_own.py")
 
     missing, phantom, own = annotations(result)
     assert missing.startswith(

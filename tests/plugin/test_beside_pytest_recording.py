@@ -265,8 +265,6 @@ def test_blocked():
 """
 ORDERS = {
     "as installed": [],
-    "theirs first": ["-p", "recording", "-p", "regen"],
-    "ours first": ["-p", "regen", "-p", "recording"],
     "theirs first by module": [
         "-p",
         "pytest_recording.plugin",
@@ -299,7 +297,7 @@ def beside(tmp_path: Path, url: str) -> Home:
     ("order", "workers"),
     [
         *(pytest.param(each, [], marks=_marks(each)) for each in ORDERS),
-        pytest.param("ours first", ["-n", "2"], marks=pytest.mark.sweep),
+        pytest.param("as installed", ["-n", "2"], marks=pytest.mark.sweep),
     ],
 )
 def test_ours_steps_back_in_one_line(beside: Home, order: str, workers: list[str]) -> None:
@@ -325,12 +323,9 @@ def test_ours_steps_back_in_one_line(beside: Home, order: str, workers: list[str
 OURS, THEIRS = "pytest_regen.pytest_plugin.plugin", "pytest_recording.plugin"
 ONE_SERVES: Mapping[str, tuple[str, list[str], list[str]]] = {
     "theirs is not loaded": ("pytest_regen.", ["-p", OURS], []),
-    "theirs is not loaded, ours late": ("pytest_regen.", [], [OURS]),
     "theirs is blocked after ours": ("pytest_regen.", ["-p", OURS, "-p", "no:recording"], []),
-    "theirs in a conftest": ("vcr.", ["-p", OURS], [THEIRS]),
     "ours in a conftest": ("vcr.", ["-p", THEIRS], [OURS]),
     "both in a conftest": ("vcr.", [], [OURS, THEIRS]),
-    "both in a conftest, theirs first": ("vcr.", [], [THEIRS, OURS]),
 }
 """Who serves the marks, options of pytest, plugins of the conftest; nothing is loaded by itself."""
 
@@ -376,19 +371,11 @@ def test_a_run_without_marked_tests_says_nothing(beside: Home) -> None:
     assert LINE not in run.text
 
 
-@pytest.mark.parametrize("order", [pytest.param(each, marks=_marks(each)) for each in ORDERS])
-def test_the_options_of_both_stand_side_by_side(beside: Home, order: str) -> None:
+def test_the_options_of_both_stand_side_by_side(beside: Home) -> None:
     """None is registered twice; two names of one setting must not contradict each other."""
-    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} if "module" in order else {}
-    words = ORDERS[order]
-
-    shown = beside.run(*words, "--help", SUITE_KIND="", **environment)
-    both = beside.run(
-        *words, "--record-mode=once", "--regen-record=once", SUITE_KIND="vcr.", **environment
-    )
-    wrong = beside.run(
-        *words, "--record-mode=all", "--regen-record=once", SUITE_KIND="vcr.", **environment
-    )
+    shown = beside.run("--help", SUITE_KIND="")
+    both = beside.run("--record-mode=once", "--regen-record=once", SUITE_KIND="vcr.")
+    wrong = beside.run("--record-mode=all", "--regen-record=once", SUITE_KIND="vcr.")
 
     assert shown.code == 0
     assert [shown.text.count(f"\n  {name}") for name in ("--record-mode", "--regen-record")] == [

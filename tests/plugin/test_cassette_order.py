@@ -30,23 +30,10 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     "test",
     [
         """
-    @pytest.mark.cassette(name="x")
-    def test_it():
-        ask()
-""",
-        """
     @pytest.mark.cassette
     class TestIt:
         def test_it(self):
             ask()
-""",
-        """
-    @pytest.fixture
-    def agent():
-        return ask()
-
-    def test_it(agent, cassette):
-        assert agent
 """,
         """
     @pytest.fixture(autouse=True)
@@ -57,7 +44,7 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
         assert cassette.played + cassette.recorded == 1
 """,
     ],
-    ids=["mark", "class", "fixture", "automatic"],
+    ids=["class", "automatic"],
 )
 def test_nothing_is_sent_past_a_cassette(project: Project, emulator: Emulator, test: str) -> None:
     """The mark implies the fixture, and other fixtures find the cassette in use."""
@@ -76,12 +63,6 @@ def test_nothing_is_sent_past_a_cassette(project: Project, emulator: Emulator, t
 # Marks that a test is given after it was collected
 
 LATE = {
-    "modifyitems": """
-        def pytest_collection_modifyitems(items):
-            for item in items:
-                if "modifyitems" in item.path.parts:
-                    item.add_marker(MARK)
-    """,
     "wrapper": """
         @pytest.hookimpl(wrapper=True, tryfirst=True)
         def pytest_collection_modifyitems(items):
@@ -90,17 +71,6 @@ LATE = {
                 if "wrapper" in item.path.parts:
                     item.add_marker(MARK)
             return result
-    """,
-    "trylast": """
-        @pytest.hookimpl(trylast=True)
-        def pytest_collection_modifyitems(items):
-            for item in items:
-                if "trylast" in item.path.parts:
-                    item.add_marker(MARK)
-    """,
-    "itemcollected": """
-        def pytest_itemcollected(item):
-            item.add_marker(MARK)
     """,
     "own_markers": """
         def pytest_itemcollected(item):
@@ -117,13 +87,6 @@ LATE = {
         @pytest.fixture(scope="module", autouse=True)
         def marked(request):
             request.node.add_marker(MARK)
-    """,
-    "session": """
-        @pytest.fixture(scope="session", autouse=True)
-        def marked(request):
-            for item in request.session.items:
-                if "session" in item.path.parts:
-                    item.add_marker(MARK)
     """,
 }
 """What a conftest does, by the folder it lies in."""
@@ -177,7 +140,7 @@ FORMS = """
         def test_unittest(self):
             ask("unittest")
 """
-IN_ALL_FORMS = {"modifyitems", "module"}
+IN_ALL_FORMS = {"wrapper", "module"}
 PLAIN, _, _ = FORMS.partition("    @pytest.mark.parametrize")
 
 
@@ -245,7 +208,7 @@ TOO_LATE = """
 """
 
 
-@pytest.mark.parametrize("mark", ["vcr", "cassette", "block_network", "default_cassette('x')"])
+@pytest.mark.parametrize("mark", ["vcr", "cassette", "block_network"])
 def test_a_mark_that_comes_too_late_is_an_error(
     project: Project, emulator: Emulator, mark: str
 ) -> None:
@@ -255,15 +218,10 @@ def test_a_mark_that_comes_too_late_is_an_error(
 
     result = project.run()
 
-    name = mark.partition("(")[0]
-    if name == "default_cassette":
-        # Alone it asks for nothing.
-        result.assert_outcomes(passed=1)
-        return
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            f"test_m.py::test_it: the mark {name} was added when the test was set up already",
+            f"test_m.py::test_it: the mark {mark} was added when the test was set up already",
             "  why: *",
             "  next: *pytest_collection_modifyitems*",
         ]

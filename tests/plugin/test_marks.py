@@ -54,8 +54,8 @@ def test_a_wrong_mark_is_an_error_of_its_test(project: Project, mark: str, told:
     assert not [words for words in told if words not in error], error
 
 
-def test_every_wrong_mark_of_a_module_is_told(project: Project, spread: tuple[str, ...]) -> None:
-    """In one run, with workers too; methods of classes as well."""
+def test_every_wrong_mark_of_a_module_is_told(project: Project) -> None:
+    """In one run; methods of classes as well."""
     project.store()
     project.pytester.makepyfile(
         test_functions="""
@@ -79,7 +79,7 @@ def test_every_wrong_mark_of_a_module_is_told(project: Project, spread: tuple[st
         """,
     )
 
-    result = project.run(*spread)
+    result = project.run()
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     text = result.stdout.str()

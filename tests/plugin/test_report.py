@@ -28,12 +28,12 @@ def item(report: Any, name: str) -> Any:
     return found
 
 
-def test_a_regenerated_type(project: Project, spread: tuple[str, ...]) -> None:
+def test_a_regenerated_type(project: Project) -> None:
     """Totals, the work with its findings, places and diff; passing types are entries, too."""
     project.broken()
     project.answered_by("Good")
 
-    report = report_of(project, "--regen", *spread)
+    report = report_of(project, "--regen")
 
     assert (report["format"], report["version"]) == ("pytest-regen/report", 1)
     assert {key: report["run"][key] for key in ("mode", "record", "exit_code", "stopped")} == {
@@ -62,11 +62,11 @@ def test_a_regenerated_type(project: Project, spread: tuple[str, ...]) -> None:
     assert '+    [JsonPropertyName("name")]' in heal["diff"]
 
 
-def test_a_failing_type(project: Project, spread: tuple[str, ...]) -> None:
+def test_a_failing_type(project: Project) -> None:
     """Its issues stand with file and line as in the terminal, and the command that mends it."""
     project.broken()
 
-    report = report_of(project, *spread)
+    report = report_of(project)
 
     owner = item(report, "::Owner")
     places = [f"{one['path']}:{one['line']}: {one['code']}" for one in owner["issues"]]
@@ -177,12 +177,12 @@ OWN = """
 """
 
 
-def test_tests_of_ones_own(project: Project, spread: tuple[str, ...]) -> None:
+def test_tests_of_ones_own(project: Project) -> None:
     """Those marked are entries; the worst of set-up, call and end counts, with what it showed."""
     project.store()
     project.pytester.makepyfile(test_own=OWN)
 
-    report = report_of(project, *spread, "test_own.py")
+    report = report_of(project, "test_own.py")
 
     told = {one["id"].partition("::")[2]: one for one in report["items"]}
     assert {name: one["outcome"] for name, one in told.items()} == {
@@ -237,9 +237,9 @@ def talking(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proje
         yield project
 
 
-def test_drift_that_fails(talking: Project, spread: tuple[str, ...]) -> None:
+def test_drift_that_fails(talking: Project) -> None:
     """The test is an entry; the note has the cassette, the path that differs and the command."""
-    report = report_of(talking, "-W", "ignore", *spread)
+    report = report_of(talking, "-W", "ignore")
 
     (note,) = report["cassettes"]["notes"]
     assert (note["kind"], note["cassette"], note["failed"]) == ("miss", FILE, True)
@@ -251,11 +251,11 @@ def test_drift_that_fails(talking: Project, spread: tuple[str, ...]) -> None:
     assert (entry["outcome"], entry["next"]) == ("failed", note["next"])
 
 
-def test_drift_that_is_tolerated(talking: Project, spread: tuple[str, ...]) -> None:
+def test_drift_that_is_tolerated(talking: Project) -> None:
     """It is in the report though the test passes."""
     talking.pytester.makeini("[pytest]\nregen_drift = warn\n")
 
-    report = report_of(talking, "-W", "ignore", *spread)
+    report = report_of(talking, "-W", "ignore")
 
     kinds = [note["kind"] for note in report["cassettes"]["notes"]]
     assert kinds == ["drift", "drift", "drift"]
@@ -284,33 +284,30 @@ def test_recordings_nobody_asked_for(talking: Project) -> None:
     assert (report["totals"]["drifted"], report["totals"]["failed"]) == (0, 1)
 
 
-def test_nothing_of_ours_is_an_honest_empty_report(
-    project: Project, spread: tuple[str, ...]
-) -> None:
+def test_nothing_of_ours_is_an_honest_empty_report(project: Project) -> None:
     """No store, no marked test: no items, and the exit code of the rest."""
     project.pytester.makeini("[pytest]\n")
     project.pytester.makepyfile(test_plain="def test_y(): pass")
 
-    report = report_of(project, *spread)
+    report = report_of(project)
 
     assert report["items"] == []
     assert report["totals"]["items"] == 0
     assert report["run"]["exit_code"] == 0
 
 
-def test_what_cannot_be_collected(project: Project, spread: tuple[str, ...]) -> None:
-    """The error is told once, and that the run stopped for it; with workers it goes on."""
+def test_what_cannot_be_collected(project: Project) -> None:
+    """The error is told once, and that the run stopped for it."""
     project.store()
     project.pytester.makepyfile(test_bad="import nothing_of_that_name")
 
-    report = report_of(project, *spread)
+    report = report_of(project)
 
     (error,) = report["collection_errors"]
     assert error["id"] == "test_bad.py"
     assert "nothing_of_that_name" in error["text"]
-    assert report["totals"]["passed"] == (3 if spread else 0)
-    assert report["run"]["exit_code"] == (1 if spread else 2)
-    assert ("1 error during collection" in report["run"]["stopped"]) == (not spread)
+    assert (report["totals"]["passed"], report["run"]["exit_code"]) == (0, 2)
+    assert "1 error during collection" in report["run"]["stopped"]
 
 
 def test_an_interrupted_run(project: Project) -> None:
@@ -443,14 +440,12 @@ def test_a_long_message_is_cut_after_it_was_scrubbed(project: Project) -> None:
     assert key[:8] not in json.dumps(heal["transcript"])
 
 
-@pytest.mark.parametrize("name", ["report.txt", "report", ".html", "folder/report.xml", ""])
-def test_another_ending_is_a_usage_error(
-    project: Project, spread: tuple[str, ...], name: str
-) -> None:
+@pytest.mark.parametrize("name", ["report.txt", ".html"])
+def test_another_ending_is_a_usage_error(project: Project, name: str) -> None:
     """It is told before anything runs, with what would be right."""
     project.store()
 
-    result = project.run(f"--regen-report={name}", *spread)
+    result = project.run(f"--regen-report={name}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
@@ -459,16 +454,14 @@ def test_another_ending_is_a_usage_error(
     result.stdout.no_fnmatch_line("generated/*")
 
 
-@pytest.mark.parametrize("name", ["file/report.html", "folder.html", "x" * 300 + ".html"])
-def test_what_cannot_be_written_is_a_usage_error(
-    project: Project, spread: tuple[str, ...], name: str
-) -> None:
-    """A file where the folder should be, a folder where the file should be, a name too long."""
+@pytest.mark.parametrize("name", ["file/report.html", "folder.html"])
+def test_what_cannot_be_written_is_a_usage_error(project: Project, name: str) -> None:
+    """A file where the folder should be, a folder where the file should be."""
     project.store()
     (project.path / "file").write_text("", "utf-8")
     (project.path / "folder.html").mkdir()
 
-    result = project.run(f"--regen-report={name}", *spread)
+    result = project.run(f"--regen-report={name}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: --regen-report {name} cannot be written", "*next: *"])
@@ -492,14 +485,14 @@ def test_a_page_needs_its_extra(project: Project, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_relative_path_starts_where_pytest_was_called(
-    project: Project, monkeypatch: pytest.MonkeyPatch, spread: tuple[str, ...]
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not at the rootdir; folders are made, and nothing else is left there."""
     project.store()
     (project.path / "below").mkdir()
     monkeypatch.chdir(project.path / "below")
 
-    result = project.run("--regen-report=a/b/report.json", "--rootdir=..", "-c../tox.ini", *spread)
+    result = project.run("--regen-report=a/b/report.json", "--rootdir=..", "-c../tox.ini")
 
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*= regen =*", f"report: {Path('a/b/report.json')}"])

@@ -178,10 +178,10 @@ def test_without_a_cache_the_command_names_the_tests(module: Project) -> None:
     assert lines[-1].count("test_m.py::test_system") == 10
 
 
-def test_the_report_has_all_tests_of_a_cause(module: Project, spread: tuple[str, ...]) -> None:
-    """In JSON and on the page; from workers, too."""
+def test_the_report_has_all_tests_of_a_cause(module: Project) -> None:
+    """In JSON and on the page."""
     for name in ("report.json", "report.html"):
-        module.run(f"--regen-report={name}", *spread)
+        module.run(f"--regen-report={name}")
 
     report = json.loads((module.path / "report.json").read_text("utf-8"))
     found = {one["cause"]: len(one["tests"]) for one in report["cassettes"]["causes"]}
@@ -209,9 +209,7 @@ def test_without_a_cache_no_folder_is_made(module: Project, mark: str) -> None:
 
 
 @pytest.mark.parametrize("mark", ["vcr", "cassette"])
-def test_a_changed_query_is_one_cause_of_all_tests(
-    module: Project, mark: str, spread: tuple[str, ...]
-) -> None:
+def test_a_changed_query_is_one_cause_of_all_tests(module: Project, mark: str) -> None:
     """The line of a client of an API that asks for more rows; no test says it for the others."""
     module.pytester.makepyfile(
         test_m=f"""
@@ -229,7 +227,7 @@ def test_a_changed_query_is_one_cause_of_all_tests(
         request: dict[str, object] = {"method": "GET", "uri": uri, "headers": {}, "body": None}
         write(module.path / f"cassettes/test_m/test_rows[{n}].yaml", [request])
 
-    result = module.run("-q", "-W", "ignore", *spread)
+    result = module.run("-q", "-W", "ignore")
 
     result.stdout.fnmatch_lines_random(
         [
