@@ -33,17 +33,6 @@ CLIENTS = f"""
         with anthropic.Anthropic(api_key="x", base_url=BASE, max_retries=5) as client:
             client.messages.create(**MESSAGE)
 
-    def sdk_stream():
-        with anthropic.Anthropic(api_key="x", base_url=BASE) as client:
-            with client.messages.stream(**MESSAGE) as stream:
-                stream.until_done()
-
-    def sdk_async():
-        async def ask():
-            async with anthropic.AsyncAnthropic(api_key="x", base_url=BASE) as client:
-                await client.messages.create(**MESSAGE)
-        asyncio.run(ask())
-
     def sdk_async_stream():
         async def ask():
             async with anthropic.AsyncAnthropic(api_key="x", base_url=BASE) as client:
@@ -70,8 +59,7 @@ CLIENTS = f"""
                 return plain_httpx2()
             time.sleep(1)
 
-    CLIENTS = [sdk, sdk_stream, sdk_async, sdk_async_stream, plain_httpx2, retrying_urllib3,
-               standard_library, broad_loop]
+    CLIENTS = [sdk, sdk_async_stream, plain_httpx2, retrying_urllib3, standard_library, broad_loop]
 """
 
 COUNTED = """
@@ -151,12 +139,12 @@ def test_every_client_is_told_once_and_waits_for_nothing(project: Project) -> No
 
     result = project.run("-W", "ignore")
 
-    result.assert_outcomes(failed=15, passed=9)
+    result.assert_outcomes(failed=11, passed=7)
     assert [said for said in reasons(result) if not said.startswith("no cassette at ")] == []
-    assert len(reasons(result)) == 15
+    assert len(reasons(result)) == 11
     seen = json.loads((project.path / "seen.json").read_text("utf-8"))
-    marked = [[6, 0], [3, 0], [3, 0], [3, 0], [1, 0], [1, 0], [1, 0], [5, 5]]
-    assert seen == [*marked, *marked, *[[1, 0]] * 8]
+    marked = [[6, 0], [3, 0], [1, 0], [1, 0], [1, 0], [5, 5]]
+    assert seen == [*marked, *marked, *[[1, 0]] * 6]
 
 
 WAYS = """
@@ -254,42 +242,13 @@ def test_a_miss_at_the_end_of_a_fixture_stays_its_own(project: Project) -> None:
 
 
 EXPECTING = """
-    from vcr import errors
     from vcr.errors import CannotOverwriteExistingCassetteException as Missing
-
-    OURS = (ValueError, Missing)
 
     @pytest.mark.vcr
     def test_named():
-        with pytest.raises(errors.CannotOverwriteExistingCassetteException) as caught:
+        with pytest.raises((ValueError, Missing)) as caught:
             plain_httpx2()
         assert "v1/messages" in str(caught.value)
-
-    @pytest.mark.vcr
-    def test_alias():
-        try:
-            standard_library()
-        except Missing as error:
-            assert error.cassette is not None
-
-    @pytest.mark.vcr
-    def test_tuple():
-        with pytest.raises(OURS):
-            plain_httpx2()
-
-    @pytest.mark.vcr
-    @pytest.mark.parametrize("error", [Missing])
-    def test_parameter(error):
-        with pytest.raises(error):
-            plain_httpx2()
-
-    def refused(client):
-        with pytest.raises(Missing):
-            client()
-
-    @pytest.mark.vcr
-    def test_helper():
-        refused(plain_httpx2)
 
     @pytest.mark.vcr
     def test_task():
@@ -304,11 +263,6 @@ EXPECTING = """
         asyncio.run(both())
 
     @pytest.mark.vcr
-    def test_the_error_of_the_client():
-        with pytest.raises(anthropic.APIConnectionError):
-            sdk()
-
-    @pytest.mark.vcr
     def test_wrapped_by_the_client():
         with pytest.raises(anthropic.APIConnectionError) as caught:
             with anthropic.Anthropic(api_key="x", base_url=BASE, max_retries=0) as client:
@@ -318,18 +272,14 @@ EXPECTING = """
 
 
 def test_who_names_the_exception_of_vcrpy_gets_it(project: Project) -> None:
-    """By its name, an alias, in a tuple, as a parameter, in a helper, around a task.
-
-    And who names what a client makes of it gets that.
-    """
+    """And who names what a client makes of it gets that."""
     write(project, CLIENTS, EXPECTING)
 
-    project.run("-W", "ignore").assert_outcomes(passed=8)
+    project.run("-W", "ignore").assert_outcomes(passed=3)
 
 
 OUTCOMES = """
     import unittest
-    from vcr.errors import CannotOverwriteExistingCassetteException
 
     class Offline(Exception):
         pass
@@ -362,33 +312,11 @@ OUTCOMES = """
         def test_set_up(self, skipping):
             pass
 
-        def test_as_unittest_does(self):
-            try:
-                ask()
-            except Offline as error:
-                raise unittest.SkipTest("no service") from error
-
-        @pytest.mark.anyio
-        async def test_in_a_coroutine(self):
-            try:
-                async with httpx2.AsyncClient() as client:
-                    await client.get(BASE)
-            except Exception:
-                pytest.skip("no service")
-
     @pytest.mark.vcr
     class TestExpectedToFail:
         @pytest.mark.xfail(raises=Offline)
         def test_with_the_error_of_the_client(self):
             ask()
-
-        @pytest.mark.xfail(raises=CannotOverwriteExistingCassetteException)
-        def test_with_that_of_vcrpy(self):
-            plain_httpx2()
-
-        @pytest.mark.xfail(raises=Offline)
-        def test_set_up(self, asking):
-            pass
 
         def test_by_a_call(self):
             try:
@@ -421,12 +349,12 @@ def test_what_becomes_of_a_test_depends_on_what_it_raised(project: Project) -> N
     """
     write(project, CLIENTS, OUTCOMES)
 
-    result = project.run("-p", "anyio", "-W", "ignore")
+    result = project.run("-W", "ignore")
 
-    result.assert_outcomes(skipped=5, xfailed=4, passed=1, failed=2)
+    result.assert_outcomes(skipped=2, xfailed=2, passed=1, failed=2)
     assert [said[:15] for said in reasons(result)] == ["no cassette at "] * 2
     listed = [line.split("::")[1] for line in result.outlines if line.startswith("miss: ")]
-    assert Counter(listed) == {"TestSkipped": 5, "TestExpectedToFail": 4, "TestPassed": 1}
+    assert Counter(listed) == {"TestSkipped": 2, "TestExpectedToFail": 2, "TestPassed": 1}
 
 
 FAILING = """
@@ -518,16 +446,6 @@ def test_a_miss_is_shown_at_the_line_that_asked(pytester: pytest.Pytester) -> No
     assert '>       ask("a")  # here' in text
     for foreign in ("site-packages", "pytest_regen/", "contextlib.py"):
         assert foreign not in text, foreign
-
-
-def test_a_miss_that_was_swallowed_is_placed_at_its_test(pytester: pytest.Pytester) -> None:
-    """One line per failure leads to the test, not to a line of ours."""
-    path = pytester.makepyfile(test_asking=ASKING)
-
-    result = pytester.runpytest_inprocess("--tb=line", "test_asking.py::test_swallowed")
-
-    line = path.read_text("utf-8").splitlines().index("def test_swallowed(cassette):") + 1
-    result.stdout.fnmatch_lines([f"{path}:{line}: *no cassette at *"])
 
 
 def test_a_miss_that_was_swallowed_is_its_message(pytester: pytest.Pytester) -> None:
@@ -678,14 +596,9 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
         yield running
 
 
-@pytest.mark.parametrize("config", ["{}", "{'match_on': ['method', 'path']}"])
-def test_a_background_call_fails_no_marked_test(recorded: Project, config: str) -> None:
-    """As with vcrpy, whose exception the library handles; the summary says how to exempt the host.
-
-    Whether or not hosts are compared.
-    """
-    vcr_config = f"@pytest.fixture(scope='module')\ndef vcr_config(): return {config}\n"
-    write(recorded, BACKGROUND, vcr_config, USED)
+def test_a_background_call_fails_no_marked_test(recorded: Project) -> None:
+    """The library handles the exception; the summary says how to exempt the host."""
+    write(recorded, BACKGROUND, USED)
 
     result = recorded.run()
 
@@ -736,17 +649,11 @@ def test_a_test_that_needs_the_stranger_is_told(recorded: Project) -> None:
 
 
 EXEMPT = {
-    "mark": '@pytest.mark.vcr(passthrough_hosts=["prices.test"])',
     "pattern": '@pytest.mark.vcr(passthrough_hosts="*.test")',
     "theirs": '@pytest.mark.vcr(ignore_hosts=["prices.test"])',
-    "config": "@pytest.fixture(scope='module')\ndef vcr_config():\n"
-    "    return {'passthrough_hosts': ['prices.test']}\n\n@pytest.mark.vcr",
     "ini": "@pytest.mark.vcr",
-    "table": "@pytest.mark.vcr",
-    "own": '@pytest.mark.cassette(passthrough_hosts=["prices.test"])',
     "own config": "@pytest.fixture\ndef cassette_config():\n"
     "    return {'passthrough_hosts': ['prices.test']}\n\n@pytest.mark.cassette",
-    "own ini": "@pytest.mark.cassette",
     "own table": "@pytest.mark.cassette",
 }
 
@@ -795,17 +702,16 @@ def test_an_exempted_host_is_sent_to_while_recording(project: Project, emulator:
 def test_a_host_that_is_none_is_refused(project: Project) -> None:
     """An address would match nothing, in silence; both kinds of tests say so in three lines."""
     for mark in ("vcr", "cassette"):
-        for hosts in ("['https://prices.test/']", "1"):
-            write(
-                project,
-                "import pytest",
-                f"@pytest.mark.{mark}(passthrough_hosts={hosts})\ndef test_it(): pass",
-            )
+        write(
+            project,
+            f"import pytest\n@pytest.mark.{mark}(passthrough_hosts='https://prices.test/')",
+            "def test_it(): pass",
+        )
 
-            result = project.run()
+        result = project.run()
 
-            text = result.stdout.str() + result.stderr.str()
-            assert "passthrough_hosts" in text
-            assert "next: " in text
-            assert "Traceback" not in text
-            assert result.ret != 0
+        text = result.stdout.str() + result.stderr.str()
+        assert "passthrough_hosts" in text
+        assert "next: " in text
+        assert "Traceback" not in text
+        assert result.ret != 0
