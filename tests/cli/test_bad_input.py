@@ -28,15 +28,10 @@ def refused(ran: Ran, code: int = 2) -> str:
 
 DOCUMENTS = {
     "empty": b"",
-    "binary": bytes(range(256)),
     "half": b'{"openapi": "3.1.0", "paths": {',
     "text": b"just a line",
-    "list": b"[1, 2]",
     "another format": b'{"asyncapi": "3.0.0", "channels": {}}',
-    "no paths": b'{"openapi": "3.1.0"}',
-    "a loop": b"a: &a [*a]",
     "deep": b"[" * 5000,
-    "utf-16": '{"openapi": "3.1.0"}'.encode("utf-16"),
 }
 
 
@@ -53,12 +48,6 @@ def test_missing_and_unreadable_descriptions() -> None:
     """A path that is not there, or is a folder."""
     assert "nowhere.yaml" in refused(command("generate", "nowhere.yaml", KITES))
     assert "there is no store at ." in refused(command("generate", ".", KITES))
-
-
-def test_an_unknown_operation_lists_near_ones(document: Path) -> None:
-    """A slip of the pen is answered with what was meant."""
-    assert "GET /kites" in refused(command("generate", document, "GET /kite"))
-    assert "GET /kites" in refused(command("generate", document, "get kites"))
 
 
 def test_errors_as_json_are_one_document() -> None:
@@ -98,24 +87,20 @@ def twice(data: bytes) -> bytes:
 DAMAGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "pages cut": ("pages.json", cut),
     "pages twice": ("pages.json", twice),
-    "pages as text": ("pages.json", lambda _data: b'"pages"'),
     "prompts cut": ("prompts.json", cut),
-    "prompts as object": ("prompts.json", lambda _data: b"{}"),
-    "ir cut": ("ir.json", cut),
     "ir without types": ("ir.json", lambda _data: b'{"version": 1}'),
     "source binary": ("ProjectDataObject.cs", lambda _data: b"\xff\xfe\x00\xd8"),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-@pytest.mark.parametrize("words", [("validate",), ("regenerate", "--yes", "--dry-run")])
-def test_damaged_artifacts_are_named(good: Path, name: str, words: tuple[str, ...]) -> None:
+def test_damaged_artifacts_are_named(good: Path, name: str) -> None:
     """The file is named, and nothing is changed."""
     file, damage = DAMAGE[name]
     good.joinpath(file).write_bytes(damage(good.joinpath(file).read_bytes()))
     before = {path: path.read_bytes() for path in good.iterdir() if path.is_file()}
 
-    assert file in refused(command(words[0], good, *words[1:]))
+    assert file in refused(command("validate", good))
     assert {path: path.read_bytes() for path in good.iterdir() if path.is_file()} == before
 
 
@@ -131,16 +116,6 @@ def test_a_page_taken_out_by_hand_is_missed(good: Path) -> None:
     assert state["errors"]
     words = ("--from-errors", "--provider", "plugin_answers:Good")
     assert command("regenerate", good, *words).code == 0
-
-
-def test_a_missing_source_is_drift(good: Path) -> None:
-    """The source is derived: its loss is told, and no traceback."""
-    good.joinpath("ProjectDataObject.cs").unlink()
-
-    ran = command("validate", good)
-
-    assert ran.code == 1
-    assert "[DRIFT]" in ran.told
 
 
 def test_settings_that_are_wrong_are_told(good: Path, here: Path) -> None:
@@ -237,12 +212,3 @@ def test_a_full_disk_loses_nothing(broken: Path) -> None:
     refused(ran)
     assert {path: path.read_bytes() for path in broken.iterdir() if path.is_file()} == before
     assert process(*words).code == 0
-
-
-@pytest.mark.usefixtures("api")
-def test_a_full_disk_while_generating(document: Path) -> None:
-    """A store that cannot be begun is refused; with room the same command makes it."""
-    ran = process("generate", document, KITES, env=NO_BYTECODE, preexec_fn=limit_files(500))
-
-    refused(ran)
-    assert process("generate", document, KITES).code == 0

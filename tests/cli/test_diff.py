@@ -181,7 +181,6 @@ def test_a_revision_from_a_folder_below(here: Path, monkeypatch: pytest.MonkeyPa
     [
         ("nowhere.json", "there is no nowhere.json"),
         ("main:api.json", "git knows no revision 'main' here"),
-        ("--upload-pack=x:api.json", "git knows no revision"),
         ("empty", "is a folder without stores"),
     ],
 )

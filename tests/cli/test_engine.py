@@ -137,17 +137,6 @@ def test_what_cannot_be_asked_in_a_batch_is_refused(document: Path, words: list[
     assert "contradict each other" in done.told
 
 
-def test_another_provider_in_the_table_is_refused(here: Path, document: Path) -> None:
-    """The template there gives way, as it does to ``--model``."""
-    table = here / "pyproject.toml"
-    table.write_text('[tool.pytest-regen]\nprovider = "here:answers"\n', "utf-8")
-
-    done = command("generate", document, "--all", "--engine", "batch")
-
-    assert done.code == 2
-    assert "provider = 'here:answers' in [tool.pytest-regen]" in done.told
-
-
 def test_a_recording_answers_before_any_batch(document: Path, batches: Emulator) -> None:
     """What was recorded live is replayed, and nothing is submitted."""
     words = ("generate", document, "GET /makers", "--cassette", "pages.yaml")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from command_line import command
-from small_documents import document_of
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cli.selection import PartOptions, select_operations
@@ -101,29 +100,6 @@ def test_an_update_asks_for_what_changed(document: Path, api: Emulator) -> None:
     assert len(api.requests) == 2
 
 
-def test_all_makes_a_store_per_operation(document: Path, api: Emulator) -> None:
-    """Operations without a JSON response are left out."""
-    ran = command("generate", document, "--all", "--json")
-
-    assert ran.code == 0
-    assert [store["path"] for store in ran.json["stores"]] == [
-        "generated/GET_kites",
-        "generated/GET_makers",
-    ]
-    assert ran.json["failures"] == []
-    assert len(api.requests) == 3
-
-
-def test_a_tag_makes_its_stores(document: Path, api: Emulator) -> None:
-    """--tag names operations by their tag; the sum is told at the end."""
-    ran = command("generate", document, "--tag", "makers")
-
-    assert ran.code == 0
-    assert not STORE.exists()
-    assert "1 store generated\n" in ran.told
-    assert len(api.requests) == 1
-
-
 def makers_answer(document: Path, schema: Any) -> None:
     """Change what GET /makers answers with."""
     made = json.loads(document.read_text("utf-8"))
@@ -170,29 +146,6 @@ def test_all_skips_what_has_nothing_to_generate(document: Path) -> None:
     )
 
 
-def test_plain_values_named_alone_are_refused(document: Path) -> None:
-    """Whoever names the operation wants a store, and there is none."""
-    makers_answer(document, {"items": {"type": "string"}})
-
-    ran = command("generate", document, "GET /makers", "--dry-run")
-
-    assert ran.code == 2
-    assert "error: response 200 of GET /makers is an array" in ran.told
-
-
-def test_a_default_for_errors_is_no_answer(document: Path) -> None:
-    """A 204 whose only JSON is the error in ``default`` is skipped, not tried."""
-    made = json.loads(document.read_text("utf-8"))
-    get = made["paths"]["/makers"]["get"]["responses"]
-    made["paths"]["/makers"]["delete"]["responses"]["default"] = get["200"]
-    document.write_text(json.dumps(made), "utf-8")
-
-    ran = command("generate", document, "--all", "--dry-run")
-
-    assert ran.code == 0
-    assert "2 stores planned, 1 skipped\n" in ran.told
-
-
 def test_nothing_left_to_generate_is_refused(document: Path) -> None:
     """A command that makes no store must not pass for one that did."""
     ran = command("generate", document, "--tag", "none", "--dry-run")
@@ -235,31 +188,6 @@ def test_what_is_excluded_is_told(document: Path, api: Emulator) -> None:
     assert "  excluded    1 operation: GET /makers\n" in ran.told
     assert "1 store generated, 1 skipped, 1 excluded\n" in ran.told
     assert len(api.requests) == 2
-
-
-def test_brackets_and_braces_of_a_path_are_themselves(document: Path) -> None:
-    """A path is written as the document has it."""
-    made = json.loads(document.read_text("utf-8"))
-    made["paths"] = {f"/{name}": made["paths"]["/kites"] for name in ("a/{id}[x]", "a/{id}x")}
-    document.write_text(json.dumps(made), "utf-8")
-
-    ran = command(
-        "generate", document, "--all", "--dry-run", "--json", "--exclude", "GET /a/{id}[x]"
-    )
-
-    assert (ran.code, ran.json["excluded"]) == (0, ["GET /a/{id}[x]"])
-
-
-def test_what_is_there_already_is_counted_as_kept(document: Path, api: Emulator) -> None:
-    """A second run asks nothing and says so."""
-    command("generate", document, "--all")
-    api.requests.clear()
-
-    ran = command("generate", document, "--all")
-
-    assert ran.code == 0
-    assert "0 stores generated, 2 kept, 1 skipped\n" in ran.told
-    assert not api.requests
 
 
 def test_a_reference_to_nothing_stops_the_operation(document: Path, here: Path) -> None:
@@ -353,16 +281,6 @@ def test_options_reach_the_plan(document: Path, api: Emulator) -> None:
     assert {request.body["model"] for request in api.requests} == {"claude-haiku-4-5"}
 
 
-def test_a_budget_ends_the_work_with_1(document: Path, api: Emulator) -> None:
-    """The call that does not fit is not made; what was finished is kept."""
-    ran = command("generate", document, KITES, "--budget", 2500)
-
-    assert ran.code == 1
-    assert "the token budget of 2,500 does not cover the next call" in ran.told
-    assert len(api.requests) == 1
-    assert len(RegenStore.open(STORE).pages) == 1
-
-
 def test_recorded_and_replayed(
     document: Path, api: Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,15 +305,11 @@ def test_recorded_and_replayed(
     [
         ((), "one operation, --tag, --all or --schemas"),
         ((KITES, "--all"), "one operation, --tag, --all or --schemas"),
-        (("GET /kits",), "GET /kites"),
         (("--tag", "kite"), "the tags are: kites, makers, none"),
-        (("--all", "--exclude", "GET /kits"), "'GET /kits' matches no operation"),
         (("--all", "--exclude", "/zzz*"), "a pattern is a path, or a method and a path"),
         ((KITES, "--exclude", KITES), "--exclude goes with --all or --tag"),
         ((KITES, "--language", "cobol"), "csharp"),
-        ((KITES, "--status", "404"), "404"),
         ((KITES, "--fields-per-page", "0"), "--fields-per-page"),
-        ((KITES, "--namespace", "no good"), "no good"),
         ((KITES, "--profile", "none-such"), "none-such"),
         (("DELETE /makers",), "DELETE /makers"),
     ],
@@ -410,24 +324,6 @@ def test_wrong_usage_lists_what_there_is(
     assert ran.err.startswith("error: ")
     assert says in ran.told
     assert not list(here.glob("generated/*"))
-
-
-@pytest.mark.usefixtures("api")
-def test_long_lists_are_counted() -> None:
-    """Forty new types are a number and the first of their names."""
-    names = [f"Part{number}" for number in range(40)]
-    parts = {name: {"type": "object", "properties": {"x": {"type": "string"}}} for name in names}
-    root = {
-        "type": "object",
-        "properties": {n.lower(): {"$ref": f"#/components/schemas/{n}"} for n in names},
-    }
-    Path("many.json").write_text(json.dumps(document_of(root, parts)), "utf-8")
-
-    ran = command("generate", "many.json", "GET /things")
-
-    line = next(line for line in ran.told.splitlines() if line.startswith("  added"))
-    assert "41 types: " in line
-    assert line.endswith("and 35 more")
 
 
 @pytest.mark.usefixtures("api")
@@ -448,11 +344,6 @@ def test_a_header_that_is_there_is_the_users(document: Path) -> None:
     ("name", "text", "told"),
     [
         ("pyproject.toml", "", '  + [tool.pytest-regen]\n  + stores = ["generated/*"]\n'),
-        (
-            "pyproject.toml",
-            '[tool.pytest-regen]\nstores = ["generated/GET_mak*"]\n',
-            '  + stores = ["generated/GET_mak*", "generated/*"]\n',
-        ),
         (
             "pyproject.toml",
             '[tool.pytest.ini_options]\nregen_stores = ["generated/GET_mak*"]\n',

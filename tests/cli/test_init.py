@@ -1,9 +1,7 @@
 """``init``: a project's settings and its first types, functions or translations."""
 
 import json
-import os
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -225,9 +223,7 @@ def test_functions_with_examples_are_recorded(here: Path) -> None:
     ("text", "told"),
     [
         ("def f(:\n", "src/acme/names.py:1 is not legal Python"),
-        ("x = 1\n", "has no function"),
         ("def f(): pass\ndef g(): pass\n", "next: pytest-regen init src/acme/names.py --unit f"),
-        ("def f(): return 1\n", "has no lines of its own"),
     ],
 )
 def test_what_cannot_be_recorded_writes_nothing(here: Path, text: str, told: str) -> None:
@@ -362,18 +358,6 @@ def test_gettext_makes_its_catalogues_itself(here: Path) -> None:
     assert contents(here) == before
 
 
-def test_the_catalogue_of_the_msgids_needs_another(here: Path) -> None:
-    """It is translated into nothing."""
-    english = po_files(here).parents[2] / "en/LC_MESSAGES/messages.po"
-    shutil.rmtree(english.parents[2] / "es")
-    shutil.rmtree(english.parents[2] / "fr")
-
-    ran = command("init", str(english), "--yes")
-
-    assert ran.code == 2
-    assert "next: pybabel init" in ran.err
-
-
 def test_a_catalogue_that_is_alone_is_told_how_to_go_on(here: Path) -> None:
     """The next command makes one for another language."""
     (here / "locales/de.json").unlink()
@@ -404,7 +388,6 @@ def test_without_a_source_it_says_what_there_is() -> None:
     [
         ("nothing.yaml", "there is no file nothing.yaml"),
         ("src", "src is a folder"),
-        ("locales/de.txt", "there is no file"),
     ],
 )
 def test_a_source_that_is_none(source: str, told: str) -> None:
@@ -415,62 +398,16 @@ def test_a_source_that_is_none(source: str, told: str) -> None:
     assert told in ran.told
 
 
-def test_what_a_person_wrote_stays(here: Path) -> None:
-    """Only what is missing is added; the language of the project is followed."""
-    (here / "pyproject.toml").write_text(
-        '# ours\n[tool.pytest-regen]\nlanguage = "typescript"  # for the browser\n', "utf-8"
-    )
-
-    assert command("init", "api.yaml", "--yes").code == 0
-
-    assert (here / "pyproject.toml").read_text("utf-8") == (
-        '# ours\n[tool.pytest-regen]\nstores = ["generated/*"]\n'
-        'language = "typescript"  # for the browser\n'
-    )
-    assert list((here / STORE).glob("*.ts"))
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("pyproject.toml", b"[tool.pytest"),
-        ("pytest.ini", b"\xff"),
-        ("tox.ini", b"[pytest]\nx\n="),
-    ],
-)
-def test_broken_settings_stop_it(here: Path, name: str, content: bytes) -> None:
+def test_broken_settings_stop_it(here: Path) -> None:
     """Before anything is made."""
-    (here / name).write_bytes(content)
+    (here / "tox.ini").write_bytes(b"[pytest]\nx\n=")
     before = contents(here)
 
     ran = command("init", "api.yaml", "--yes")
 
     assert ran.code == 2
-    assert name in ran.told
+    assert "tox.ini" in ran.told
     assert contents(here) == before
-
-
-def test_odd_files_are_neither_waited_for_nor_followed(here: Path) -> None:
-    """Pipes are passed over; a link that leads to itself is named before anything is written."""
-    os.mkfifo(here / "pipe.json")
-    os.mkfifo(here / "pipe.py")
-    assert "pipe" not in command("init").told
-
-    (here / ".gitattributes").symlink_to(".gitattributes")
-    refused = command("init", "api.yaml", "--yes")
-
-    assert refused.code == 2
-    assert ".gitattributes leads out of the project" in refused.told
-    assert not (here / "pyproject.toml").exists()
-
-
-def test_a_function_of_a_file_with_colons_is_named(here: Path) -> None:
-    """The name is what stands behind the last two."""
-    (here / "x::y.py").write_text(MODULE, "utf-8")
-
-    assert (
-        "around the code of shout, recorded" in command("init", "x::y.py::shout", "--dry-run").told
-    )
 
 
 def test_a_workflow_is_written_where_it_is_wanted(here: Path) -> None:

@@ -127,14 +127,13 @@ def test_schemas_follow_their_document() -> None:
     assert stale_types(RegenStore.open(SCHEMAS)).keys() == {"Kite", "Maker"}
 
 
-@pytest.mark.parametrize("home", ["$defs", "definitions"])
-def test_a_json_schema_is_read(home: str) -> None:
+def test_a_json_schema_is_read() -> None:
     """The schema itself is a type, called by its title or its file, and its parts are others."""
-    maker = {"$ref": f"#/{home}/Maker"}
+    maker = {"$ref": "#/$defs/Maker"}
     schema = {
         "type": "object",
         "properties": {"maker": maker, "twin": {"$ref": "#"}},
-        home: {"Maker": MAKER},
+        "$defs": {"Maker": MAKER},
     }
     Path("kite-schema.json").write_text(json.dumps(schema), "utf-8")
 
@@ -142,13 +141,6 @@ def test_a_json_schema_is_read(home: str) -> None:
     assert RegenStore.open(SCHEMAS).type_names == ("KiteSchema", "Maker")
     assert command("validate", SCHEMAS).code == 0
     assert command("generate", "kite-schema.json", "--all").code == 2
-
-
-def test_a_document_of_definitions_alone_is_no_type() -> None:
-    """Only what has a name in it."""
-    Path("parts.json").write_text(json.dumps({"$defs": {"Maker": MAKER}, "title": "Parts"}))
-    assert command("generate", "parts.json", "--schemas", *FREE).code == 0
-    assert RegenStore.open(SCHEMAS).type_names == ("Maker",)
 
 
 # --- requests -----------------------------------------------------------------------------------
@@ -186,13 +178,6 @@ def test_requests_of_all_operations() -> None:
     assert [path.name for path in Path("generated").iterdir()] == [REQUEST.name]
 
 
-def test_an_operation_without_a_request_is_refused() -> None:
-    """There is nothing to generate."""
-    ran = command("generate", save(), "GET /kites", "--request", *FREE)
-    assert ran.code == 2
-    assert "GET /kites takes no request with a JSON schema" in ran.told
-
-
 def test_a_request_of_swagger_is_the_body() -> None:
     """A parameter of the operation or of its path; a form is no JSON."""
     body = {"in": "body", "name": "kite", "schema": {"$ref": "#/definitions/Maker"}}
@@ -218,11 +203,8 @@ def test_a_request_of_swagger_is_the_body() -> None:
     "options",
     [
         ("--schemas", "--all"),
-        ("--schemas", "--tag", "kites"),
         ("--schemas", "--request"),
         ("GET /kites", "--request", "--status", "200"),
-        ("GET /kites", "POST /kites"),
-        (),
     ],
 )
 def test_options_that_contradict_are_refused(options: tuple[str, ...]) -> None:

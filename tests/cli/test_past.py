@@ -27,17 +27,6 @@ def test_what_was_replaced_is_listed(broken: Path) -> None:
     assert last == f"  next: pytest-regen restore {broken} --type Owner --to {entry}"
 
 
-def test_history_of_one_type(broken: Path) -> None:
-    """--type narrows the list; an unknown type lists those there are."""
-    healed(broken)
-
-    assert command("history", broken, "--type", "State", "--json").json == {"entries": []}
-    assert len(command("history", broken, "--type", "Owner", "--json").json["entries"]) == 1
-    unknown = command("history", broken, "--type", "Ownr")
-    assert unknown.code == 2
-    assert "Owner" in unknown.told
-
-
 def test_restore_brings_it_back(broken: Path) -> None:
     """The output that was replaced is the stored one again, and the other one is in the history."""
     before = RegenStore.open(broken).source
@@ -49,18 +38,6 @@ def test_restore_brings_it_back(broken: Path) -> None:
     assert "  restored    Owner page 1, written by claude-sonnet-5-5\n" in ran.told
     assert RegenStore.open(broken).source == before
     assert len(command("history", broken, "--json").json["entries"]) == 2
-
-
-def test_restore_without_an_id_takes_the_last(broken: Path) -> None:
-    """The last output that was replaced comes back."""
-    before = RegenStore.open(broken).source
-    healed(broken)
-
-    ran = command("restore", broken, "--type", "Owner", "--json")
-
-    assert ran.json["restored"][0]["type_name"] == "Owner"
-    assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
-    assert RegenStore.open(broken).source == before
 
 
 def test_restore_refuses_what_is_not_there(broken: Path) -> None:
@@ -133,19 +110,6 @@ def test_rebuild_drops_an_edit_and_keeps_it_in_the_history(good: Path) -> None:
     assert command("restore", good, "--type", "Owner").code == 0
     assert RegenStore.open(good).source == edited
     assert "every recorded text stands as it is recorded" in command("rebuild", good).told
-
-
-def test_rebuild_of_one_type_leaves_the_other_edits(good: Path) -> None:
-    """Only what --type names is dropped."""
-    edit(good)
-    edit(good, "    Open,", "    Open, // ours")
-
-    ran = command("rebuild", good, "--type", "State", "--json")
-
-    assert ran.json["rebuilt"] == ["State"]
-    source = RegenStore.open(good).source
-    assert ("// ours" in source, "FullName" in source) == (False, True)
-    assert command("validate", good).code == 1
 
 
 def test_rebuild_writes_a_file_without_boundaries_anew(good: Path) -> None:

@@ -1,11 +1,10 @@
 """Commands under a rate limit: everything is asked, and hardly anything refused."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from command_line import command, process
+from command_line import command
 from many_operations import FIELDS_PER_PAGE, PAGES, write_many_operations
 from reference_writer import ReferenceWriter
 
@@ -35,17 +34,3 @@ def test_one_command_leaves_nothing_unasked(here: Path, statuses: list[int]) -> 
     assert command(*generate_all(here, 4)).code == 0
 
     assert statuses == [200] * 4 * PAGES
-
-
-@pytest.mark.sweep
-def test_commands_at_once_share_the_limit(here: Path, statuses: list[int]) -> None:
-    """All leave nothing unasked; only before the first answer may more go out than are allowed."""
-    folders = [here / str(number) for number in range(3)]
-    for folder in folders:
-        folder.mkdir()
-    with ThreadPoolExecutor(3) as pool:
-        ran = [*pool.map(lambda folder: process(*generate_all(folder, 10)), folders)]
-
-    assert [one.code for one in ran] == [0, 0, 0]
-    assert statuses.count(200) == 3 * 10 * PAGES
-    assert statuses.count(429) <= 0.02 * len(statuses)

@@ -10,7 +10,6 @@ from command_line import command
 from plugin_answers import asked_page
 from store_factory import FACTORY_IR, GOOD, MISSPELT, make_store
 
-from pytest_regen.stores import RegenStore
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 
 GOOD_MODEL = ("--provider", "plugin_answers:Good")
@@ -121,17 +120,6 @@ def test_from_errors_leaves_out_what_the_project_ignores(
     assert (ran.code, recorder.requests) == (0, [])
 
 
-def test_everything_needs_a_yes(good: Path, recorder: type[Recorder]) -> None:
-    """Without --type and --yes nothing is asked, and the estimate is told."""
-    refused = command("regenerate", good, "--provider", "recording:Recorder")
-    assert refused.code == 2
-    assert "all 4 pages" in refused.err
-    assert recorder.requests == []
-
-    assert command("regenerate", good, "--yes", "--provider", "recording:Recorder").code == 0
-    assert len(recorder.requests) == 4
-
-
 def test_attempts_are_replies_per_page(broken: Path) -> None:
     """With one attempt one call is made; the reason of the end is told in words."""
     one = command("regenerate", broken, "--from-errors", "--attempts", 1, *STUBBORN)
@@ -175,29 +163,6 @@ def test_the_model_is_chosen(
     assert [request.model for request in recorder.requests] == [asked]
 
 
-def test_the_model_of_a_pytest_ini(here: Path, good: Path, recorder: type[Recorder]) -> None:
-    """``regen_model`` is read from where pytest reads it."""
-    here.joinpath("pytest.ini").write_text("[pytest]\nregen_model = of-the-ini\n", "utf-8")
-
-    command("regenerate", good, "--type", "Owner", "--provider", "recording:Recorder")
-
-    assert [request.model for request in recorder.requests] == ["of-the-ini"]
-
-
-def test_worse_output_is_put_aside_unless_any_is_accepted(good: Path) -> None:
-    """Keep-best holds for named work; --accept-any overrides it."""
-    before = good.joinpath("pages.json").read_bytes()
-    kept = command("regenerate", good, "--type", "Owner", *STUBBORN)
-
-    assert kept.code == 0
-    assert good.joinpath("pages.json").read_bytes() == before
-    assert f"rejected    2 texts, no better than what was there, kept in {good}/history" in kept.err
-
-    taken = command("regenerate", good, "--type", "Owner", "--accept-any", *STUBBORN)
-    assert taken.code == 1
-    assert good.joinpath("pages.json").read_bytes() != before
-
-
 def edited(store: Path) -> Path:
     """Edit one block by hand; return the source file."""
     source = store / "ProjectDataObject.cs"
@@ -205,21 +170,6 @@ def edited(store: Path) -> Path:
     owner = owner.replace("string? Name", "string? FullName")
     source.write_text(before + begin + owner, "utf-8")
     return source
-
-
-def test_hand_edits_stop_a_named_type(good: Path) -> None:
-    """Nothing is asked, the edit stays, both ways out are named; --discard-edits is one."""
-    source = edited(good)
-    before = source.read_bytes()
-
-    refused = command("regenerate", good, "--type", "Owner", *GOOD_MODEL)
-    assert refused.code == 2
-    assert "pytest-regen adopt" in refused.err
-    assert "pytest-regen rebuild" in refused.err
-    assert source.read_bytes() == before
-
-    assert command("regenerate", good, "--type", "Owner", "--discard-edits", *GOOD_MODEL).code == 0
-    assert "FullName" not in RegenStore.open(good).source
 
 
 def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
@@ -260,13 +210,9 @@ def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
     ("words", "says"),
     [
         (("--page", "1"), "which type"),
-        (("--page", "1", "--type", "Owner", "--type", "State"), "which type"),
         (("--type", "Ownr"), "Owner"),
-        (("--type", "Owner", "--page", "2"), "it has one page, 1"),
         (("--type", "ProjectDataObject", "--page", "3"), "its pages are 1 to 2"),
-        (("--type", "Owner", "--attempts", "0"), "--attempts"),
         (("--type", "Owner", "--record", "once"), "--cassette FILE"),
-        (("--type", "Owner", "--provider", "plugin_answers"), "module:attribute"),
         (("--type", "Owner", "--provider", "plugin_answers:Nobody"), "Stubborn"),
         (("--type", "Owner", "--provider", "no_such_module:x"), "cannot be imported"),
     ],
@@ -281,24 +227,6 @@ def test_wrong_usage_lists_what_there_is(good: Path, words: tuple[str, ...], say
     assert ran.err.startswith("error: ")
     assert says in ran.err
     assert {path: path.read_bytes() for path in good.iterdir() if path.is_file()} == before
-
-
-def test_a_clean_store_has_nothing_to_ask(good: Path) -> None:
-    """Said in a sentence, not as nought calls."""
-    ran = command("regenerate", good, "--from-errors")
-
-    assert ran.code == 0
-    assert ran.err.endswith(
-        f"{good}/ProjectDataObject.cs: no errors, nothing to ask\n  next: pytest {good}\n"
-    )
-
-
-def test_errors_of_a_rejected_reply_are_not_said_to_remain(good: Path) -> None:
-    """What is stored has none; the answers' own are told."""
-    ran = command("regenerate", good, "--type", "Owner", "--provider", "plugin_answers:Stubborn")
-
-    assert "errors remain" not in ran.err
-    assert "answer 1 of 2 was not kept: MISSING_FIELD: " in ran.err
 
 
 @pytest.fixture
@@ -336,14 +264,6 @@ def test_json_of_several_stores(several: Path) -> None:
     assert all(report["ok"] for report in done.json["stores"])
 
 
-def test_a_type_of_several_stores(several: Path, recorder: type[Recorder]) -> None:
-    """It is asked for in each that has it."""
-    done = command("regenerate", several, "--type", "Owner", "--provider", "recording:Recorder")
-
-    assert done.code == 0, done.err
-    assert pages(recorder) == [("Owner", 1)] * 3
-
-
 def test_stores_without_the_type_are_left_out(here: Path, recorder: type[Recorder]) -> None:
     """Also where the first lacks it; a type that none has is refused before anything is asked."""
     make_store(
@@ -363,33 +283,3 @@ def test_stores_without_the_type_are_left_out(here: Path, recorder: type[Recorde
     assert done.code == 0, done.err
     assert {name for name, _ in pages(recorder)} == {whole}
     assert done.err.splitlines()[-2].startswith("1 store")
-
-
-def test_a_dry_run_of_several_stores_goes_on_after_a_broken_one(several: Path) -> None:
-    """As the run itself does; the exit code says so."""
-    (several / "GET_b" / "pages.json").write_text("{")
-    told = command("regenerate", several, "--from-errors", "--dry-run", "--json")
-
-    assert told.code == 2
-    assert [plan["path"] for plan in told.json["stores"]] == ["generated/GET_a", "generated/GET_c"]
-    assert [failure["path"] for failure in told.json["failures"]] == ["generated/GET_b"]
-
-
-def test_several_stores_need_a_yes(several: Path) -> None:
-    """A dry run says what is asked for."""
-    refused = command("regenerate", several)
-    planned = command("regenerate", several, "--dry-run", "--json")
-
-    assert refused.code == 2
-    assert "pages of 3 stores was not confirmed" in refused.err
-    assert [plan["path"] for plan in planned.json["stores"]] == [
-        f"generated/{name}" for name in ("GET_a", "GET_b", "GET_c")
-    ]
-
-
-def test_a_page_is_refused_for_several(several: Path) -> None:
-    """It does not say of which."""
-    done = command("regenerate", several, "--page", "1")
-
-    assert done.code == 2
-    assert "error: --page 1 does not say of which type" in done.err

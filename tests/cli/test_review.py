@@ -17,8 +17,6 @@ from unit_work import ENGLISH, GERMAN, write_json
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
 
-STORE_MODEL = ("--provider", "plugin_answers:Good")
-
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -209,19 +207,6 @@ def test_candidates_of_ci_are_reviewed_at_a_desk(here: Path, waiting: list[Candi
     assert not list((here / "artifact").glob("*.json"))
     missing = command("review", "--from", "nowhere")
     assert (missing.code, "there is no such folder" in missing.told) == (2, True)
-
-
-def test_a_store_is_reviewed_alike(broken: Path, here: Path) -> None:
-    """A type waits with its pages; accepted, the store is as if it had been regenerated."""
-    del here
-    done = command("regenerate", broken, "--type", "Owner", "--pending", *STORE_MODEL)
-    assert done.code == 1
-    assert done.err.endswith("next: pytest-regen review\n")
-    shown = command("review", "show", "--all").err
-    assert "page        1" in shown
-    assert command("review", "accept", f"{broken}::Owner").code == 0
-    assert command("validate", broken).code == 0
-    assert command("history", broken, "--json").json["entries"][0]["reason"] == "replaced"
 
 
 def test_what_a_candidate_weakens_is_shown(good: Path, here: Path) -> None:

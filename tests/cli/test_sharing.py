@@ -172,15 +172,6 @@ def test_what_is_stored_already_is_shared(made: Emulator) -> None:
     assert shared(SHOPS)["Maker"] == "GET_kites"
 
 
-def test_a_store_that_cannot_be_read_shares_nothing(api: Emulator) -> None:
-    """It is not the one that is generated, and harms nobody."""
-    save()
-    OUT.joinpath("foreign").mkdir(parents=True)
-    OUT.joinpath("foreign", "pages.json").write_text("{", "utf-8")
-    assert command("generate", "api.json", "--all").code == 0
-    assert len(api.requests) == 4
-
-
 def test_a_change_of_the_document_is_asked_for_once(made: Emulator) -> None:
     """Both stores are stale; the second is updated by what the first was answered."""
     save({"properties": {"name": {"type": "integer"}}})
@@ -214,21 +205,6 @@ def test_schemas_share_with_operations(made: Emulator) -> None:
         "Maker": "GET_kites",
         "Shop": None,
     }
-
-
-def test_a_shared_page_with_a_fault_is_healed_in_each_store(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each store is validated by itself; what one was given is corrected there."""
-    save()
-    writer = ReferenceWriter(mistake="rename_field", target=("Maker", 1))
-    with Emulator(writer) as api:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", api.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-a-test")
-        command("generate", "api.json", "--all", "--attempts", "1")
-        assert len(api.requests) == 4
-        found = command("validate", KITES, SHOPS, "--json").json["stores"]
-        assert [store["ok"] for store in found] == [False, False]
 
 
 def test_an_enum_of_one_value_is_not_asked_for(api: Emulator) -> None:

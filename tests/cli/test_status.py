@@ -90,13 +90,6 @@ def test_one_command_for_the_errors_of_all_stores(here: Path) -> None:
     assert "nothing to do" in command("status", "generated").told
 
 
-def test_nothing_to_do_leaves_the_tests(good: Path) -> None:
-    """The sum counts what was looked at."""
-    ran = command("status", good)
-
-    assert ran.told.endswith("3 types in 1 store: nothing to do\n  next: pytest\n")
-
-
 def test_a_store_that_cannot_be_read_does_not_hide_the_others(project: Path) -> None:
     """It is told where it stands in the list, comes first, and makes the exit code 2."""
     damaged(project / "generated" / "GET_0")
@@ -187,20 +180,6 @@ def gate() -> str:
 
 
 ALL = "next: pytest-regen generate api.json --all --out generated --provider template"
-
-
-def test_pytest_names_one_command_for_all_stale_stores(document: Path) -> None:
-    """The same as ``status``; one round mends all."""
-    assert command("generate", document, "--all", *FREE, "--register").code == 0
-    text = document.read_text("utf-8")
-    document.write_text(text.replace('"name"', '"title"'), "utf-8")
-
-    told = gate()
-    mended = command(*shlex.split(told)[2:])
-
-    assert told == ALL
-    assert mended.code == 0, mended.err
-    assert not gate()
 
 
 @pytest.mark.skipif(GIT is None, reason="git is not installed")

@@ -52,14 +52,6 @@ def test_json_tells_that_nothing_was_asked(document: Path) -> None:
     assert (told["ok"], told["calls"], told["tokens"]) == (True, 0, 0)
 
 
-def test_a_plan_has_no_price(document: Path) -> None:
-    """For people, too: pages are written, and no tokens are estimated."""
-    ran = command("generate", document, KITES, *FREE, "--dry-run")
-
-    assert "2 pages to write by the template; nothing written" in ran.err
-    assert "tokens" not in ran.err
-
-
 def test_a_wrong_page_is_written_anew(broken: Path) -> None:
     """The misspelt page goes to the history, in favour of the template's."""
     ran = command("regenerate", broken, "--from-errors", *FREE)
@@ -92,7 +84,7 @@ def test_another_provider_in_the_table(document: Path, here: Path) -> None:
     assert "asked me" in command("generate", document, KITES).err
 
 
-@pytest.mark.parametrize("value", ['"templates"', "3", '"answers:"'])
+@pytest.mark.parametrize("value", ['"templates"', "3"])
 def test_a_wrong_provider_in_the_table(document: Path, here: Path, value: str) -> None:
     """The value is shown, and what it may be."""
     (here / "pyproject.toml").write_text(f"[tool.pytest-regen]\nprovider = {value}\n", "utf-8")
@@ -103,13 +95,12 @@ def test_a_wrong_provider_in_the_table(document: Path, here: Path, value: str) -
     assert 'expected "template", "openai:MODEL"' in ran.err
 
 
-@pytest.mark.parametrize("option", ["--model", "--cassette"])
-def test_options_of_a_model_contradict_it(document: Path, option: str) -> None:
+def test_options_of_a_model_contradict_it(document: Path) -> None:
     """There is no model to name, and no turn to record."""
-    ran = command("generate", document, KITES, *FREE, option, "x")
+    ran = command("generate", document, KITES, *FREE, "--cassette", "x")
 
     assert ran.code == 2
-    assert f"--provider template and {option} x contradict each other" in ran.err
+    assert "--provider template and --cassette x contradict each other" in ran.err
 
 
 def test_units_of_a_kind_have_no_template(here: Path) -> None:
@@ -192,9 +183,7 @@ def test_a_new_type_of_such_a_store_is_written_too(document: Path) -> None:
     assert "Tail" in RegenStore.open(STORE).type_names
 
 
-@pytest.mark.parametrize(
-    "words", [("--yes",), ("--type", "Maker"), ("--from-errors",), ("--yes", "--dry-run")]
-)
+@pytest.mark.parametrize("words", [("--from-errors",), ("--yes", "--dry-run")])
 def test_regenerating_such_a_store_needs_no_key(document: Path, words: tuple[str, ...]) -> None:
     """Named types, all of them, or those with errors."""
     assert command("generate", document, KITES, *FREE).code == 0
@@ -221,7 +210,6 @@ def break_page(store: Path) -> None:
     "words",
     [
         ("--model", "claude-sonnet-5-5"),
-        ("--provider", "anthropic:claude-sonnet-5-5"),
         ("--engine", "batch"),
         ("--correction", "shorter"),
     ],

@@ -7,8 +7,6 @@ import pytest
 from command_line import command
 from store_factory import MISSPELT, make_store
 
-from pytest_regen.stores import RegenStore
-
 
 def test_a_clean_store_is_fine(good: Path) -> None:
     """One line for people on stderr, nothing on stdout, exit code 0."""
@@ -116,51 +114,6 @@ def test_what_the_project_ignores_is_not_told(
     assert command("validate", Path(broken.name).resolve()).code == 0
 
 
-def test_an_error_ends_the_work_where_it_is_met(here: Path) -> None:
-    """What stands before a damaged store is told, and nothing after it."""
-    for number in range(3):
-        make_store(here / "generated" / f"GET_{number}")
-    (here / "generated/GET_1/ir.json").write_text("{", "utf-8")
-
-    ran = command("validate", *sorted(here.glob("generated/*")))
-
-    assert ran.code == 2
-    assert "GET_0: 3 types" in ran.told
-    assert "GET_2" not in ran.told
-
-
-def test_a_damaged_store_is_told_with_its_file(good: Path) -> None:
-    """What cannot be read is named with its place, and nothing is written."""
-    good.joinpath("pages.json").write_text("{", "utf-8")
-
-    ran = command("validate", good)
-
-    assert ran.code == 2
-    assert ran.told.startswith(f"error: {good / 'pages.json'}, at line 1")
-    assert "  next: restore the file from version control" in ran.told
-
-
-def test_types_of_a_real_store_are_all_there(good: Path) -> None:
-    """The report names each type of the IR once."""
-    names = [type_.name for type_ in RegenStore.open(good).ir.types]
-
-    report = command("validate", good, "--json").json["stores"][0]
-
-    assert [type_["name"] for type_ in report["types"]] == names
-
-
-def test_an_edit_by_hand_is_kept_not_regenerated(good: Path) -> None:
-    """The next command is one that does something: regenerating would not touch the edit."""
-    source = good / "ProjectDataObject.cs"
-    before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
-    source.write_text(before + begin + owner.replace("? Name", "? FullName"), "utf-8")
-
-    ran = command("validate", good)
-
-    assert ran.code == 1
-    assert f"next: pytest-regen adopt {good} --type Owner" in ran.told
-
-
 def test_without_folders_the_configured_stores_are_validated(
     here: Path, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,8 +136,6 @@ def test_without_folders_the_configured_stores_are_validated(
     ("name", "text"),
     [
         ("pytest.ini", "[pytest]\nregen_stores =\n    generated/*\n"),
-        ("tox.ini", "[pytest]\nregen_stores = generated/*\n"),
-        ("setup.cfg", "[tool:pytest]\nregen_stores = generated/*\n"),
         ("pyproject.toml", '[tool.pytest]\nregen_stores = ["generated/*"]\n'),
     ],
 )
@@ -202,58 +153,15 @@ def test_every_file_that_pytest_reads_can_name_them(
     assert (ran.code, f"../{good}: 3 types, no errors" in ran.told) == (0, True)
 
 
-def test_a_broken_file_of_settings_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From below as well: the project is found by the next file that has settings of pytest."""
-    (here / "pyproject.toml").unlink()
-    (here / "tox.ini").write_text("no section\n", "utf-8")
-    (here / "setup.cfg").write_text("[tool:pytest]\nregen_stores = generated/*\n", "utf-8")
-    (here / "below").mkdir()
-    monkeypatch.chdir(here / "below")
-
-    ran = command("validate", "--no-write")
-
-    assert ran.code == 2
-    assert "tox.ini cannot be read" in ran.told
-
-
-@pytest.mark.parametrize("configured", ["", "none/*"])
-def test_a_gate_without_stores_is_wrong_usage(here: Path, configured: str) -> None:
+def test_a_gate_without_stores_is_wrong_usage(here: Path) -> None:
     """It says where it looked, and does not pass."""
-    (here / "pytest.ini").write_text(f"[pytest]\nregen_stores = {configured}\n", "utf-8")
+    (here / "pytest.ini").write_text("[pytest]\nregen_stores = none/*\n", "utf-8")
 
     ran = command("validate")
 
     assert ran.code == 2
     assert "stores" in ran.told
     assert "pytest-regen generate" in ran.told
-    assert str(here) not in ran.told
-
-
-def test_a_folder_of_stores_is_all_of_them(here: Path, broken: Path) -> None:
-    """Each is validated; errors of one fail the command."""
-    make_store(here / "generated" / "GET_b")
-
-    ran = command("validate", "generated", "--no-write", "--json")
-
-    assert ran.code == 1
-    assert [store["path"] for store in ran.json["stores"]] == ["generated/GET_b", str(broken)]
-
-
-def test_a_folder_without_a_store_is_told(here: Path) -> None:
-    """By its name, as it was given."""
-    (here / "empty").mkdir()
-
-    ran = command("validate", "empty")
-
-    assert (ran.code, ran.told.count("error: ")) == (2, 1)
-    assert "empty" in ran.told
-
-
-def test_places_are_shown_from_where_the_user_stands(here: Path, broken: Path) -> None:
-    """However long the path that was given."""
-    ran = command("validate", here / broken, "--no-write")
-
-    assert f"\n{broken / 'ProjectDataObject.cs'}:" in f"\n{ran.told}"
     assert str(here) not in ran.told
 
 

@@ -32,7 +32,7 @@ def test_a_wrong_type_fails_alone(project: Project) -> None:
     assert result.ret == 1
 
 
-@pytest.mark.parametrize("name", ["GET_a b", "GET_x[1]", "GET_{id}", "GET_ä", "GET_a[b c]"])
+@pytest.mark.parametrize("name", ["GET_ä", "GET_{a}[b c]"])
 def test_a_node_id_is_accepted_back(project: Project, name: str) -> None:
     """Whatever the folder is called, what pytest prints can be given to pytest."""
     project.store(name)
@@ -64,7 +64,7 @@ def test_stores_are_collected_whatever_testpaths_says(project: Project) -> None:
     assert collected(project) == ["tests/test_a.py::test_a", *ALL]
 
 
-@pytest.mark.parametrize("args", [(".",), ("generated",), (STORE, "generated"), (STORE, STORE)])
+@pytest.mark.parametrize("args", [(".",), (STORE, "generated", STORE)])
 def test_stores_below_a_path_are_collected_once(project: Project, args: tuple[str, ...]) -> None:
     """A folder brings its stores in, and naming them again does not double them."""
     project.store()
@@ -115,8 +115,9 @@ def test_keywords_and_deselection_work(project: Project) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["ir.json", "prompts.json", "pages.json"])
-@pytest.mark.parametrize("text", ["{", "[]", '{"types": 4}', None])
+@pytest.mark.parametrize(
+    ("name", "text"), [("ir.json", '{"types": 4}'), ("prompts.json", "{"), ("pages.json", None)]
+)
 def test_a_damaged_store_is_one_failing_item(project: Project, name: str, text: str | None) -> None:
     """It says what is wrong, without a traceback and without stopping the other tests."""
     path = project.store() / name

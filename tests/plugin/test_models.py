@@ -9,16 +9,15 @@ from pytest_regen.emulator import EmulatedReply
 OLD = ("--regen", "--regen-record", "once", "--regen-model", "claude-sonnet-4-5")
 
 
-@pytest.mark.parametrize("spread", [(), ("-n", "1")], ids=["alone", "workers"])
 def test_a_deprecated_model_heals_where_warnings_are_errors(
-    project: Project, spread: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One note says when it ends, however many types it wrote."""
     for name in ("GET_v1_projects", "GET_v1_others"):
         project.broken(name)
 
     with emulated(monkeypatch, ReferenceWriter()):
-        result = project.run(*OLD, "-W", "error", *spread)
+        result = project.run(*OLD, "-W", "error")
 
     assert result.ret == 0
     note = "note: claude-sonnet-4-5 is deprecated by its provider and *retire*"

@@ -37,7 +37,6 @@ def broken(pytester: pytest.Pytester) -> UnitProject:
     [
         ("openai:gpt-5", "OPENAI_BASE_URL", "/v1"),
         ("ollama:qwen3:8b", "OLLAMA_HOST", ""),
-        ("litellm:openai/gpt-5", "LITELLM_PROXY_API_BASE", "/v1"),
     ],
 )
 def test_a_heal_is_recorded_and_replayed(
@@ -125,7 +124,6 @@ def test_a_misspelt_service_is_told_where_it_stands(
 @pytest.mark.parametrize(
     ("provider", "following"),
     [
-        ("olama:x", "next: write it as ollama:x"),
         ("nowhere:ask", "next: run from the folder that holds the module, or install it"),
     ],
 )

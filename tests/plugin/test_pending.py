@@ -83,7 +83,6 @@ def test_a_unit_that_would_be_healed_waits(
     "options",
     [
         pytest.param(("--regen-jobs", "3"), id="jobs"),
-        pytest.param(("-n", "2"), id="workers", marks=pytest.mark.sweep),
     ],
 )
 def test_candidates_of_stores(project: Project, options: tuple[str, ...]) -> None:

@@ -62,20 +62,32 @@ def test_a_regenerated_type(project: Project) -> None:
     assert '+    [JsonPropertyName("name")]' in heal["diff"]
 
 
-def test_a_failing_type(project: Project) -> None:
-    """Its issues stand with file and line as in the terminal, and the command that mends it."""
+def test_what_a_gate_finds(project: Project, in_ci: Callable[[], None]) -> None:
+    """Issues as in the terminal, what would be asked, warnings, and what cannot be opened."""
+    in_ci()
     project.broken()
+    (project.store("GET_damaged") / "pages.json").write_text("{", "utf-8")
+    path = project.store("GET_stale") / "ir.json"
+    data = json.loads(path.read_text("utf-8"))
+    data["types"][2]["description"] = "How far a project has come."
+    path.write_text(json.dumps(data), "utf-8")
 
-    report = report_of(project)
+    report = report_of(project, "--regen-dry-run", "-o", "regen_stale=warn")
 
-    owner = item(report, "::Owner")
+    owner = item(report, "GET_v1_projects::Owner")
     places = [f"{one['path']}:{one['line']}: {one['code']}" for one in owner["issues"]]
     assert all(place in owner["text"] for place in places)
     assert len(places) == 2
-    assert (owner["kind"], owner["outcome"], owner["heals"]) == ("type", "failed", [])
+    assert (owner["kind"], owner["outcome"]) == ("type", "failed")
     assert owner["next"] == f"pytest {STORE}::Owner --regen --regen-record once"
-    assert report["run"]["next"] == owner["next"]
-    assert (report["run"]["mode"], report["run"]["exit_code"]) == ("gate", 1)
+    (heal,) = owner["heals"]
+    assert (heal["outcome"], heal["pages"], heal["estimate"] > 100) == ("planned", [1], True)
+    assert [one["code"] for one in item(report, "GET_stale::State")["issues"]] == ["STALE"]
+    (damaged,) = [one for one in report["items"] if one["kind"] == "store"]
+    assert (damaged["outcome"], "pages.json" in damaged["text"]) == ("failed", True)
+    totals, run = report["totals"], report["run"]
+    assert (totals["failed"], totals["warnings"], totals["passed"]) == (2, 1, 5)
+    assert (run["mode"], run["ci"], run["exit_code"]) == ("dry_run", True, 1)
 
 
 def test_a_type_that_could_not_be_mended(project: Project) -> None:
@@ -102,17 +114,6 @@ def test_a_type_that_could_not_be_mended(project: Project) -> None:
     assert heal["next"] == item(report, "::Owner")["next"] == report["run"]["next"]
 
 
-def test_a_dry_run(project: Project) -> None:
-    """What would be asked is planned; the type fails as it did."""
-    project.broken()
-
-    report = report_of(project, "--regen-dry-run")
-
-    (heal,) = item(report, "::Owner")["heals"]
-    assert (heal["outcome"], heal["pages"], heal["estimate"] > 100) == ("planned", [1], True)
-    assert (report["run"]["mode"], report["totals"]["failed"]) == ("dry_run", 1)
-
-
 def test_live_calls_are_summed_at_their_price(project: Project) -> None:
     """Decimals as text, from the hook."""
     project.broken()
@@ -129,18 +130,6 @@ def test_live_calls_are_summed_at_their_price(project: Project) -> None:
     assert (
         report["totals"]["cost_usd"] == item(report, "::Owner")["heals"][0]["cost_usd"] == "0.3000"
     )
-
-
-def test_why_a_green_run_fails(project: Project, in_ci: Callable[[], None]) -> None:
-    """CI, the exit code and its reason are told."""
-    in_ci()
-    project.broken()
-    project.answered_by("Good")
-
-    run = report_of(project, "--regen")["run"]
-
-    assert (run["ci"], run["exit_code"]) == (True, 1)
-    assert "CI is set" in run["why_failed"]
 
 
 OWN = """
@@ -203,29 +192,6 @@ def test_tests_of_ones_own(project: Project) -> None:
     assert "of_no_concern" not in json.dumps(report)
 
 
-def test_warnings_are_counted(project: Project) -> None:
-    """A stale type passes, with its warning."""
-    path = project.store() / "ir.json"
-    data = json.loads(path.read_text("utf-8"))
-    data["types"][2]["description"] = "How far a project has come."
-    path.write_text(json.dumps(data), "utf-8")
-
-    report = report_of(project)
-
-    assert (report["totals"]["warnings"], report["totals"]["passed"]) == (1, 3)
-    assert [one["code"] for one in item(report, "::State")["issues"]] == ["STALE"]
-
-
-def test_a_store_that_cannot_be_opened(project: Project) -> None:
-    """It is one item of its own kind."""
-    (project.store() / "pages.json").write_text("{", "utf-8")
-
-    (found,) = report_of(project)["items"]
-
-    assert (found["kind"], found["outcome"]) == ("store", "failed")
-    assert "pages.json" in found["text"]
-
-
 @pytest.fixture
 def talking(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     """A project with a recorded test of five turns, of which the third has changed since."""
@@ -271,29 +237,6 @@ def test_what_was_never_recorded_has_not_drifted(talking: Project) -> None:
 
     assert [note["kind"] for note in report["cassettes"]["notes"]] == ["miss"]
     assert (report["totals"]["failed"], report["totals"]["drifted"]) == (1, 0)
-
-
-def test_recordings_nobody_asked_for(talking: Project) -> None:
-    """They fail the test, and the report says so."""
-    talking.pytester.makepyfile(test_talk=TALK.replace(', "fifth"', ""))
-
-    report = report_of(talking, "-W", "ignore")
-
-    (note,) = report["cassettes"]["notes"]
-    assert (note["kind"], note["failed"]) == ("unplayed", True)
-    assert (report["totals"]["drifted"], report["totals"]["failed"]) == (0, 1)
-
-
-def test_nothing_of_ours_is_an_honest_empty_report(project: Project) -> None:
-    """No store, no marked test: no items, and the exit code of the rest."""
-    project.pytester.makeini("[pytest]\n")
-    project.pytester.makepyfile(test_plain="def test_y(): pass")
-
-    report = report_of(project)
-
-    assert report["items"] == []
-    assert report["totals"]["items"] == 0
-    assert report["run"]["exit_code"] == 0
 
 
 def test_what_cannot_be_collected(project: Project) -> None:
@@ -520,28 +463,6 @@ def test_a_report_that_got_lost_fails_a_green_run(project: Project) -> None:
     assert result.ret == 1
     result.stdout.fnmatch_lines([f"no report: *{Path('out/report.json')}"])
     assert (project.path / "moved/report.json").read_bytes() == before
-
-
-def test_collecting_only_runs_nothing_and_says_so(project: Project) -> None:
-    """The report is empty, and names the mode."""
-    project.store()
-
-    report = report_of(project, "--collect-only")
-
-    assert (report["run"]["mode"], report["items"]) == ("collect", [])
-
-
-def test_it_counts_in_addopts(project: Project, in_ci: Callable[[], None]) -> None:
-    """It is no store and no recording, so that it may stand where all runs find it."""
-    in_ci()
-    project.store()
-    project.pytester.makeini(
-        "[pytest]\nregen_stores = generated/*\naddopts = --regen-report=report.json\n"
-    )
-
-    project.run()
-
-    assert (project.path / "report.json").is_file()
 
 
 def test_a_session_that_learned(project: Project) -> None:

@@ -89,16 +89,15 @@ def functions(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Fun
 FELL = "code was run in the sandbox process, and {} says bwrap; next: install what bwrap needs (b*"
 
 
-@pytest.mark.parametrize("args", [[], ["-n", "1"]], ids=["alone", "in a worker"])
 def test_a_level_that_fell_is_no_secret(
-    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, args: list[str]
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CI fails and says both ways out; elsewhere it is a note."""
     (functions.pytester.path / ".regen" / "sandbox").write_text("bwrap\n", "utf-8")
 
-    here = functions.pytester.runpytest(*args)
+    here = functions.pytester.runpytest()
     monkeypatch.setenv("CI", "true")
-    in_ci = functions.pytester.runpytest(*args)
+    in_ci = functions.pytester.runpytest()
 
     assert (here.ret, in_ci.ret) == (0, 1)
     line = FELL.format(".regen/sandbox")

@@ -34,9 +34,7 @@ def refused(pytester: pytest.Pytester, told: str, *words: str) -> None:
     [
         ('[tool.pytest-regen]\nfunction = ["src/*.py"]\n', "the unknown key 'function'"),
         ("[tool.pytest-regen.cassettes]\ndrfit = 'warn'\n", "the unknown key 'drfit'"),
-        ("[tool]\n\"pytest-regen\" = {function = ['src/*.py']}\n", "the unknown key 'function'"),
         ('[tool.pytest_regen]\nfunctions = ["src/*.py"]\n', "[[]tool.pytest_regen] is not read"),
-        ("[tool]\npytest_regen.functions = []\n", "[[]tool.pytest_regen] is not read"),
     ],
 )
 def test_a_slip_in_the_table_stops_pytest(
@@ -49,20 +47,17 @@ def test_a_slip_in_the_table_stops_pytest(
     assert told.replace("[[]", "[") in command("validate").told
 
 
-@pytest.mark.parametrize("folder", ["pkg", "pkg/tests"])
-@pytest.mark.parametrize("name", ["pyproject.toml", ".pytest-regen.toml"])
 def test_a_table_below_the_root_stops_pytest(
-    pytester: pytest.Pytester, here: Path, monkeypatch: pytest.MonkeyPatch, name: str, folder: str
+    pytester: pytest.Pytester, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Started there, or given a file from there; commands say the same."""
     (here / "pyproject.toml").write_text(PYTEST, "utf-8")
     (here / "pkg" / "tests").mkdir(parents=True)
     (here / "pkg" / "tests" / "test_it.py").write_text("def test_it(): pass\n", "utf-8")
-    (here / "pkg" / name).write_text(FUNCTIONS, "utf-8")
+    (here / "pkg" / "pyproject.toml").write_text(FUNCTIONS, "utf-8")
 
-    refused(pytester, "nothing reads it", f"{folder}")
     refused(pytester, "nothing reads it", "pkg/tests/test_it.py::test_it")
-    monkeypatch.chdir(here / folder)
+    monkeypatch.chdir(here / "pkg/tests")
     refused(pytester, "nothing reads it")
     assert f"move the table to {here / 'pyproject.toml'}" in command("status").told
 
@@ -103,13 +98,14 @@ def test_a_file_that_makes_no_root_is_missed_from_below(
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", ".pytest-regen.toml"])
 def test_stores_of_the_table_are_collected_wherever_pytest_has_its_settings(
-    pytester: pytest.Pytester, here: Path, name: str
+    pytester: pytest.Pytester, here: Path
 ) -> None:
     """By plugin and commands, beside those of ``regen_stores``."""
     (here / "tox.ini").write_text("[pytest]\nregen_stores = old/*\n", "utf-8")
-    (here / name).write_text('[tool.pytest-regen]\nstores = ["generated/*"]\n', "utf-8")
+    (here / ".pytest-regen.toml").write_text(
+        '[tool.pytest-regen]\nstores = ["generated/*"]\n', "utf-8"
+    )
     make_store(here / "generated" / "GET_new")
     make_store(here / "old" / "GET_old")
 

@@ -40,7 +40,7 @@ def recordings(project: Project) -> int:
     return (project.path / FILE).read_text("utf-8").count("\n- key: ")
 
 
-@pytest.mark.parametrize("mode", ["once", "rewrite", "new_episodes"])
+@pytest.mark.parametrize("mode", ["once", "rewrite"])
 def test_tests_that_share_record_into_one_file(project: Project, mode: str) -> None:
     """Whatever the mode, the second adds to what the first recorded, and both replay."""
     project.pytester.makepyfile(test_it=SHARED)

@@ -62,21 +62,6 @@ def test_what_the_template_wrote_is_healed_by_it(project: Project) -> None:
     assert not (project.path / "cassettes").exists()
 
 
-def test_a_model_named_in_the_run_is_asked_instead(project: Project) -> None:
-    """Whoever wrote the type before."""
-    path = project.store()
-    partial_regenerate(path, provider=TemplateProvider(), accept_any=True)
-    source = path / "ProjectDataObject.cs"
-    source.write_text(source.read_text("utf-8").replace('"state"', '"stat"'), "utf-8")
-    verbs.adopt(StorePlace(path))
-
-    result = project.run("--regen", "--regen-model", "claude-opus-5")
-
-    result.stdout.fnmatch_lines(
-        ["still failing: *::Owner [[]cassette_miss]", "next: *--regen-record once*"]
-    )
-
-
 def test_a_hook_comes_before_the_table_and_the_option_before_the_hook(project: Project) -> None:
     """Who answers is what is said closest to the run."""
     project.broken()

@@ -53,9 +53,7 @@ def test_a_recorded_unit_is_replayed_not_recorded_again(units: UnitProject) -> N
     [
         (["locales/de.json::berth"], 1),
         (["locales/de.json"], 3),
-        (["locales"], 3),
         (["-k", "leave or berth"], 2),
-        (["locales/de.json::berth", "locales/de.json::leave"], 2),
         (["-n", "2"], 3),
     ],
 )
@@ -113,7 +111,9 @@ def test_units_of_an_absent_file_survive_last_failed(units: UnitProject) -> None
     """They fail until somebody generates them, and ``--lf`` finds them again."""
     units.german_file.unlink()
 
-    assert units.run().parseoutcomes() == {"failed": 3}
+    result = units.run("-q")
+    assert result.parseoutcomes() == {"failed": 3}
+    assert "next: pytest-regen generate locales/de.json" in result.stdout.lines
     assert units.run("--lf").parseoutcomes() == {"failed": 3}
     assert units.run("locales/de.json::leave").parseoutcomes() == {"failed": 1}
 
@@ -344,7 +344,6 @@ def test_an_exception_in_a_kind_has_the_users_traceback(
     ("settings", "message"),
     [
         ('kinds = ["nowhere:Kind"]', "*the kind nowhere:Kind cannot be loaded*"),
-        ('kinds = ["json:dumps"]', "*json:dumps is no kind*"),
         ('kinds = ["German"]', '*expected a list of "module:Class"*'),
         (
             'kinds = ["regen_kinds:German", "regen_kinds:German"]',
@@ -368,10 +367,8 @@ def test_kinds_that_cannot_serve_are_usage_errors(
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ("locales/*.txt", "*files = 'locales/[*].txt' matches no file below *"),
         ("../de.json", "*files = '../de.json' leads out of the project"),
         ("test_*.py", "*pytest collects it as a test module"),
-        ("conftest.py", "*pytest collects it as a test module"),
         ("", "*files = '' claims nothing"),
     ],
 )

@@ -184,14 +184,13 @@ def test_recording_without_healing_is_told(functions: FunctionProject) -> None:
     passed.stdout.no_fnmatch_line("*alone records*")
 
 
-@pytest.mark.parametrize("options", [(), ("--regen",)])
 def test_a_bare_mark_in_a_project_of_functions_is_told(
-    functions: FunctionProject, options: tuple[str, ...]
+    functions: FunctionProject,
 ) -> None:
     """No store is asked for where there is none."""
     functions.write("@pytest.mark.regen\ndef test_hours():\n    assert minutes('2h') == 120\n")
 
-    result = functions.pytester.runpytest_inprocess(*options)
+    result = functions.pytester.runpytest_inprocess("--regen")
 
     result.stdout.fnmatch_lines(['*test_hours: its mark names no unit*.regen(unit="src/a.py::f")'])
     result.stdout.no_fnmatch_line("*store*")
