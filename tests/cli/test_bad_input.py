@@ -26,24 +26,6 @@ def refused(ran: Ran, code: int = 2) -> str:
     return ran.err
 
 
-DOCUMENTS = {
-    "empty": b"",
-    "half": b'{"openapi": "3.1.0", "paths": {',
-    "text": b"just a line",
-    "another format": b'{"asyncapi": "3.0.0", "channels": {}}',
-    "deep": b"[" * 5000,
-}
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_what_is_no_description_is_refused(here: Path, name: str) -> None:
-    """The file is named in the message."""
-    path = here / "spec.yaml"
-    path.write_bytes(DOCUMENTS[name])
-
-    assert "spec.yaml" in refused(command("generate", "spec.yaml", KITES, "--dry-run"))
-
-
 def test_missing_and_unreadable_descriptions() -> None:
     """A path that is not there, or is a folder."""
     assert "nowhere.yaml" in refused(command("generate", "nowhere.yaml", KITES))

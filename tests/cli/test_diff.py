@@ -48,14 +48,6 @@ def told(ran: Ran) -> dict[tuple[str, object], bool]:
     }
 
 
-def test_nothing_changed() -> None:
-    """A document beside itself: exit 0."""
-    ran = command("diff", write("a.json"), write("b.json"))
-
-    assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "1 operation, nothing changed\n  next: pytest\n"
-
-
 def test_for_people() -> None:
     """A line per change, those that break first, and the sum."""
     old = write("a.json")

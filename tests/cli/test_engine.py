@@ -69,14 +69,6 @@ def test_a_batch_whose_pages_are_stored_is_no_answer_to_generate_force(
     assert not noted(FOLDER)
 
 
-def test_types_are_regenerated_in_a_batch(broken: Path, batches: Emulator) -> None:
-    """Each round of corrections is one."""
-    done = command("regenerate", broken, "--from-errors", "--engine", "batch", "--yes")
-
-    assert done.code == 0, done.err
-    assert sizes(batches) == [1]
-
-
 def test_a_page_that_fails_in_its_batch_ends_no_other(document: Path, batches: Emulator) -> None:
     """What the API refuses of one request says nothing about the next: corrections go on."""
     write = ReferenceWriter()

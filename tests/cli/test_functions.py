@@ -58,15 +58,6 @@ def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
     assert (here / FILE).read_text("utf-8") == MODULE
 
 
-def test_a_function_that_is_not_there(here: Path) -> None:
-    """The error lists those there are."""
-    done = command("adopt", f"{FILE}::hight")
-
-    assert done.code == 2
-    assert "no function 'hight'" in done.told
-    assert (here / FILE).read_text("utf-8") == MODULE
-
-
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("verb", ["generate", "validate"])
 def test_a_module_without_markers_is_neither_store_nor_description(verb: str) -> None:

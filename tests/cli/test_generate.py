@@ -180,31 +180,6 @@ def test_exclude_leaves_operations_out(document: Path) -> None:
         assert not others & skipped, patterns
 
 
-def test_what_is_excluded_is_told(document: Path, api: Emulator) -> None:
-    """It is not asked for, and counted."""
-    ran = command("generate", document, "--all", "--exclude", "GET /m*", "--json")
-
-    assert (ran.code, ran.json["excluded"], len(ran.json["stores"])) == (0, ["GET /makers"], 1)
-    assert "  excluded    1 operation: GET /makers\n" in ran.told
-    assert "1 store generated, 1 skipped, 1 excluded\n" in ran.told
-    assert len(api.requests) == 2
-
-
-def test_a_reference_to_nothing_stops_the_operation(document: Path, here: Path) -> None:
-    """Place, name and near names are shown; nothing is asked or written."""
-    makers_answer(document, {"properties": {"maker": GONE}})
-
-    ran = command("generate", document, "GET /makers", "--provider", "plugin_answers:Unreachable")
-
-    assert ran.code == 2
-    where = "#/paths/~1makers/get/responses/200/content/application~1json/schema/properties/maker"
-    assert (
-        f"  why:  {where}: $ref '#/components/schemas/Makr' points at nothing; near names: Maker\n"
-    ) in ran.told
-    assert "--allow-defects" in ran.told
-    assert not list(here.glob("generated/*"))
-
-
 @pytest.mark.usefixtures("api")
 def test_allow_defects_generates_the_rest_for_review(document: Path) -> None:
     """The type that lost something says so in the store, in validate, and in schema.md."""
@@ -242,20 +217,6 @@ def test_paths_that_cannot_be_read_fail_all(document: Path) -> None:
 
     assert allowed.code == 0
     assert "points at nothing" in allowed.json["skipped"][-1]["reason"]
-
-
-def test_all_with_a_status_skips_what_does_not_declare_it(document: Path) -> None:
-    """--status is exact for each operation; the others are no failure."""
-    made = json.loads(document.read_text("utf-8"))
-    responses = made["paths"]["/makers"]["get"]["responses"]
-    responses["201"] = responses["200"]
-    document.write_text(json.dumps(made), "utf-8")
-
-    ran = command("generate", document, "--all", "--status", "201", "--dry-run", "--json")
-
-    assert ran.code == 0
-    assert [store["ir"]["endpoint"]["status"] for store in ran.json["stores"]] == ["201"]
-    assert len(ran.json["skipped"]) == 2
 
 
 def test_no_connection_stops_the_rest(document: Path) -> None:
@@ -425,18 +386,6 @@ def test_a_check_of_all_names_operations_without_a_store(
 
 
 @pytest.mark.usefixtures("api")
-def test_an_interrupted_store_is_not_current(document: Path) -> None:
-    """A page that was never written is still to be asked."""
-    command("generate", document, KITES)
-    pages = STORE / "pages.json"
-    data = json.loads(pages.read_text("utf-8"))
-    data["pages"].pop()
-    pages.write_text(json.dumps(data), "utf-8")
-
-    assert command("generate", document, KITES, "--check").code == 1
-
-
-@pytest.mark.usefixtures("api")
 def test_a_new_way_to_read_makes_nothing_stale(document: Path) -> None:
     """A store of another format is noted until the next generate, and is not older for that."""
     command("generate", document, KITES)
@@ -486,3 +435,17 @@ def test_the_language_is_that_of_the_store_then_of_the_project(document: Path, h
         ".py",
     }
     assert "is written in csharp, not in typescript" in other.told
+
+
+def test_all_with_a_status_skips_what_does_not_declare_it(document: Path) -> None:
+    """--status is exact for each operation; the others are no failure."""
+    made = json.loads(document.read_text("utf-8"))
+    responses = made["paths"]["/makers"]["get"]["responses"]
+    responses["201"] = responses["200"]
+    document.write_text(json.dumps(made), "utf-8")
+
+    ran = command("generate", document, "--all", "--status", "201", "--dry-run", "--json")
+
+    assert ran.code == 0
+    assert [store["ir"]["endpoint"]["status"] for store in ran.json["stores"]] == ["201"]
+    assert len(ran.json["skipped"]) == 2

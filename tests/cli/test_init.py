@@ -193,16 +193,6 @@ def test_types_in_several_stores_are_told() -> None:
     assert "2 types in more than one store: KiteDataObject, KiteColour; --schemas makes" in ran.told
 
 
-def test_an_operation_is_named() -> None:
-    """In the words of ``generate``; one that is not there is told with its neighbours."""
-    wrong = command("init", "api.yaml", "--operation", "GET /kite", "--yes")
-
-    assert wrong.code == 2
-    assert "GET /kites/latest" in wrong.told
-    assert command("init", "api.yaml", "--operation", "POST /kites", "--yes").code == 0
-    assert Path("generated/POST_kites").is_dir()
-
-
 def test_functions_with_examples_are_recorded(here: Path) -> None:
     """Those of the file, or the one that is named; it is a test from then on."""
     first = command("init", "src/acme/names.py", "--yes")
@@ -290,18 +280,6 @@ def test_git_is_told_what_nobody_reads(here: Path) -> None:
         "*.png binary\n.regen/** linguist-generated\n.regen/hand/** merge=union\n"
         '"my types/**/*.json" linguist-generated\n'
     )
-
-
-def test_a_catalogue_is_set_up(here: Path) -> None:
-    """With those beside it; what is missing is asked for next."""
-    ran = command("init", "locales/en.json", "--yes")
-
-    assert ran.code == 0
-    assert 'source = "locales/en.json"\ntargets = "locales/*.json"\n' in (
-        here / "pyproject.toml"
-    ).read_text("utf-8")
-    assert ran.err.endswith("  next: pytest-regen generate locales/de.json\n")
-    assert "nothing to do" in command("init", "locales/en.json", "--yes").told
 
 
 def po_files(here: Path) -> Path:
@@ -487,3 +465,13 @@ def test_a_repository_is_set_up_within_its_border(
     assert (here / "pyproject.toml").read_text("utf-8") == "[project]\nname = 'outer'\n"
     assert 'functions = ["acme/*.py"]' in (inner / "pyproject.toml").read_text("utf-8")
     assert not (here / ".gitattributes").exists()
+
+
+def test_an_operation_is_named() -> None:
+    """In the words of ``generate``; one that is not there is told with its neighbours."""
+    wrong = command("init", "api.yaml", "--operation", "GET /kite", "--yes")
+
+    assert wrong.code == 2
+    assert "GET /kites/latest" in wrong.told
+    assert command("init", "api.yaml", "--operation", "POST /kites", "--yes").code == 0
+    assert Path("generated/POST_kites").is_dir()

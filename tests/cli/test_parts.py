@@ -169,15 +169,6 @@ def test_a_request_is_a_store_beside_the_response() -> None:
     assert command("generate", "api.json", "POST /kites", "--request", "--check").code == 0
 
 
-def test_requests_of_all_operations() -> None:
-    """Those without one are skipped and counted."""
-    ran = command("generate", save(), "--all", "--request", *FREE)
-
-    assert ran.code == 0, ran.err
-    assert "skipped     1 operation without a JSON request: GET /kites" in ran.told
-    assert [path.name for path in Path("generated").iterdir()] == [REQUEST.name]
-
-
 def test_a_request_of_swagger_is_the_body() -> None:
     """A parameter of the operation or of its path; a form is no JSON."""
     body = {"in": "body", "name": "kite", "schema": {"$ref": "#/definitions/Maker"}}
@@ -223,3 +214,10 @@ def test_the_command_that_a_check_ends_with_can_be_run() -> None:
 
     assert command(*shlex.split(told)).code == 0
     assert command("generate", *words, "--check").code == 0
+
+
+def test_an_operation_without_a_request_is_refused() -> None:
+    """There is nothing to generate."""
+    ran = command("generate", save(), "GET /kites", "--request", *FREE)
+    assert ran.code == 2
+    assert "GET /kites takes no request with a JSON schema" in ran.told

@@ -27,19 +27,6 @@ def test_what_was_replaced_is_listed(broken: Path) -> None:
     assert last == f"  next: pytest-regen restore {broken} --type Owner --to {entry}"
 
 
-def test_restore_brings_it_back(broken: Path) -> None:
-    """The output that was replaced is the stored one again, and the other one is in the history."""
-    before = RegenStore.open(broken).source
-    entry = healed(broken)
-
-    ran = command("restore", broken, "--type", "Owner", "--to", entry)
-
-    assert ran.code == 0
-    assert "  restored    Owner page 1, written by claude-sonnet-5-5\n" in ran.told
-    assert RegenStore.open(broken).source == before
-    assert len(command("history", broken, "--json").json["entries"]) == 2
-
-
 def test_restore_refuses_what_is_not_there(broken: Path) -> None:
     """No history, an unknown id, an entry of another type, another page: each is wrong usage."""
     assert command("restore", broken, "--type", "Owner").code == 2
@@ -162,23 +149,6 @@ def test_what_was_edited_in_both_files_is_not_rebuilt(good: Path) -> None:
     assert command("validate", good).code == 0
 
 
-def test_an_edit_of_pages_json_can_be_adopted(good: Path) -> None:
-    """It becomes the output, by hand, and the source follows."""
-    pages = good / "pages.json"
-    text = pages.read_text("utf-8")
-    owner = text.index("public class Owner")
-    pages.write_text(text[:owner] + text[owner:].replace("? Name", "? FullName", 1), "utf-8")
-
-    assert command("adopt", good).code == 0
-
-    store = RegenStore.open(good)
-    assert "string? FullName" in store.source
-    assert store.pages_of("Owner")[0].model == "hand"
-    assert command("validate", good).code == 0
-    (entry,) = history(good)
-    assert (entry.reason, "? Name" in entry.output) == ("adopted", True)
-
-
 def test_rebuild_ends_a_conflict(good: Path) -> None:
     """The file is two versions of itself: it is written anew, and kept as it was."""
     store = RegenStore.open(good)
@@ -194,3 +164,15 @@ def test_rebuild_ends_a_conflict(good: Path) -> None:
     (kept,) = ran.json["history"]
     assert (good / "history" / kept).read_text("utf-8") == conflict
     assert command("validate", good).code == 0
+
+
+def test_restore_without_an_id_takes_the_last(broken: Path) -> None:
+    """The last output that was replaced comes back."""
+    before = RegenStore.open(broken).source
+    healed(broken)
+
+    ran = command("restore", broken, "--type", "Owner", "--json")
+
+    assert ran.json["restored"][0]["type_name"] == "Owner"
+    assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
+    assert RegenStore.open(broken).source == before

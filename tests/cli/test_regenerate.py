@@ -67,16 +67,6 @@ def test_json_tells_the_same(broken: Path) -> None:
     assert "1/1 Owner" not in ran.out
 
 
-def test_types_are_found_by_the_name_of_their_schema(good: Path, recorder: type[Recorder]) -> None:
-    """``Project`` is the root ``ProjectDataObject``; all its pages are asked."""
-    assert (
-        command("regenerate", good, "--type", "Project", "--provider", "recording:Recorder").code
-        == 0
-    )
-
-    assert pages(recorder) == [("ProjectDataObject", 1), ("ProjectDataObject", 2)]
-
-
 def test_only_the_page_named_is_asked(good: Path, recorder: type[Recorder]) -> None:
     """--page narrows --type, and a correction goes to the page named."""
     words = ("--type", "ProjectDataObject", "--page", 2, "--correction", "tags is a list")
@@ -131,14 +121,6 @@ def test_attempts_are_replies_per_page(broken: Path) -> None:
     assert "note: another model may do better: add --model NAME\n" in one.err
 
 
-def test_attempts_come_from_the_project(here: Path, broken: Path) -> None:
-    """``attempts`` of the table holds where the option is silent."""
-    here.joinpath("pyproject.toml").write_text("[tool.pytest-regen]\nattempts = 1\n", "utf-8")
-    ran = command("regenerate", broken, "--type", "Owner", *STUBBORN, "--json")
-
-    assert ran.json["calls"] == 1
-
-
 @pytest.mark.parametrize(
     ("words", "settings", "asked"),
     [
@@ -161,27 +143,6 @@ def test_the_model_is_chosen(
     command("regenerate", good, "--type", "Owner", *words, "--provider", "recording:Recorder")
 
     assert [request.model for request in recorder.requests] == [asked]
-
-
-def edited(store: Path) -> Path:
-    """Edit one block by hand; return the source file."""
-    source = store / "ProjectDataObject.cs"
-    before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
-    owner = owner.replace("string? Name", "string? FullName")
-    source.write_text(before + begin + owner, "utf-8")
-    return source
-
-
-def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
-    """A type that was edited is skipped, which exit code 2 tells."""
-    edited(broken)
-
-    ran = command("regenerate", broken, "--from-errors", *GOOD_MODEL)
-
-    assert ran.code == 2
-    assert "skipped     Owner: it was edited by hand" in ran.err
-    # The edit has errors itself, so it is not for keeping.
-    assert f"next: pytest-regen rebuild {broken}" in ran.err
 
 
 def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
@@ -283,3 +244,34 @@ def test_stores_without_the_type_are_left_out(here: Path, recorder: type[Recorde
     assert done.code == 0, done.err
     assert {name for name, _ in pages(recorder)} == {whole}
     assert done.err.splitlines()[-2].startswith("1 store")
+
+
+def edited(store: Path) -> Path:
+    """Edit one block by hand; return the source file."""
+    source = store / "ProjectDataObject.cs"
+    before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
+    owner = owner.replace("string? Name", "string? FullName")
+    source.write_text(before + begin + owner, "utf-8")
+    return source
+
+
+def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
+    """A type that was edited is skipped, which exit code 2 tells."""
+    edited(broken)
+
+    ran = command("regenerate", broken, "--from-errors", *GOOD_MODEL)
+
+    assert ran.code == 2
+    assert "skipped     Owner: it was edited by hand" in ran.err
+    # The edit has errors itself, so it is not for keeping.
+    assert f"next: pytest-regen rebuild {broken}" in ran.err
+
+
+def test_a_dry_run_of_several_stores_goes_on_after_a_broken_one(several: Path) -> None:
+    """As the run itself does; the exit code says so."""
+    (several / "GET_b" / "pages.json").write_text("{")
+    told = command("regenerate", several, "--from-errors", "--dry-run", "--json")
+
+    assert told.code == 2
+    assert [plan["path"] for plan in told.json["stores"]] == ["generated/GET_a", "generated/GET_c"]
+    assert [failure["path"] for failure in told.json["failures"]] == ["generated/GET_b"]

@@ -159,15 +159,6 @@ def test_errors_must_not_rise(here: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert german(here)["mooring"] == "Liegen {x}"
 
 
-def test_edits_are_not_dropped_for_what_waits(here: Path) -> None:
-    """An edit would be gone at once."""
-    done = command("regenerate", FILE, "--unit", "berth", "--pending", "--discard-edits")
-
-    assert done.code == 2
-    assert "--pending and --discard-edits contradict each other" in done.told
-    assert german(here) == WRONG
-
-
 def test_a_newer_candidate_takes_the_place_of_an_older_one(
     here: Path, waiting: list[Candidate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,3 +270,12 @@ def test_hostile_files_do_no_harm(here: Path, waiting: list[Candidate]) -> None:
     assert {each.place for each in read(here)} == {"locales/en.json", "pyproject.toml"}
     assert command("review", "reject", "--all").code == 0
     assert read(here) == ()
+
+
+def test_edits_are_not_dropped_for_what_waits(here: Path) -> None:
+    """An edit would be gone at once."""
+    done = command("regenerate", FILE, "--unit", "berth", "--pending", "--discard-edits")
+
+    assert done.code == 2
+    assert "--pending and --discard-edits contradict each other" in done.told
+    assert german(here) == WRONG

@@ -106,17 +106,6 @@ def test_the_prompt_of_a_shared_page_says_nothing_of_a_store(made: Emulator) -> 
     assert {entry.prompt_hash for entry in entries} == {pages(SHOPS)["Maker"].prompt_hash}
 
 
-def test_one_operation_alone_has_prompts_of_its_own(api: Emulator) -> None:
-    """As before; an update of many leaves them so, and shares with new stores only."""
-    save()
-    command("generate", "api.json", "GET /kites")
-    assert "ENDPOINT" in RegenStore.open(KITES).prompts[0].user
-    command("generate", "api.json", "--all")
-    assert "ENDPOINT" in RegenStore.open(KITES).prompts[0].user
-    assert set(shared(SHOPS).values()) == {None}
-    assert len(api.requests) == 3 + 3
-
-
 def test_a_store_is_healed_without_the_others(
     made: Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,3 +210,12 @@ def test_an_enum_of_one_value_is_not_asked_for(api: Emulator) -> None:
     assert (page.model, page.provider, page.shared_from) == ("template", "template", None)
     assert pages(KITES)["Maker"].provider is None
     assert RegenStore.open(KITES).envelope.model == pages(KITES)["Maker"].model
+
+
+def test_a_store_that_cannot_be_read_shares_nothing(api: Emulator) -> None:
+    """It is not the one that is generated, and harms nobody."""
+    save()
+    OUT.joinpath("foreign").mkdir(parents=True)
+    OUT.joinpath("foreign", "pages.json").write_text("{", "utf-8")
+    assert command("generate", "api.json", "--all").code == 0
+    assert len(api.requests) == 4

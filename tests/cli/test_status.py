@@ -153,24 +153,6 @@ def test_operations_without_a_store_are_named(document: Path) -> None:
     assert "no store" not in alone.told
 
 
-def test_one_command_for_all_stores_of_a_document(document: Path) -> None:
-    """Where every operation has a store; else it would make some that nobody asked for."""
-    assert command("generate", document, "--all", *FREE).code == 0
-    text = document.read_text("utf-8")
-    document.write_text(text.replace('"name"', '"title"'), "utf-8")
-
-    whole = command("status", "generated").told.splitlines()[-1]
-    extra = json.loads(document.read_text("utf-8"))
-    extra["paths"]["/more"] = {"get": extra["paths"]["/makers"]["get"]}
-    document.write_text(json.dumps(extra), "utf-8")
-    partly = command("status", "generated").told.splitlines()[-1]
-
-    assert (
-        whole == "  next: pytest-regen generate api.json --all --out generated --provider template"
-    )
-    assert partly.startswith("  next: pytest-regen generate api.json 'GET /kites' --out generated")
-
-
 def gate() -> str:
     """Run pytest as CI does; return what it says comes next."""
     told = ["-m", "pytest", "-q", "-p", "no:syrupy"]

@@ -52,18 +52,6 @@ def test_json_tells_that_nothing_was_asked(document: Path) -> None:
     assert (told["ok"], told["calls"], told["tokens"]) == (True, 0, 0)
 
 
-def test_a_wrong_page_is_written_anew(broken: Path) -> None:
-    """The misspelt page goes to the history, in favour of the template's."""
-    ran = command("regenerate", broken, "--from-errors", *FREE)
-
-    assert ran.code == 0, ran.err
-    assert "regenerated Owner page 1" in ran.err
-    assert command("validate", broken).code == 0
-    page = next(iter(RegenStore.open(broken).pages_of("Owner")))
-    assert (page.model, page.provider, page.attempt) == ("template", "template", 2)
-    assert "Owner" in command("history", broken).err
-
-
 def test_the_table_makes_it_the_default(document: Path, here: Path) -> None:
     """``provider = "template"`` holds for all commands but those that name a model."""
     (here / "pyproject.toml").write_text(TABLE, "utf-8")
@@ -162,25 +150,6 @@ def test_what_the_template_wrote_it_writes_again(document: Path) -> None:
     pages = RegenStore.open("generated/GET_makers").pages.values()
     assert {(page.model, page.attempt) for page in pages} == {("template", 2)}
     assert "since" in RegenStore.open(STORE).source.lower()
-
-
-def test_a_new_type_of_such_a_store_is_written_too(document: Path) -> None:
-    """A type that was not there is written by whom the store was."""
-    assert command("generate", document, KITES, *FREE).code == 0
-    told = json.loads(document.read_text("utf-8"))
-    told["components"]["schemas"]["Tail"] = {
-        "type": "object",
-        "properties": {"length": {"type": "number"}},
-    }
-    told["components"]["schemas"]["Kite"]["properties"]["tail"] = {
-        "$ref": "#/components/schemas/Tail"
-    }
-    document.write_text(json.dumps(told), "utf-8")
-
-    ran = command("generate", document, KITES)
-
-    assert ran.code == 0, ran.err
-    assert "Tail" in RegenStore.open(STORE).type_names
 
 
 @pytest.mark.parametrize("words", [("--from-errors",), ("--yes", "--dry-run")])

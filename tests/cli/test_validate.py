@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from command_line import command
-from store_factory import MISSPELT, make_store
+from store_factory import make_store
 
 
 def test_a_clean_store_is_fine(good: Path) -> None:
@@ -56,20 +56,6 @@ def test_json_has_the_documented_shape(broken: Path) -> None:
     assert [issue["code"] for issue in owner["errors"]] == ["MISSING_FIELD", "PHANTOM_FIELD"]
     assert set(owner["errors"][0]) >= {"code", "severity", "message", "type_name", "page", "line"}
     assert owner["warnings"] == []
-
-
-def test_several_stores_are_one_document(good: Path, broken_too: Path) -> None:
-    """The exit code is 1 if one of many has errors."""
-    ran = command("validate", good, broken_too, "--json")
-
-    assert ran.code == 1
-    assert [store["ok"] for store in ran.json["stores"]] == [True, False]
-
-
-@pytest.fixture
-def broken_too(here: Path) -> Path:
-    """A second store, with an error."""
-    return make_store(here / "generated" / "GET_other", MISSPELT).path
 
 
 def test_the_summary_is_kept_in_ir_json(broken: Path) -> None:
@@ -130,27 +116,6 @@ def test_without_folders_the_configured_stores_are_validated(
     assert ran.code == 0
     assert f"../{good}: 3 types, no errors" in ran.told
     assert "../other/GET_b: 3 types, no errors" in ran.told
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("pytest.ini", "[pytest]\nregen_stores =\n    generated/*\n"),
-        ("pyproject.toml", '[tool.pytest]\nregen_stores = ["generated/*"]\n'),
-    ],
-)
-def test_every_file_that_pytest_reads_can_name_them(
-    here: Path, good: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As lines or as a list, and from below."""
-    (here / "pyproject.toml").unlink()
-    (here / name).write_text(text, "utf-8")
-    (here / "below").mkdir()
-    monkeypatch.chdir(here / "below")
-
-    ran = command("validate", "--no-write")
-
-    assert (ran.code, f"../{good}: 3 types, no errors" in ran.told) == (0, True)
 
 
 def test_a_gate_without_stores_is_wrong_usage(here: Path) -> None:
@@ -229,30 +194,9 @@ def test_another_file_of_the_document_makes_a_store_stale(document: Path, here: 
     )
 
 
-@pytest.mark.usefixtures("api")
-def test_staleness_says_what_changed_and_has_one_command(document: Path) -> None:
-    """Names that are gone and new; that the template rewrites; ``next`` alone is a command."""
-    command("generate", document, "GET /kites", "--provider", "template")
-    document.write_text(document.read_text("utf-8").replace('"span"', '"width"'), "utf-8")
-
-    told = command("validate", "generated/GET_kites").told
-
-    assert "was generated: span is gone, width is new\n" in told
-    assert "    generate rewrites what changed; --regen does not mend this\n" in told
-    assert told.count("pytest-regen generate") == 1
-
-
 def change(document: Path) -> None:
     """Let ``span`` be a text."""
     text = document.read_text("utf-8")
     old = '"span": {"type": "number"}'
     assert old in text
     document.write_text(text.replace(old, '"span": {"type": "string"}'), "utf-8")
-
-
-def test_a_misspelt_store_names_the_near_one(good: Path) -> None:
-    """A project of stores alone."""
-    ran = command("validate", f"{good}s")
-
-    assert ran.code == 2
-    assert ran.err == f"error: {good}s is not there\n  next: name {good}\n"

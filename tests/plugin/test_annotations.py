@@ -1,6 +1,5 @@
 """Annotations of GitHub: what fails, at file and line, where a commit or pull request shows it."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -62,22 +61,6 @@ def test_at_most_what_github_shows(on_github: Project) -> None:
     assert all(line.count("::error ") == 1 for line in shown)
     assert "%250A" in shown[1]
     assert last == "::notice title=pytest-regen::and 2 more errors: see the log"
-
-
-@pytest.mark.parametrize(("stale", "level"), [("warn", "warning"), ("fail", "error")])
-def test_what_is_stale_is_what_the_project_makes_of_it(
-    on_github: Project, stale: str, level: str
-) -> None:
-    """A warning that fails nothing, or an error; at the place of its type, and once."""
-    path = on_github.store() / "ir.json"
-    data = json.loads(path.read_text("utf-8"))
-    data["types"][2]["description"] = "How far a project has come."
-    path.write_text(json.dumps(data), "utf-8")
-
-    result = on_github.run("-o", f"regen_stale={stale}")
-
-    found = [line for line in annotations(result) if "title=STALE%3A " in line]
-    assert [line.partition(" ")[0] for line in found] == [f"::{level}"]
 
 
 @pytest.mark.parametrize(

@@ -161,32 +161,6 @@ def test_a_folder_that_cannot_be_made_is_told(
     assert folder.read_bytes() == b""
 
 
-VANISHES = """
-    import pathlib
-    import pytest
-
-    @pytest.fixture(scope="module")
-    def gone():
-        (pathlib.Path(__file__).parent / "cassettes/test_m/c.yaml").unlink(missing_ok=True)
-"""
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_a_file_that_vanishes_after_collection_is_missing(project: Project, door: str) -> None:
-    """It was there when tests were collected, and is not when one asks."""
-    template, _ = DOORS[door]
-    (project.path / "cassettes/test_m/c.yaml").write_bytes(GOOD)
-    asks = template.replace("(cassette)", "(gone, cassette)").replace(
-        "{test}()", "{test}(gone, vcr)"
-    )
-    write(project, asks, {"c": ".yaml"}, VANISHES)
-
-    result = project.run("-W", "ignore")
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["FAILED test_m.py::test_c - no cassette at *"])
-
-
 @pytest.mark.parametrize("name", ["a/b-c.d", "x" * 300, "ü" * 200])
 def test_any_name_of_a_marked_test_becomes_a_file(
     project: Project, emulator: Emulator, name: str

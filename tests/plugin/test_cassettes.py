@@ -101,20 +101,6 @@ def test_recordings_of_a_failed_test_wait(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "outcome"), [("pytest.skip('no')", "skipped"), ("pytest.xfail('so')", "xfailed")]
-)
-def test_what_skips_or_fails_as_expected_is_replayed(
-    project: Project, end: str, outcome: str
-) -> None:
-    """It does so in every run, and so is recorded like a test that passes."""
-    project.pytester.makepyfile(test_talk=TALK + f"\n        {end}\n")
-
-    recorded, replayed = project.run("--regen-record=once"), project.run()
-
-    assert recorded.parseoutcomes() == replayed.parseoutcomes() == {outcome: 1}
-
-
-@pytest.mark.parametrize(
     ("argument", "told"),
     [
         ("drift='maybe'", "it is one of fail, warn, ignore"),
@@ -206,16 +192,3 @@ def test_headers_are_kept_and_left_out_as_the_project_says(project: Project) -> 
         assert "user-agent:" in text
         for option, line in kept.items():
             assert (line in text) == (option != gone), (name, line)
-
-
-def test_a_private_header_in_a_mark_is_refused(project: Project) -> None:
-    """Before anything is sent, by the name of the test."""
-    mark = '@pytest.mark.cassette(keep_headers=["Authorization"])\n    def test'
-    project.pytester.makepyfile(test_talk=TALK.replace("def test", mark))
-
-    result = project.run("--regen-record=once")
-
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(
-        ["*test_talk.py::test_talk: keep_headers: Authorization is never kept*", "*next: *"]
-    )

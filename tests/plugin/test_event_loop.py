@@ -131,32 +131,3 @@ def test_a_miss_leaves_the_loop_of_other_tests_alone(
     result.stdout.fnmatch_lines(["E * no cassette at *", "FAILED *::test_missing - *"])
     result.stderr.no_fnmatch_line("*never retrieved*")
     assert not site.seen
-
-
-def test_a_websocket_while_recording(pytester: pytest.Pytester, site: Site) -> None:
-    """The line of the summary says what it is, whatever the client made of it."""
-    pytest.importorskip("websockets")
-    project = empty_project(pytester)
-    pytester.makepyfile("""
-        import asyncio
-        import os
-        import pytest
-        from websockets.asyncio.client import connect
-
-        @pytest.mark.cassette
-        def test_talk():
-            async def talk():
-                await connect(os.environ["SITE"].replace("http", "ws") + "/ws")
-            asyncio.run(talk())
-    """)
-
-    result = project.run("--regen-record=once")
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "*next: let it pass with passthrough_hosts=[[]*127.0.0.1*",
-            "FAILED *::test_talk - a websocket to 127*",
-        ]
-    )
-    assert not site.seen

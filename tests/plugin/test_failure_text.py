@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import command
 from plugin_project import Project
 from store_factory import GOOD
 from syrupy.assertion import SnapshotAssertion
@@ -46,18 +45,6 @@ def test_an_edit_by_hand(project: Project, snapshot: SnapshotAssertion) -> None:
     edited_by_hand(project)
 
     assert failures(project.run()) == snapshot
-
-
-def test_the_commands_for_an_edit_do_what_they_say(project: Project) -> None:
-    """One makes the edit the stored output, the other discards it."""
-    path = edited_by_hand(project)
-    keep, drop = commands(failures(project.run()))
-
-    assert command(*keep).code == 0
-    project.run().assert_outcomes(passed=3)
-    edited_by_hand(project, "FullName", "Nickname")
-    assert command(*drop).code == 0
-    assert "Nickname" not in path.read_text("utf-8")
 
 
 def commands(text: str) -> list[list[str]]:

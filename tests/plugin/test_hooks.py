@@ -24,17 +24,6 @@ def test_a_validator_of_ones_own_fails_a_type(project: Project) -> None:
     result.stdout.fnmatch_lines(["*STYLE: no closed states"])
 
 
-def test_its_warnings_are_told_and_do_not_fail(project: Project) -> None:
-    """Warnings stand in the summary."""
-    project.store()
-    project.pytester.makeconftest(VALIDATOR.replace("SEVERITY", "warning"))
-
-    result = project.run()
-
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["warning: *::State: STYLE: no closed states"])
-
-
 def test_its_errors_are_fed_back(project: Project) -> None:
     """The page is regenerated until the validator has nothing to say."""
     project.store()

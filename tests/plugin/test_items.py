@@ -72,16 +72,6 @@ def test_stores_below_a_path_are_collected_once(project: Project, args: tuple[st
     assert collected(project, *args) == ALL
 
 
-def test_stores_outside_the_paths_stay_out(project: Project) -> None:
-    """Who asks for one file or one store gets that."""
-    project.store()
-    project.store("GET_v1_users")
-    project.pytester.makepyfile(test_plain="def test_y(): pass")
-
-    assert collected(project, "test_plain.py") == ["test_plain.py::test_y"]
-    assert collected(project, STORE) == ALL
-
-
 def test_a_store_that_no_glob_matches_can_be_named(project: Project) -> None:
     """A folder given by name that is a store is collected, ini value or not."""
     project.pytester.makeini("[pytest]\n")

@@ -155,20 +155,6 @@ def test_a_run_that_may_end_early_pays_for_nothing_ahead(
         assert len(api.requests) == (3 if "3" in option else 1)
 
 
-def test_one_budget(project: Project) -> None:
-    """What is under way together spends from it; what it does not cover fails and says so."""
-    for number in range(4):
-        project.broken(f"GET_{number}")
-    project.answered_by("Good")
-
-    result = project.run("--regen", JOBS, "--regen-budget=2500")
-
-    outcomes = result.parseoutcomes()
-    assert 1 <= outcomes["regenerated"] < 4
-    assert outcomes["regenerated"] + outcomes["failed"] == 4
-    result.stdout.fnmatch_lines(["*token budget of 2,500*"])
-
-
 def test_replies_that_are_no_better(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each item has its rounds, and its rejected replies are in the history of its store."""
     replies = {"Owner": [MISSPELT["Owner", 1].replace("nmae", "naem"), GOOD["Owner", 1]]}
@@ -232,3 +218,15 @@ def test_no_jobs_are_a_usage_error(project: Project) -> None:
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--regen-jobs 0: must be at least 1"])
+
+
+def test_a_hook_that_raises(project: Project) -> None:
+    """It fails the items that it raises for, with its own error."""
+    for number in range(2):
+        project.broken(f"GET_{number}")
+    project.answered_by("Good", "def pytest_regen_before_turn(config): raise OSError('full')")
+
+    result = project.run("--regen", JOBS)
+
+    assert result.parseoutcomes() == {"passed": 4, "failed": 2}
+    result.stdout.fnmatch_lines(["FAILED generated/GET_0::Owner - OSError: full"])

@@ -613,16 +613,6 @@ def test_a_background_call_fails_no_marked_test(recorded: Project) -> None:
     assert result.stdout.str().count("miss: ") == 1
 
 
-def test_a_swallowed_miss_hides_no_other_failure(recorded: Project) -> None:
-    """The test fails with its own words; the miss stands in the summary, for it may be why."""
-    write(recorded, BACKGROUND, USED.replace("prices()", "prices()\n        assert 0, 'mine'", 1))
-
-    result = recorded.run()
-
-    assert reasons(result) == ["AssertionError: mine"]
-    result.stdout.fnmatch_lines(["miss: test_m.py::test_it: *GET /list"])
-
-
 def test_of_several_misses_the_one_behind_the_failure_is_told(recorded: Project) -> None:
     """The first was swallowed."""
     needs = "httpx2.get('http://needed.test:9/answer')"

@@ -4,7 +4,6 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 from plugin_project import Project, emulated
@@ -67,17 +66,6 @@ def test_a_budget_that_is_too_small_is_raised(
 
     assert "--regen-record once --regen-budget " in following
     assert healed.parseoutcomes() == {"regenerated": 1}
-
-
-def test_a_line_that_is_down_is_tried_again_as_before(project: Project) -> None:
-    """The same record mode and the same limits: without them, nothing would be asked."""
-    project.broken()
-    project.answered_by("Unreachable")
-
-    result = project.run("--regen", "--regen-record", "once", "--regen-attempts", "3")
-
-    again = f"pytest {STORE}::Owner --regen --regen-record once --regen-attempts 3"
-    assert told_next(result) == again
 
 
 def test_more_attempts_are_asked_not_replayed(
@@ -156,21 +144,6 @@ def test_a_test_of_ones_own_is_named_from_where_the_user_stands(
 
     missed.stdout.fnmatch_lines(["*no cassette at cassettes/test_asks/test_asks.yaml*"])
     recorded.assert_outcomes(passed=1)
-
-
-def test_the_dry_run_of_an_edit_says_what_to_do_with_it(project: Project) -> None:
-    """No regeneration is offered for what no reply could mend."""
-    source = RegenStore.open(project.store()).source_path
-    source.write_text(
-        source.read_text("utf-8").replace("class Owner", "sealed class Owner"), "utf-8"
-    )
-
-    result = project.run("--regen", "--regen-dry-run")
-
-    result.stdout.fnmatch_lines(
-        [f"not regenerated: {STORE}::Owner", "  it was edited by hand: adopt the edit*"]
-    )
-    assert told_next(result) == f"pytest-regen adopt {STORE} --type Owner"
 
 
 def test_an_edit_that_broke_the_type_is_not_to_be_adopted(project: Project) -> None:
@@ -273,23 +246,3 @@ def test_another_model_of_the_service_that_was_named(
         result = project.run("--regen", "--regen-record=once", *provider)
 
     assert told_next(result).endswith("--regen-provider anthropic:MODEL")
-
-
-def test_a_recording_of_another_model_is_replayed_with_that(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cassette knows who answered; nobody else is asked, and no key is needed."""
-    project.broken()
-    named = "anthropic:claude-opus-5"
-    with emulated(monkeypatch, owner):
-        project.run("--regen", "--regen-record=once", "--regen-provider", named)
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    rmtree(project.path / "generated")
-    project.broken()
-
-    replayed = project.run("--regen")
-    healed = follow(project, told_next(replayed))
-
-    replayed.stdout.fnmatch_lines([f"  nothing was sent: it is recorded with {named}"])
-    assert told_next(replayed) == f"pytest {STORE}::Owner --regen --regen-provider {named}"
-    assert healed.parseoutcomes() == {"regenerated": 1}

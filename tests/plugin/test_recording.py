@@ -109,22 +109,6 @@ def test_the_cassette_of_a_test(project: Project, emulator: Emulator) -> None:
     assert (project.path / "cassettes/test_own/TestAsking.test_it[a-b].yaml").is_file()
 
 
-@pytest.mark.usefixtures("emulator")
-def test_the_marker_names_the_cassette(project: Project) -> None:
-    """``name`` chooses the file; ``record`` alone records nothing."""
-    project.pytester.makeini("[pytest]\n")
-    marked = ASKING.replace(
-        "        @pytest.mark.param",
-        "        @pytest.mark.cassette(name='mine', record='all')\n        @pytest.mark.param",
-    )
-    project.pytester.makepyfile(test_own=marked)
-
-    project.run().assert_outcomes(failed=1)
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-
-    assert (project.path / "cassettes/test_own/mine.yaml").is_file()
-
-
 def test_a_test_that_connects_is_called_again_unhindered(
     project: Project, emulator: Emulator
 ) -> None:

@@ -114,24 +114,6 @@ def test_a_type_that_could_not_be_mended(project: Project) -> None:
     assert heal["next"] == item(report, "::Owner")["next"] == report["run"]["next"]
 
 
-def test_live_calls_are_summed_at_their_price(project: Project) -> None:
-    """Decimals as text, from the hook."""
-    project.broken()
-    hook = """
-    from pytest_regen.settings import Price
-
-    def pytest_regen_prices(config, model):
-        return Price(input=1000, output=5000)
-    """
-    project.answered_by("Good", hook)
-
-    report = report_of(project, "--regen", "--regen-record=once")
-
-    assert (
-        report["totals"]["cost_usd"] == item(report, "::Owner")["heals"][0]["cost_usd"] == "0.3000"
-    )
-
-
 OWN = """
     import pytest
     import pytest_regen
@@ -227,16 +209,6 @@ def test_drift_that_is_tolerated(talking: Project) -> None:
     assert kinds == ["drift", "drift", "drift"]
     assert not any(note["failed"] for note in report["cassettes"]["notes"])
     assert (report["totals"]["passed"], report["totals"]["drifted"]) == (1, 1)
-
-
-def test_what_was_never_recorded_has_not_drifted(talking: Project) -> None:
-    """The test fails and is told as a miss; no cassette counts as drifted."""
-    (talking.path / FILE).unlink()
-
-    report = report_of(talking, "-W", "ignore")
-
-    assert [note["kind"] for note in report["cassettes"]["notes"]] == ["miss"]
-    assert (report["totals"]["failed"], report["totals"]["drifted"]) == (1, 0)
 
 
 def test_what_cannot_be_collected(project: Project) -> None:

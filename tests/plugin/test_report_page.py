@@ -369,3 +369,32 @@ def test_a_script_would_be_stopped_all_the_same(
 
     assert driver.execute_script("return document.scripts.length") == 1
     assert driver.title.startswith("pytest-regen: ")
+
+
+def test_many_lines_are_laid_out(project: Project) -> None:
+    """A wall of words stands in a box of its own; back-ticks of ours mean code."""
+    project.store()
+    hook = """
+    from pytest_regen.validation.issues import Issue
+
+    def pytest_regen_validators(config, store, type_name):
+        if type_name == "State":
+            yield Issue("STYLE", "write `State` in full", "State")
+    """
+    project.answered_by("Good", hook)
+    project.pytester.makepyfile(
+        test_own="""
+        import pytest, pytest_regen
+
+        @pytest.mark.regen(types="Owner")
+        def test_it(regen_store):
+            pytest_regen.fail(corrections=["\\n".join(f"line {n}" for n in range(60))])
+        """
+    )
+
+    page = read_page(page_of(project, "--regen", "--regen-only=*::Owner"))
+
+    words = page.all("pre", class_="words")[0].text
+    assert (words.count("\n"), words.startswith("line 0\n")) == (59, True)
+    messages = page.all("span", class_="message")
+    assert [one.text for message in messages for one in message.all("code")] == ["State"]

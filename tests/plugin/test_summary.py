@@ -128,17 +128,3 @@ def test_the_project_chooses_what_staleness_does(
     assert (f"warning: {STORE}::State: STALE" in result.stdout.str()) is told
     project.pytester.makepyprojecttoml(f"[tool.pytest-regen]\nstale = '{wanted}'\n")
     assert project.run().ret == ret
-
-
-def test_a_stale_type_that_fails_is_not_regenerated(
-    project: Project, in_ci: Callable[[], None]
-) -> None:
-    """Its stored prompt is the old one: no reply to it can mend this, so none is asked for."""
-    make_stale(project.store())
-    project.answered_by("Good")
-    in_ci()
-
-    result = project.run("--regen", "--regen-ignore-stale")
-
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["not regenerated: *State", "next: pytest-regen generate SPEC *"])

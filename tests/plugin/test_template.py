@@ -1,7 +1,5 @@
 """``--regen-provider template``: failing types are written anew without a model."""
 
-import json
-
 import pytest
 from plugin_project import Project
 from unit_project import KIND, SETTINGS
@@ -9,28 +7,10 @@ from unit_work import ENGLISH, write_json
 
 from pytest_regen.regeneration import partial_regenerate, verbs
 from pytest_regen.regeneration.store_place import StorePlace
-from pytest_regen.stores import RegenStore
 from pytest_regen.turns import TemplateProvider
 
 FREE = ("--regen", "--regen-provider", "template")
 TABLE = '[tool.pytest-regen]\nprovider = "template"\n'
-
-
-def test_a_failing_type_is_healed_without_a_key(project: Project) -> None:
-    """One page, no call, nothing recorded; the line says who wrote it."""
-    path = project.broken()
-
-    result = project.run(*FREE, "--regen-report", "report.json")
-
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    result.stdout.fnmatch_lines(["regenerated: *::Owner page 1, by the template"])
-    assert not (project.path / "cassettes").exists()
-    assert {page.model for page in RegenStore.open(path).pages_of("Owner")} == {"template"}
-    report = json.loads((project.path / "report.json").read_text("utf-8"))
-    heal = next(heal for item in report["items"] for heal in item["heals"])
-    assert (heal["by_template"], heal["calls"], heal["cost_usd"]) == (True, 0, None)
-    assert report["run"]["provider"] == "template"
-    assert project.run().ret == 0
 
 
 def test_the_table_makes_it_the_default(project: Project) -> None:
@@ -39,9 +19,11 @@ def test_the_table_makes_it_the_default(project: Project) -> None:
     (project.path / "pyproject.toml").write_text(TABLE, "utf-8")
 
     gate = project.run()
+    planned = project.run("--regen-dry-run")
     healed = project.run("--regen")
 
     gate.stdout.fnmatch_lines(["*pytest *::Owner --regen"])
+    planned.stdout.fnmatch_lines(["dry run: *::Owner: would write page 1 by the template"])
     assert healed.parseoutcomes() == {"passed": 2, "regenerated": 1}
 
 

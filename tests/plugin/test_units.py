@@ -38,16 +38,6 @@ def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
     )
 
 
-def test_a_recorded_unit_is_replayed_not_recorded_again(units: UnitProject) -> None:
-    """What is recorded needs no option that records."""
-    units.write(german=WRONG)
-    recording = units.path / "cassettes/regen/locales/de.json/berth.yaml"
-    recording.parent.mkdir(parents=True)
-    recording.touch()
-
-    units.recorded().run().stdout.fnmatch_lines(["*regenerate:    pytest *::berth --regen"])
-
-
 @pytest.mark.parametrize(
     ("args", "passed"),
     [
@@ -253,19 +243,6 @@ def test_a_unit_that_fails_for_being_stale_is_asked_again(
     assert units.german()["mooring"] == "Laengsseits anlegen"
 
 
-def test_a_warning_ends_with_what_it_was_about(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A unit that failed and was stale, too, is neither once it is regenerated."""
-    units.recorded().write(english={**ENGLISH, "mooring": "Moor at {number}"})
-
-    with emulated(monkeypatch, lambda _: "Anlegen an {number}"):
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    result.stdout.no_fnmatch_line("*STALE*")
-
-
 MARKED = """
 import json
 from pathlib import Path
@@ -293,20 +270,6 @@ def test_a_marked_test_heals_its_unit(units: UnitProject, monkeypatch: pytest.Mo
     (request,) = emulator.requests
     assert "say Ablegen" in json.dumps(request.body)
     assert units.run().parseoutcomes() == {"passed": 4}
-
-
-def test_a_candidate_that_does_not_help_is_taken_out(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file is as it was, byte for byte."""
-    before = units.recorded().german_file.read_bytes()
-    (units.path / "test_tone.py").write_text(MARKED, "utf-8")
-
-    with emulated(monkeypatch, lambda _: "Weg um {time}"):
-        result = units.run("--regen", "--regen-record", "once", "test_tone.py")
-
-    assert result.parseoutcomes() == {"failed": 1}
-    assert units.german_file.read_bytes() == before
 
 
 def test_a_mark_that_names_no_unit_is_an_error(units: UnitProject) -> None:
@@ -431,36 +394,6 @@ def test_only_some_units_are_healed(units: UnitProject, monkeypatch: pytest.Monk
     refused.stderr.fnmatch_lines(["*there is locales/de.json::berth, locales/de.json::mooring*"])
 
 
-def test_a_file_without_names_asks_nobody(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its one item fails and says why; no unit of that name is made."""
-    path = units.path / "regen_kinds.py"
-    path.write_text(path.read_text("utf-8").replace("return english(file)", "return []"), "utf-8")
-    before = units.german_file.read_bytes()
-
-    with emulated(monkeypatch, translate) as emulator:
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert result.parseoutcomes() == {"failed": 1}
-    assert not emulator.requests
-    assert units.german_file.read_bytes() == before
-    result.stdout.fnmatch_lines(["*MISSING_UNIT: German names no unit of locales/de.json"])
-
-
-def test_what_cannot_be_read_fails_its_file(units: UnitProject) -> None:
-    """A folder in its place, for one; the rest of the run goes on."""
-    units.pytester.makepyfile("def test_it(): pass")
-    units.german_file.unlink()
-    units.german_file.mkdir()
-
-    result = units.run()
-
-    assert result.parseoutcomes() == {"passed": 1, "failed": 1}
-    result.stdout.fnmatch_lines(["*locales/de.json cannot be read: Is a directory"])
-    result.stdout.no_fnmatch_line("*INTERNALERROR*")
-
-
 def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:
     """The heading of a failure has them as the id has them."""
     units.write(english={"\x1b[31mred": "x {n}"}, german={"\x1b[31mred": "y"})
@@ -536,3 +469,33 @@ def test_beside_an_edit_no_warning_has_the_last_word(units: UnitProject) -> None
     assert result.parseoutcomes() == {"passed": 2, "failed": 1}
     result.stdout.fnmatch_lines(["warning: *ORPHAN*"])
     assert not [line for line in result.outlines if line.startswith("next: ")]
+
+
+def test_a_file_without_names_asks_nobody(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its one item fails and says why; no unit of that name is made."""
+    path = units.path / "regen_kinds.py"
+    path.write_text(path.read_text("utf-8").replace("return english(file)", "return []"), "utf-8")
+    before = units.german_file.read_bytes()
+
+    with emulated(monkeypatch, translate) as emulator:
+        result = units.run("--regen", "--regen-record", "once")
+
+    assert result.parseoutcomes() == {"failed": 1}
+    assert not emulator.requests
+    assert units.german_file.read_bytes() == before
+    result.stdout.fnmatch_lines(["*MISSING_UNIT: German names no unit of locales/de.json"])
+
+
+def test_what_cannot_be_read_fails_its_file(units: UnitProject) -> None:
+    """A folder in its place, for one; the rest of the run goes on."""
+    units.pytester.makepyfile("def test_it(): pass")
+    units.german_file.unlink()
+    units.german_file.mkdir()
+
+    result = units.run()
+
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1}
+    result.stdout.fnmatch_lines(["*locales/de.json cannot be read: Is a directory"])
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
