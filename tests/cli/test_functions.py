@@ -69,33 +69,6 @@ def test_a_module_without_markers_is_neither_store_nor_description(verb: str) ->
     assert done.err.endswith(f"  next: pytest-regen init {FILE}\n")
 
 
-def test_a_file_of_which_a_marker_is_lost_has_no_orphans(here: Path) -> None:
-    """What the ledger has may stand in it; `forget` would be the wrong advice."""
-    assert command("adopt", f"{FILE}::height").code == 0
-    damaged = (here / FILE).read_text("utf-8").replace("    # [REGEN:END height]\n", "")
-    (here / FILE).write_text(damaged, "utf-8")
-
-    done = command("validate", FILE)
-
-    assert done.code == 1
-    assert "never closed" in done.told
-    assert "ORPHAN" not in done.told
-
-
-def test_a_docstring_that_changed_is_answered_by_name(here: Path) -> None:
-    """`adopt` of the file leaves stale units alone and says so; with `--stale` it is the answer."""
-    assert command("adopt", f"{FILE}::height").code == 0
-    changed = (here / FILE).read_text("utf-8").replace("the tide", "a tide")
-    (here / FILE).write_text(changed, "utf-8")
-
-    done = command("adopt", FILE)
-
-    assert "height: STALE" in done.told
-    assert f"next: pytest-regen adopt {FILE} --stale" in done.told
-    assert command("adopt", FILE, "--unit", "height").code == 0
-    assert "STALE" not in command("validate", FILE).told
-
-
 def test_a_dry_run_in_json_has_the_prompt(here: Path) -> None:
     """As it would be sent, beside the system prompt."""
     assert command("adopt", f"{FILE}::height").code == 0
@@ -156,19 +129,6 @@ def test_a_reply_that_is_another_function_is_no_body(
     assert (here / FILE).read_text("utf-8") == before
 
 
-@pytest.mark.parametrize("verb", ["validate", "generate"])
-def test_a_module_that_is_not_utf8(here: Path, verb: str) -> None:
-    """Every command names the file and the line, and no method of the kind."""
-    assert command("adopt", f"{FILE}::height").code == 0
-    (here / FILE).write_bytes((here / FILE).read_bytes() + b"# caf\xe9\n")
-
-    done = command(verb, FILE)
-
-    assert done.code != 0
-    assert f"{FILE} is not UTF-8 (line 10); save it as UTF-8" in done.told
-    assert "kind" not in done.told
-
-
 def test_the_next_of_a_function_without_examples_runs_all_tests(here: Path) -> None:
     """Its file would only be read: what calls the function are tests elsewhere."""
     (here / FILE).write_text("def height(hour):\n    return 2 * hour\n", "utf-8")
@@ -176,3 +136,17 @@ def test_the_next_of_a_function_without_examples_runs_all_tests(here: Path) -> N
     adopted = command("adopt", f"{FILE}::height")
 
     assert adopted.err.endswith("  next: pytest\n")
+
+
+def test_a_docstring_that_changed_is_answered_by_name(here: Path) -> None:
+    """`adopt` of the file leaves stale units alone and says so; with `--stale` it is the answer."""
+    assert command("adopt", f"{FILE}::height").code == 0
+    changed = (here / FILE).read_text("utf-8").replace("the tide", "a tide")
+    (here / FILE).write_text(changed, "utf-8")
+
+    done = command("adopt", FILE)
+
+    assert "height: STALE" in done.told
+    assert f"next: pytest-regen adopt {FILE} --stale" in done.told
+    assert command("adopt", FILE, "--unit", "height").code == 0
+    assert "STALE" not in command("validate", FILE).told

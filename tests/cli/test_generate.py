@@ -287,20 +287,6 @@ def test_wrong_usage_lists_what_there_is(
     assert not list(here.glob("generated/*"))
 
 
-@pytest.mark.usefixtures("api")
-def test_a_header_that_is_there_is_the_users(document: Path) -> None:
-    """Another namespace is for the user to write into it, and that is said."""
-    assert command("generate", document, KITES, "--namespace", "First").code == 0
-
-    again = command("generate", document, KITES, "--namespace", "Second")
-
-    assert again.code == 0
-    assert "change the namespace to Second there" in again.told
-    source = Path(STORE, "KiteDataObject.cs").read_text("utf-8")
-    assert "namespace First" in source
-    assert "Second" not in source
-
-
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
@@ -449,3 +435,17 @@ def test_all_with_a_status_skips_what_does_not_declare_it(document: Path) -> Non
     assert ran.code == 0
     assert [store["ir"]["endpoint"]["status"] for store in ran.json["stores"]] == ["201"]
     assert len(ran.json["skipped"]) == 2
+
+
+@pytest.mark.usefixtures("api")
+def test_a_header_that_is_there_is_the_users(document: Path) -> None:
+    """Another namespace is for the user to write into it, and that is said."""
+    assert command("generate", document, KITES, "--namespace", "First").code == 0
+
+    again = command("generate", document, KITES, "--namespace", "Second")
+
+    assert again.code == 0
+    assert "change the namespace to Second there" in again.told
+    source = Path(STORE, "KiteDataObject.cs").read_text("utf-8")
+    assert "namespace First" in source
+    assert "Second" not in source

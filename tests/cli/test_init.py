@@ -1,6 +1,5 @@
 """``init``: a project's settings and its first types, functions or translations."""
 
-import json
 import shlex
 import subprocess
 import sys
@@ -186,13 +185,6 @@ def test_a_document_without_names_gets_a_store_per_operation(here: Path) -> None
     assert "nothing to do" in command("init", "api.yaml", "--yes").told
 
 
-def test_types_in_several_stores_are_told() -> None:
-    """``generate --all`` names the option that makes one store of them."""
-    ran = command("generate", "api.yaml", "--all", "--provider", "template")
-
-    assert "2 types in more than one store: KiteDataObject, KiteColour; --schemas makes" in ran.told
-
-
 def test_functions_with_examples_are_recorded(here: Path) -> None:
     """Those of the file, or the one that is named; it is a test from then on."""
     first = command("init", "src/acme/names.py", "--yes")
@@ -376,18 +368,6 @@ def test_a_source_that_is_none(source: str, told: str) -> None:
     assert told in ran.told
 
 
-def test_broken_settings_stop_it(here: Path) -> None:
-    """Before anything is made."""
-    (here / "tox.ini").write_bytes(b"[pytest]\nx\n=")
-    before = contents(here)
-
-    ran = command("init", "api.yaml", "--yes")
-
-    assert ran.code == 2
-    assert "tox.ini" in ran.told
-    assert contents(here) == before
-
-
 def test_a_workflow_is_written_where_it_is_wanted(here: Path) -> None:
     """One that is there stays; without the option a line says what CI runs."""
     plain = command("init", "api.yaml", "--yes")
@@ -415,29 +395,6 @@ def test_the_page_shows_what_it_does() -> None:
         said = iter(line.strip() for line in ran.told.splitlines())
         assert ran.code == 0
         assert not [line for line in shown if line != "…" and line not in said]
-
-
-def test_json_has_no_next_line() -> None:
-    """One document on stdout, with what was written."""
-    ran = command("init", "api.yaml", "--yes", "--json")
-
-    assert ran.code == 0
-    assert "next:" not in ran.told
-    assert ran.json["written"] is True
-    assert [file["path"] for file in ran.json["files"]] == ["pyproject.toml", ".gitattributes"]
-    assert json.dumps(ran.json["stores"]) == f'["{STORE}"]'
-
-
-def test_a_function_that_fails_is_set_up_all_the_same(here: Path) -> None:
-    """The error is shown, and the next command is the one that fails with it."""
-    module = here / "src/acme/names.py"
-    module.write_text(MODULE.replace("'A.L.'", "'A. L.'"), "utf-8")
-
-    ran = command("init", "src/acme/names.py", "--yes")
-
-    assert ran.code == 0
-    assert "shows something else" in ran.told
-    assert ran.err.endswith("  next: pytest\n")
 
 
 def test_a_function_that_nothing_runs_is_told() -> None:

@@ -99,20 +99,6 @@ def test_rebuild_drops_an_edit_and_keeps_it_in_the_history(good: Path) -> None:
     assert "every recorded text stands as it is recorded" in command("rebuild", good).told
 
 
-def test_rebuild_writes_a_file_without_boundaries_anew(good: Path) -> None:
-    """Nothing tells its types apart; what it held lies in the history."""
-    store = RegenStore.open(good)
-    bare = "\n".join(line for line in store.source.split("\n") if "[REGEN:" not in line)
-    store.source_path.write_text(bare, "utf-8")
-
-    ran = command("rebuild", good, "--json")
-
-    assert RegenStore.open(good).source == store.source
-    (kept,) = ran.json["history"]
-    assert (good / "history" / kept).read_text("utf-8") == bare
-    assert command("validate", good).code == 0
-
-
 def test_rebuild_puts_back_what_only_pages_json_lost(good: Path) -> None:
     """The source still has the output; the edit of pages.json goes to the history."""
     pages = good / "pages.json"
@@ -149,6 +135,18 @@ def test_what_was_edited_in_both_files_is_not_rebuilt(good: Path) -> None:
     assert command("validate", good).code == 0
 
 
+def test_restore_without_an_id_takes_the_last(broken: Path) -> None:
+    """The last output that was replaced comes back."""
+    before = RegenStore.open(broken).source
+    healed(broken)
+
+    ran = command("restore", broken, "--type", "Owner", "--json")
+
+    assert ran.json["restored"][0]["type_name"] == "Owner"
+    assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
+    assert RegenStore.open(broken).source == before
+
+
 def test_rebuild_ends_a_conflict(good: Path) -> None:
     """The file is two versions of itself: it is written anew, and kept as it was."""
     store = RegenStore.open(good)
@@ -164,15 +162,3 @@ def test_rebuild_ends_a_conflict(good: Path) -> None:
     (kept,) = ran.json["history"]
     assert (good / "history" / kept).read_text("utf-8") == conflict
     assert command("validate", good).code == 0
-
-
-def test_restore_without_an_id_takes_the_last(broken: Path) -> None:
-    """The last output that was replaced comes back."""
-    before = RegenStore.open(broken).source
-    healed(broken)
-
-    ran = command("restore", broken, "--type", "Owner", "--json")
-
-    assert ran.json["restored"][0]["type_name"] == "Owner"
-    assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
-    assert RegenStore.open(broken).source == before

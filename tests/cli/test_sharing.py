@@ -126,17 +126,6 @@ def test_a_store_is_healed_without_the_others(
     assert shared(SHOPS)["Maker"] == "GET_kites"
 
 
-def test_a_store_is_rebuilt_without_the_others(made: Emulator) -> None:
-    """A copy is all there is to it."""
-    del made
-    source = RegenStore.open(SHOPS).source
-    shutil.rmtree(KITES)
-    (SHOPS / RegenStore.open(SHOPS).envelope.source_file).unlink()
-    assert command("rebuild", SHOPS).code == 0
-    assert RegenStore.open(SHOPS).source == source
-    assert command("validate", SHOPS).code == 0
-
-
 def test_an_adopted_edit_is_shared_no_more(made: Emulator) -> None:
     """A person wrote it for one store: it answers for no other."""
     store = RegenStore.open(SHOPS)
@@ -181,19 +170,6 @@ def test_another_model_is_asked_anew(made: Emulator, options: tuple[str, ...]) -
     made.requests.clear()
     assert command("generate", "api.json", "--all", *options).code == 0
     assert len(made.requests) == (4 if options[0] == "--force" else 3)
-
-
-def test_schemas_share_with_operations(made: Emulator) -> None:
-    """A type that is no root is the same there."""
-    made.requests.clear()
-    assert command("generate", "api.json", "--schemas").code == 0
-    assert len(made.requests) == 2  # the roots have other names in C#
-    assert shared(OUT / "schemas") == {
-        "Colour": "GET_kites",
-        "Kite": None,
-        "Maker": "GET_kites",
-        "Shop": None,
-    }
 
 
 def test_an_enum_of_one_value_is_not_asked_for(api: Emulator) -> None:

@@ -120,22 +120,6 @@ def test_only_tokens_without_a_price(project: Path) -> None:
     assert ", about $0.0" in priced.told
 
 
-def test_what_the_template_wrote_it_writes_again_for_nothing(document: Path) -> None:
-    """The next command needs no key, and mends it."""
-    assert command("generate", document, "GET /kites", *FREE).code == 0
-    document.write_text(document.read_text("utf-8").replace('"span"', '"reach"'), "utf-8")
-
-    ran = command("status", "generated/GET_kites")
-
-    *_, total, following = ran.told.splitlines()
-    assert total == "1 page stale: 1 for the template to write"
-    assert following == (
-        "  next: pytest-regen generate api.json 'GET /kites' --out generated --provider template"
-    )
-    assert command("generate", document, "GET /kites", *FREE).code == 0
-    assert "nothing to do" in command("status", "generated/GET_kites").told
-
-
 def test_operations_without_a_store_are_named(document: Path) -> None:
     """Of a folder, not of a single store; those that need none are left out."""
     assert command("generate", document, "GET /kites", *FREE).code == 0

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 import pytest
-from bad_cassettes import BAD, GOOD
+from bad_cassettes import BAD
 from plugin_project import Project, emulated
 
 from pytest_regen.emulator import Emulator
@@ -99,18 +99,6 @@ def test_each_is_told_in_the_summary(
         assert foreign not in text, foreign
 
 
-def test_a_good_one_beside_them_is_played(project: Project) -> None:
-    """One bad file is the business of one test."""
-    folder = project.path / "cassettes/test_m"
-    (folder / "good.yaml").write_bytes(GOOD)
-    (folder / "empty.yaml").write_bytes(b"")
-    write(project, STRICT, {"good": ".yaml", "empty": ".yaml"})
-
-    result = project.run("-W", "ignore", "--regen-record=new_episodes")
-
-    result.assert_outcomes(passed=1, errors=1)
-
-
 DOORS = {"cassette": (STRICT, "--regen-record"), "vcr": (LENIENT, "--record-mode")}
 
 
@@ -138,27 +126,6 @@ def test_what_is_no_file_is_told(
     assert not any(word in result.stdout.str() for word in FOREIGN)
     assert sorted(folder.iterdir()) == before
     assert door == "vcr" or not emulator.requests
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_a_folder_that_cannot_be_made_is_told(
-    project: Project, emulator: Emulator, monkeypatch: pytest.MonkeyPatch, door: str
-) -> None:
-    """With the fixture before anything is sent."""
-    monkeypatch.setenv("COLUMNS", "400")
-    folder = project.path / "cassettes/test_m"
-    folder.rmdir()
-    folder.write_bytes(b"")
-    template, option = DOORS[door]
-    write(project, template, {"c": ".yaml"})
-
-    result = project.run("-W", "ignore", f"{option}=rewrite")
-
-    [line] = failing(result)
-    assert " - cassettes/test_m/c.yaml: the cassette cannot be written" in line
-    assert not any(word in result.stdout.str() for word in FOREIGN)
-    assert len(emulator.requests) == (1 if door == "vcr" else 0)
-    assert folder.read_bytes() == b""
 
 
 @pytest.mark.parametrize("name", ["a/b-c.d", "x" * 300, "ü" * 200])

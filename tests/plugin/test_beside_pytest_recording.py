@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -199,28 +198,6 @@ def test_a_suite_for_it_goes_the_same_with_ours(
 def _is_meant(file: str) -> bool:
     """Whether only ours has this cassette, and means to."""
     return "/www" in file or file.startswith("cassettes/test_names/test_reads_")
-
-
-def test_what_a_suite_may_ask_of_the_fixture_is_there(tmp_path: Path, url: str) -> None:
-    """Every public name that the cassette has there."""
-    asked = """
-        import json
-        import pytest
-
-        @pytest.mark.vcr
-        def test_a(vcr):
-            print("NAMES", json.dumps([n for n in dir(vcr) if not n.startswith("_")]))
-    """
-    names = []
-    for without in ("regen", "recording"):
-        home = Home(tmp_path / without, url, without)
-        home.write({"test_m.py": textwrap.dedent(asked)})
-        [line] = [one for one in home.run("-s").text.splitlines() if "NAMES" in one]
-        names.append(set(json.loads(line.partition("NAMES ")[2])))
-
-    there, here = names
-
-    assert there <= here
 
 
 # Both in one run

@@ -103,6 +103,7 @@ def test_recordings_of_a_failed_test_wait(project: Project) -> None:
 @pytest.mark.parametrize(
     ("argument", "told"),
     [
+        ("passthrough_hosts='https://prices.test/'", "passthrough_hosts"),
         ("drift='maybe'", "it is one of fail, warn, ignore"),
         ("ignore=['x']", "no path into JSON"),
         ("name='../../x'", "leads out of"),
@@ -134,22 +135,6 @@ def test_any_name_becomes_a_safe_file(project: Project, name: str) -> None:
     assert len(file.name.encode()) <= 255
     assert file.name.lower().partition(".")[0] not in {"con", "nul"}
     assert not set(file.name) & set('<>:"|?*\n')
-
-
-def test_the_path_varies(project: Project) -> None:
-    """Declared in the marker, an id has no part; a function may take out more."""
-    marked = TALK.replace(
-        "def test",
-        '@pytest.mark.cassette(ignore=["$.max_tokens"], normalize=lambda body: '
-        '{**body, "system": ""})\n    def test',
-    )
-    project.pytester.makepyfile(test_talk=marked)
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-    project.pytester.makepyfile(
-        test_talk=marked.replace('st("", ', 'st("new", ').replace("100", "99")
-    )
-
-    project.run("-W", "ignore").assert_outcomes(passed=1)
 
 
 def test_the_project_keeps_names_of_its_own_out(project: Project) -> None:

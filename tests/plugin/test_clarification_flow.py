@@ -110,14 +110,6 @@ def test_a_prompt_that_changed_is_named_by_its_section(run: "Run") -> None:
     )
 
 
-def test_a_system_prompt_that_changed_is_told(run: "Run") -> None:
-    """It is not shown, but it counts."""
-    run("--regen-record", "once").assert_outcomes(passed=1)
-    make = "def ClarifyingAgent(p):\n    from pytest_regen.context import ClarifyingAgent as A\n    return A(p, system='x')\n"  # noqa: E501 - a test's source
-
-    run(more=make).stdout.fnmatch_lines(["*turn 1 has another system prompt*"])
-
-
 def test_turns_that_are_not_taken_fail(run: "Run") -> None:
     """A recorded turn that no test takes any more is not left lying."""
     run("--regen-record", "once").assert_outcomes(passed=1)
@@ -158,6 +150,25 @@ def test_an_agent_may_be_given_as_it_is(run: "Run") -> None:
     run(more=more).assert_outcomes(passed=1)
 
 
+def test_no_credential_stands_in_a_transcript(run: Run) -> None:
+    """It is kept beside the cassette, and is as clean; the flow is held against it all the same."""
+    for options in (("--regen-record", "once"), ()):
+        result = run(*options, said=f"my key:\\n{SECRET}", place=SECRET)
+        result.assert_outcomes(passed=1)
+
+    text = run.transcript.read_text("utf-8")
+    assert SECRET not in text
+    assert "[aws-key]" in text
+
+
+def test_a_system_prompt_that_changed_is_told(run: "Run") -> None:
+    """It is not shown, but it counts."""
+    run("--regen-record", "once").assert_outcomes(passed=1)
+    make = "def ClarifyingAgent(p):\n    from pytest_regen.context import ClarifyingAgent as A\n    return A(p, system='x')\n"  # noqa: E501 - a test's source
+
+    run(more=make).stdout.fnmatch_lines(["*turn 1 has another system prompt*"])
+
+
 def test_what_is_no_agent_is_told_so(run: "Run") -> None:
     """And an agent whose provider cannot be seen."""
     for wrong in (
@@ -175,14 +186,3 @@ def test_a_question_must_have_been_asked(run: "Run") -> None:
     last = "clarification_flow.flow = None; clarification_flow(ClarifyingAgent).skip()"
 
     run("--regen-record", "once", last=last).stdout.fnmatch_lines(["*no question was asked*"])
-
-
-def test_no_credential_stands_in_a_transcript(run: Run) -> None:
-    """It is kept beside the cassette, and is as clean; the flow is held against it all the same."""
-    for options in (("--regen-record", "once"), ()):
-        result = run(*options, said=f"my key:\\n{SECRET}", place=SECRET)
-        result.assert_outcomes(passed=1)
-
-    text = run.transcript.read_text("utf-8")
-    assert SECRET not in text
-    assert "[aws-key]" in text

@@ -81,16 +81,6 @@ def test_a_dry_run_asks_for_nothing(project: Project) -> None:
     assert (path / "pages.json").read_bytes() == before
 
 
-def test_with_a_debugger_nothing_heals(project: Project) -> None:
-    """Who wants to look at the failure gets the failure."""
-    project.broken()
-    project.answered_by("Good")
-
-    result = project.run("--regen", "--pdb", "--pdbcls=plugin_answers:NoDebugger")
-
-    result.assert_outcomes(passed=2, failed=1)
-
-
 @pytest.mark.parametrize(("choice", "code"), [("regenerated", 1), ("auto", 0)])
 def test_a_session_that_learned_counts_as_regenerated(
     pytester: pytest.Pytester, in_ci: Callable[[], None], choice: str, code: int

@@ -167,20 +167,6 @@ def test_rebuild_joins_an_adopted_text_with_a_models(
     assert command("validate", NAMES).code == 0
 
 
-def test_rebuild_names_an_entry_that_cannot_be_read(project: Project) -> None:
-    """With the way out; it was said that all is as it is recorded."""
-    entry = write_models_entry(project)
-    project.write(entry, project.read(entry)[:40])
-
-    done = command("rebuild", NAMES)
-
-    assert done.code == 1
-    assert f"first [LEDGER] {entry}: it is no JSON: " in done.told
-    assert done.err.endswith(f"  next: pytest-regen adopt {NAMES}\n")
-    assert command("init", f"{NAMES}::first", "--yes").code == 0
-    assert "[LEDGER]" in command("validate", NAMES).told
-
-
 def test_deleted_settings_do_not_silence_it(project: Project) -> None:
     """What triggers it is the ledger."""
     project.write("pyproject.toml", "[tool.pytest.ini_options]\n")
@@ -190,21 +176,6 @@ def test_deleted_settings_do_not_silence_it(project: Project) -> None:
     assert result.parseoutcomes() == {"passed": 1, "failed": 2}
     what = f"MISSING_UNIT: it stands in {NAMES}, which no kind claims"
     result.stdout.fnmatch_lines([f"FAILED {NAMES}::first - {what}"])
-
-
-def test_a_move_with_a_shim_takes_the_record_along(project: Project) -> None:
-    """`adopt` has nothing to record, and leaves no second ledger."""
-    project.move("src/acme/letters.py")
-    project.write(NAMES, "from acme.letters import first, last\n")
-
-    result = project.run()
-
-    assert result.parseoutcomes() == {"passed": 3}
-    assert "UNRECORDED" not in result.stdout.str()
-    assert command("adopt", "src/acme/letters.py", "--unit", "first").code == 0
-    kept = [path for path in (project.root / ".regen/hand").rglob("*") if path.is_file()]
-    assert [path.name for path in kept] == ["letters.py"]
-    assert len(project.read(".regen/hand/src/acme/letters.py").splitlines()) == 2
 
 
 def test_a_msgid_that_was_renamed_is_an_orphan(project: Project) -> None:

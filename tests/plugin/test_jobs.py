@@ -155,27 +155,6 @@ def test_a_run_that_may_end_early_pays_for_nothing_ahead(
         assert len(api.requests) == (3 if "3" in option else 1)
 
 
-def test_replies_that_are_no_better(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each item has its rounds, and its rejected replies are in the history of its store."""
-    replies = {"Owner": [MISSPELT["Owner", 1].replace("nmae", "naem"), GOOD["Owner", 1]]}
-    for number in range(2):
-        project.broken(f"GET_{number}")
-
-    def answer_twice(body: Mapping[str, Any]) -> str:
-        return replies["Owner"]["naem" in json.dumps(body["messages"])]
-
-    with emulated(monkeypatch, answer_twice) as api:
-        result = project.run(*LIVE, JOBS, "--regen-attempts=3", "-v")
-        assert len(api.requests) == 4
-
-    assert result.parseoutcomes() == {"passed": 4, "regenerated": 2}
-    for number in range(2):
-        result.stdout.fnmatch_lines(
-            [f"regenerated: generated/GET_{number}::Owner page 1, 2 calls*"]
-        )
-        assert len(list((project.path / f"generated/GET_{number}/history").glob("*.json"))) == 2
-
-
 HOOKS = """
 SEEN = []
 

@@ -387,23 +387,6 @@ def test_a_handled_miss_takes_no_blame_for_another_failure(project: Project) -> 
     assert told.startswith("no cassette at ")
 
 
-def test_the_check_knows_which_marked_test_missed(project: Project) -> None:
-    """Its cassette counts as drifted until a run in which it serves; a missing one never did."""
-    write(project, CLIENTS, "@pytest.mark.vcr\ndef test_a(): sdk()")
-    cassette = project.path / "cassettes" / "test_m" / "test_a.yaml"
-
-    project.run("-W", "ignore").assert_outcomes(failed=1)
-    assert not (project.path / ".pytest_cache/v/regen/drifted").exists()
-
-    cassette.parent.mkdir(parents=True)
-    cassette.write_text("interactions: []\nversion: 1\n", "utf-8")
-
-    project.run("-W", "ignore").assert_outcomes(failed=1)
-
-    known = (project.path / ".pytest_cache/v/regen/drifted").read_text("utf-8")
-    assert json.loads(known) == ["cassettes/test_m/test_a.yaml"]
-
-
 ASKING = """
     import contextlib
     import anthropic
@@ -687,21 +670,3 @@ def test_an_exempted_host_is_sent_to_while_recording(project: Project, emulator:
         emulator.requests.clear()
         text = (project.path / f"cassettes/test_m/test_{mark}.yaml").read_text("utf-8")
         assert text.count("request:") == 1
-
-
-def test_a_host_that_is_none_is_refused(project: Project) -> None:
-    """An address would match nothing, in silence; both kinds of tests say so in three lines."""
-    for mark in ("vcr", "cassette"):
-        write(
-            project,
-            f"import pytest\n@pytest.mark.{mark}(passthrough_hosts='https://prices.test/')",
-            "def test_it(): pass",
-        )
-
-        result = project.run()
-
-        text = result.stdout.str() + result.stderr.str()
-        assert "passthrough_hosts" in text
-        assert "next: " in text
-        assert "Traceback" not in text
-        assert result.ret != 0

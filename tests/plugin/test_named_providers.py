@@ -121,27 +121,6 @@ def test_a_misspelt_service_is_told_where_it_stands(
     )
 
 
-@pytest.mark.parametrize(
-    ("provider", "following"),
-    [
-        ("nowhere:ask", "next: run from the folder that holds the module, or install it"),
-    ],
-)
-def test_a_misspelt_provider_is_the_last_word(
-    provider: str, following: str, pytester: pytest.Pytester
-) -> None:
-    """Of functions as well; nothing else is proposed that would end where this run did."""
-    project = FunctionProject(pytester)
-    project.write("", module=MODULE)
-
-    result = pytester.runpytest_inprocess(
-        "src/acme/times.py", "--regen", "--regen-record=once", "--regen-provider", provider
-    )
-
-    last = [line for line in result.outlines if line.startswith("next: ")]
-    assert last == [following]
-
-
 @pytest.mark.parametrize("heals", [True, False])
 def test_commands_keep_who_was_asked(pytester: pytest.Pytester, *, heals: bool) -> None:
     """A command of ``pytest-regen`` asks the provider and the model that were typed."""

@@ -121,31 +121,6 @@ def test_what_a_repair_wrote_is_named_with_its_recording(
     assert (project.path / cassette).is_file()
 
 
-def test_a_test_of_ones_own_is_named_from_where_the_user_stands(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The command of a miss finds the test, and its path the cassette."""
-    project.store()
-    below = project.path / "sess"
-    below.mkdir()
-    (below / "test_asks.py").write_text(
-        "import anthropic\n\n\n"
-        "def test_asks(cassette):\n"
-        "    anthropic.Anthropic().messages.create(\n"
-        "        model='claude-sonnet-5-5', max_tokens=9,\n"
-        "        messages=[{'role': 'user', 'content': 'x'}])\n",
-        "utf-8",
-    )
-    monkeypatch.chdir(below)
-
-    with emulated(monkeypatch, owner):
-        missed = project.run("test_asks.py")
-        recorded = follow(project, told_next(missed))
-
-    missed.stdout.fnmatch_lines(["*no cassette at cassettes/test_asks/test_asks.yaml*"])
-    recorded.assert_outcomes(passed=1)
-
-
 def test_an_edit_that_broke_the_type_is_not_to_be_adopted(project: Project) -> None:
     """What is adopted becomes the stored output; the edit goes to the history."""
     source = RegenStore.open(project.store()).source_path
@@ -166,22 +141,6 @@ def test_terminal_and_report_name_the_same_next(project: Project) -> None:
 
     report = json.loads((project.path / "run.json").read_text("utf-8"))
     assert report["run"]["next"] == told_next(result)
-
-
-def test_a_store_that_cannot_be_opened_is_told_by_its_place(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its file is named from where pytest was called, not from the root of the disk."""
-    (project.store() / "pages.json").unlink()
-    below = project.path / "sess"
-    below.mkdir()
-
-    result = project.run()
-    monkeypatch.chdir(below)
-    from_below = project.run(f"../{STORE}")
-
-    result.stdout.fnmatch_lines([f"{STORE}/pages.json: the file is missing"])
-    from_below.stdout.fnmatch_lines([f"../{STORE}/pages.json: the file is missing"])
 
 
 def test_a_unit_is_named_as_it_was_printed(

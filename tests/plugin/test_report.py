@@ -414,29 +414,6 @@ def test_a_relative_path_starts_where_pytest_was_called(
     assert [path.name for path in (project.path / "below/a/b").iterdir()] == ["report.json"]
 
 
-def test_a_report_that_got_lost_fails_a_green_run(project: Project) -> None:
-    """Nobody takes the run for one that left its report; the older one is as it was."""
-    project.store()
-    project.run("--regen-report=out/report.json")
-    before = (project.path / "out/report.json").read_bytes()
-    project.pytester.makepyfile(
-        test_own="""
-        import os
-        from pathlib import Path
-
-        def test_it():
-            os.rename("out", "moved")
-            Path("out").write_text("")
-        """
-    )
-
-    result = project.run("--regen-report=out/report.json")
-
-    assert result.ret == 1
-    result.stdout.fnmatch_lines([f"no report: *{Path('out/report.json')}"])
-    assert (project.path / "moved/report.json").read_bytes() == before
-
-
 def test_a_session_that_learned(project: Project) -> None:
     """What the test said to the session is the finding."""
     project.pytester.makeini("[pytest]\n")
@@ -493,3 +470,26 @@ def test_without_the_option_nothing_of_it_is_loaded(project: Project) -> None:
     result = project.pytester.run(*args)
 
     result.stdout.fnmatch_lines(["*LOADED []*"])
+
+
+def test_a_report_that_got_lost_fails_a_green_run(project: Project) -> None:
+    """Nobody takes the run for one that left its report; the older one is as it was."""
+    project.store()
+    project.run("--regen-report=out/report.json")
+    before = (project.path / "out/report.json").read_bytes()
+    project.pytester.makepyfile(
+        test_own="""
+        import os
+        from pathlib import Path
+
+        def test_it():
+            os.rename("out", "moved")
+            Path("out").write_text("")
+        """
+    )
+
+    result = project.run("--regen-report=out/report.json")
+
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([f"no report: *{Path('out/report.json')}"])
+    assert (project.path / "moved/report.json").read_bytes() == before

@@ -93,21 +93,6 @@ def test_a_stale_type_fails_in_ci(project: Project, in_ci: Callable[[], None]) -
     result.stdout.fnmatch_lines(["next: pytest-regen generate SPEC 'GET /v1/projects' *"])
 
 
-def test_a_warning_of_staleness_says_that_ci_fails(project: Project) -> None:
-    """At a desk it is a warning, which names the command and says what CI makes of it."""
-    make_stale(project.store())
-
-    result = project.run()
-
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(
-        [
-            f"warning: {STORE}::State: STALE: * (fails in CI; pytest-regen generate *)",
-            "next: pytest-regen generate SPEC 'GET /v1/projects' --out generated",
-        ]
-    )
-
-
 @pytest.mark.parametrize(
     ("wanted", "ret", "told"),
     [("fail", 1, False), ("warn", 0, True), ("ignore", 0, False)],

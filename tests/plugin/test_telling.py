@@ -259,26 +259,3 @@ def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module
         '    $.calls[0].name: recorded "same", sent "other"',
         "next: pytest 'test_m.py::test_call[other]' --record-mode rewrite",
     ]
-
-
-def test_a_changed_form_is_drift_of_its_field(module: Project) -> None:
-    """Unless a suite says so, vcrpy compares no bodies."""
-    module.pytester.makepyfile(
-        test_m="""
-        import httpx2
-        import pytest
-
-        @pytest.mark.vcr
-        def test_form():
-            data = {"grant": "code", "scope": "c", "password": "hunter3-planted"}
-            httpx2.post("https://api.test/token", data=data)
-        """
-    )
-    form = "grant=code&scope=b&password=hunter2-planted"
-    request = {"method": "POST", "uri": "https://api.test/token", "headers": {}, "body": form}
-    write(module.path / "cassettes/test_m/test_form.yaml", [request])
-
-    assert section(module.run("-q", "test_m.py"))[1:] == [
-        '    form.scope: recorded "b", sent "c"',
-        "next: pytest test_m.py::test_form --record-mode rewrite",
-    ]

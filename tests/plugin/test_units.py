@@ -74,29 +74,6 @@ def test_names_are_percent_encoded(units: UnitProject) -> None:
     assert units.run("--lf", "-v").ret == 0
 
 
-def test_a_path_stands_in_commands_as_it_is(units: UnitProject) -> None:
-    """Only names are encoded there: pytest looks for the file before anything is decoded."""
-    units.settings(
-        """
-        [tool.pytest.ini_options]
-        [tool.pytest-regen]
-        functions = ["100%/*.py"]
-        """
-    )
-    (units.path / "100%").mkdir()
-    (units.path / "100%/tides.py").write_text(
-        "def tide(text):\n    # [REGEN:BEGIN tide]\n    return unknown(text)\n"
-        "    # [REGEN:END tide]\n",
-        "utf-8",
-    )
-
-    told = units.run().stdout.str()
-
-    printed = told.partition("regenerate:    pytest ")[2].splitlines()[0]
-    assert printed.startswith("100%/tides.py::tide ")
-    assert units.run(printed.split()[0]).parseoutcomes() == {"failed": 1}
-
-
 def test_units_of_an_absent_file_survive_last_failed(units: UnitProject) -> None:
     """They fail until somebody generates them, and ``--lf`` finds them again."""
     units.german_file.unlink()
@@ -394,15 +371,6 @@ def test_only_some_units_are_healed(units: UnitProject, monkeypatch: pytest.Monk
     refused.stderr.fnmatch_lines(["*there is locales/de.json::berth, locales/de.json::mooring*"])
 
 
-def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:
-    """The heading of a failure has them as the id has them."""
-    units.write(english={"\x1b[31mred": "x {n}"}, german={"\x1b[31mred": "y"})
-
-    result = units.run("-v")
-
-    assert "\x1b[31mred" not in result.stdout.str()
-
-
 def test_functions_without_markers_are_told(pytester: pytest.Pytester) -> None:
     """A gate that checks nothing says so, and which command finds functions for it."""
     pytester.makepyprojecttoml('[tool.pytest-regen]\nfunctions = ["*.py"]\n')
@@ -499,3 +467,12 @@ def test_what_cannot_be_read_fails_its_file(units: UnitProject) -> None:
     assert result.parseoutcomes() == {"passed": 1, "failed": 1}
     result.stdout.fnmatch_lines(["*locales/de.json cannot be read: Is a directory"])
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:
+    """The heading of a failure has them as the id has them."""
+    units.write(english={"\x1b[31mred": "x {n}"}, german={"\x1b[31mred": "y"})
+
+    result = units.run("-v")
+
+    assert "\x1b[31mred" not in result.stdout.str()
