@@ -2,13 +2,17 @@
 
 import json
 import sys
+from collections.abc import Iterator
 
 import pytest
 from plugin_project import emulated
-from unit_project import UnitProject, translate
+from unit_project import KIND, SETTINGS, UnitProject, translate
 from unit_work import ENGLISH, GERMAN
 
+from pytest_regen.emulator import Emulator
+
 WRONG = {**GERMAN, "berth": "Liegeplatz"}
+LIVE = ("--regen", "--regen-record", "once")
 
 
 @pytest.fixture
@@ -17,6 +21,13 @@ def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitPro
     # Tests of commands import the kinds of theirs.
     monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
     return UnitProject(pytester)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """A model that knows the strings."""
+    with emulated(monkeypatch, translate) as running:
+        yield running
 
 
 def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
@@ -111,70 +122,6 @@ def test_naming_a_unit_of_a_module_does_not_import_it(units: UnitProject) -> Non
     assert result.parseoutcomes() == {"passed": 1}
 
 
-def test_failing_units_heal_and_replay_offline(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``G``, only the unit at fault; then the recording answers, without a key."""
-    units.write(german=WRONG)
-    broken = units.german_file.read_bytes()
-    with emulated(monkeypatch, translate):
-        result = units.recorded().run("--regen", "--regen-record", "once")
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    assert units.german() == GERMAN
-    result.stdout.fnmatch_lines(
-        [
-            "regenerated: locales/de.json::berth, 1 call, *",
-            '  +  "berth": "Liegeplatz {number}",',
-            "changed: locales/de.json, .regen, cassettes/regen/locales/de.json/berth.yaml",
-            "next: pytest",
-        ]
-    )
-    healed = units.german_file.read_bytes()
-
-    units.german_file.write_bytes(broken)
-    units.recorded()
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    result = units.run("--regen")
-
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    assert units.german_file.read_bytes() == healed
-    assert units.run().parseoutcomes() == {"passed": 3}
-
-
-def test_workers_heal_units_of_one_file(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each writes under the lock, none overwrites the others."""
-    units.german_file.unlink()
-
-    with emulated(monkeypatch, translate):
-        # Where hypothesis is loaded, trio may warn of its own random numbers.
-        alone = ("-p", "no:hypothesispytest")
-        result = units.run("--regen", "--regen-record", "once", "-n", "2", *alone)
-
-    assert result.parseoutcomes() == {"regenerated": 3}
-    assert units.german() == GERMAN
-
-
-def test_an_edit_by_hand_is_not_healed(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told first, with what keeps and what drops it; nobody is asked."""
-    units.recorded().write(german=WRONG)
-
-    with emulated(monkeypatch, translate) as emulator:
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert not emulator.requests
-    assert units.german() == WRONG
-    result.stdout.fnmatch_lines(
-        [
-            "locales/de.json:2: DRIFT: *",
-            "  keep:          pytest-regen adopt locales/de.json --unit berth",
-            "  drop:          pytest-regen rebuild locales/de.json --unit berth",
-            "not regenerated: locales/de.json::berth",
-        ]
-    )
-
-
 @pytest.mark.parametrize(("in_ci", "outcome"), [(True, "failed"), (False, "passed")])
 def test_a_stale_unit_fails_in_ci(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch, *, in_ci: bool, outcome: str
@@ -199,27 +146,6 @@ def test_a_stale_unit_fails_in_ci(
         )
 
 
-def test_a_unit_that_fails_for_being_stale_is_asked_again(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the prompt of now; the new text replaces one that had no error either."""
-    units.settings(
-        """
-        [tool.pytest.ini_options]
-        [tool.pytest-regen]
-        kinds = ["regen_kinds:German"]
-        stale = "fail"
-        """
-    )
-    units.recorded().write(english={**ENGLISH, "mooring": "Moor alongside"})
-
-    with emulated(monkeypatch, lambda _: "Laengsseits anlegen"):
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    assert units.german()["mooring"] == "Laengsseits anlegen"
-
-
 MARKED = """
 import json
 from pathlib import Path
@@ -234,21 +160,6 @@ def test_tone():
 """
 
 
-def test_a_marked_test_heals_its_unit(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test passes with the candidate in the file; the ledger has it."""
-    units.recorded()
-    (units.path / "test_tone.py").write_text(MARKED, "utf-8")
-
-    with emulated(monkeypatch, lambda _: "Ablegen um {time}") as emulator:
-        result = units.run("--regen", "--regen-record", "once", "test_tone.py")
-
-    assert result.parseoutcomes() == {"regenerated": 1}
-    assert units.german()["leave"] == "Ablegen um {time}"
-    (request,) = emulator.requests
-    assert "say Ablegen" in json.dumps(request.body)
-    assert units.run().parseoutcomes() == {"passed": 4}
-
-
 def test_a_mark_that_names_no_unit_is_an_error(units: UnitProject) -> None:
     """Found while tests are collected, before anything is paid for."""
     (units.path / "test_tone.py").write_text(MARKED.replace("::leave", "::leaf"), "utf-8")
@@ -256,73 +167,6 @@ def test_a_mark_that_names_no_unit_is_an_error(units: UnitProject) -> None:
     result = units.run()
 
     result.stdout.fnmatch_lines(["*the file has no unit 'leaf'*"])
-
-
-def test_an_exception_in_a_kind_has_the_users_traceback(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And is never healed."""
-    path = units.path / "regen_kinds.py"
-    path.write_text(path.read_text("utf-8").replace("if want != have", "if wnat != have"), "utf-8")
-
-    with emulated(monkeypatch, translate) as emulator:
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert result.parseoutcomes() == {"failed": 3}
-    assert not emulator.requests
-    result.stdout.fnmatch_lines(
-        [
-            "*KIND_ERROR: German.check raised NameError for berth",
-            "*regen_kinds.py*, in check",
-            "*NameError: name 'wnat' is not defined*",
-        ]
-    )
-    result.stdout.no_fnmatch_line("*INTERNALERROR*")
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ('kinds = ["nowhere:Kind"]', "*the kind nowhere:Kind cannot be loaded*"),
-        ('kinds = ["German"]', '*expected a list of "module:Class"*'),
-        (
-            'kinds = ["regen_kinds:German", "regen_kinds:German"]',
-            "*locales/de.json is claimed by regen_kinds:German and by regen_kinds:German*",
-        ),
-    ],
-)
-def test_kinds_that_cannot_serve_are_usage_errors(
-    units: UnitProject, settings: str, message: str
-) -> None:
-    """In three lines, without a traceback."""
-    units.settings(f"[tool.pytest.ini_options]\n[tool.pytest-regen]\n{settings}\n")
-
-    result = units.run()
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([message])
-    assert "Traceback" not in result.stderr.str()
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ("../de.json", "*files = '../de.json' leads out of the project"),
-        ("test_*.py", "*pytest collects it as a test module"),
-        ("", "*files = '' claims nothing"),
-    ],
-)
-def test_files_that_cannot_be_claimed(units: UnitProject, files: str, message: str) -> None:
-    """A gate that checks nothing must not pass."""
-    units.pytester.makepyfile("def test_it(): pass")
-    path = units.path / "regen_kinds.py"
-    text = path.read_text("utf-8").replace('"locales/de.json"', repr(files))
-    path.write_text(text, "utf-8")
-
-    result = units.run()
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([message])
 
 
 def test_installed_kinds_are_found(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,21 +198,6 @@ def test_what_many_units_share_is_counted(units: UnitProject) -> None:
     (line,) = lines
     assert line.startswith("warning: locales/de.json::text0, locales/de.json::text1, ")
     assert " and 34 more: ORPHAN: " in line
-
-
-def test_only_some_units_are_healed(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``--regen-only`` names them by id or glob; one that matches nothing is a usage error."""
-    units.write(german=dict.fromkeys(GERMAN, ""))
-    heal = ("--regen", "--regen-record", "once", "--regen-only")
-
-    with emulated(monkeypatch, translate):
-        result = units.run(*heal, "locales/de.json::l*")
-        refused = units.run(*heal, "locales/de.json::x*")
-
-    assert result.parseoutcomes() == {"failed": 2, "regenerated": 1}
-    assert units.german()["leave"] == GERMAN["leave"]
-    assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    refused.stderr.fnmatch_lines(["*there is locales/de.json::berth, locales/de.json::mooring*"])
 
 
 def test_functions_without_markers_are_told(pytester: pytest.Pytester) -> None:
@@ -439,25 +268,148 @@ def test_beside_an_edit_no_warning_has_the_last_word(units: UnitProject) -> None
     assert not [line for line in result.outlines if line.startswith("next: ")]
 
 
-def test_a_file_without_names_asks_nobody(
+def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:
+    """The heading of a failure has them as the id has them."""
+    units.write(english={"\x1b[31mred": "x {n}"}, german={"\x1b[31mred": "y"})
+
+    result = units.run("-v")
+
+    assert "\x1b[31mred" not in result.stdout.str()
+
+
+def test_failing_units_heal_and_replay_offline(
+    units: UnitProject, model: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``G``, only the unit at fault; then the recording answers, without a key."""
+    units.write(german=WRONG)
+    broken = units.german_file.read_bytes()
+    result = units.recorded().run(*LIVE)
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert units.german() == GERMAN
+    result.stdout.fnmatch_lines(
+        [
+            "regenerated: locales/de.json::berth, 1 call, *",
+            '  +  "berth": "Liegeplatz {number}",',
+            "changed: locales/de.json, .regen, cassettes/regen/locales/de.json/berth.yaml",
+            "next: pytest",
+        ]
+    )
+    healed = units.german_file.read_bytes()
+
+    units.german_file.write_bytes(broken)
+    units.recorded().run().stdout.fnmatch_lines(["*regenerate:    pytest *::berth --regen"])
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    result = units.run("--regen")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert units.german_file.read_bytes() == healed
+    assert len(model.requests) == 1
+    assert units.run().parseoutcomes() == {"passed": 3}
+
+
+@pytest.mark.usefixtures("model")
+def test_workers_heal_units_of_one_file(units: UnitProject) -> None:
+    """Each writes under the lock, none overwrites the others."""
+    units.german_file.unlink()
+
+    # Where hypothesis is loaded, trio may warn of its own random numbers.
+    result = units.run(*LIVE, "-n", "2", "-p", "no:hypothesispytest")
+
+    assert result.parseoutcomes() == {"regenerated": 3}
+    assert units.german() == GERMAN
+
+
+def test_an_edit_by_hand_is_not_healed(units: UnitProject, model: Emulator) -> None:
+    """It is told first, with what keeps and what drops it; nobody is asked."""
+    units.recorded().write(german=WRONG)
+
+    result = units.run(*LIVE)
+
+    assert not model.requests
+    assert units.german() == WRONG
+    result.stdout.fnmatch_lines(
+        [
+            "locales/de.json:2: DRIFT: *",
+            "  keep:          pytest-regen adopt locales/de.json --unit berth",
+            "  drop:          pytest-regen rebuild locales/de.json --unit berth",
+            "not regenerated: locales/de.json::berth",
+        ]
+    )
+
+
+def test_a_unit_that_fails_for_being_stale_is_asked_again(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its one item fails and says why; no unit of that name is made."""
+    """With the prompt of now; the new text replaces one that had no error either."""
+    units.settings(SETTINGS + 'stale = "fail"\n')
+    units.recorded().write(english={**ENGLISH, "mooring": "Moor alongside"})
+
+    with emulated(monkeypatch, lambda _: "Laengsseits anlegen"):
+        result = units.run(*LIVE)
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert units.german()["mooring"] == "Laengsseits anlegen"
+    result.stdout.no_fnmatch_line("*STALE*")
+
+
+@pytest.mark.parametrize(("answer", "outcome"), [("Ablegen", "regenerated"), ("Weg", "failed")])
+def test_a_marked_test_heals_its_unit(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch, answer: str, outcome: str
+) -> None:
+    """It is tried with the candidate in the file; one that does not help is taken out."""
+    before = units.recorded().german_file.read_bytes()
+    (units.path / "test_tone.py").write_text(MARKED, "utf-8")
+
+    with emulated(monkeypatch, lambda _: answer + " um {time}") as model:
+        result = units.run(*LIVE, "test_tone.py")
+
+    assert result.parseoutcomes() == {outcome: 1}
+    assert "say Ablegen" in json.dumps(model.requests[0].body)
+    if outcome == "failed":
+        assert units.german_file.read_bytes() == before
+        return
+    assert units.german()["leave"] == "Ablegen um {time}"
+    assert units.run().parseoutcomes() == {"passed": 4}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "if want != have",
+            "if wnat != have",
+            [
+                "*KIND_ERROR: German.check raised NameError for berth",
+                "*regen_kinds.py*, in check",
+                "*NameError: name 'wnat' is not defined*",
+            ],
+        ),
+        (
+            "return english(file)",
+            "return []",
+            ["*MISSING_UNIT: German names no unit of locales/de.json"],
+        ),
+    ],
+)
+def test_a_mistake_in_a_kind_asks_nobody(
+    units: UnitProject, model: Emulator, old: str, new: str, told: list[str]
+) -> None:
+    """An exception has the user's traceback; a file without names has one item, which fails."""
     path = units.path / "regen_kinds.py"
-    path.write_text(path.read_text("utf-8").replace("return english(file)", "return []"), "utf-8")
+    path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
     before = units.german_file.read_bytes()
 
-    with emulated(monkeypatch, translate) as emulator:
-        result = units.run("--regen", "--regen-record", "once")
+    result = units.run(*LIVE)
 
-    assert result.parseoutcomes() == {"failed": 1}
-    assert not emulator.requests
+    assert set(result.parseoutcomes()) == {"failed"}
+    assert not model.requests
     assert units.german_file.read_bytes() == before
-    result.stdout.fnmatch_lines(["*MISSING_UNIT: German names no unit of locales/de.json"])
+    result.stdout.fnmatch_lines(told)
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
 def test_what_cannot_be_read_fails_its_file(units: UnitProject) -> None:
-    """A folder in its place, for one; the rest of the run goes on."""
+    """A folder in its place, for one; a test of the user's own runs as ever."""
     units.pytester.makepyfile("def test_it(): pass")
     units.german_file.unlink()
     units.german_file.mkdir()
@@ -469,10 +421,46 @@ def test_what_cannot_be_read_fails_its_file(units: UnitProject) -> None:
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
-def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:
-    """The heading of a failure has them as the id has them."""
-    units.write(english={"\x1b[31mred": "x {n}"}, german={"\x1b[31mred": "y"})
+TWICE = 'kinds = ["regen_kinds:German", "regen_kinds:German"]'
 
-    result = units.run("-v")
 
-    assert "\x1b[31mred" not in result.stdout.str()
+@pytest.mark.parametrize(
+    ("settings", "files", "message"),
+    [
+        ('kinds = ["nowhere:Kind"]', "", "*the kind nowhere:Kind cannot be loaded*"),
+        ('kinds = ["German"]', "", '*expected a list of "module:Class"*'),
+        (TWICE, "locales/de.json", "*locales/de.json is claimed by regen_kinds:German and by *"),
+        ("", "../de.json", "*files = '../de.json' leads out of the project"),
+        ("", "test_*.py", "*pytest collects it as a test module"),
+        ("", "", "*files = '' claims nothing"),
+    ],
+)
+def test_kinds_that_cannot_serve_are_usage_errors(
+    units: UnitProject, settings: str, files: str, message: str
+) -> None:
+    """In three lines, without a traceback: a gate that checks nothing must not pass."""
+    units.pytester.makepyfile("def test_it(): pass")
+    if settings:
+        units.settings(f"[tool.pytest.ini_options]\n[tool.pytest-regen]\n{settings}\n")
+    path = units.path / "regen_kinds.py"
+    path.write_text(KIND.replace('"locales/de.json"', repr(files)), "utf-8")
+
+    result = units.run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+    assert "Traceback" not in result.stderr.str()
+
+
+def test_only_some_units_are_healed(units: UnitProject, model: Emulator) -> None:
+    """``--regen-only`` names them by id or glob; one that matches nothing is a usage error."""
+    units.write(german=dict.fromkeys(GERMAN, ""))
+
+    result = units.run(*LIVE, "--regen-only", "locales/de.json::l*")
+    refused = units.run(*LIVE, "--regen-only", "locales/de.json::x*")
+
+    assert result.parseoutcomes() == {"failed": 2, "regenerated": 1}
+    assert units.german()["leave"] == GERMAN["leave"]
+    assert len(model.requests) == 1
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*there is locales/de.json::berth, locales/de.json::mooring*"])
