@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from plugin_project import Project
-from store_factory import GOOD
 
 STORE = "generated/GET_v1_projects"
 SOURCE = f"{STORE}/ProjectDataObject.cs"
@@ -47,20 +46,6 @@ def test_what_fails_stands_at_its_line(on_github: Project) -> None:
     assert "line=32,title=PHANTOM_FIELD%3A " in phantom
     assert own.startswith(f"::error file={folder}/test_own.py,line=5,title=test_own.py%3A%3A")
     assert "50 %25 of it" in own
-
-
-def test_at_most_what_github_shows(on_github: Project) -> None:
-    """Ten, and how many more there are; what a model wrote ends no line."""
-    hostile = GOOD["Owner", 1].replace('("name")', '("%0A::error::x,line=1")')
-    for number in range(6):
-        on_github.store(f"GET_{number}", {("Owner", 1): hostile})
-
-    *shown, last = annotations(on_github.run())
-
-    assert len(shown) == 10
-    assert all(line.count("::error ") == 1 for line in shown)
-    assert "%250A" in shown[1]
-    assert last == "::notice title=pytest-regen::and 2 more errors: see the log"
 
 
 @pytest.mark.parametrize(

@@ -167,17 +167,6 @@ def test_rebuild_joins_an_adopted_text_with_a_models(
     assert command("validate", NAMES).code == 0
 
 
-def test_deleted_settings_do_not_silence_it(project: Project) -> None:
-    """What triggers it is the ledger."""
-    project.write("pyproject.toml", "[tool.pytest.ini_options]\n")
-
-    result = project.run()
-
-    assert result.parseoutcomes() == {"passed": 1, "failed": 2}
-    what = f"MISSING_UNIT: it stands in {NAMES}, which no kind claims"
-    result.stdout.fnmatch_lines([f"FAILED {NAMES}::first - {what}"])
-
-
 def test_a_msgid_that_was_renamed_is_an_orphan(project: Project) -> None:
     """It was not moved to a catalogue of another language, which has had it anyway."""
     po = "locale/{}/LC_MESSAGES/app.po"

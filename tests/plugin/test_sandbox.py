@@ -111,7 +111,6 @@ def test_a_level_that_fell_is_no_secret(
         ("bwrap\n", "process", 0),
         ("", "bwrap", 1),
         ("<<<<<<< a\nprocess\n=======\nbwrap\n>>>>>>> b\n", None, 1),
-        ("castle\n", None, 0),
     ],
 )
 def test_the_settings_say_what_is_enough(
