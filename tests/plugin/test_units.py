@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from command_line import command
 from plugin_project import emulated
 from unit_project import KIND, SETTINGS, UnitProject, translate
 from unit_work import ENGLISH, GERMAN
@@ -229,8 +230,7 @@ def test_the_next_of_a_unit_that_fails_mends_it(units: UnitProject) -> None:
     gate = last_next(units.run())
 
     assert gate == "next: pytest-regen regenerate locales/de.json --from-errors"
-    status = units.pytester.run(sys.executable, "-m", "pytest_regen", "status")
-    assert status.outlines[-1].strip() == gate
+    assert command("status").out.splitlines()[-1].strip() == gate
 
 
 def test_of_two_files_the_next_is_about_the_one_with_more_errors(units: UnitProject) -> None:
