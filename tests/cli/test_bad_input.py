@@ -26,7 +26,6 @@ def test_missing_and_unreadable_descriptions() -> None:
 
 
 def test_a_folder_without_a_store() -> None:
-    """The message says how to get one."""
     for words in (("validate", "."), ("regenerate", "."), ("history", "nowhere"), ("adopt", ".")):
         assert "pytest-regen generate" in refused(command(*words))
 

@@ -143,14 +143,6 @@ def test_a_table_of_a_list_is_added(before: str, tmp_path: Path) -> None:
     assert len(tables) == count + 1
 
 
-def test_a_setting_that_is_there_stays(tmp_path: Path) -> None:
-    """What a person chose is not chosen again."""
-    path = tmp_path / "pyproject.toml"
-    path.write_text("[tool.pytest-regen]\nlanguage = 'csharp'\n", "utf-8")
-
-    assert edit(path, {"language": "python"}).is_needed is False
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -164,7 +156,6 @@ def test_a_setting_that_is_there_stays(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_edited_stays_as_it_is(
     content: bytes, why: str, tmp_path: Path
 ) -> None:
-    """It is named, with the reason."""
     path = tmp_path / "pyproject.toml"
     path.write_bytes(content)
 

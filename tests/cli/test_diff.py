@@ -144,7 +144,6 @@ def test_a_revision_from_a_folder_below(here: Path, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_what_cannot_be_compared(name: str, words: str) -> None:
-    """A usage error that shows what was named."""
     Path("empty").mkdir()
 
     ran = command("diff", write("a.json"), "--", name)

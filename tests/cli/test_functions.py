@@ -47,7 +47,6 @@ def test_a_function_that_is_there_becomes_a_unit(here: Path) -> None:
 
 
 def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
-    """The error has the command that names it."""
     (here / "pyproject.toml").write_text("[tool.pytest-regen]\n", "utf-8")
 
     done = command("adopt", f"{FILE}::height")
@@ -83,7 +82,6 @@ def test_a_dry_run_in_json_has_the_prompt(here: Path) -> None:
 
 @pytest.mark.parametrize(("name", "text"), [(FILE, MODULE), ("locales/en.json", '{"a": "b"}')])
 def test_a_file_that_no_kind_claims_is_no_description(here: Path, name: str, text: str) -> None:
-    """What sets it up is the next command."""
     (here / "pyproject.toml").write_text("", "utf-8")
     (here / name).parent.mkdir(exist_ok=True)
     (here / name).write_text(text, "utf-8")

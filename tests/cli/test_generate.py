@@ -146,20 +146,6 @@ def test_all_skips_what_has_nothing_to_generate(document: Path) -> None:
     )
 
 
-def test_nothing_left_to_generate_is_refused(document: Path) -> None:
-    """A command that makes no store must not pass for one that did."""
-    ran = command("generate", document, "--tag", "none", "--dry-run")
-
-    assert ran.code == 2
-    assert "1 operation with the tag 'none': 1 without a JSON response, 0 excluded" in ran.told
-
-    makers_answer(document, {"type": "string"})
-    ran = command("generate", document, "--tag", "makers", "--dry-run")
-
-    assert ran.code == 2
-    assert "none of the operations is answered with a type" in ran.told
-
-
 def test_exclude_leaves_operations_out(document: Path) -> None:
     """By method and path, with wildcards, in any case of the method."""
     read = read_document(document)
@@ -278,7 +264,6 @@ def test_recorded_and_replayed(
 def test_wrong_usage_lists_what_there_is(
     document: Path, here: Path, words: tuple[str, ...], says: str
 ) -> None:
-    """Exit code 2, one message, nothing written."""
     ran = command("generate", document, *words, "--provider", "plugin_answers:Unreachable")
 
     assert (ran.code, ran.out) == (2, "")
@@ -437,3 +422,17 @@ def test_a_header_that_is_there_is_the_users(document: Path) -> None:
     source = Path(STORE, "KiteDataObject.cs").read_text("utf-8")
     assert "namespace First" in source
     assert "Second" not in source
+
+
+def test_nothing_left_to_generate_is_refused(document: Path) -> None:
+    """A command that makes no store must not pass for one that did."""
+    ran = command("generate", document, "--tag", "none", "--dry-run")
+
+    assert ran.code == 2
+    assert "1 operation with the tag 'none': 1 without a JSON response, 0 excluded" in ran.told
+
+    makers_answer(document, {"type": "string"})
+    ran = command("generate", document, "--tag", "makers", "--dry-run")
+
+    assert ran.code == 2
+    assert "none of the operations is answered with a type" in ran.told

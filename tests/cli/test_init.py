@@ -143,7 +143,6 @@ def test_nothing_is_written_without_a_yes(here: Path) -> None:
 
 
 def test_a_terminal_is_asked(here: Path) -> None:
-    """Once, whether to do it; Enter means yes."""
     no = at_terminal("init", "api.yaml", cwd=here, typed="n\n")
     assert (no.code, (here / "generated").exists()) == (0, False)
 
@@ -209,7 +208,6 @@ def test_functions_with_examples_are_recorded(here: Path) -> None:
     ],
 )
 def test_what_cannot_be_recorded_writes_nothing(here: Path, text: str, told: str) -> None:
-    """Neither settings nor markers."""
     (here / "src/acme/names.py").write_text(text, "utf-8")
     before = contents(here)
 
@@ -262,7 +260,6 @@ def test_settings_are_put_back_where_nothing_was_made(
 
 
 def test_git_is_told_what_nobody_reads(here: Path) -> None:
-    """What is missing is added, whichever comes first."""
     (here / ".gitattributes").write_text("*.png binary", "utf-8")
 
     assert command("init", "src/acme/names.py", "--yes").code == 0
@@ -342,7 +339,6 @@ def test_a_catalogue_that_is_alone_is_told_how_to_go_on(here: Path) -> None:
 
 
 def test_without_a_source_it_says_what_there_is() -> None:
-    """Each with its command."""
     ran = command("init")
 
     assert ran.code == 2
@@ -361,7 +357,6 @@ def test_without_a_source_it_says_what_there_is() -> None:
     ],
 )
 def test_a_source_that_is_none(source: str, told: str) -> None:
-    """The error says what it takes."""
     ran = command("init", source, "--yes")
 
     assert ran.code == 2

@@ -22,7 +22,6 @@ def annotations(ran: Ran) -> list[str]:
 
 @pytest.mark.usefixtures("job")
 def test_validate(broken: Path) -> None:
-    """Each error at its line. With --json too."""
     ran = command("validate", broken, "--json")
 
     place = f"{broken.as_posix()}/ProjectDataObject.cs"
@@ -33,7 +32,6 @@ def test_validate(broken: Path) -> None:
 
 
 def test_cassettes_check(job: Path) -> None:
-    """A secret at its line, without the secret."""
     key = "sk-ant-api03-" + "planted0" * 12
     folder = job / "cassettes"
     folder.mkdir()

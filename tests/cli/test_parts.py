@@ -67,7 +67,6 @@ def test_the_schemas_with_names_are_one_store() -> None:
 
 
 def test_named_schemas_bring_what_they_use() -> None:
-    """And the store remembers which they were."""
     assert command("generate", save(), "--schemas", "Maker", *FREE).code == 0
     assert RegenStore.open(SCHEMAS).type_names == ("Maker",)
     assert command("generate", "api.json", "--schemas", "Kites", "Maker", *FREE).code == 0
@@ -88,19 +87,7 @@ def test_schemas_are_not_taken_out_by_naming_others() -> None:
     assert command("generate", "api.json", "--schemas", *FREE).code == 0
 
 
-def test_schemas_of_two_documents_are_kept_apart() -> None:
-    """Both would be called the same."""
-    command("generate", save(), "--schemas", *FREE)
-    Path("other.json").write_text(Path("api.json").read_text("utf-8"), "utf-8")
-
-    ran = command("generate", "other.json", "--schemas", *FREE)
-    assert ran.code == 2
-    assert "holds the schemas of api.json, not of other.json" in ran.told
-    assert "--out" in ran.told
-
-
 def test_a_schema_that_is_not_there_is_refused() -> None:
-    """With those that may have been meant."""
     ran = command("generate", save(), "--schemas", "Kit", *FREE)
 
     assert ran.code == 2
@@ -199,7 +186,6 @@ def test_a_request_of_swagger_is_the_body() -> None:
     ],
 )
 def test_options_that_contradict_are_refused(options: tuple[str, ...]) -> None:
-    """One command is about one sort of part."""
     assert command("generate", save(), *options).code == 2
 
 
@@ -217,7 +203,17 @@ def test_the_command_that_a_check_ends_with_can_be_run() -> None:
 
 
 def test_an_operation_without_a_request_is_refused() -> None:
-    """There is nothing to generate."""
     ran = command("generate", save(), "GET /kites", "--request", *FREE)
     assert ran.code == 2
     assert "GET /kites takes no request with a JSON schema" in ran.told
+
+
+def test_schemas_of_two_documents_are_kept_apart() -> None:
+    """Both would be called the same."""
+    command("generate", save(), "--schemas", *FREE)
+    Path("other.json").write_text(Path("api.json").read_text("utf-8"), "utf-8")
+
+    ran = command("generate", "other.json", "--schemas", *FREE)
+    assert ran.code == 2
+    assert "holds the schemas of api.json, not of other.json" in ran.told
+    assert "--out" in ran.told

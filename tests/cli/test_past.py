@@ -16,17 +16,6 @@ def healed(store: Path) -> str:
     return str(entry["id"])
 
 
-def test_what_was_replaced_is_listed(broken: Path) -> None:
-    """Id, reason, page, attempt and model stand in columns; the last line restores the newest."""
-    entry = healed(broken)
-
-    ran = command("history", broken)
-
-    first, last = ran.err.splitlines()
-    assert first == f"{entry}  replaced  Owner  page 1 of 1  attempt 1  claude-sonnet-5-5"
-    assert last == f"  next: pytest-regen restore {broken} --type Owner --to {entry}"
-
-
 def test_restore_refuses_what_is_not_there(broken: Path) -> None:
     """No history, an unknown id, an entry of another type, another page: each is wrong usage."""
     assert command("restore", broken, "--type", "Owner").code == 2
@@ -52,7 +41,6 @@ def edit(store: Path, old: str = "? Name", new: str = "? FullName") -> None:
 
 
 def test_adopt_of_one_type(good: Path) -> None:
-    """--type adopts only that one."""
     edit(good)
 
     assert command("adopt", good, "--type", "State", "--json").json["adopted"] == []
@@ -66,18 +54,6 @@ def test_adopt_of_one_type(good: Path) -> None:
         "by_hand": 0,
         **{key: [] for key in ("dropped", "joined", "notes")},
     }
-
-
-def test_adopting_code_with_errors_says_so(good: Path) -> None:
-    """It is stored, for a person said so; what is wrong with it is told, and the exit code is 1."""
-    edit(good, '[JsonPropertyName("state")]', '[JsonPropertyName("stat")]')
-
-    ran = command("adopt", good)
-
-    assert ran.code == 1
-    assert "  adopted     Owner page 1\n" in ran.told
-    assert "[MISSING_FIELD] field 'state' is missing" in ran.told
-    assert ran.err.endswith(f"next: pytest-regen regenerate {good} --from-errors\n")
 
 
 def test_rebuild_drops_an_edit_and_keeps_it_in_the_history(good: Path) -> None:
@@ -136,7 +112,6 @@ def test_what_was_edited_in_both_files_is_not_rebuilt(good: Path) -> None:
 
 
 def test_restore_without_an_id_takes_the_last(broken: Path) -> None:
-    """The last output that was replaced comes back."""
     before = RegenStore.open(broken).source
     healed(broken)
 

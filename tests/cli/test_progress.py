@@ -27,7 +27,6 @@ def many(here: Path) -> Path:
 
 
 def test_a_terminal_has_one_line_that_is_drawn_again(many: Path, here: Path) -> None:
-    """It is gone when the command has ended."""
     words = ("generate", many, "GET /v1/harbour0", *PAGES, *FREE)
 
     seen = at_terminal(*words, "--register", cwd=here)
@@ -40,7 +39,6 @@ def test_a_terminal_has_one_line_that_is_drawn_again(many: Path, here: Path) -> 
 
 
 def test_a_terminal_that_wants_no_drawing_gets_lines(many: Path, here: Path) -> None:
-    """As in a pipe."""
     words = ("generate", many, "GET /v1/harbour0", *PAGES, *FREE, "--register")
 
     seen = at_terminal(*words, cwd=here, env={"CI": "1"})

@@ -88,19 +88,9 @@ def test_a_correction_without_a_page_goes_to_the_first(
     assert "CORRECTION" not in second
 
 
-def test_from_errors_asks_for_what_is_wrong_now(broken: Path, recorder: type[Recorder]) -> None:
-    """The store is validated afresh: the summary in ir.json says nothing yet."""
-    ran = command("regenerate", broken, "--from-errors", "--provider", "recording:Recorder")
-
-    assert ran.code == 0
-    assert pages(recorder) == [("Owner", 1)]
-    assert "MISSING_FIELD" in recorder.requests[0].messages[0].content
-
-
 def test_from_errors_leaves_out_what_the_project_ignores(
     broken: Path, here: Path, recorder: type[Recorder]
 ) -> None:
-    """Ignored errors spend no call."""
     here.joinpath("pyproject.toml").write_text(
         '[tool.pytest-regen]\nignore = ["MISSING_FIELD", "PHANTOM_FIELD"]\n', "utf-8"
     )
@@ -179,7 +169,6 @@ def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
     ],
 )
 def test_wrong_usage_lists_what_there_is(good: Path, words: tuple[str, ...], says: str) -> None:
-    """Exit code 2, one message, nothing written."""
     before = {path: path.read_bytes() for path in good.iterdir() if path.is_file()}
 
     ran = command("regenerate", good, *words)

@@ -200,27 +200,6 @@ def test_candidates_of_ci_are_reviewed_at_a_desk(here: Path, waiting: list[Candi
     assert (missing.code, "there is no such folder" in missing.told) == (2, True)
 
 
-def test_what_a_candidate_weakens_is_shown(good: Path, here: Path) -> None:
-    """It is an error of the candidate, so that it is not accepted as it is."""
-    here.joinpath("lax.py").write_text(
-        "from store_factory import GOOD\n"
-        "def answer(_messages):\n"
-        "    return GOOD['Owner', 1].replace('{', '{\\n#pragma warning disable CS8618', 1)\n",
-        "utf-8",
-    )
-    options = ("--type", "Owner", "--pending", "--accept-any", "--provider", "lax:answer")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(here))
-        command("regenerate", good, *options)
-
-    assert "[WEAKENED]" in command("review", "show", "--all").told
-    refused = command("review", "accept", "--all")
-    assert refused.code == 2
-    assert "would be worse than what stands there" in refused.told
-    assert refused.err.splitlines()[-1].endswith(" --accept-any")
-    assert command("review", "accept", "--all", "--accept-any").code == 0
-
-
 def test_an_api_description_has_no_candidates(document: Path) -> None:
     """A store follows its description as a whole; the way to review it is named."""
     done = command("generate", document, "GET /kites", "--pending")

@@ -14,11 +14,6 @@ from store_states import damaged, edited, fine, stale, wrong
 from warm_python import run_python
 
 FREE = ("--provider", "template")
-PRICES = """
-[tool.pytest-regen.price."some-model"]
-input = 3
-output = 15
-"""
 
 
 def without_page(path: Path) -> None:
@@ -62,7 +57,6 @@ def test_the_sum_says_what_there_is_to_ask(project: Path) -> None:
 
 @pytest.mark.usefixtures("project")
 def test_the_sum_as_json() -> None:
-    """The other keys are what they were."""
     told = command("status", "generated", "--json").json
 
     assert list(told) == ["stores", "files", "sum"]
@@ -77,7 +71,6 @@ def test_the_sum_as_json() -> None:
 
 
 def test_one_command_for_the_errors_of_all_stores(here: Path) -> None:
-    """It names their folder, and mends them."""
     for name in ("GET_a", "GET_b", "GET_c"):
         (fine if name == "GET_b" else wrong)(here / "generated" / name)
 
@@ -103,21 +96,6 @@ def test_a_store_that_cannot_be_read_does_not_hide_the_others(project: Path) -> 
     assert ran.out.endswith("next: pytest-regen validate generated/GET_0\n")
     assert [row["path"] for row in told.json["stores"]][-1] == "generated/GET_e"
     assert told.json["stores"][0]["failure"]["error"] == "StoreCorruptError"
-
-
-def test_only_tokens_without_a_price(project: Path) -> None:
-    """A model that nobody has a price for costs nothing that could be said."""
-    settings = '[tool.pytest-regen]\nmodel = "some-model"\n'
-    project.joinpath("pyproject.toml").write_text(settings, "utf-8")
-    ran = command("status", "generated")
-    told = command("status", "generated", "--json").json["sum"]["estimate"]
-    project.joinpath("pyproject.toml").write_text(settings + PRICES, "utf-8")
-    priced = command("status", "generated")
-
-    assert "3 to ask, about " in ran.told
-    assert "$" not in ran.told
-    assert (told["cost_usd"], told["batch_cost_usd"]) == (None, None)
-    assert ", about $0.0" in priced.told
 
 
 def test_operations_without_a_store_are_named(document: Path) -> None:

@@ -44,7 +44,6 @@ def test_a_store_is_written_without_a_key(document: Path) -> None:
 
 
 def test_json_tells_that_nothing_was_asked(document: Path) -> None:
-    """No call, no token; a plan estimates none."""
     planned = command("generate", document, KITES, *FREE, "--dry-run", "--json").json
     told = command("generate", document, KITES, *FREE, "--json").json
 
@@ -62,14 +61,6 @@ def test_the_table_makes_it_the_default(document: Path, here: Path) -> None:
     assert free.code == 0, free.err
     assert asked.code == 3
     assert "ANTHROPIC_API_KEY is not set" in asked.err
-
-
-def test_another_provider_in_the_table(document: Path, here: Path) -> None:
-    """It is found from the folder of the table, wherever the command runs."""
-    (here / "answers.py").write_text("def ask(messages):\n    raise ValueError('asked me')\n")
-    (here / "pyproject.toml").write_text('[tool.pytest-regen]\nprovider = "answers:ask"\n')
-
-    assert "asked me" in command("generate", document, KITES).err
 
 
 @pytest.mark.parametrize("value", ['"templates"', "3"])

@@ -100,7 +100,6 @@ def test_ctrl_c_is_no_traceback(here: Path, good: Path) -> None:
 
 
 def test_a_reader_that_left_is_no_traceback(here: Path) -> None:
-    """``| head`` may close stdout."""
     make_store(here / "generated" / "GET_x")
     line = f"{sys.executable} -m pytest_regen validate generated/GET_x --json | true"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)

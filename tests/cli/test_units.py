@@ -77,7 +77,6 @@ def test_a_description_beside_kinds_is_told_apart(document: Path) -> None:
 
 @pytest.mark.usefixtures("recorded")
 def test_a_path_that_no_kind_claims_has_no_units() -> None:
-    """``--unit`` says nothing there."""
     done = command("generate", "locales/en.json", "--unit", "berth")
 
     assert done.code == 2
@@ -103,7 +102,6 @@ def test_forget_what_nothing_asks_for(recorded: Path) -> None:
 def test_commands_name_files_from_where_they_run(
     recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below the root of the project, too."""
     write_json(recorded / FILE, {**GERMAN, "berth": "Platz {number}"})
     monkeypatch.chdir(recorded / "locales")
 
@@ -264,7 +262,6 @@ def test_a_whole_file_that_is_absent_is_generated(
 
 
 def test_status_as_json(recorded: Path) -> None:
-    """With every code."""
     write_json(recorded / FILE, {**GERMAN, "berth": "Liegeplatz"})
 
     done = command("status", FILE, "--unit", "berth", "--json")

@@ -8,14 +8,6 @@ from command_line import command
 from store_factory import make_store
 
 
-def test_a_clean_store_is_fine(good: Path) -> None:
-    """One line for people on stderr, nothing on stdout, exit code 0."""
-    ran = command("validate", good)
-
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.told == f"{good}: 3 types, no errors\n  next: pytest\n"
-
-
 def test_issues_are_listed_by_line(broken: Path) -> None:
     """Each issue is one line that an editor can follow; the last line is the command to run."""
     ran = command("validate", broken)
@@ -73,15 +65,6 @@ def test_the_summary_is_kept_in_ir_json(broken: Path) -> None:
         "State": [],
     }
     assert broken.joinpath("ir.json").stat().st_mtime_ns == written
-
-
-def test_no_write_writes_nothing(broken: Path) -> None:
-    """With --no-write no file of the store changes."""
-    before = {path: path.read_bytes() for path in broken.iterdir() if path.is_file()}
-
-    assert command("validate", broken, "--no-write").code == 1
-
-    assert {path: path.read_bytes() for path in broken.iterdir() if path.is_file()} == before
 
 
 def test_what_the_project_ignores_is_not_told(

@@ -65,7 +65,6 @@ def test_processes_leave_what_came_of_running_types(here: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_ends_all_processes(project: Path) -> None:
-    """At once, with one message and no traceback."""
     blocked = project / "generated/GET_3/ir.json"
     blocked.unlink()
     os.mkfifo(blocked)

@@ -184,7 +184,6 @@ def test_a_mark_counts_whenever_it_was_added(
 
 
 def test_the_network_is_blocked_by_a_late_mark(project: Project, emulator: Emulator) -> None:
-    """``block_network`` is read at the same time."""
     write_late(project, "block_network")
 
     outcomes = project.run("-p", "anyio", "-p", "early", "-W", "ignore", "--tb=no").parseoutcomes()

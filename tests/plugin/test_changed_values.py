@@ -98,7 +98,6 @@ def test_many_cassettes_are_told_by_member(project: Project, address: str) -> No
 
 
 def test_a_client_that_decompresses_itself_is_told_how(project: Project, address: str) -> None:
-    """In replay it gets the answer decompressed."""
     project.pytester.makeini("[pytest]\n")
     test = MANY.replace("ADDRESS", address).replace("range(40)", "[2]").replace("/works", "/quiet")
     project.pytester.makepyfile(test_packed=test)

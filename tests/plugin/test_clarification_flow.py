@@ -86,7 +86,6 @@ def test_a_flow_is_recorded_and_replayed(run: "Run") -> None:
 
 
 def test_a_flow_without_a_transcript_says_how_to_record_it(run: "Run") -> None:
-    """Nothing is sent."""
     result = run()
 
     result.assert_outcomes(errors=1)
@@ -121,14 +120,12 @@ def test_turns_that_are_not_taken_fail(run: "Run") -> None:
 
 
 def test_turns_that_were_not_recorded_fail(run: "Run") -> None:
-    """Before anything is sent."""
     run("--regen-record", "once", last="pass").assert_outcomes(passed=1)
 
     run().stdout.fnmatch_lines(["*turn 3 was not recorded*"])
 
 
 def test_a_failing_test_leaves_the_transcript_as_it_was(run: "Run") -> None:
-    """Recorded anew is what passed."""
     run("--regen-record", "once").assert_outcomes(passed=1)
     written = run.transcript.read_text("utf-8")
 
@@ -162,7 +159,6 @@ def test_no_credential_stands_in_a_transcript(run: Run) -> None:
 
 
 def test_a_system_prompt_that_changed_is_told(run: "Run") -> None:
-    """It is not shown, but it counts."""
     run("--regen-record", "once").assert_outcomes(passed=1)
     make = "def ClarifyingAgent(p):\n    from pytest_regen.context import ClarifyingAgent as A\n    return A(p, system='x')\n"  # noqa: E501 - a test's source
 

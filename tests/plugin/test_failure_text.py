@@ -33,7 +33,6 @@ def test_a_misspelt_field(project: Project, snapshot: SnapshotAssertion) -> None
 
 
 def test_a_fault_on_the_second_page(project: Project, snapshot: SnapshotAssertion) -> None:
-    """The command regenerates just that page."""
     wrong = GOOD["ProjectDataObject", 2].replace("List<string>", "List<Tag>")
     project.store(wrong={("ProjectDataObject", 2): wrong})
 
@@ -54,7 +53,6 @@ def commands(text: str) -> list[list[str]]:
 
 
 def test_a_store_that_cannot_be_opened(project: Project, snapshot: SnapshotAssertion) -> None:
-    """The error's own three lines."""
     (project.store() / "pages.json").unlink()
 
     text = failures(project.run()).replace(str(project.path), "<project>")

@@ -58,7 +58,6 @@ def test_addopts_do_not_heal(project: Project) -> None:
 def test_what_fails_a_run_that_changed_a_store(
     project: Project, in_ci: Callable[[], None], choice: str, code: int, *, ci: bool
 ) -> None:
-    """``regen_fail_on`` decides; auto means in CI."""
     if ci:
         in_ci()
     project.pytester.makeini(f"[pytest]\nregen_stores = generated/*\nregen_fail_on = {choice}\n")

@@ -126,16 +126,6 @@ def test_a_damaged_store_is_one_failing_item(project: Project, name: str, text: 
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_conftest_files_around_a_store_are_loaded(project: Project) -> None:
-    """A store is a folder to pytest; hooks written beside it are heard."""
-    project.store()
-    (project.path / "generated" / "conftest.py").write_text(
-        "def pytest_itemcollected(item):\n    item.add_marker('skip')\n", "utf-8"
-    )
-
-    project.run().assert_outcomes(skipped=3)
-
-
 def test_an_item_points_into_the_generated_file(project: Project) -> None:
     """Reports give the generated file and the line on which the type begins."""
     store = project.store()

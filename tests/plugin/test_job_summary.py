@@ -23,11 +23,11 @@ def added(page: Path) -> str:
     return page.read_text("utf-8").removeprefix("from an earlier step\n")
 
 
-def test_a_red_gate_is_told(project: Project, page: Path, spread: tuple[str, ...]) -> None:
-    """With a title; each failing item with code, place and next command, with workers too."""
+def test_a_red_gate_is_told(project: Project, page: Path) -> None:
+    """With a title; each failing item with code, place and next command."""
     project.broken()
 
-    assert project.run(*spread).ret == 1
+    assert project.run().ret == 1
 
     text = added(page)
     assert text.startswith("### pytest-regen: 1 failed, 2 passed\n\nCounted: ")

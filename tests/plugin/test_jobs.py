@@ -192,7 +192,6 @@ def test_a_test_that_comes_between_waits(project: Project) -> None:
 
 
 def test_no_jobs_are_a_usage_error(project: Project) -> None:
-    """The message shows the number."""
     result = project.run("--regen", "--regen-jobs=0")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -110,7 +110,6 @@ def test_the_next_command_keeps_the_option(units: UnitProject) -> None:
 
 
 def test_pending_without_healing_is_a_usage_error(project: Project) -> None:
-    """It works only together with ``--regen``."""
     project.store()
 
     result = project.run("--regen-pending")

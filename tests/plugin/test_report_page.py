@@ -188,7 +188,6 @@ def test_what_needs_a_person_comes_first(hostile: str) -> None:
 def test_the_headline(
     project: Project, args: tuple[str, ...], headline: str, *, broken: bool
 ) -> None:
-    """What became of the items, in numbers."""
     project.store(wrong=MISSPELT if broken else None)
     project.answered_by("Good")
     project.pytester.makepyfile(test_plain="def test_y(): pass")

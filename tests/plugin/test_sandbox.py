@@ -47,7 +47,6 @@ def sums(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.P
 def test_the_level_is_told_where_code_was_run(
     sums: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, args: list[str]
 ) -> None:
-    """In the summary and in the report."""
     monkeypatch.setenv(VARIABLE, "process")
 
     result = sums.runpytest("--regen-report=report.json", *args)
@@ -68,7 +67,6 @@ def test_a_run_that_executes_nothing_says_nothing(sums: pytest.Pytester) -> None
 def test_a_level_that_does_not_work_fails_the_unit_in_plain_words(
     sums: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is run at a weaker one."""
     monkeypatch.setenv(VARIABLE, "castle")
 
     result = sums.runpytest()

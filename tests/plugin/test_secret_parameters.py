@@ -104,7 +104,6 @@ def test_drift_shows_none(project: Project) -> None:
 
 
 def test_a_test_marked_vcr_shows_none(project: Project) -> None:
-    """The cassettes of vcrpy are named alike."""
     write(project)
     path = project.path / "test_talk.py"
     text = path.read_text("utf-8").replace("mark.cassette", "mark.vcr").replace("(cassette, ", "(")

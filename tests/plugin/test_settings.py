@@ -16,13 +16,11 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_no_file_and_no_table_are_the_defaults(tmp_path: Path) -> None:
-    """A project need not say anything."""
     assert read_settings(tmp_path) == Settings()
     assert read_settings(written(tmp_path, "[project]\nname='x'\n")) == Settings()
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
-    """Codes, attempts, model and prices arrive as values."""
     folder = written(
         tmp_path,
         """

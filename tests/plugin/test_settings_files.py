@@ -118,7 +118,6 @@ def test_stores_of_the_table_are_collected_wherever_pytest_has_its_settings(
 def test_a_glob_of_the_table_that_matches_nothing_stops_pytest(
     pytester: pytest.Pytester, here: Path
 ) -> None:
-    """It is named by its key."""
     (here / "pyproject.toml").write_text("[tool.pytest-regen]\nstores = ['gone/*']\n", "utf-8")
 
     refused(pytester, "[[]tool.pytest-regen] stores: 'gone/[*]' matches no store")
@@ -126,7 +125,6 @@ def test_a_glob_of_the_table_that_matches_nothing_stops_pytest(
 
 
 def test_a_project_without_a_table_loads_nothing(pytester: pytest.Pytester, here: Path) -> None:
-    """Nor does one whose settings are other tools'."""
     (here / "pyproject.toml").write_text(
         "[project]\nname = 'x'\nversion = '1'\ndependencies = [\n  'pytest-regen[all]>=0.1',\n]\n",
         "utf-8",

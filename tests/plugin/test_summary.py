@@ -36,7 +36,6 @@ def test_a_type_that_could_not_be_mended(project: Project, snapshot: SnapshotAss
 
 
 def test_nothing_to_tell_is_no_section(project: Project) -> None:
-    """A green gate is silent."""
     project.store()
 
     project.run("--regen").stdout.no_fnmatch_line("*= regen =*")

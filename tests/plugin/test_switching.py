@@ -95,7 +95,6 @@ def test_matching_is_lenient_and_drift_is_told(suite: Project) -> None:
 
 
 def test_recordings_nobody_asked_for_are_told(suite: Project) -> None:
-    """They do not fail a marked test."""
     write(suite, TEST.replace('assert "reply" in ask("{words}")', "assert len(vcr) == 1"))
 
     result = suite.run()
@@ -191,7 +190,6 @@ def test_marks_fixtures_and_the_hook(pytester: pytest.Pytester, emulator: Emulat
 
 
 def test_further_cassettes_are_played_and_never_written(suite: Project, emulator: Emulator) -> None:
-    """Their names stand in the mark."""
     more = suite.path / "cassettes/test_m/more.yaml"
     (suite.path / FILE).rename(more)
     before = more.read_bytes()
@@ -205,7 +203,6 @@ def test_further_cassettes_are_played_and_never_written(suite: Project, emulator
 
 
 def test_disabled_everything_is_sent(suite: Project, emulator: Emulator) -> None:
-    """``--disable-recording`` leaves marked tests alone."""
     suite.run("--disable-recording").assert_outcomes(passed=1)
 
     assert len(emulator.requests) == 2
@@ -277,9 +274,7 @@ VCR_PLUGINS = {
 
 @pytest.mark.parametrize("module", VCR_PLUGINS)
 def test_beside_another_plugin_ours_steps_back(
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-    module: str,
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     """One line says so; its options and fixtures are its own, whichever was loaded first."""
     package, _, inner = module.partition(".")

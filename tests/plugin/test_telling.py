@@ -123,25 +123,6 @@ def test_tests_that_fail_of_one_cause_are_told_once_more(
     assert lines[: next(n for n, line in enumerate(lines) if "short test" in line)] == snapshot
 
 
-def test_what_was_never_recorded_is_one_command(module: Project) -> None:
-    """A suite whose cassettes are not there yet."""
-    for file in (module.path / "cassettes/test_m").iterdir():
-        file.unlink()
-    source = textwrap.dedent(MODULE) + textwrap.dedent(CASES).replace("mark.vcr", "mark.cassette")
-    module.pytester.makepyfile(test_m=source)
-
-    result = module.run("-q", "--tb=no", "-W", "ignore")
-
-    result.stdout.fnmatch_lines(
-        [
-            "miss: 26 tests asked for what is not recorded",
-            "    no cassette: 26 tests",
-            "        test_m.py::test_tools*, test_m.py::test_tools*, * and 23 more",
-            "next: pytest @.pytest_cache/d/regen/miss-tests.txt --regen-record once",
-        ]
-    )
-
-
 def test_recordings_that_many_left_are_told_in_three_lines(module: Project) -> None:
     """How many tests, the first of them, and the command."""
     module.pytester.makepyfile(
@@ -164,7 +145,6 @@ def test_recordings_that_many_left_are_told_in_three_lines(module: Project) -> N
 
 
 def test_without_a_cache_the_command_names_the_tests(module: Project) -> None:
-    """Nothing can be written then."""
     long = {"messages": [{"role": "user", "content": "word " * 500}]}
     foreign(module.path / "cassettes/test_m/test_message.yaml", {**BODY, **long})
 
@@ -176,7 +156,6 @@ def test_without_a_cache_the_command_names_the_tests(module: Project) -> None:
 
 
 def test_the_report_has_all_tests_of_a_cause(module: Project) -> None:
-    """In JSON and on the page."""
     for name in ("report.json", "report.html"):
         module.run(f"--regen-report={name}")
 

@@ -32,7 +32,6 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
 
 
 def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
-    """And says what to run."""
     units.write(german=WRONG)
 
     result = units.recorded().run()
@@ -60,14 +59,12 @@ def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
     ],
 )
 def test_units_are_chosen_like_tests(units: UnitProject, args: list[str], passed: int) -> None:
-    """By id, file, folder and word; with workers."""
     result = units.recorded().run(*args)
 
     assert result.parseoutcomes()["passed"] == passed
 
 
 def test_an_unknown_unit_is_a_usage_error(units: UnitProject) -> None:
-    """It lists those there are."""
     result = units.run("locales/de.json::bert")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -127,7 +124,6 @@ def test_naming_a_unit_of_a_module_does_not_import_it(units: UnitProject) -> Non
 def test_a_stale_unit_fails_in_ci(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch, *, in_ci: bool, outcome: str
 ) -> None:
-    """Elsewhere it is a warning that says so."""
     units.recorded().write(english={**ENGLISH, "mooring": "Moor alongside"})
     monkeypatch.setenv("CI", "true" if in_ci else "")
 
@@ -234,7 +230,6 @@ def test_the_next_of_a_unit_that_fails_mends_it(units: UnitProject) -> None:
 
 
 def test_of_two_files_the_next_is_about_the_one_with_more_errors(units: UnitProject) -> None:
-    """Warnings do not count beside errors."""
     units.settings(
         """
         [tool.pytest.ini_options]
@@ -431,6 +426,7 @@ TWICE = 'kinds = ["regen_kinds:German", "regen_kinds:German"]'
         ('kinds = ["German"]', "", '*expected a list of "module:Class"*'),
         (TWICE, "locales/de.json", "*locales/de.json is claimed by regen_kinds:German and by *"),
         ("", "../de.json", "*files = '../de.json' leads out of the project"),
+        ("", "locales/*.txt", "*files = 'locales/[*].txt' matches no file below *"),
         ("", "test_*.py", "*pytest collects it as a test module"),
         ("", "", "*files = '' claims nothing"),
     ],

@@ -154,7 +154,6 @@ def test_a_plain_gate_says_what_heals_a_marked_test(
 
 
 def test_recording_without_healing_is_told(functions: FunctionProject) -> None:
-    """Only where something fails that could be healed."""
     functions.write(MARKED)
 
     failed = functions.pytester.runpytest_inprocess("--regen-record=once")
