@@ -81,8 +81,12 @@ def test_a_full_disk_loses_nothing(broken: Path) -> None:
     before = {path: path.read_bytes() for path in broken.iterdir() if path.is_file()}
     words = ("regenerate", broken, "--from-errors", "--provider", "plugin_answers:Good")
 
-    ran = process(*words, env=NO_BYTECODE, preexec_fn=limit_files(1000))
+    full = {"env": NO_BYTECODE, "preexec_fn": limit_files(1000)}
+    verdict = process("validate", broken, **full)
+    ran = process(*words, **full)
 
+    assert verdict.code == 1
+    assert verdict.told.startswith(f"note: the summary in {broken / 'ir.json'} was not updated: ")
     refused(ran)
     assert {path: path.read_bytes() for path in broken.iterdir() if path.is_file()} == before
     assert process(*words).code == 0

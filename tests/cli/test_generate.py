@@ -436,3 +436,13 @@ def test_nothing_left_to_generate_is_refused(document: Path) -> None:
 
     assert ran.code == 2
     assert "none of the operations is answered with a type" in ran.told
+
+
+def test_what_is_excluded_is_told(document: Path, api: Emulator) -> None:
+    """It is not asked for, and counted."""
+    ran = command("generate", document, "--all", "--exclude", "GET /m*", "--json")
+
+    assert (ran.code, ran.json["excluded"], len(ran.json["stores"])) == (0, ["GET /makers"], 1)
+    assert "  excluded    1 operation: GET /makers\n" in ran.told
+    assert "1 store generated, 1 skipped, 1 excluded\n" in ran.told
+    assert len(api.requests) == 2

@@ -427,3 +427,15 @@ def test_an_operation_is_named() -> None:
     assert "GET /kites/latest" in wrong.told
     assert command("init", "api.yaml", "--operation", "POST /kites", "--yes").code == 0
     assert Path("generated/POST_kites").is_dir()
+
+
+def test_a_catalogue_is_set_up(here: Path) -> None:
+    """With those beside it; what is missing is asked for next."""
+    ran = command("init", "locales/en.json", "--yes")
+
+    assert ran.code == 0
+    assert 'source = "locales/en.json"\ntargets = "locales/*.json"\n' in (
+        here / "pyproject.toml"
+    ).read_text("utf-8")
+    assert ran.err.endswith("  next: pytest-regen generate locales/de.json\n")
+    assert "nothing to do" in command("init", "locales/en.json", "--yes").told

@@ -137,3 +137,15 @@ def test_rebuild_ends_a_conflict(good: Path) -> None:
     (kept,) = ran.json["history"]
     assert (good / "history" / kept).read_text("utf-8") == conflict
     assert command("validate", good).code == 0
+
+
+def test_adopting_code_with_errors_says_so(good: Path) -> None:
+    """It is stored, for a person said so; what is wrong with it is told, and the exit code is 1."""
+    edit(good, '[JsonPropertyName("state")]', '[JsonPropertyName("stat")]')
+
+    ran = command("adopt", good)
+
+    assert ran.code == 1
+    assert "  adopted     Owner page 1\n" in ran.told
+    assert "[MISSING_FIELD] field 'state' is missing" in ran.told
+    assert ran.err.endswith(f"next: pytest-regen regenerate {good} --from-errors\n")

@@ -264,3 +264,11 @@ def test_a_dry_run_of_several_stores_goes_on_after_a_broken_one(several: Path) -
     assert told.code == 2
     assert [plan["path"] for plan in told.json["stores"]] == ["generated/GET_a", "generated/GET_c"]
     assert [failure["path"] for failure in told.json["failures"]] == ["generated/GET_b"]
+
+
+def test_attempts_come_from_the_project(here: Path, broken: Path) -> None:
+    """``attempts`` of the table holds where the option is silent."""
+    here.joinpath("pyproject.toml").write_text("[tool.pytest-regen]\nattempts = 1\n", "utf-8")
+    ran = command("regenerate", broken, "--type", "Owner", *STUBBORN, "--json")
+
+    assert ran.json["calls"] == 1

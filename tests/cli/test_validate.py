@@ -52,6 +52,10 @@ def test_json_has_the_documented_shape(broken: Path) -> None:
 
 def test_the_summary_is_kept_in_ir_json(broken: Path) -> None:
     """The summary is written where it changed, and only there: findings by type, no totals."""
+    before = broken.joinpath("ir.json").read_bytes()
+    assert command("validate", broken, "--no-write").code == 1
+    assert broken.joinpath("ir.json").read_bytes() == before
+
     command("validate", broken)
     written = broken.joinpath("ir.json").stat().st_mtime_ns
     summary = json.loads(broken.joinpath("ir.json").read_text("utf-8"))["validation"]

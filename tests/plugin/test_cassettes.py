@@ -177,3 +177,17 @@ def test_headers_are_kept_and_left_out_as_the_project_says(project: Project) -> 
         assert "user-agent:" in text
         for option, line in kept.items():
             assert (line in text) == (option != gone), (name, line)
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"), [("pytest.skip('no')", "skipped"), ("pytest.xfail('so')", "xfailed")]
+)
+def test_what_skips_or_fails_as_expected_is_replayed(
+    project: Project, end: str, outcome: str
+) -> None:
+    """It does so in every run, and so is recorded like a test that passes."""
+    project.pytester.makepyfile(test_talk=TALK + f"\n        {end}\n")
+
+    recorded, replayed = project.run("--regen-record=once"), project.run()
+
+    assert recorded.parseoutcomes() == replayed.parseoutcomes() == {outcome: 1}

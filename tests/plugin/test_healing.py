@@ -108,3 +108,11 @@ def test_a_session_that_learned_counts_as_regenerated(
     assert result.parseoutcomes() == {"regenerated": 1}
     assert result.ret == code
     assert ("exit 1: a test passed only after" in result.stdout.str()) == bool(code)
+
+
+def test_one_attempt_is_no_regeneration(project: Project) -> None:
+    """Attempts count calls of the test, the first included."""
+    project.broken()
+    project.answered_by("Good")
+
+    project.run("--regen", "--regen-attempts=1").assert_outcomes(passed=2, failed=1)

@@ -94,3 +94,17 @@ def test_a_file_that_cannot_be_written_breaks_nothing(
     result.assert_outcomes(passed=2, failed=1)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["GITHUB_STEP_SUMMARY was not written: Is a directory: *"])
+
+
+def test_no_credential_gets_there(project: Project, page: Path) -> None:
+    """What a test fails with is scrubbed as in recordings."""
+    project.store()
+    key = "sk-ant-api03-" + "planted0" * 12
+    project.pytester.makepyfile(
+        test_own=f"import pytest\n\n\n@pytest.mark.regen\ndef test_it():\n    assert 0, '{key}'\n"
+    )
+
+    project.run()
+
+    assert "test_own.py::test_it" in added(page)
+    assert key not in added(page)

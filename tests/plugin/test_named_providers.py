@@ -119,3 +119,24 @@ def test_commands_keep_who_was_asked(pytester: pytest.Pytester, *, heals: bool) 
     does = "--unit minutes --correction 'what is wrong'" if heals else "--from-errors"
     who = "--provider my_model:provider --model m-1"
     result.stdout.fnmatch_lines([f"next: pytest-regen regenerate src/acme/times.py {does} {who}"])
+
+
+def test_a_recording_of_another_service_is_replayed_with_that(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cassette names it; nobody who is paid is proposed in its place."""
+    project = broken(pytester)
+    with chat_service(Said(GERMAN["berth"])) as service:
+        monkeypatch.setenv("OLLAMA_HOST", service.address)
+        project.run(*HEAL, "--regen-provider", "ollama:qwen3:8b")
+    project.write(german=BROKEN)
+    project.recorded()
+
+    replayed = project.run("--regen")
+
+    replayed.stdout.fnmatch_lines(
+        [
+            "  nothing was sent: it is recorded with ollama:qwen3:8b",
+            "next: pytest locales/de.json::berth --regen --regen-provider ollama:qwen3:8b",
+        ]
+    )

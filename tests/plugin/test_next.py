@@ -205,3 +205,15 @@ def test_another_model_of_the_service_that_was_named(
         result = project.run("--regen", "--regen-record=once", *provider)
 
     assert told_next(result).endswith("--regen-provider anthropic:MODEL")
+
+
+def test_a_line_that_is_down_is_tried_again_as_before(project: Project) -> None:
+    """The same record mode and the same limits: without them, nothing would be asked."""
+    project.broken()
+    project.answered_by("Unreachable")
+
+    result = project.run("--regen", "--regen-record", "once", "--regen-attempts", "3")
+
+    result.stdout.fnmatch_lines(["still failing: *Owner [[]transport[]]*", "*no answer from*"])
+    again = f"pytest {STORE}::Owner --regen --regen-record once --regen-attempts 3"
+    assert told_next(result) == again

@@ -135,3 +135,15 @@ def test_what_pytest_recording_named_by_one_is_found(project: Project, mark: str
 
     result.assert_outcomes(passed=2)
     assert {file.name for file in folder.iterdir()} == theirs
+
+
+def test_a_failed_test_shows_none(project: Project) -> None:
+    """What it recorded stands beside the cassette, named and written like it."""
+    write(project, more="+ '!'")
+
+    project.run("--regen-record=once").assert_outcomes(failed=2)
+
+    names = [path.name for path in (project.path / "cassettes" / "test_talk").glob("*.*.*")]
+    assert len(names) == 2
+    assert all(name.endswith(".partial") for name in names)
+    assert revealing(project) == []

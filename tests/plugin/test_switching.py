@@ -326,3 +326,11 @@ def test_a_record_mode_may_be_of_vcrpys_enum(pytester: pytest.Pytester) -> None:
 
     assert result.parseoutcomes() == {"passed": 1, "errors": 1}
     result.stdout.fnmatch_lines(["*record_mode='sometimes'*"])
+
+
+def test_blocked_by_p_no_ours_serves(suite: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``-p no:…`` hands the marks to us although the package is installed."""
+    suite.pytester.mkpydir("pytest_vcr")
+    monkeypatch.syspath_prepend(suite.path)
+
+    suite.run("-p", "no:vcr").assert_outcomes(passed=1)

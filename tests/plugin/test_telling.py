@@ -238,3 +238,22 @@ def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module
         '    $.calls[0].name: recorded "same", sent "other"',
         "next: pytest 'test_m.py::test_call[other]' --record-mode rewrite",
     ]
+
+
+def test_what_was_never_recorded_is_one_command(module: Project) -> None:
+    """A suite whose cassettes are not there yet."""
+    for file in (module.path / "cassettes/test_m").iterdir():
+        file.unlink()
+    source = textwrap.dedent(MODULE) + textwrap.dedent(CASES).replace("mark.vcr", "mark.cassette")
+    module.pytester.makepyfile(test_m=source)
+
+    result = module.run("-q", "--tb=no", "-W", "ignore")
+
+    result.stdout.fnmatch_lines(
+        [
+            "miss: 26 tests asked for what is not recorded",
+            "    no cassette: 26 tests",
+            "        test_m.py::test_tools*, test_m.py::test_tools*, * and 23 more",
+            "next: pytest @.pytest_cache/d/regen/miss-tests.txt --regen-record once",
+        ]
+    )
