@@ -23,7 +23,6 @@ def test_issues_are_listed_by_line(broken: Path) -> None:
 
 
 def test_by_type_shows_only_types_with_issues(broken: Path) -> None:
-    """Issues stand below their type; clean types are a number."""
     ran = command("validate", broken, "--by-type")
 
     source = broken / "ProjectDataObject.cs"

@@ -116,3 +116,12 @@ def test_one_attempt_is_no_regeneration(project: Project) -> None:
     project.answered_by("Good")
 
     project.run("--regen", "--regen-attempts=1").assert_outcomes(passed=2, failed=1)
+
+
+def test_with_a_debugger_nothing_heals(project: Project) -> None:
+    """Who wants to look at the failure gets the failure; the debugger itself would wait."""
+    project.broken()
+    asks = "def pytest_collection_modifyitems(config): config.option.usepdb = True\n"
+    project.answered_by("Good", asks)
+
+    project.run("--regen").assert_outcomes(passed=2, failed=1)
