@@ -23,7 +23,7 @@ def here(pytester: pytest.Pytester) -> Path:
 
 def refused(pytester: pytest.Pytester, told: str, *words: str) -> None:
     """Run pytest, which stops before any test with a line that says what is wrong."""
-    result = pytester.runpytest_subprocess(*words)
+    result = pytester.runpytest_inprocess(*words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: *{told}*"])
     result.stdout.no_fnmatch_line("*passed*")
@@ -69,7 +69,7 @@ def test_a_project_below_the_root_keeps_its_table(pytester: pytest.Pytester, her
     (here / "pkg" / "pyproject.toml").write_text(PYTEST + FUNCTIONS, "utf-8")
     (here / "pkg" / "test_it.py").write_text("def test_it(): pass\n", "utf-8")
 
-    pytester.runpytest_subprocess("tests", "pkg").assert_outcomes(passed=2)
+    pytester.runpytest_inprocess("tests", "pkg").assert_outcomes(passed=2)
 
 
 def test_settings_of_pytest_elsewhere_do_not_hide_the_table(
@@ -81,7 +81,7 @@ def test_settings_of_pytest_elsewhere_do_not_hide_the_table(
     (here / "ci" / "pytest.ini").write_text("[pytest]\n", "utf-8")
 
     refused(pytester, "nothing reads it", "-c", "ci/pytest.ini", "tests")
-    result = pytester.runpytest_subprocess("-c", "ci/pytest.ini", "--rootdir", str(here), "tests")
+    result = pytester.runpytest_inprocess("-c", "ci/pytest.ini", "--rootdir", str(here), "tests")
     result.assert_outcomes(passed=1)
 
 
@@ -95,7 +95,7 @@ def test_a_file_that_makes_no_root_is_missed_from_below(
     refused(pytester, "nothing reads it")
     assert f"next: touch {here / 'pytest.ini'}" in command("validate").told
     (here / "pytest.ini").touch()
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
 def test_stores_of_the_table_are_collected_wherever_pytest_has_its_settings(
@@ -109,7 +109,7 @@ def test_stores_of_the_table_are_collected_wherever_pytest_has_its_settings(
     make_store(here / "generated" / "GET_new")
     make_store(here / "old" / "GET_old")
 
-    result = pytester.runpytest_subprocess("--collect-only", "-q")
+    result = pytester.runpytest_inprocess("--collect-only", "-q")
 
     result.stdout.fnmatch_lines(["generated/GET_new::Owner", "old/GET_old::Owner"])
     assert {"generated/GET_new", "old/GET_old"} <= set(command("status").told.split())
