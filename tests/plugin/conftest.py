@@ -1,7 +1,7 @@
 """Projects that run pytest with the plugin, alone and spread over workers."""
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 
 import anthropic  # noqa: F401 - see below
@@ -9,9 +9,11 @@ import httpcore2  # noqa: F401 - loaded by the first call of the SDK
 import pytest
 import vcr.stubs.urllib3_stubs  # noqa: F401 - loaded by the first block that patches clients
 import yaml  # noqa: F401 - its C classes are made once in a process
-from plugin_project import Project
+from plugin_project import Project, emulated
+from recorded_talk import say
 
 import pytest_regen
+from pytest_regen.emulator import Emulator
 
 # pytester forgets what an inner run imported; loaded here, it is loaded once. That what is not
 # used stays unloaded is tested in processes of their own.
@@ -25,6 +27,13 @@ for module in pkgutil.walk_packages(pytest_regen.__path__, "pytest_regen."):
 def project(pytester: pytest.Pytester) -> Project:
     """An empty project with ``regen_stores`` set."""
     return Project(pytester)
+
+
+@pytest.fixture
+def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """A server that stands for the network, and counts the messages that it is sent."""
+    with emulated(monkeypatch, say) as running:
+        yield running
 
 
 @pytest.fixture(params=[(), ("-n", "2")], ids=["alone", "workers"])

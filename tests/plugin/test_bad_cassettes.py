@@ -2,11 +2,11 @@
 
 import os
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 from bad_cassettes import BAD
-from plugin_project import Project, emulated
+from plugin_project import Project
 
 from pytest_regen.emulator import Emulator
 
@@ -47,13 +47,6 @@ def project(pytester: pytest.Pytester) -> Project:
     project = Project(pytester)
     pytester.makeini("[pytest]\nregen_unplayed = ignore\n")
     return project
-
-
-@pytest.fixture
-def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    """A server that stands for the network."""
-    with emulated(monkeypatch) as running:
-        yield running
 
 
 def write(project: Project, template: str, suffixes: Mapping[str, str], more: str = "") -> None:

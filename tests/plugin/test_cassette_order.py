@@ -1,11 +1,10 @@
 """A test with a cassette sends nothing past it, however it came to have one."""
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pytest
-from plugin_project import Project, emulated
-from recorded_talk import say
+from plugin_project import Project
 
 from pytest_regen.emulator import Emulator
 
@@ -17,13 +16,6 @@ ASKING = """
         said = (Message("user", "hello"),)
         return AnthropicProvider().send(TurnRequest("", said, "claude-sonnet-5-5", 100)).text
 """
-
-
-@pytest.fixture
-def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    """An emulated API that the environment points to."""
-    with emulated(monkeypatch, say) as running:
-        yield running
 
 
 @pytest.mark.parametrize(

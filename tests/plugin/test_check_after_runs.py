@@ -1,18 +1,13 @@
 """``cassettes check`` after real runs of pytest: what it names is so, and its advice works."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 from cassette_commands import checked, codes
 from plugin_project import Project, emulated
+from recorded_talk import say
 
 Capture = pytest.CaptureFixture[str]
-
-
-def say(body: Mapping[str, object], *, headers: Mapping[str, str]) -> str:
-    """Answer."""
-    assert headers
-    return f"reply to {len(str(body))}"
 
 
 @pytest.fixture

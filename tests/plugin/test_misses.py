@@ -3,11 +3,9 @@
 import json
 import os
 import textwrap
-from collections.abc import Iterator
 
 import pytest
-from plugin_project import Project, emulated
-from recorded_talk import say
+from plugin_project import Project
 
 from pytest_regen.emulator import Emulator
 
@@ -498,13 +496,6 @@ def recorded(project: Project, emulator: Emulator) -> Project:
     project.run("--record-mode=once").assert_outcomes(passed=1)
     assert len(emulator.requests) == 1
     return project
-
-
-@pytest.fixture
-def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    """A server that stands for the network."""
-    with emulated(monkeypatch, say) as running:
-        yield running
 
 
 def test_a_background_call_fails_no_marked_test(recorded: Project) -> None:

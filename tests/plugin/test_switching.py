@@ -2,10 +2,9 @@
 
 import importlib.util
 import textwrap
-from collections.abc import Iterator, Mapping
 
 import pytest
-from plugin_project import Project, emulated
+from plugin_project import Project
 
 from pytest_regen.emulator import Emulator
 
@@ -32,19 +31,6 @@ TEST = """
     def test_a(vcr):
         assert "reply" in ask("{words}")
 """
-
-
-def say(body: Mapping[str, object], *, headers: Mapping[str, str]) -> str:
-    """Answer."""
-    assert headers
-    return f"reply to {len(str(body))}"
-
-
-@pytest.fixture
-def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    """A server that stands for the network."""
-    with emulated(monkeypatch, say) as running:
-        yield running
 
 
 @pytest.fixture
