@@ -4,6 +4,7 @@ import json
 import resource
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from command_line import Ran, command, process
 
@@ -81,7 +82,7 @@ def test_a_full_disk_loses_nothing(broken: Path) -> None:
     before = {path: path.read_bytes() for path in broken.iterdir() if path.is_file()}
     words = ("regenerate", broken, "--from-errors", "--provider", "plugin_answers:Good")
 
-    full = {"env": NO_BYTECODE, "preexec_fn": limit_files(1000)}
+    full: dict[str, Any] = {"env": NO_BYTECODE, "preexec_fn": limit_files(1000)}
     verdict = process("validate", broken, **full)
     ran = process(*words, **full)
 

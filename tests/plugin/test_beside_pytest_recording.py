@@ -344,6 +344,3 @@ def test_the_options_of_both_stand_side_by_side(beside: Home) -> None:
     assert "4 passed" in both.text, both.text
     assert "contradict each other" in wrong.text
     assert "INTERNALERROR" not in wrong.text
-
-
-# Switching back

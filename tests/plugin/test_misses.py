@@ -561,26 +561,3 @@ def test_a_host_is_exempted(recorded: Project, way: str) -> None:
 
     result.assert_outcomes(passed=1)
     assert not misses(result)
-
-
-def test_an_exempted_host_is_sent_to_while_recording(project: Project, emulator: Emulator) -> None:
-    """It is not in the file; in replay it is not there, but for this machine."""
-    for mark in ("vcr", "cassette"):
-        write(
-            project,
-            BACKGROUND,
-            f"@pytest.mark.{mark}(passthrough_hosts=['localhost'])\ndef test_{mark}():\n"
-            "    own()\n"
-            "    port = os.environ['ANTHROPIC_BASE_URL'].rpartition(':')[2]\n"
-            "    assert httpx2.get(f'http://localhost:{port}/v1/models').status_code == 401",
-        )
-
-        project.run("--record-mode=once").assert_outcomes(passed=1)
-        before = len(emulator.requests)
-        project.run().assert_outcomes(passed=1)
-
-        assert before % 2 == 0
-        assert len(emulator.requests) == before + 1
-        emulator.requests.clear()
-        text = (project.path / f"cassettes/test_m/test_{mark}.yaml").read_text("utf-8")
-        assert text.count("request:") == 1
