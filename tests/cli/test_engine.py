@@ -140,15 +140,3 @@ def test_a_recording_answers_before_any_batch(document: Path, batches: Emulator)
     assert done.code == 0, done.err
     assert len(batches.requests) == asked
     assert not noted(FOLDER)
-
-
-def test_an_estimate_has_the_price_of_a_batch(document: Path) -> None:
-    """Half of what the same pages cost at once."""
-    live = command("generate", document, "--all", "--dry-run", "--json")
-    shown = command("generate", document, "--all", "--dry-run", "--engine", "batch")
-
-    estimate = live.json["estimate"]
-    assert float(estimate["batch_cost_usd"]) * 2 == pytest.approx(
-        float(estimate["cost_usd"]), abs=2e-4
-    )
-    assert "as a batch" in shown.told + shown.out

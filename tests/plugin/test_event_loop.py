@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("mark", ["cassette", "vcr"])
 def test_a_miss_leaves_the_loop_of_other_tests_alone(pytester: pytest.Pytester, mark: str) -> None:
-    """Tests pass behind one that misses, and nothing is logged of it."""
+    """Tests after one that misses still pass, and nothing is logged."""
     pytester.makepyfile(f"""
         import httpx2
         import pytest

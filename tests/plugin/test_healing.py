@@ -119,7 +119,7 @@ def test_one_attempt_is_no_regeneration(project: Project) -> None:
 
 
 def test_with_a_debugger_nothing_heals(project: Project) -> None:
-    """Who wants to look at the failure gets the failure; the debugger itself would wait."""
+    """Whoever starts a debugger wants to see the failure."""
     project.broken()
     asks = "def pytest_collection_modifyitems(config): config.option.usepdb = True\n"
     project.answered_by("Good", asks)

@@ -394,7 +394,7 @@ def test_a_miss_is_shown_at_the_line_that_asked(asking: pytest.Pytester) -> None
 
 
 def test_a_miss_that_was_swallowed_is_its_message(asking: pytest.Pytester) -> None:
-    """Where no line of the project was running there is none to show, but for that of the test."""
+    """No line of the project was running, so the place shown is that of the test."""
     result = asking.runpytest_inprocess("-q", "test_asking.py::test_swallowed")
     placed = asking.runpytest_inprocess("--tb=line", "test_asking.py::test_swallowed")
 
@@ -526,7 +526,7 @@ def test_a_background_call_fails_no_marked_test(recorded: Project) -> None:
 
 
 def test_a_test_that_needs_the_stranger_is_told(recorded: Project) -> None:
-    """The miss behind the failure takes its place, not one that was swallowed before."""
+    """The summary shows the miss behind the failure, not one that was swallowed before."""
     needs = "httpx2.get('http://needed.test:9/answer')"
     write(recorded, BACKGROUND, USED.replace("prices()", f"prices(); {needs}", 1))
 
