@@ -58,22 +58,3 @@ def test_any_content_is_answered(pattern: Path, artifact: str, content: bytes) -
             ran = command(*words)
             assert ran.code in {0, 1, 2}
             assert (ran.code == 2) == ran.err.startswith("error: ")
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe\x00", b"[[[[", b"{}", b"null", b'{"pages": 3}']
-)
-@pytest.mark.parametrize("artifact", ARTIFACTS)
-def test_pytest_fails_without_an_internal_error(
-    pytester: pytest.Pytester, artifact: str, content: bytes
-) -> None:
-    """A store that cannot serve is a failing test, not the end of pytest."""
-    make_store(pytester.path / "generated" / "store")
-    pytester.path.joinpath("generated", "store", artifact).write_bytes(content)
-    pytester.makeini("[pytest]\nregen_stores = generated/*\n")
-
-    result = pytester.runpytest_inprocess("-p", "no:syrupy")
-
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.no_fnmatch_line("*INTERNALERROR*")
-    result.stdout.no_fnmatch_line("*Traceback*")

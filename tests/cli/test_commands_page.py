@@ -34,7 +34,6 @@ def masked(line: str) -> str:
 
 
 def test_the_default_model_is_named() -> None:
-    """The last of those who may be asked."""
     assert f"`{DEFAULT_MODEL}`" in PAGE.partition("## Who answers")[2].partition("\n## ")[0]
 
 

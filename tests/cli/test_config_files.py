@@ -21,21 +21,16 @@ def files(folder: Path, **contents: str) -> Path:
 
 
 LAYOUTS: dict[str, dict[str, str]] = {
-    "nothing": {},
     "setup.py above": {"setup_py": "", "below__x_txt": ""},
-    "pyproject alone": {"pyproject_toml": "[project]\nname = 'x'\n"},
     "pyproject above": {"pyproject_toml": "", "below__x_txt": ""},
-    "ini_options": {"pyproject_toml": "[tool.pytest.ini_options]\naddopts = '-q'\n"},
     "empty ini_options": {"pyproject_toml": "[tool.pytest.ini_options]\n", "tox_ini": "[pytest]\n"},
     "pytest.ini first": {
         "pytest_ini": "",
         "pyproject_toml": "[tool.pytest.ini_options]\n",
         "setup_cfg": "[tool:pytest]\n",
     },
-    "hidden ini": {"_pytest_ini": "[pytest]\n", "pyproject_toml": "[tool.pytest.ini_options]\n"},
     "tox before setup.cfg": {"tox_ini": "[pytest]\n", "setup_cfg": "[tool:pytest]\n"},
     "tox of other tools": {"tox_ini": "[tox]\n", "setup_cfg": "[tool:pytest]\n"},
-    "setup.cfg": {"setup_cfg": "[metadata]\nname = x\n[tool:pytest]\n", "pyproject_toml": ""},
     "a workspace": {
         "pyproject_toml": "[tool.pytest.ini_options]\n",
         "below__pyproject_toml": "[project]\nname = 'member'\n",
@@ -45,7 +40,6 @@ LAYOUTS: dict[str, dict[str, str]] = {
         "below__tox_ini": "[pytest]\n",
     },
     "native": {"pyproject_toml": "[tool.pytest]\naddopts = ['-q']\n", "tox_ini": "[pytest]\n"},
-    "pytest.toml": {"pytest_toml": "", "pytest_ini": "[pytest]\n"},
 }
 
 
@@ -84,7 +78,6 @@ def edit(path: Path, settings: dict[str, object]) -> Edit:
                 "attempts = 3  # few\n\n# next\n[tool.x]\n"
             ),
         ),
-        ("[tool.pytest-regen]", '[tool.pytest-regen]\nstores = ["generated/*"]\n'),
         (
             '[tool.pytest-regen]\nstores = [\n    "a/*",  # first\n]\n',
             '[tool.pytest-regen]\nstores = [\n    "a/*",  # first\n    "generated/*",\n]\n',
@@ -150,14 +143,6 @@ def test_a_table_of_a_list_is_added(before: str, tmp_path: Path) -> None:
     assert len(tables) == count + 1
 
 
-def test_a_setting_that_is_there_stays(tmp_path: Path) -> None:
-    """What a person chose is not chosen again."""
-    path = tmp_path / "pyproject.toml"
-    path.write_text("[tool.pytest-regen]\nlanguage = 'csharp'\n", "utf-8")
-
-    assert edit(path, {"language": "python"}).is_needed is False
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -171,7 +156,6 @@ def test_a_setting_that_is_there_stays(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_edited_stays_as_it_is(
     content: bytes, why: str, tmp_path: Path
 ) -> None:
-    """It is named, with the reason."""
     path = tmp_path / "pyproject.toml"
     path.write_bytes(content)
 

@@ -71,14 +71,6 @@ def test_a_batch_whose_pages_are_stored_is_no_answer_to_generate_force(
     assert not noted(FOLDER)
 
 
-def test_types_are_regenerated_in_a_batch(broken: Path, batches: Emulator) -> None:
-    """Each round of corrections is one."""
-    done = command("regenerate", broken, "--from-errors", "--engine", "batch", "--yes")
-
-    assert done.code == 0, done.err
-    assert sizes(batches) == [1]
-
-
 def test_a_page_that_fails_in_its_batch_ends_no_other(document: Path, batches: Emulator) -> None:
     """What the API refuses of one request says nothing about the next: corrections go on."""
     write = ReferenceWriter()
@@ -139,17 +131,6 @@ def test_what_cannot_be_asked_in_a_batch_is_refused(document: Path, words: list[
     assert "contradict each other" in done.told
 
 
-def test_another_provider_in_the_table_is_refused(here: Path, document: Path) -> None:
-    """The template there gives way, as it does to ``--model``."""
-    table = here / "pyproject.toml"
-    table.write_text('[tool.pytest-regen]\nprovider = "here:answers"\n', "utf-8")
-
-    done = command("generate", document, "--all", "--engine", "batch")
-
-    assert done.code == 2
-    assert "provider = 'here:answers' in [tool.pytest-regen]" in done.told
-
-
 def test_a_recording_answers_before_any_batch(document: Path, batches: Emulator) -> None:
     """What was recorded live is replayed, and nothing is submitted."""
     words = ("generate", document, "GET /makers", "--cassette", "pages.yaml")
@@ -161,15 +142,3 @@ def test_a_recording_answers_before_any_batch(document: Path, batches: Emulator)
     assert done.code == 0, done.err
     assert len(batches.requests) == asked
     assert not noted(FOLDER)
-
-
-def test_an_estimate_has_the_price_of_a_batch(document: Path) -> None:
-    """Half of what the same pages cost at once."""
-    live = command("generate", document, "--all", "--dry-run", "--json")
-    shown = command("generate", document, "--all", "--dry-run", "--engine", "batch")
-
-    estimate = live.json["estimate"]
-    assert float(estimate["batch_cost_usd"]) * 2 == pytest.approx(
-        float(estimate["cost_usd"]), abs=2e-4
-    )
-    assert "as a batch" in shown.told + shown.out

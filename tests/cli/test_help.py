@@ -29,7 +29,6 @@ def test_help_texts(
 
 @pytest.mark.parametrize("words", [(), ("validate",), ("cassettes", "check")])
 def test_the_short_option_is_help_too(words: tuple[str, ...]) -> None:
-    """As with most programs."""
     assert command(*words, "-h").out == command(*words, "--help").out != ""
 
 
@@ -45,13 +44,6 @@ def test_the_longest_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("COLUMNS", "80")
 
     assert len(command("generate", "--help").out.splitlines()) <= 40
-
-
-def test_every_command_is_listed() -> None:
-    """The list names each command once."""
-    listed = command("--help").out
-
-    assert all(listed.count(f"  {name} ") == 1 for name in COMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 from command_line import Ran, command
-from unit_project import KIND, SETTINGS
-from unit_work import ENGLISH, GERMAN, write_json
 
 
 @pytest.fixture
@@ -24,7 +22,6 @@ def annotations(ran: Ran) -> list[str]:
 
 @pytest.mark.usefixtures("job")
 def test_validate(broken: Path) -> None:
-    """Each error at its line. With --json too."""
     ran = command("validate", broken, "--json")
 
     place = f"{broken.as_posix()}/ProjectDataObject.cs"
@@ -34,34 +31,7 @@ def test_validate(broken: Path) -> None:
     assert phantom.startswith(f"::error file={place},line=32,title=PHANTOM_FIELD%3A ")
 
 
-@pytest.mark.usefixtures("job")
-def test_validate_without_errors(good: Path) -> None:
-    """What is right is told by nothing."""
-    assert annotations(command("validate", good)) == []
-
-
-def test_elsewhere_nothing_of_it(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a line nor a file."""
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-
-    assert annotations(command("validate", broken)) == []
-
-
-def test_units(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Validate names the line of a unit."""
-    (job / "pyproject.toml").write_text(SETTINGS, "utf-8")
-    (job / "regen_kinds.py").write_text(KIND, "utf-8")
-    write_json(job / "locales/en.json", ENGLISH)
-    monkeypatch.chdir(job)
-    write_json(job / "locales/de.json", {**GERMAN, "berth": "Liegeplatz"})
-
-    (wrong,) = annotations(command("validate"))
-
-    assert wrong.startswith("::error file=locales/de.json,line=2,title=PLACEHOLDER%3A ")
-
-
 def test_cassettes_check(job: Path) -> None:
-    """A secret at its line, without the secret."""
     key = "sk-ant-api03-" + "planted0" * 12
     folder = job / "cassettes"
     folder.mkdir()

@@ -16,53 +16,6 @@ def healed(store: Path) -> str:
     return str(entry["id"])
 
 
-def test_what_was_replaced_is_listed(broken: Path) -> None:
-    """Id, reason, page, attempt and model stand in columns; the last line restores the newest."""
-    entry = healed(broken)
-
-    ran = command("history", broken)
-
-    first, last = ran.err.splitlines()
-    assert first == f"{entry}  replaced  Owner  page 1 of 1  attempt 1  claude-sonnet-5-5"
-    assert last == f"  next: pytest-regen restore {broken} --type Owner --to {entry}"
-
-
-def test_history_of_one_type(broken: Path) -> None:
-    """--type narrows the list; an unknown type lists those there are."""
-    healed(broken)
-
-    assert command("history", broken, "--type", "State", "--json").json == {"entries": []}
-    assert len(command("history", broken, "--type", "Owner", "--json").json["entries"]) == 1
-    unknown = command("history", broken, "--type", "Ownr")
-    assert unknown.code == 2
-    assert "Owner" in unknown.told
-
-
-def test_restore_brings_it_back(broken: Path) -> None:
-    """The output that was replaced is the stored one again, and the other one is in the history."""
-    before = RegenStore.open(broken).source
-    entry = healed(broken)
-
-    ran = command("restore", broken, "--type", "Owner", "--to", entry)
-
-    assert ran.code == 0
-    assert "  restored    Owner page 1, written by claude-sonnet-5-5\n" in ran.told
-    assert RegenStore.open(broken).source == before
-    assert len(command("history", broken, "--json").json["entries"]) == 2
-
-
-def test_restore_without_an_id_takes_the_last(broken: Path) -> None:
-    """The last output that was replaced comes back."""
-    before = RegenStore.open(broken).source
-    healed(broken)
-
-    ran = command("restore", broken, "--type", "Owner", "--json")
-
-    assert ran.json["restored"][0]["type_name"] == "Owner"
-    assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
-    assert RegenStore.open(broken).source == before
-
-
 def test_restore_refuses_what_is_not_there(broken: Path) -> None:
     """No history, an unknown id, an entry of another type, another page: each is wrong usage."""
     assert command("restore", broken, "--type", "Owner").code == 2
@@ -88,7 +41,6 @@ def edit(store: Path, old: str = "? Name", new: str = "? FullName") -> None:
 
 
 def test_adopt_of_one_type(good: Path) -> None:
-    """--type adopts only that one."""
     edit(good)
 
     assert command("adopt", good, "--type", "State", "--json").json["adopted"] == []
@@ -102,18 +54,6 @@ def test_adopt_of_one_type(good: Path) -> None:
         "by_hand": 0,
         **{key: [] for key in ("dropped", "joined", "notes")},
     }
-
-
-def test_adopting_code_with_errors_says_so(good: Path) -> None:
-    """It is stored, for a person said so; what is wrong with it is told, and the exit code is 1."""
-    edit(good, '[JsonPropertyName("state")]', '[JsonPropertyName("stat")]')
-
-    ran = command("adopt", good)
-
-    assert ran.code == 1
-    assert "  adopted     Owner page 1\n" in ran.told
-    assert "[MISSING_FIELD] field 'state' is missing" in ran.told
-    assert ran.err.endswith(f"next: pytest-regen regenerate {good} --from-errors\n")
 
 
 def test_rebuild_drops_an_edit_and_keeps_it_in_the_history(good: Path) -> None:
@@ -133,33 +73,6 @@ def test_rebuild_drops_an_edit_and_keeps_it_in_the_history(good: Path) -> None:
     assert command("restore", good, "--type", "Owner").code == 0
     assert RegenStore.open(good).source == edited
     assert "every recorded text stands as it is recorded" in command("rebuild", good).told
-
-
-def test_rebuild_of_one_type_leaves_the_other_edits(good: Path) -> None:
-    """Only what --type names is dropped."""
-    edit(good)
-    edit(good, "    Open,", "    Open, // ours")
-
-    ran = command("rebuild", good, "--type", "State", "--json")
-
-    assert ran.json["rebuilt"] == ["State"]
-    source = RegenStore.open(good).source
-    assert ("// ours" in source, "FullName" in source) == (False, True)
-    assert command("validate", good).code == 1
-
-
-def test_rebuild_writes_a_file_without_boundaries_anew(good: Path) -> None:
-    """Nothing tells its types apart; what it held lies in the history."""
-    store = RegenStore.open(good)
-    bare = "\n".join(line for line in store.source.split("\n") if "[REGEN:" not in line)
-    store.source_path.write_text(bare, "utf-8")
-
-    ran = command("rebuild", good, "--json")
-
-    assert RegenStore.open(good).source == store.source
-    (kept,) = ran.json["history"]
-    assert (good / "history" / kept).read_text("utf-8") == bare
-    assert command("validate", good).code == 0
 
 
 def test_rebuild_puts_back_what_only_pages_json_lost(good: Path) -> None:
@@ -198,21 +111,15 @@ def test_what_was_edited_in_both_files_is_not_rebuilt(good: Path) -> None:
     assert command("validate", good).code == 0
 
 
-def test_an_edit_of_pages_json_can_be_adopted(good: Path) -> None:
-    """It becomes the output, by hand, and the source follows."""
-    pages = good / "pages.json"
-    text = pages.read_text("utf-8")
-    owner = text.index("public class Owner")
-    pages.write_text(text[:owner] + text[owner:].replace("? Name", "? FullName", 1), "utf-8")
+def test_restore_without_an_id_takes_the_last(broken: Path) -> None:
+    before = RegenStore.open(broken).source
+    healed(broken)
 
-    assert command("adopt", good).code == 0
+    ran = command("restore", broken, "--type", "Owner", "--json")
 
-    store = RegenStore.open(good)
-    assert "string? FullName" in store.source
-    assert store.pages_of("Owner")[0].model == "hand"
-    assert command("validate", good).code == 0
-    (entry,) = history(good)
-    assert (entry.reason, "? Name" in entry.output) == ("adopted", True)
+    assert ran.json["restored"][0]["type_name"] == "Owner"
+    assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
+    assert RegenStore.open(broken).source == before
 
 
 def test_rebuild_ends_a_conflict(good: Path) -> None:
@@ -230,3 +137,15 @@ def test_rebuild_ends_a_conflict(good: Path) -> None:
     (kept,) = ran.json["history"]
     assert (good / "history" / kept).read_text("utf-8") == conflict
     assert command("validate", good).code == 0
+
+
+def test_adopting_code_with_errors_says_so(good: Path) -> None:
+    """It is stored, for a person said so; what is wrong with it is told, and the exit code is 1."""
+    edit(good, '[JsonPropertyName("state")]', '[JsonPropertyName("stat")]')
+
+    ran = command("adopt", good)
+
+    assert ran.code == 1
+    assert "  adopted     Owner page 1\n" in ran.told
+    assert "[MISSING_FIELD] field 'state' is missing" in ran.told
+    assert ran.err.endswith(f"next: pytest-regen regenerate {good} --from-errors\n")

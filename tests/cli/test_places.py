@@ -173,7 +173,6 @@ def test_an_edit_is_refused_adopted_and_dropped(case: Case) -> None:
 
 
 def test_what_was_replaced_is_listed_and_restored(case: Case) -> None:
-    """The last command says how."""
     assert "nothing was replaced or rejected yet" in command("history", case.path).err
     case.edit(case.mine)
     command("adopt", case.path)
@@ -207,7 +206,6 @@ def test_candidates_wait_for_review(case: Case) -> None:
 
 
 def test_status_says_who_wrote_it(case: Case) -> None:
-    """And what is to be done first."""
     case.ask("regenerate", case.right, words=(*case.unit, "--accept-any"))
     case.edit(case.mine)
 

@@ -10,7 +10,6 @@ from command_line import command
 from plugin_answers import asked_page
 from store_factory import FACTORY_IR, GOOD, MISSPELT, make_store
 
-from pytest_regen.stores import RegenStore
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 
 GOOD_MODEL = ("--provider", "plugin_answers:Good")
@@ -68,16 +67,6 @@ def test_json_tells_the_same(broken: Path) -> None:
     assert "1/1 Owner" not in ran.out
 
 
-def test_types_are_found_by_the_name_of_their_schema(good: Path, recorder: type[Recorder]) -> None:
-    """``Project`` is the root ``ProjectDataObject``; all its pages are asked."""
-    assert (
-        command("regenerate", good, "--type", "Project", "--provider", "recording:Recorder").code
-        == 0
-    )
-
-    assert pages(recorder) == [("ProjectDataObject", 1), ("ProjectDataObject", 2)]
-
-
 def test_only_the_page_named_is_asked(good: Path, recorder: type[Recorder]) -> None:
     """--page narrows --type, and a correction goes to the page named."""
     words = ("--type", "ProjectDataObject", "--page", 2, "--correction", "tags is a list")
@@ -99,19 +88,9 @@ def test_a_correction_without_a_page_goes_to_the_first(
     assert "CORRECTION" not in second
 
 
-def test_from_errors_asks_for_what_is_wrong_now(broken: Path, recorder: type[Recorder]) -> None:
-    """The store is validated afresh: the summary in ir.json says nothing yet."""
-    ran = command("regenerate", broken, "--from-errors", "--provider", "recording:Recorder")
-
-    assert ran.code == 0
-    assert pages(recorder) == [("Owner", 1)]
-    assert "MISSING_FIELD" in recorder.requests[0].messages[0].content
-
-
 def test_from_errors_leaves_out_what_the_project_ignores(
     broken: Path, here: Path, recorder: type[Recorder]
 ) -> None:
-    """Ignored errors spend no call."""
     here.joinpath("pyproject.toml").write_text(
         '[tool.pytest-regen]\nignore = ["MISSING_FIELD", "PHANTOM_FIELD"]\n', "utf-8"
     )
@@ -119,17 +98,6 @@ def test_from_errors_leaves_out_what_the_project_ignores(
     ran = command("regenerate", broken, "--from-errors", "--provider", "recording:Recorder")
 
     assert (ran.code, recorder.requests) == (0, [])
-
-
-def test_everything_needs_a_yes(good: Path, recorder: type[Recorder]) -> None:
-    """Without --type and --yes nothing is asked, and the estimate is told."""
-    refused = command("regenerate", good, "--provider", "recording:Recorder")
-    assert refused.code == 2
-    assert "all 4 pages" in refused.err
-    assert recorder.requests == []
-
-    assert command("regenerate", good, "--yes", "--provider", "recording:Recorder").code == 0
-    assert len(recorder.requests) == 4
 
 
 def test_attempts_are_replies_per_page(broken: Path) -> None:
@@ -141,14 +109,6 @@ def test_attempts_are_replies_per_page(broken: Path) -> None:
     assert "Owner (no_progress)" in one.err
     assert "answer 1 of 1 was not kept: MISSING_FIELD: " in one.err
     assert "note: another model may do better: add --model NAME\n" in one.err
-
-
-def test_attempts_come_from_the_project(here: Path, broken: Path) -> None:
-    """``attempts`` of the table holds where the option is silent."""
-    here.joinpath("pyproject.toml").write_text("[tool.pytest-regen]\nattempts = 1\n", "utf-8")
-    ran = command("regenerate", broken, "--type", "Owner", *STUBBORN, "--json")
-
-    assert ran.json["calls"] == 1
 
 
 @pytest.mark.parametrize(
@@ -173,65 +133,6 @@ def test_the_model_is_chosen(
     command("regenerate", good, "--type", "Owner", *words, "--provider", "recording:Recorder")
 
     assert [request.model for request in recorder.requests] == [asked]
-
-
-def test_the_model_of_a_pytest_ini(here: Path, good: Path, recorder: type[Recorder]) -> None:
-    """``regen_model`` is read from where pytest reads it."""
-    here.joinpath("pytest.ini").write_text("[pytest]\nregen_model = of-the-ini\n", "utf-8")
-
-    command("regenerate", good, "--type", "Owner", "--provider", "recording:Recorder")
-
-    assert [request.model for request in recorder.requests] == ["of-the-ini"]
-
-
-def test_worse_output_is_put_aside_unless_any_is_accepted(good: Path) -> None:
-    """Keep-best holds for named work; --accept-any overrides it."""
-    before = good.joinpath("pages.json").read_bytes()
-    kept = command("regenerate", good, "--type", "Owner", *STUBBORN)
-
-    assert kept.code == 0
-    assert good.joinpath("pages.json").read_bytes() == before
-    assert f"rejected    2 texts, no better than what was there, kept in {good}/history" in kept.err
-
-    taken = command("regenerate", good, "--type", "Owner", "--accept-any", *STUBBORN)
-    assert taken.code == 1
-    assert good.joinpath("pages.json").read_bytes() != before
-
-
-def edited(store: Path) -> Path:
-    """Edit one block by hand; return the source file."""
-    source = store / "ProjectDataObject.cs"
-    before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
-    owner = owner.replace("string? Name", "string? FullName")
-    source.write_text(before + begin + owner, "utf-8")
-    return source
-
-
-def test_hand_edits_stop_a_named_type(good: Path) -> None:
-    """Nothing is asked, the edit stays, both ways out are named; --discard-edits is one."""
-    source = edited(good)
-    before = source.read_bytes()
-
-    refused = command("regenerate", good, "--type", "Owner", *GOOD_MODEL)
-    assert refused.code == 2
-    assert "pytest-regen adopt" in refused.err
-    assert "pytest-regen rebuild" in refused.err
-    assert source.read_bytes() == before
-
-    assert command("regenerate", good, "--type", "Owner", "--discard-edits", *GOOD_MODEL).code == 0
-    assert "FullName" not in RegenStore.open(good).source
-
-
-def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
-    """A type that was edited is skipped, which exit code 2 tells."""
-    edited(broken)
-
-    ran = command("regenerate", broken, "--from-errors", *GOOD_MODEL)
-
-    assert ran.code == 2
-    assert "skipped     Owner: it was edited by hand" in ran.err
-    # The edit has errors itself, so it is not for keeping.
-    assert f"next: pytest-regen rebuild {broken}" in ran.err
 
 
 def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
@@ -260,19 +161,14 @@ def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
     ("words", "says"),
     [
         (("--page", "1"), "which type"),
-        (("--page", "1", "--type", "Owner", "--type", "State"), "which type"),
         (("--type", "Ownr"), "Owner"),
-        (("--type", "Owner", "--page", "2"), "it has one page, 1"),
         (("--type", "ProjectDataObject", "--page", "3"), "its pages are 1 to 2"),
-        (("--type", "Owner", "--attempts", "0"), "--attempts"),
         (("--type", "Owner", "--record", "once"), "--cassette FILE"),
-        (("--type", "Owner", "--provider", "plugin_answers"), "module:attribute"),
         (("--type", "Owner", "--provider", "plugin_answers:Nobody"), "Stubborn"),
         (("--type", "Owner", "--provider", "no_such_module:x"), "cannot be imported"),
     ],
 )
 def test_wrong_usage_lists_what_there_is(good: Path, words: tuple[str, ...], says: str) -> None:
-    """Exit code 2, one message, nothing written."""
     before = {path: path.read_bytes() for path in good.iterdir() if path.is_file()}
 
     ran = command("regenerate", good, *words)
@@ -281,24 +177,6 @@ def test_wrong_usage_lists_what_there_is(good: Path, words: tuple[str, ...], say
     assert ran.err.startswith("error: ")
     assert says in ran.err
     assert {path: path.read_bytes() for path in good.iterdir() if path.is_file()} == before
-
-
-def test_a_clean_store_has_nothing_to_ask(good: Path) -> None:
-    """Said in a sentence, not as nought calls."""
-    ran = command("regenerate", good, "--from-errors")
-
-    assert ran.code == 0
-    assert ran.err.endswith(
-        f"{good}/ProjectDataObject.cs: no errors, nothing to ask\n  next: pytest {good}\n"
-    )
-
-
-def test_errors_of_a_rejected_reply_are_not_said_to_remain(good: Path) -> None:
-    """What is stored has none; the answers' own are told."""
-    ran = command("regenerate", good, "--type", "Owner", "--provider", "plugin_answers:Stubborn")
-
-    assert "errors remain" not in ran.err
-    assert "answer 1 of 2 was not kept: MISSING_FIELD: " in ran.err
 
 
 @pytest.fixture
@@ -336,14 +214,6 @@ def test_json_of_several_stores(several: Path) -> None:
     assert all(report["ok"] for report in done.json["stores"])
 
 
-def test_a_type_of_several_stores(several: Path, recorder: type[Recorder]) -> None:
-    """It is asked for in each that has it."""
-    done = command("regenerate", several, "--type", "Owner", "--provider", "recording:Recorder")
-
-    assert done.code == 0, done.err
-    assert pages(recorder) == [("Owner", 1)] * 3
-
-
 def test_stores_without_the_type_are_left_out(here: Path, recorder: type[Recorder]) -> None:
     """Also where the first lacks it; a type that none has is refused before anything is asked."""
     make_store(
@@ -365,6 +235,27 @@ def test_stores_without_the_type_are_left_out(here: Path, recorder: type[Recorde
     assert done.err.splitlines()[-2].startswith("1 store")
 
 
+def edited(store: Path) -> Path:
+    """Edit one block by hand; return the source file."""
+    source = store / "ProjectDataObject.cs"
+    before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
+    owner = owner.replace("string? Name", "string? FullName")
+    source.write_text(before + begin + owner, "utf-8")
+    return source
+
+
+def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
+    """A type that was edited is skipped, which exit code 2 tells."""
+    edited(broken)
+
+    ran = command("regenerate", broken, "--from-errors", *GOOD_MODEL)
+
+    assert ran.code == 2
+    assert "skipped     Owner: it was edited by hand" in ran.err
+    # The edit has errors itself, so it is not for keeping.
+    assert f"next: pytest-regen rebuild {broken}" in ran.err
+
+
 def test_a_dry_run_of_several_stores_goes_on_after_a_broken_one(several: Path) -> None:
     """As the run itself does; the exit code says so."""
     (several / "GET_b" / "pages.json").write_text("{")
@@ -375,21 +266,9 @@ def test_a_dry_run_of_several_stores_goes_on_after_a_broken_one(several: Path) -
     assert [failure["path"] for failure in told.json["failures"]] == ["generated/GET_b"]
 
 
-def test_several_stores_need_a_yes(several: Path) -> None:
-    """A dry run says what is asked for."""
-    refused = command("regenerate", several)
-    planned = command("regenerate", several, "--dry-run", "--json")
+def test_attempts_come_from_the_project(here: Path, broken: Path) -> None:
+    """``attempts`` of the table holds where the option is silent."""
+    here.joinpath("pyproject.toml").write_text("[tool.pytest-regen]\nattempts = 1\n", "utf-8")
+    ran = command("regenerate", broken, "--type", "Owner", *STUBBORN, "--json")
 
-    assert refused.code == 2
-    assert "pages of 3 stores was not confirmed" in refused.err
-    assert [plan["path"] for plan in planned.json["stores"]] == [
-        f"generated/{name}" for name in ("GET_a", "GET_b", "GET_c")
-    ]
-
-
-def test_a_page_is_refused_for_several(several: Path) -> None:
-    """It does not say of which."""
-    done = command("regenerate", several, "--page", "1")
-
-    assert done.code == 2
-    assert "error: --page 1 does not say of which type" in done.err
+    assert ran.json["calls"] == 1

@@ -17,8 +17,6 @@ from unit_work import ENGLISH, GERMAN, write_json
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
 
-STORE_MODEL = ("--provider", "plugin_answers:Good")
-
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -161,15 +159,6 @@ def test_errors_must_not_rise(here: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert german(here)["mooring"] == "Liegen {x}"
 
 
-def test_edits_are_not_dropped_for_what_waits(here: Path) -> None:
-    """An edit would be gone at once."""
-    done = command("regenerate", FILE, "--unit", "berth", "--pending", "--discard-edits")
-
-    assert done.code == 2
-    assert "--pending and --discard-edits contradict each other" in done.told
-    assert german(here) == WRONG
-
-
 def test_a_newer_candidate_takes_the_place_of_an_older_one(
     here: Path, waiting: list[Candidate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,40 +200,6 @@ def test_candidates_of_ci_are_reviewed_at_a_desk(here: Path, waiting: list[Candi
     assert (missing.code, "there is no such folder" in missing.told) == (2, True)
 
 
-def test_a_store_is_reviewed_alike(broken: Path, here: Path) -> None:
-    """A type waits with its pages; accepted, the store is as if it had been regenerated."""
-    del here
-    done = command("regenerate", broken, "--type", "Owner", "--pending", *STORE_MODEL)
-    assert done.code == 1
-    assert done.err.endswith("next: pytest-regen review\n")
-    shown = command("review", "show", "--all").err
-    assert "page        1" in shown
-    assert command("review", "accept", f"{broken}::Owner").code == 0
-    assert command("validate", broken).code == 0
-    assert command("history", broken, "--json").json["entries"][0]["reason"] == "replaced"
-
-
-def test_what_a_candidate_weakens_is_shown(good: Path, here: Path) -> None:
-    """It is an error of the candidate, so that it is not accepted as it is."""
-    here.joinpath("lax.py").write_text(
-        "from store_factory import GOOD\n"
-        "def answer(_messages):\n"
-        "    return GOOD['Owner', 1].replace('{', '{\\n#pragma warning disable CS8618', 1)\n",
-        "utf-8",
-    )
-    options = ("--type", "Owner", "--pending", "--accept-any", "--provider", "lax:answer")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(here))
-        command("regenerate", good, *options)
-
-    assert "[WEAKENED]" in command("review", "show", "--all").told
-    refused = command("review", "accept", "--all")
-    assert refused.code == 2
-    assert "would be worse than what stands there" in refused.told
-    assert refused.err.splitlines()[-1].endswith(" --accept-any")
-    assert command("review", "accept", "--all", "--accept-any").code == 0
-
-
 def test_an_api_description_has_no_candidates(document: Path) -> None:
     """A store follows its description as a whole; the way to review it is named."""
     done = command("generate", document, "GET /kites", "--pending")
@@ -267,22 +222,18 @@ def test_hostile_files_do_no_harm(here: Path, waiting: list[Candidate]) -> None:
     good = next(folder.glob("*.json")).read_bytes()
     outside = here.parent / f"{here.name}-outside.json"
     forge(waiting[0], folder, place=f"../{outside.name}")
-    forge(waiting[0], folder, place="/etc/passwd")
     forge(waiting[0], folder, place="locales/en.json", name="\x1b[2Jberth")
     forge(waiting[0], folder, place="pyproject.toml")
     (folder / "1-torn.json").write_bytes(good[:99])
-    (folder / "2-empty.json").write_bytes(b"")
-    (folder / "3-list.json").write_text("[" * 9999, "utf-8")
     (folder / "4-other.json").write_bytes(good)
     (folder / "5-link.json").symlink_to("/etc/passwd")
     os.mkfifo(folder / "6-pipe.json")
-    (folder / "7-folder.json").mkdir()
     before = {path: path.read_bytes() for path in (here / "locales").iterdir()}
 
     listed = command("review", "list")
     assert listed.code == 0
     assert "\x1b" not in listed.told
-    assert listed.err.count("is no candidate") == 8
+    assert listed.err.count("is no candidate") == 5
     done: Ran = command("review", "accept", "--all")
 
     assert done.code == 2
@@ -294,3 +245,12 @@ def test_hostile_files_do_no_harm(here: Path, waiting: list[Candidate]) -> None:
     assert {each.place for each in read(here)} == {"locales/en.json", "pyproject.toml"}
     assert command("review", "reject", "--all").code == 0
     assert read(here) == ()
+
+
+def test_edits_are_not_dropped_for_what_waits(here: Path) -> None:
+    """An edit would be gone at once."""
+    done = command("regenerate", FILE, "--unit", "berth", "--pending", "--discard-edits")
+
+    assert done.code == 2
+    assert "--pending and --discard-edits contradict each other" in done.told
+    assert german(here) == WRONG

@@ -14,11 +14,6 @@ from store_states import damaged, edited, fine, stale, wrong
 from warm_python import run_python
 
 FREE = ("--provider", "template")
-PRICES = """
-[tool.pytest-regen.price."some-model"]
-input = 3
-output = 15
-"""
 
 
 def without_page(path: Path) -> None:
@@ -62,7 +57,6 @@ def test_the_sum_says_what_there_is_to_ask(project: Path) -> None:
 
 @pytest.mark.usefixtures("project")
 def test_the_sum_as_json() -> None:
-    """The other keys are what they were."""
     told = command("status", "generated", "--json").json
 
     assert list(told) == ["stores", "files", "sum"]
@@ -77,7 +71,6 @@ def test_the_sum_as_json() -> None:
 
 
 def test_one_command_for_the_errors_of_all_stores(here: Path) -> None:
-    """It names their folder, and mends them."""
     for name in ("GET_a", "GET_b", "GET_c"):
         (fine if name == "GET_b" else wrong)(here / "generated" / name)
 
@@ -88,13 +81,6 @@ def test_one_command_for_the_errors_of_all_stores(here: Path) -> None:
     ran = command(*following.split()[2:], "--provider", "plugin_answers:Good")
     assert ran.code == 0, ran.told
     assert "nothing to do" in command("status", "generated").told
-
-
-def test_nothing_to_do_leaves_the_tests(good: Path) -> None:
-    """The sum counts what was looked at."""
-    ran = command("status", good)
-
-    assert ran.told.endswith("3 types in 1 store: nothing to do\n  next: pytest\n")
 
 
 def test_a_store_that_cannot_be_read_does_not_hide_the_others(project: Path) -> None:
@@ -110,37 +96,6 @@ def test_a_store_that_cannot_be_read_does_not_hide_the_others(project: Path) -> 
     assert ran.out.endswith("next: pytest-regen validate generated/GET_0\n")
     assert [row["path"] for row in told.json["stores"]][-1] == "generated/GET_e"
     assert told.json["stores"][0]["failure"]["error"] == "StoreCorruptError"
-
-
-def test_only_tokens_without_a_price(project: Path) -> None:
-    """A model that nobody has a price for costs nothing that could be said."""
-    settings = '[tool.pytest-regen]\nmodel = "some-model"\n'
-    project.joinpath("pyproject.toml").write_text(settings, "utf-8")
-    ran = command("status", "generated")
-    told = command("status", "generated", "--json").json["sum"]["estimate"]
-    project.joinpath("pyproject.toml").write_text(settings + PRICES, "utf-8")
-    priced = command("status", "generated")
-
-    assert "3 to ask, about " in ran.told
-    assert "$" not in ran.told
-    assert (told["cost_usd"], told["batch_cost_usd"]) == (None, None)
-    assert ", about $0.0" in priced.told
-
-
-def test_what_the_template_wrote_it_writes_again_for_nothing(document: Path) -> None:
-    """The next command needs no key, and mends it."""
-    assert command("generate", document, "GET /kites", *FREE).code == 0
-    document.write_text(document.read_text("utf-8").replace('"span"', '"reach"'), "utf-8")
-
-    ran = command("status", "generated/GET_kites")
-
-    *_, total, following = ran.told.splitlines()
-    assert total == "1 page stale: 1 for the template to write"
-    assert following == (
-        "  next: pytest-regen generate api.json 'GET /kites' --out generated --provider template"
-    )
-    assert command("generate", document, "GET /kites", *FREE).code == 0
-    assert "nothing to do" in command("status", "generated/GET_kites").told
 
 
 def test_operations_without_a_store_are_named(document: Path) -> None:
@@ -160,24 +115,6 @@ def test_operations_without_a_store_are_named(document: Path) -> None:
     assert "no store" not in alone.told
 
 
-def test_one_command_for_all_stores_of_a_document(document: Path) -> None:
-    """Where every operation has a store; else it would make some that nobody asked for."""
-    assert command("generate", document, "--all", *FREE).code == 0
-    text = document.read_text("utf-8")
-    document.write_text(text.replace('"name"', '"title"'), "utf-8")
-
-    whole = command("status", "generated").told.splitlines()[-1]
-    extra = json.loads(document.read_text("utf-8"))
-    extra["paths"]["/more"] = {"get": extra["paths"]["/makers"]["get"]}
-    document.write_text(json.dumps(extra), "utf-8")
-    partly = command("status", "generated").told.splitlines()[-1]
-
-    assert (
-        whole == "  next: pytest-regen generate api.json --all --out generated --provider template"
-    )
-    assert partly.startswith("  next: pytest-regen generate api.json 'GET /kites' --out generated")
-
-
 def gate() -> str:
     """Run pytest as CI does; return what it says comes next."""
     told = ["-m", "pytest", "-q", "-p", "no:syrupy"]
@@ -187,20 +124,6 @@ def gate() -> str:
 
 
 ALL = "next: pytest-regen generate api.json --all --out generated --provider template"
-
-
-def test_pytest_names_one_command_for_all_stale_stores(document: Path) -> None:
-    """The same as ``status``; one round mends all."""
-    assert command("generate", document, "--all", *FREE, "--register").code == 0
-    text = document.read_text("utf-8")
-    document.write_text(text.replace('"name"', '"title"'), "utf-8")
-
-    told = gate()
-    mended = command(*shlex.split(told)[2:])
-
-    assert told == ALL
-    assert mended.code == 0, mended.err
-    assert not gate()
 
 
 @pytest.mark.skipif(GIT is None, reason="git is not installed")

@@ -79,20 +79,12 @@ def test_json_at_a_terminal_is_still_json(here: Path, broken: Path) -> None:
     assert at_terminal(*words, cwd=here).json["ok"] is True
 
 
-@pytest.mark.parametrize("text", ["[/b] oops", "filter[status]", "[red]x[/red]", ":smile: \\[x]"])
-def test_text_of_others_is_never_markup(here: Path, text: str) -> None:
-    """Brackets in a name are shown as they are, at a terminal too."""
-    seen = at_terminal("validate", "no " + text, cwd=here)
+def test_text_of_others_is_never_markup(here: Path) -> None:
+    """Brackets are shown as they are; nothing moves the cursor or recolours the screen."""
+    seen = at_terminal("validate", "no [/b] [red]x[/red] a\x1b[2Jb\x07\u202ec", cwd=here)
 
     assert seen.code == 2
-    assert f"no {text}" in COLOUR.sub("", seen.err)
-
-
-def test_control_characters_are_spelled_out(here: Path) -> None:
-    """Nothing that others wrote can move the cursor or recolour the screen."""
-    seen = at_terminal("validate", "a\x1b[2Jb\x07\u202ec", cwd=here)
-
-    assert "a\\x1b[2Jb\\x07\\u202ec" in COLOUR.sub("", seen.err)
+    assert "no [/b] [red]x[/red] a\\x1b[2Jb\\x07\\u202ec" in COLOUR.sub("", seen.err)
 
 
 def test_ctrl_c_is_no_traceback(here: Path, good: Path) -> None:
@@ -107,25 +99,7 @@ def test_ctrl_c_is_no_traceback(here: Path, good: Path) -> None:
     assert "Traceback" not in ran.err
 
 
-def test_messages_with_markup_are_shown_whole(here: Path, broken: Path) -> None:
-    """What a model wrote into a JSON name is told as it wrote it."""
-    path = here / "answers.py"
-    path.write_text(
-        "from store_factory import GOOD\n"
-        "def answer(_messages):\n"
-        "    return GOOD['Owner', 1].replace('name', 'filter[status] [/b]')\n",
-        "utf-8",
-    )
-    words = ("--type", "Owner", "--provider", "answers:answer", "--accept-any")
-
-    seen = at_terminal("regenerate", broken, *words, cwd=here)
-
-    assert seen.code == 1
-    assert "has no field 'filter[status] [/b]'" in COLOUR.sub("", seen.err)
-
-
 def test_a_reader_that_left_is_no_traceback(here: Path) -> None:
-    """``| head`` may close stdout."""
     make_store(here / "generated" / "GET_x")
     line = f"{sys.executable} -m pytest_regen validate generated/GET_x --json | true"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 """Projects that run pytest with the plugin, alone and spread over workers."""
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 
 import anthropic  # noqa: F401 - see below
@@ -9,9 +9,11 @@ import httpcore2  # noqa: F401 - loaded by the first call of the SDK
 import pytest
 import vcr.stubs.urllib3_stubs  # noqa: F401 - loaded by the first block that patches clients
 import yaml  # noqa: F401 - its C classes are made once in a process
-from plugin_project import Project
+from plugin_project import Project, emulated
+from recorded_talk import say
 
 import pytest_regen
+from pytest_regen.emulator import Emulator
 
 # pytester forgets what an inner run imported; loaded here, it is loaded once. That what is not
 # used stays unloaded is tested in processes of their own.
@@ -27,19 +29,11 @@ def project(pytester: pytest.Pytester) -> Project:
     return Project(pytester)
 
 
-_HELD_WITH_WORKERS = {"test_the_same_run_has_the_same_report"}
-"""Of these files, what is tried with workers in every run; the rest is in the sweep."""
-
-_TOLD_ALIKE = {"test_report.py", "test_telling.py"}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is told alike with workers before pytest deselects."""
-    for item in items:
-        spread = item.path.name in _TOLD_ALIKE and "[workers" in item.name
-        if spread and getattr(item, "originalname", "") not in _HELD_WITH_WORKERS:
-            item.add_marker(pytest.mark.sweep)
+@pytest.fixture
+def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """A server that stands for the network, and counts the messages that it is sent."""
+    with emulated(monkeypatch, say) as running:
+        yield running
 
 
 @pytest.fixture(params=[(), ("-n", "2")], ids=["alone", "workers"])

@@ -1,11 +1,9 @@
 """Annotations of GitHub: what fails, at file and line, where a commit or pull request shows it."""
 
-import json
 from pathlib import Path
 
 import pytest
 from plugin_project import Project
-from store_factory import GOOD
 
 STORE = "generated/GET_v1_projects"
 SOURCE = f"{STORE}/ProjectDataObject.cs"
@@ -32,13 +30,13 @@ def annotations(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if line.lstrip().startswith("::")]
 
 
-def test_what_fails_stands_at_its_line(on_github: Project, spread: tuple[str, ...]) -> None:
+def test_what_fails_stands_at_its_line(on_github: Project) -> None:
     """From the root of the repository, with code, unit and next command; with workers once."""
     on_github.broken()
     on_github.pytester.makepyfile(test_own=OWN)
     folder = on_github.path.name
 
-    result = on_github.run("generated", "test_own.py", *spread)
+    result = on_github.run("generated", "test_own.py")
 
     missing, phantom, own = annotations(result)
     assert missing.startswith(
@@ -48,36 +46,6 @@ def test_what_fails_stands_at_its_line(on_github: Project, spread: tuple[str, ..
     assert "line=32,title=PHANTOM_FIELD%3A " in phantom
     assert own.startswith(f"::error file={folder}/test_own.py,line=5,title=test_own.py%3A%3A")
     assert "50 %25 of it" in own
-
-
-def test_at_most_what_github_shows(on_github: Project) -> None:
-    """Ten, and how many more there are; what a model wrote ends no line."""
-    hostile = GOOD["Owner", 1].replace('("name")', '("%0A::error::x,line=1")')
-    for number in range(6):
-        on_github.store(f"GET_{number}", {("Owner", 1): hostile})
-
-    *shown, last = annotations(on_github.run())
-
-    assert len(shown) == 10
-    assert all(line.count("::error ") == 1 for line in shown)
-    assert "%250A" in shown[1]
-    assert last == "::notice title=pytest-regen::and 2 more errors: see the log"
-
-
-@pytest.mark.parametrize(("stale", "level"), [("warn", "warning"), ("fail", "error")])
-def test_what_is_stale_is_what_the_project_makes_of_it(
-    on_github: Project, stale: str, level: str
-) -> None:
-    """A warning that fails nothing, or an error; at the place of its type, and once."""
-    path = on_github.store() / "ir.json"
-    data = json.loads(path.read_text("utf-8"))
-    data["types"][2]["description"] = "How far a project has come."
-    path.write_text(json.dumps(data), "utf-8")
-
-    result = on_github.run("-o", f"regen_stale={stale}")
-
-    found = [line for line in annotations(result) if "title=STALE%3A " in line]
-    assert [line.partition(" ")[0] for line in found] == [f"::{level}"]
 
 
 @pytest.mark.parametrize(

@@ -72,14 +72,3 @@ def test_what_is_missing_is_said_once(
     assert result.parseoutcomes() == {"passed": 8}
     line = "behaviour: not run for 2 stores: types were only read: node is not on the PATH"
     assert result.stdout.lines.count(line) == 1
-
-
-@pytest.mark.sweep
-@pytest.mark.usefixtures("rounded")
-def test_workers_share_what_one_of_them_found(pytester: pytest.Pytester) -> None:
-    """Each validates the store; its types are run once."""
-    result = run(pytester, "-n", "2")
-
-    outcomes = result.parseoutcomes()
-    assert (outcomes["passed"], outcomes["failed"]) == (3, 1)
-    assert len(list(pytester.path.glob("**/.regen/cache/behaviour/*.json"))) == 4

@@ -1,11 +1,10 @@
 """A test with a cassette sends nothing past it, however it came to have one."""
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pytest
-from plugin_project import Project, emulated
-from recorded_talk import say
+from plugin_project import Project
 
 from pytest_regen.emulator import Emulator
 
@@ -19,34 +18,14 @@ ASKING = """
 """
 
 
-@pytest.fixture
-def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    """An emulated API that the environment points to."""
-    with emulated(monkeypatch, say) as running:
-        yield running
-
-
 @pytest.mark.parametrize(
     "test",
     [
-        """
-    @pytest.mark.cassette(name="x")
-    def test_it():
-        ask()
-""",
         """
     @pytest.mark.cassette
     class TestIt:
         def test_it(self):
             ask()
-""",
-        """
-    @pytest.fixture
-    def agent():
-        return ask()
-
-    def test_it(agent, cassette):
-        assert agent
 """,
         """
     @pytest.fixture(autouse=True)
@@ -57,7 +36,7 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
         assert cassette.played + cassette.recorded == 1
 """,
     ],
-    ids=["mark", "class", "fixture", "automatic"],
+    ids=["class", "automatic"],
 )
 def test_nothing_is_sent_past_a_cassette(project: Project, emulator: Emulator, test: str) -> None:
     """The mark implies the fixture, and other fixtures find the cassette in use."""
@@ -76,12 +55,6 @@ def test_nothing_is_sent_past_a_cassette(project: Project, emulator: Emulator, t
 # Marks that a test is given after it was collected
 
 LATE = {
-    "modifyitems": """
-        def pytest_collection_modifyitems(items):
-            for item in items:
-                if "modifyitems" in item.path.parts:
-                    item.add_marker(MARK)
-    """,
     "wrapper": """
         @pytest.hookimpl(wrapper=True, tryfirst=True)
         def pytest_collection_modifyitems(items):
@@ -90,17 +63,6 @@ LATE = {
                 if "wrapper" in item.path.parts:
                     item.add_marker(MARK)
             return result
-    """,
-    "trylast": """
-        @pytest.hookimpl(trylast=True)
-        def pytest_collection_modifyitems(items):
-            for item in items:
-                if "trylast" in item.path.parts:
-                    item.add_marker(MARK)
-    """,
-    "itemcollected": """
-        def pytest_itemcollected(item):
-            item.add_marker(MARK)
     """,
     "own_markers": """
         def pytest_itemcollected(item):
@@ -117,13 +79,6 @@ LATE = {
         @pytest.fixture(scope="module", autouse=True)
         def marked(request):
             request.node.add_marker(MARK)
-    """,
-    "session": """
-        @pytest.fixture(scope="session", autouse=True)
-        def marked(request):
-            for item in request.session.items:
-                if "session" in item.path.parts:
-                    item.add_marker(MARK)
     """,
 }
 """What a conftest does, by the folder it lies in."""
@@ -177,7 +132,7 @@ FORMS = """
         def test_unittest(self):
             ask("unittest")
 """
-IN_ALL_FORMS = {"modifyitems", "module"}
+IN_ALL_FORMS = {"wrapper", "module"}
 PLAIN, _, _ = FORMS.partition("    @pytest.mark.parametrize")
 
 
@@ -220,20 +175,7 @@ def test_a_mark_counts_whenever_it_was_added(
     assert len(emulator.requests) == COUNT
 
 
-@pytest.mark.sweep
-def test_a_late_mark_counts_in_workers(project: Project, emulator: Emulator) -> None:
-    """They collect for themselves."""
-    write_late(project, "vcr", ["modifyitems"])
-
-    workers = ("-p", "anyio", "-n", "2")
-    project.run(*workers, "--record-mode=once").assert_outcomes(passed=len(ALL))
-    project.run(*workers).assert_outcomes(passed=len(ALL))
-
-    assert len(emulator.requests) == len(ALL)
-
-
 def test_the_network_is_blocked_by_a_late_mark(project: Project, emulator: Emulator) -> None:
-    """``block_network`` is read at the same time."""
     write_late(project, "block_network")
 
     outcomes = project.run("-p", "anyio", "-p", "early", "-W", "ignore", "--tb=no").parseoutcomes()
@@ -257,7 +199,7 @@ TOO_LATE = """
 """
 
 
-@pytest.mark.parametrize("mark", ["vcr", "cassette", "block_network", "default_cassette('x')"])
+@pytest.mark.parametrize("mark", ["vcr", "cassette", "block_network"])
 def test_a_mark_that_comes_too_late_is_an_error(
     project: Project, emulator: Emulator, mark: str
 ) -> None:
@@ -267,53 +209,12 @@ def test_a_mark_that_comes_too_late_is_an_error(
 
     result = project.run()
 
-    name = mark.partition("(")[0]
-    if name == "default_cassette":
-        # Alone it asks for nothing.
-        result.assert_outcomes(passed=1)
-        return
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            f"test_m.py::test_it: the mark {name} was added when the test was set up already",
+            f"test_m.py::test_it: the mark {mark} was added when the test was set up already",
             "  why: *",
             "  next: *pytest_collection_modifyitems*",
         ]
     )
-    assert not emulator.requests
-
-
-PAST = """
-    import os
-    import httpx2
-    import pytest
-
-    @pytest.fixture(scope="module")
-    def wider(request):
-        request.node.add_marker(pytest.mark.vcr)
-
-    @pytest.fixture(autouse=True)
-    def late(request):
-        request.getfixturevalue("wider")
-
-    def test_first():
-        httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models")
-
-    def test_second():
-        httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models")
-"""
-
-
-def test_a_wider_fixture_may_come_too_late_for_the_first_test(
-    project: Project, emulator: Emulator
-) -> None:
-    """Asked for by one of the test's own, it adds its mark too late; not so for the next test."""
-    project.pytester.makeini("[pytest]\n")
-    project.pytester.makepyfile(test_m=PAST)
-
-    result = project.run("-W", "ignore")
-
-    result.assert_outcomes(errors=1, failed=1)
-    result.stdout.fnmatch_lines(["test_m.py::test_first: the mark vcr was added *"])
-    result.stdout.fnmatch_lines(["FAILED test_m.py::test_second - no cassette at *"])
     assert not emulator.requests

@@ -1,6 +1,5 @@
 """The cassette of a test in pytest: drift, misses in the summary, unplayed recordings."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -55,37 +54,6 @@ def test_drift_may_be_tolerated(project: Project, where: str) -> None:
     )
 
 
-def test_the_check_knows_what_drifted_last(project: Project) -> None:
-    """Until a run in which it did not."""
-    project.pytester.makepyfile(test_talk=TALK)
-    project.run("--regen-record=once")
-    project.pytester.makepyfile(test_talk=CHANGED)
-    known = project.path / ".pytest_cache/v/regen/drifted"
-
-    project.run("-W", "ignore")
-    assert json.loads(known.read_text("utf-8")) == [FILE]
-    project.pytester.makepyfile(test_talk=TALK)
-    project.run("-W", "ignore")
-
-    assert json.loads(known.read_text("utf-8")) == []
-
-
-@pytest.mark.sweep
-def test_notes_arrive_from_workers(project: Project) -> None:
-    """Each is told once, however many processes ran the tests."""
-    pytest.importorskip("xdist")
-    project.pytester.makepyfile(test_talk=TALK)
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-    project.pytester.makepyfile(test_talk=CHANGED.replace("third, reworded", "3"))
-    project.pytester.makeini("[pytest]\nregen_drift = warn\n")
-
-    result = project.run("-n2", "-W", "ignore")
-
-    result.assert_outcomes(passed=1)
-    text = result.stdout.str()
-    assert text.count("drift: test_talk.py::test_talk") == 3
-
-
 UNPLAYED = """
     def test_talk(cassette):
         pass
@@ -116,61 +84,14 @@ def test_a_failing_test_has_other_worries(project: Project) -> None:
     project.run("-W", "ignore").assert_outcomes(failed=1)
 
 
-SDK = """
-    import contextlib
-    import anthropic
-    import pytest
-
-    def ask():
-        client = anthropic.Anthropic(api_key="x", base_url="http://127.0.0.1:9")
-        try:
-            client.messages.create(
-                model="m", max_tokens=5, messages=[{"role": "user", "content": "x"}]
-            )
-        finally:
-            client.close()
-
-    def test_plain(cassette):
-        ask()
-
-    def test_swallowed(cassette):
-        with contextlib.suppress(BaseException):
-            ask()
-
-    def test_wrapped(cassette):
-        try:
-            ask()
-        except BaseException as error:
-            raise RuntimeError("the agent failed") from error
-
-    async def both():
-        import asyncio
-        async with asyncio.TaskGroup() as group:
-            group.create_task(asyncio.to_thread(ask))
-
-    def test_grouped(cassette):
-        import asyncio
-        asyncio.run(both())
-"""
-
-
-def test_a_miss_is_told_in_the_summary_line(project: Project) -> None:
-    """Plain, swallowed, wrapped or in a group: each test fails with our message, and only once."""
-    project.pytester.makepyfile(test_sdk=SDK)
-
-    result = project.run("-W", "ignore")
-
-    result.assert_outcomes(failed=4)
-    lines = [line for line in result.outlines if line.startswith("FAILED")]
-    assert len(lines) == 4
-    assert all(" - no cassette at " in line for line in lines)
-
-
 def test_recordings_of_a_failed_test_wait(project: Project) -> None:
     """They stay beside the cassette unless they are asked for."""
     project.pytester.makepyfile(test_talk=TALK + "\n        assert False\n")
 
-    project.run("--regen-record=once").assert_outcomes(failed=1)
+    result = project.run("--regen-record=once")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["test_talk.py::test_talk failed: *test_talk.yaml.partial; *"])
     assert not (project.path / FILE).exists()
     assert (project.path / f"{FILE}.partial").exists()
 
@@ -179,39 +100,13 @@ def test_recordings_of_a_failed_test_wait(project: Project) -> None:
     assert not (project.path / f"{FILE}.partial").exists()
 
 
-def test_what_waits_is_told(project: Project) -> None:
-    """The end of the run says where the recordings of a failed test are."""
-    project.pytester.makepyfile(test_talk=TALK + "\n        assert False\n")
-
-    result = project.run("--regen-record=once")
-
-    result.stdout.fnmatch_lines(["test_talk.py::test_talk failed: *test_talk.yaml.partial; *"])
-
-
-@pytest.mark.parametrize(
-    ("end", "outcome"), [("pytest.skip('no')", "skipped"), ("pytest.xfail('so')", "xfailed")]
-)
-def test_what_skips_or_fails_as_expected_is_replayed(
-    project: Project, end: str, outcome: str
-) -> None:
-    """It does so in every run, and so is recorded like a test that passes."""
-    project.pytester.makepyfile(test_talk=TALK + f"\n        {end}\n")
-
-    recorded, replayed = project.run("--regen-record=once"), project.run()
-
-    assert recorded.parseoutcomes() == replayed.parseoutcomes() == {outcome: 1}
-
-
 @pytest.mark.parametrize(
     ("argument", "told"),
     [
+        ("passthrough_hosts='https://prices.test/'", "passthrough_hosts"),
         ("drift='maybe'", "it is one of fail, warn, ignore"),
         ("ignore=['x']", "no path into JSON"),
-        ("normalize=1", "it is a function"),
         ("name='../../x'", "leads out of"),
-        ("name='/etc/x'", "leads out of"),
-        ("nothing=1", "unknown argument"),
-        ("name=''", "names no file"),
         ("name='x/'", "names no file"),
         ("name='a.json'", "name it a.yaml"),
     ],
@@ -226,9 +121,7 @@ def test_wrong_arguments_are_told(project: Project, argument: str, told: str) ->
     assert told in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize(
-    "name", ["a/b-c.d", "con", "x" * 300, "ü" * 200, 'q:"<>|?*', "nul.txt", "a\\nb"]
-)
+@pytest.mark.parametrize("name", ["a/b-c.d", "nul.txt", "ü" * 200, "a\\nb"])
 def test_any_name_becomes_a_safe_file(project: Project, name: str) -> None:
     """Separators make folders below the module's; reserved and long names get a safe one."""
     marked = TALK.replace("def test", f"@pytest.mark.cassette(name={name!r})\n    def test")
@@ -242,22 +135,6 @@ def test_any_name_becomes_a_safe_file(project: Project, name: str) -> None:
     assert len(file.name.encode()) <= 255
     assert file.name.lower().partition(".")[0] not in {"con", "nul"}
     assert not set(file.name) & set('<>:"|?*\n')
-
-
-def test_the_path_varies(project: Project) -> None:
-    """Declared in the marker, an id has no part; a function may take out more."""
-    marked = TALK.replace(
-        "def test",
-        '@pytest.mark.cassette(ignore=["$.max_tokens"], normalize=lambda body: '
-        '{**body, "system": ""})\n    def test',
-    )
-    project.pytester.makepyfile(test_talk=marked)
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-    project.pytester.makepyfile(
-        test_talk=marked.replace('st("", ', 'st("new", ').replace("100", "99")
-    )
-
-    project.run("-W", "ignore").assert_outcomes(passed=1)
 
 
 def test_the_project_keeps_names_of_its_own_out(project: Project) -> None:
@@ -302,29 +179,15 @@ def test_headers_are_kept_and_left_out_as_the_project_says(project: Project) -> 
             assert (line in text) == (option != gone), (name, line)
 
 
-def test_a_private_header_in_a_mark_is_refused(project: Project) -> None:
-    """Before anything is sent, by the name of the test."""
-    mark = '@pytest.mark.cassette(keep_headers=["Authorization"])\n    def test'
-    project.pytester.makepyfile(test_talk=TALK.replace("def test", mark))
+@pytest.mark.parametrize(
+    ("end", "outcome"), [("pytest.skip('no')", "skipped"), ("pytest.xfail('so')", "xfailed")]
+)
+def test_what_skips_or_fails_as_expected_is_replayed(
+    project: Project, end: str, outcome: str
+) -> None:
+    """It does so in every run, and so is recorded like a test that passes."""
+    project.pytester.makepyfile(test_talk=TALK + f"\n        {end}\n")
 
-    result = project.run("--regen-record=once")
+    recorded, replayed = project.run("--regen-record=once"), project.run()
 
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(
-        ["*test_talk.py::test_talk: keep_headers: Authorization is never kept*", "*next: *"]
-    )
-
-
-def test_a_cassette_may_be_compressed(project: Project) -> None:
-    """By its name; replayed, and found again."""
-    mark = '@pytest.mark.cassette(name="talk.yaml.gz")\n    def test'
-    project.pytester.makepyfile(test_talk=TALK.replace("def test", mark))
-
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-
-    [file] = (project.path / "cassettes/test_talk").iterdir()
-    assert file.name == "talk.yaml.gz"
-    assert file.read_bytes().startswith(b"\x1f\x8b")
-    result = project.run()
-    result.assert_outcomes(passed=1)
-    result.stdout.no_fnmatch_line("*talk.yaml.gz*")
+    assert recorded.parseoutcomes() == replayed.parseoutcomes() == {outcome: 1}

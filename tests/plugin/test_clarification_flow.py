@@ -86,7 +86,6 @@ def test_a_flow_is_recorded_and_replayed(run: "Run") -> None:
 
 
 def test_a_flow_without_a_transcript_says_how_to_record_it(run: "Run") -> None:
-    """Nothing is sent."""
     result = run()
 
     result.assert_outcomes(errors=1)
@@ -110,14 +109,6 @@ def test_a_prompt_that_changed_is_named_by_its_section(run: "Run") -> None:
     )
 
 
-def test_a_system_prompt_that_changed_is_told(run: "Run") -> None:
-    """It is not shown, but it counts."""
-    run("--regen-record", "once").assert_outcomes(passed=1)
-    make = "def ClarifyingAgent(p):\n    from pytest_regen.context import ClarifyingAgent as A\n    return A(p, system='x')\n"  # noqa: E501 - a test's source
-
-    run(more=make).stdout.fnmatch_lines(["*turn 1 has another system prompt*"])
-
-
 def test_turns_that_are_not_taken_fail(run: "Run") -> None:
     """A recorded turn that no test takes any more is not left lying."""
     run("--regen-record", "once").assert_outcomes(passed=1)
@@ -129,14 +120,12 @@ def test_turns_that_are_not_taken_fail(run: "Run") -> None:
 
 
 def test_turns_that_were_not_recorded_fail(run: "Run") -> None:
-    """Before anything is sent."""
     run("--regen-record", "once", last="pass").assert_outcomes(passed=1)
 
     run().stdout.fnmatch_lines(["*turn 3 was not recorded*"])
 
 
 def test_a_failing_test_leaves_the_transcript_as_it_was(run: "Run") -> None:
-    """Recorded anew is what passed."""
     run("--regen-record", "once").assert_outcomes(passed=1)
     written = run.transcript.read_text("utf-8")
 
@@ -158,6 +147,24 @@ def test_an_agent_may_be_given_as_it_is(run: "Run") -> None:
     run(more=more).assert_outcomes(passed=1)
 
 
+def test_no_credential_stands_in_a_transcript(run: Run) -> None:
+    """It is kept beside the cassette, and is as clean; the flow is held against it all the same."""
+    for options in (("--regen-record", "once"), ()):
+        result = run(*options, said=f"my key:\\n{SECRET}", place=SECRET)
+        result.assert_outcomes(passed=1)
+
+    text = run.transcript.read_text("utf-8")
+    assert SECRET not in text
+    assert "[aws-key]" in text
+
+
+def test_a_system_prompt_that_changed_is_told(run: "Run") -> None:
+    run("--regen-record", "once").assert_outcomes(passed=1)
+    make = "def ClarifyingAgent(p):\n    from pytest_regen.context import ClarifyingAgent as A\n    return A(p, system='x')\n"  # noqa: E501 - a test's source
+
+    run(more=make).stdout.fnmatch_lines(["*turn 1 has another system prompt*"])
+
+
 def test_what_is_no_agent_is_told_so(run: "Run") -> None:
     """And an agent whose provider cannot be seen."""
     for wrong in (
@@ -175,14 +182,3 @@ def test_a_question_must_have_been_asked(run: "Run") -> None:
     last = "clarification_flow.flow = None; clarification_flow(ClarifyingAgent).skip()"
 
     run("--regen-record", "once", last=last).stdout.fnmatch_lines(["*no question was asked*"])
-
-
-def test_no_credential_stands_in_a_transcript(run: Run) -> None:
-    """It is kept beside the cassette, and is as clean; the flow is held against it all the same."""
-    for options in (("--regen-record", "once"), ()):
-        result = run(*options, said=f"my key:\\n{SECRET}", place=SECRET)
-        result.assert_outcomes(passed=1)
-
-    text = run.transcript.read_text("utf-8")
-    assert SECRET not in text
-    assert "[aws-key]" in text

@@ -12,7 +12,6 @@ ISSUE = Issue.of("MISSING_FIELD", "field 'name' is missing", type_name="Owner", 
 
 
 def test_it_is_an_assertion_that_shows_what_is_wrong() -> None:
-    """Issues come before corrections, with code and type."""
     with pytest.raises(AssertionError) as caught:
         pytest_regen.fail(issues=[ISSUE], corrections="dates are UTC")
 
@@ -20,13 +19,11 @@ def test_it_is_an_assertion_that_shows_what_is_wrong() -> None:
 
 
 def test_it_carries_the_feedback_through_pickling() -> None:
-    """A worker process may hand it on."""
     error = FeedbackError([ISSUE, "dates are UTC"])
 
     assert pickle.loads(pickle.dumps(error)).feedback == (ISSUE, "dates are UTC")
 
 
 def test_saying_nothing_is_a_mistake() -> None:
-    """A failure without content could correct nothing."""
     with pytest.raises(TypeError, match="needs issues="):
         pytest_regen.fail()

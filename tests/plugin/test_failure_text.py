@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import command
 from plugin_project import Project
 from store_factory import GOOD
 from syrupy.assertion import SnapshotAssertion
@@ -34,7 +33,6 @@ def test_a_misspelt_field(project: Project, snapshot: SnapshotAssertion) -> None
 
 
 def test_a_fault_on_the_second_page(project: Project, snapshot: SnapshotAssertion) -> None:
-    """The command regenerates just that page."""
     wrong = GOOD["ProjectDataObject", 2].replace("List<string>", "List<Tag>")
     project.store(wrong={("ProjectDataObject", 2): wrong})
 
@@ -48,50 +46,18 @@ def test_an_edit_by_hand(project: Project, snapshot: SnapshotAssertion) -> None:
     assert failures(project.run()) == snapshot
 
 
-def test_the_commands_for_an_edit_do_what_they_say(project: Project) -> None:
-    """One makes the edit the stored output, the other discards it."""
-    path = edited_by_hand(project)
-    keep, drop = commands(failures(project.run()))
-
-    assert command(*keep).code == 0
-    project.run().assert_outcomes(passed=3)
-    edited_by_hand(project, "FullName", "Nickname")
-    assert command(*drop).code == 0
-    assert "Nickname" not in path.read_text("utf-8")
-
-
 def commands(text: str) -> list[list[str]]:
     """Return the words of the commands to keep and to drop an edit, without the program."""
     lines = [line.split() for line in text.splitlines()]
     return [line[2:] for line in lines if line[:1] in (["keep:"], ["drop:"])]
 
 
-def test_a_recording_is_replayed_not_made_again(project: Project) -> None:
-    """What is recorded needs no option that records."""
-    project.broken()
-    recording = project.path / "cassettes" / "regen" / "GET_v1_projects" / "Owner.yaml"
-    recording.parent.mkdir(parents=True)
-    recording.touch()
-
-    project.run().stdout.fnmatch_lines(["*regenerate:    pytest *::Owner --regen"])
-
-
 def test_a_store_that_cannot_be_opened(project: Project, snapshot: SnapshotAssertion) -> None:
-    """The error's own three lines."""
     (project.store() / "pages.json").unlink()
 
     text = failures(project.run()).replace(str(project.path), "<project>")
 
     assert text.partition("\n====")[0] == snapshot
-
-
-def test_the_short_summary_names_the_first_error(project: Project) -> None:
-    """One line per item, with code and message."""
-    project.broken()
-
-    result = project.run("--tb=no")
-
-    result.stdout.fnmatch_lines(["FAILED generated/GET_v1_projects::Owner - *_FIELD: *"])
 
 
 def test_a_folder_to_be_quoted_is_quoted_in_commands(project: Project) -> None:
@@ -120,30 +86,6 @@ def test_an_edit_of_pages_json_blames_that_file(project: Project) -> None:
     assert "generated/GET_v1_projects/pages.json: DRIFT: page 1 of 'Owner' was edited" in text
     assert "ProjectDataObject.cs:" not in text
     assert "drop:          pytest-regen rebuild generated/GET_v1_projects --type Owner" in text
-
-
-def test_an_edit_with_errors_is_not_for_keeping(project: Project) -> None:
-    """The command that comes next drops it: adopting would store code that fails the gate."""
-    path = edited_by_hand(project)
-    path.write_text(path.read_text("utf-8").replace('("state")', '("stat")'), "utf-8")
-
-    result = project.run("--regen")
-
-    result.stdout.fnmatch_lines(["next: pytest-regen rebuild generated/GET_v1_projects *Owner"])
-
-
-def test_a_dry_run_of_an_edit_names_the_way_out(project: Project) -> None:
-    """No reply could mend it, so no command that asks for one comes next."""
-    edited_by_hand(project)
-
-    result = project.run("--regen-dry-run")
-
-    result.stdout.fnmatch_lines(
-        [
-            "not regenerated: *::Owner",
-            "next: pytest-regen adopt generated/GET_v1_projects --type Owner",
-        ]
-    )
 
 
 def test_a_fault_around_the_blocks_is_not_regenerated(project: Project) -> None:

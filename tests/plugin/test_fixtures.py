@@ -25,23 +25,6 @@ def test_a_store_can_be_looked_at(project: Project) -> None:
     project.run("test_own.py").assert_outcomes(passed=1)
 
 
-def test_every_look_is_a_fresh_one(project: Project) -> None:
-    """What was written since is seen through the same handle."""
-    project.store()
-    project.pytester.makepyfile(
-        test_own="""
-        def test_it(regen_store):
-            owner = regen_store("generated/GET_v1_projects")["Owner"]
-            assert "edited" not in owner.source
-            path = owner.store_path / "ProjectDataObject.cs"
-            path.write_text(path.read_text().replace("class Owner", "class /* edited */ Owner"))
-            assert "edited" in owner.source
-        """
-    )
-
-    project.run("test_own.py").assert_outcomes(passed=1)
-
-
 @pytest.mark.parametrize(
     ("call", "told"),
     [
@@ -82,13 +65,3 @@ def test_the_emulator_is_ready_to_use(project: Project) -> None:
     )
 
     project.run().assert_outcomes(passed=2)
-
-
-def test_fixtures_explain_themselves(project: Project) -> None:
-    """``pytest --fixtures`` shows a sentence for each."""
-    project.pytester.makeini("[pytest]\n")
-
-    result = project.run("--fixtures")
-
-    for name in ("regen_store", "regen_provider", "anthropic_emulator", "cassette"):
-        result.stdout.fnmatch_lines([f"{name} -- *", "    [A-Z]*"])

@@ -141,7 +141,7 @@ def test_all_is_as_it_is_one_by_one(units: Project, monkeypatch: pytest.MonkeyPa
     assert (replayed, files) == (reported(units, "--regen"), held(units))
 
 
-@pytest.mark.parametrize("option", ["-x", "--maxfail=3", "--sw"])
+@pytest.mark.parametrize("option", ["-x", "--maxfail=3"])
 def test_a_run_that_may_end_early_pays_for_nothing_ahead(
     project: Project, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
@@ -155,82 +155,12 @@ def test_a_run_that_may_end_early_pays_for_nothing_ahead(
         assert len(api.requests) == (3 if "3" in option else 1)
 
 
-def test_what_one_recording_lacks_others_have(
-    units: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A miss fails its own item, which says how to record it."""
-    with emulated(monkeypatch, answer):
-        units.run(*LIVE, JOBS)
-    as_before(units)
-    (units.path / "cassettes/regen/GET_0/Owner.yaml").unlink()
-
-    result = units.run("--regen", JOBS)
-
-    assert result.parseoutcomes() == {"passed": 5, "regenerated": 3, "failed": 1}
-    result.stdout.fnmatch_lines(["still failing: generated/GET_0::Owner [[]cassette_miss[]]*"])
-
-
-def test_a_line_that_is_down_fails_each_item(project: Project) -> None:
-    """With words of its own, as one by one."""
-    for number in range(3):
-        project.broken(f"GET_{number}")
-    project.answered_by("Unreachable")
-
-    result = project.run("--regen", JOBS)
-
-    assert result.parseoutcomes() == {"passed": 6, "failed": 3}
-    told = [line for line in result.stdout.lines if line.startswith("still failing: ")]
-    assert len(told) == 3
-    assert all("[transport], 1 call" in line for line in told)
-
-
-def test_one_budget(project: Project) -> None:
-    """What is under way together spends from it; what it does not cover fails and says so."""
-    for number in range(4):
-        project.broken(f"GET_{number}")
-    project.answered_by("Good")
-
-    result = project.run("--regen", JOBS, "--regen-budget=2500")
-
-    outcomes = result.parseoutcomes()
-    assert 1 <= outcomes["regenerated"] < 4
-    assert outcomes["regenerated"] + outcomes["failed"] == 4
-    result.stdout.fnmatch_lines(["*token budget of 2,500*"])
-
-
-def test_replies_that_are_no_better(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each item has its rounds, and its rejected replies are in the history of its store."""
-    replies = {"Owner": [MISSPELT["Owner", 1].replace("nmae", "naem"), GOOD["Owner", 1]]}
-    for number in range(2):
-        project.broken(f"GET_{number}")
-
-    def answer_twice(body: Mapping[str, Any]) -> str:
-        return replies["Owner"]["naem" in json.dumps(body["messages"])]
-
-    with emulated(monkeypatch, answer_twice) as api:
-        result = project.run(*LIVE, JOBS, "--regen-attempts=3", "-v")
-        assert len(api.requests) == 4
-
-    assert result.parseoutcomes() == {"passed": 4, "regenerated": 2}
-    for number in range(2):
-        result.stdout.fnmatch_lines(
-            [f"regenerated: generated/GET_{number}::Owner page 1, 2 calls*"]
-        )
-        assert len(list((project.path / f"generated/GET_{number}/history").glob("*.json"))) == 2
-
-
 HOOKS = """
 SEEN = []
 
 def pytest_collection_modifyitems(items):
     # Of the stores, the last comes after the test.
     items.sort(key=lambda item: (item.nodeid.startswith("generated/GET_3"), item.path.is_file()))
-
-def pytest_regen_validators(config, store, type_name):
-    from pytest_regen.validation.issues import Issue
-
-    if type_name == "State" and "Shut" in store.source:
-        return [Issue.of("STYLE", "say Closed", type_name=type_name)]
 
 def pytest_regen_after_turn(config, request, reply):
     SEEN.append("turn")
@@ -261,16 +191,11 @@ def test_a_test_that_comes_between_waits(project: Project) -> None:
     assert result.parseoutcomes() == {"passed": 9, "regenerated": 4}
 
 
-def test_validators_of_the_project_are_asked(project: Project) -> None:
-    """An answer that they find something in is not kept; their words go to the model."""
-    wrong = {("State", 1): GOOD["State", 1].replace("Closed", "Shut")}
-    for number in range(2):
-        project.store(f"GET_{number}", wrong)
-    project.answered_by("Good", HOOKS)
+def test_no_jobs_are_a_usage_error(project: Project) -> None:
+    result = project.run("--regen", "--regen-jobs=0")
 
-    result = project.run("--regen", JOBS)
-
-    assert result.parseoutcomes() == {"passed": 4, "regenerated": 2}
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--regen-jobs 0: must be at least 1"])
 
 
 def test_a_hook_that_raises(project: Project) -> None:
@@ -283,12 +208,3 @@ def test_a_hook_that_raises(project: Project) -> None:
 
     assert result.parseoutcomes() == {"passed": 4, "failed": 2}
     result.stdout.fnmatch_lines(["FAILED generated/GET_0::Owner - OSError: full"])
-
-
-@pytest.mark.parametrize("number", ["0", "-1"])
-def test_no_jobs_are_a_usage_error(project: Project, number: str) -> None:
-    """The message shows the number."""
-    result = project.run("--regen", f"--regen-jobs={number}")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*--regen-jobs {number}: must be at least 1"])

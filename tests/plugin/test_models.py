@@ -4,34 +4,20 @@ import pytest
 from plugin_project import Project, emulated
 from reference_writer import ReferenceWriter
 
-from pytest_regen.emulator import EmulatedReply
-
 OLD = ("--regen", "--regen-record", "once", "--regen-model", "claude-sonnet-4-5")
 
 
-@pytest.mark.parametrize("spread", [(), ("-n", "1")], ids=["alone", "workers"])
 def test_a_deprecated_model_heals_where_warnings_are_errors(
-    project: Project, spread: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One note says when it ends, however many types it wrote."""
     for name in ("GET_v1_projects", "GET_v1_others"):
         project.broken(name)
 
     with emulated(monkeypatch, ReferenceWriter()):
-        result = project.run(*OLD, "-W", "error", *spread)
+        result = project.run(*OLD, "-W", "error")
 
     assert result.ret == 0
     note = "note: claude-sonnet-4-5 is deprecated by its provider and *retire*"
     result.stdout.fnmatch_lines([note, "regenerated: *"])
     assert result.stdout.str().count("by its provider") == 1
-
-
-def test_a_refusal_says_its_category(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the API names it."""
-    project.broken()
-    refusal = EmulatedReply("", stop_reason="refusal", category="bio", explanation="A lab.")
-
-    with emulated(monkeypatch, lambda _: refusal):
-        result = project.run("--regen", "--regen-record", "once")
-
-    result.stdout.fnmatch_lines(["*'refusal': bio: A lab.*"])

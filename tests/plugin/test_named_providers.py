@@ -37,7 +37,6 @@ def broken(pytester: pytest.Pytester) -> UnitProject:
     [
         ("openai:gpt-5", "OPENAI_BASE_URL", "/v1"),
         ("ollama:qwen3:8b", "OLLAMA_HOST", ""),
-        ("litellm:openai/gpt-5", "LITELLM_PROXY_API_BASE", "/v1"),
     ],
 )
 def test_a_heal_is_recorded_and_replayed(
@@ -85,6 +84,43 @@ def test_what_to_do_next_names_the_provider_and_its_key(
     two.stderr.fnmatch_lines(["*contradict each other*"])
 
 
+def test_a_misspelt_service_is_told_where_it_stands(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the near match, and before any key is asked for."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    project = broken(pytester)
+    project.settings(SETTINGS + 'provider = "olama:x"\n')
+
+    for options, where in (
+        (("--regen-provider", "olama:x"), "--regen-provider"),
+        ((), "?tool.pytest-regen? provider"),
+    ):
+        project.run(*HEAL, *options).stdout.fnmatch_lines(
+            [
+                f"  {where} 'olama:x' names no provider",
+                "  did you mean ollama:x? there is no module 'olama'",
+                "next: write it as ollama:x",
+            ]
+        )
+
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_commands_keep_who_was_asked(pytester: pytest.Pytester, *, heals: bool) -> None:
+    """A command of ``pytest-regen`` asks the provider and the model that were typed."""
+    project = FunctionProject(pytester)
+    project.write("", module=MODULE)
+    pytester.makepyfile(my_model="def provider(messages):\n    return 'return 2'")
+    asked = ("--regen-provider", "my_model:provider", "--regen-model", "m-1")
+    heal = ("--regen", "--regen-record=once", "--regen-attempts=9") if heals else ()
+
+    result = pytester.runpytest_inprocess("src/acme/times.py", *heal, *asked)
+
+    does = "--unit minutes --correction 'what is wrong'" if heals else "--from-errors"
+    who = "--provider my_model:provider --model m-1"
+    result.stdout.fnmatch_lines([f"next: pytest-regen regenerate src/acme/times.py {does} {who}"])
+
+
 def test_a_recording_of_another_service_is_replayed_with_that(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,78 +140,3 @@ def test_a_recording_of_another_service_is_replayed_with_that(
             "next: pytest locales/de.json::berth --regen --regen-provider ollama:qwen3:8b",
         ]
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "table", "where", "following"),
-    [
-        (
-            ("--regen-provider", "olama:x"),
-            "",
-            "--regen-provider",
-            "write it as ollama:x",
-        ),
-        ((), 'provider = "olama:x"\n', "?tool.pytest-regen? provider", "write it as ollama:x"),
-    ],
-)
-def test_a_misspelt_service_is_told_where_it_stands(
-    options: tuple[str, ...],
-    table: str,
-    where: str,
-    following: str,
-    *,
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """With the near match, and before any key is asked for."""
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    project = broken(pytester)
-    project.settings(SETTINGS + table)
-
-    result = project.run(*HEAL, *options)
-
-    result.stdout.fnmatch_lines(
-        [
-            f"  {where} 'olama:x' names no provider",
-            "  did you mean ollama:x? there is no module 'olama'",
-            f"next: {following}",
-        ]
-    )
-
-
-@pytest.mark.parametrize(
-    ("provider", "following"),
-    [
-        ("olama:x", "next: write it as ollama:x"),
-        ("nowhere:ask", "next: run from the folder that holds the module, or install it"),
-    ],
-)
-def test_a_misspelt_provider_is_the_last_word(
-    provider: str, following: str, pytester: pytest.Pytester
-) -> None:
-    """Of functions as well; nothing else is proposed that would end where this run did."""
-    project = FunctionProject(pytester)
-    project.write("", module=MODULE)
-
-    result = pytester.runpytest_inprocess(
-        "src/acme/times.py", "--regen", "--regen-record=once", "--regen-provider", provider
-    )
-
-    last = [line for line in result.outlines if line.startswith("next: ")]
-    assert last == [following]
-
-
-@pytest.mark.parametrize("heals", [True, False])
-def test_commands_keep_who_was_asked(pytester: pytest.Pytester, *, heals: bool) -> None:
-    """A command of ``pytest-regen`` asks the provider and the model that were typed."""
-    project = FunctionProject(pytester)
-    project.write("", module=MODULE)
-    pytester.makepyfile(my_model="def provider(messages):\n    return 'return 2'")
-    asked = ("--regen-provider", "my_model:provider", "--regen-model", "m-1")
-    heal = ("--regen", "--regen-record=once", "--regen-attempts=9") if heals else ()
-
-    result = pytester.runpytest_inprocess("src/acme/times.py", *heal, *asked)
-
-    does = "--unit minutes --correction 'what is wrong'" if heals else "--from-errors"
-    who = "--provider my_model:provider --model m-1"
-    result.stdout.fnmatch_lines([f"next: pytest-regen regenerate src/acme/times.py {does} {who}"])

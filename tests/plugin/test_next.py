@@ -4,7 +4,6 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 from plugin_project import Project, emulated
@@ -69,17 +68,6 @@ def test_a_budget_that_is_too_small_is_raised(
     assert healed.parseoutcomes() == {"regenerated": 1}
 
 
-def test_a_line_that_is_down_is_tried_again_as_before(project: Project) -> None:
-    """The same record mode and the same limits: without them, nothing would be asked."""
-    project.broken()
-    project.answered_by("Unreachable")
-
-    result = project.run("--regen", "--regen-record", "once", "--regen-attempts", "3")
-
-    again = f"pytest {STORE}::Owner --regen --regen-record once --regen-attempts 3"
-    assert told_next(result) == again
-
-
 def test_more_attempts_are_asked_not_replayed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,68 +121,6 @@ def test_what_a_repair_wrote_is_named_with_its_recording(
     assert (project.path / cassette).is_file()
 
 
-def test_what_was_not_sent_says_why(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without leave to record, and then without a key, which another model may do without."""
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    project.broken()
-
-    replayed = project.run("--regen")
-    keyless = follow(project, told_next(replayed))
-
-    replayed.stdout.fnmatch_lines(
-        [
-            "*nothing was sent: --regen alone replays recordings, and there is none for this",
-        ]
-    )
-    keyless.stdout.fnmatch_lines(
-        [
-            f"not regenerated: {STORE}::Owner",
-            "*nothing was sent: ANTHROPIC_API_KEY is not set",
-            "*to ask another model: --regen-provider openai:MODEL or ollama:MODEL",
-        ]
-    )
-
-
-def test_a_test_of_ones_own_is_named_from_where_the_user_stands(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The command of a miss finds the test, and its path the cassette."""
-    project.store()
-    below = project.path / "sess"
-    below.mkdir()
-    (below / "test_asks.py").write_text(
-        "import anthropic\n\n\n"
-        "def test_asks(cassette):\n"
-        "    anthropic.Anthropic().messages.create(\n"
-        "        model='claude-sonnet-5-5', max_tokens=9,\n"
-        "        messages=[{'role': 'user', 'content': 'x'}])\n",
-        "utf-8",
-    )
-    monkeypatch.chdir(below)
-
-    with emulated(monkeypatch, owner):
-        missed = project.run("test_asks.py")
-        recorded = follow(project, told_next(missed))
-
-    missed.stdout.fnmatch_lines(["*no cassette at cassettes/test_asks/test_asks.yaml*"])
-    recorded.assert_outcomes(passed=1)
-
-
-def test_the_dry_run_of_an_edit_says_what_to_do_with_it(project: Project) -> None:
-    """No regeneration is offered for what no reply could mend."""
-    source = RegenStore.open(project.store()).source_path
-    source.write_text(
-        source.read_text("utf-8").replace("class Owner", "sealed class Owner"), "utf-8"
-    )
-
-    result = project.run("--regen", "--regen-dry-run")
-
-    result.stdout.fnmatch_lines(
-        [f"not regenerated: {STORE}::Owner", "  it was edited by hand: adopt the edit*"]
-    )
-    assert told_next(result) == f"pytest-regen adopt {STORE} --type Owner"
-
-
 def test_an_edit_that_broke_the_type_is_not_to_be_adopted(project: Project) -> None:
     """What is adopted becomes the stored output; the edit goes to the history."""
     source = RegenStore.open(project.store()).source_path
@@ -215,22 +141,6 @@ def test_terminal_and_report_name_the_same_next(project: Project) -> None:
 
     report = json.loads((project.path / "run.json").read_text("utf-8"))
     assert report["run"]["next"] == told_next(result)
-
-
-def test_a_store_that_cannot_be_opened_is_told_by_its_place(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its file is named from where pytest was called, not from the root of the disk."""
-    (project.store() / "pages.json").unlink()
-    below = project.path / "sess"
-    below.mkdir()
-
-    result = project.run()
-    monkeypatch.chdir(below)
-    from_below = project.run(f"../{STORE}")
-
-    result.stdout.fnmatch_lines([f"{STORE}/pages.json: the file is missing"])
-    from_below.stdout.fnmatch_lines([f"../{STORE}/pages.json: the file is missing"])
 
 
 def test_a_unit_is_named_as_it_was_printed(
@@ -297,21 +207,13 @@ def test_another_model_of_the_service_that_was_named(
     assert told_next(result).endswith("--regen-provider anthropic:MODEL")
 
 
-def test_a_recording_of_another_model_is_replayed_with_that(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cassette knows who answered; nobody else is asked, and no key is needed."""
+def test_a_line_that_is_down_is_tried_again_as_before(project: Project) -> None:
+    """The same record mode and the same limits: without them, nothing would be asked."""
     project.broken()
-    named = "anthropic:claude-opus-5"
-    with emulated(monkeypatch, owner):
-        project.run("--regen", "--regen-record=once", "--regen-provider", named)
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    rmtree(project.path / "generated")
-    project.broken()
+    project.answered_by("Unreachable")
 
-    replayed = project.run("--regen")
-    healed = follow(project, told_next(replayed))
+    result = project.run("--regen", "--regen-record", "once", "--regen-attempts", "3")
 
-    replayed.stdout.fnmatch_lines([f"  nothing was sent: it is recorded with {named}"])
-    assert told_next(replayed) == f"pytest {STORE}::Owner --regen --regen-provider {named}"
-    assert healed.parseoutcomes() == {"regenerated": 1}
+    result.stdout.fnmatch_lines(["still failing: *Owner [[]transport[]]*", "*no answer from*"])
+    again = f"pytest {STORE}::Owner --regen --regen-record once --regen-attempts 3"
+    assert told_next(result) == again

@@ -59,7 +59,6 @@ def run(notebook: pytest.Pytester, *args: str) -> pytest.RunResult:
 def test_it_is_collected_gated_and_healed(
     notebook: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No module of the plugin names it."""
     failing = run(notebook)
     assert failing.parseoutcomes() == {"passed": 2, "failed": 1}
     failing.stdout.fnmatch_lines(["book/de.json:2: PLACEHOLDER: *"])

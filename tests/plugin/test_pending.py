@@ -1,13 +1,11 @@
 """``--regen-pending``: healing as ever, and what it would keep waits for review."""
 
 import json
-import re
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import command
-from function_project import GOOD, HOURS, FunctionProject
 from plugin_project import Project, emulated
 from unit_project import UnitProject, translate
 from unit_work import GERMAN
@@ -83,7 +81,6 @@ def test_a_unit_that_would_be_healed_waits(
     "options",
     [
         pytest.param(("--regen-jobs", "3"), id="jobs"),
-        pytest.param(("-n", "2"), id="workers", marks=pytest.mark.sweep),
     ],
 )
 def test_candidates_of_stores(project: Project, options: tuple[str, ...]) -> None:
@@ -103,33 +100,6 @@ def test_candidates_of_stores(project: Project, options: tuple[str, ...]) -> Non
     assert all(f"[{each['id']}]" in result.stdout.str() for each in waiting)
 
 
-@pytest.mark.sweep
-def test_a_test_of_the_users_own_is_tried_and_the_candidate_taken_out(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The test passes with the candidate in a process of its own; the module is as it was."""
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    for name in ("acme", "acme.times"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    functions = FunctionProject(pytester)
-    functions.write(HOURS)
-    before = functions.module.read_bytes()
-    with emulated(monkeypatch, lambda _: GOOD):
-        result = functions.run("--regen-pending", "-k", "1h30m")
-
-    result.assert_outcomes(failed=1, deselected=1)
-    assert functions.module.read_bytes() == before
-    (candidate,) = candidates(pytester.path)
-    assert candidate["asked_by"] == "test_times.py::test_hours[1h30m]"
-    assert "invalid literal" in str(candidate["feedback"])
-    assert not list((pytester.path / ".regen/history").rglob("*.json"))
-    shown = result.stdout.str()
-    assert re.search(rf"^E +Candidate {candidate['id']} waits for review", shown, re.MULTILINE)
-    monkeypatch.chdir(pytester.path)
-    assert command("review", "accept", "--all").code == 0
-    assert functions.run().ret == 0
-
-
 def test_the_next_command_keeps_the_option(units: UnitProject) -> None:
     """Pasted, the command that records must not replace what was to be reviewed."""
     result = units.run("--regen", "--regen-pending")
@@ -140,7 +110,6 @@ def test_the_next_command_keeps_the_option(units: UnitProject) -> None:
 
 
 def test_pending_without_healing_is_a_usage_error(project: Project) -> None:
-    """It works only together with ``--regen``."""
     project.store()
 
     result = project.run("--regen-pending")

@@ -47,7 +47,6 @@ def sums(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.P
 def test_the_level_is_told_where_code_was_run(
     sums: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, args: list[str]
 ) -> None:
-    """In the summary and in the report."""
     monkeypatch.setenv(VARIABLE, "process")
 
     result = sums.runpytest("--regen-report=report.json", *args)
@@ -68,7 +67,6 @@ def test_a_run_that_executes_nothing_says_nothing(sums: pytest.Pytester) -> None
 def test_a_level_that_does_not_work_fails_the_unit_in_plain_words(
     sums: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is run at a weaker one."""
     monkeypatch.setenv(VARIABLE, "castle")
 
     result = sums.runpytest()
@@ -89,16 +87,15 @@ def functions(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Fun
 FELL = "code was run in the sandbox process, and {} says bwrap; next: install what bwrap needs (b*"
 
 
-@pytest.mark.parametrize("args", [[], ["-n", "1"]], ids=["alone", "in a worker"])
 def test_a_level_that_fell_is_no_secret(
-    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, args: list[str]
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CI fails and says both ways out; elsewhere it is a note."""
     (functions.pytester.path / ".regen" / "sandbox").write_text("bwrap\n", "utf-8")
 
-    here = functions.pytester.runpytest(*args)
+    here = functions.pytester.runpytest()
     monkeypatch.setenv("CI", "true")
-    in_ci = functions.pytester.runpytest(*args)
+    in_ci = functions.pytester.runpytest()
 
     assert (here.ret, in_ci.ret) == (0, 1)
     line = FELL.format(".regen/sandbox")
@@ -112,7 +109,6 @@ def test_a_level_that_fell_is_no_secret(
         ("bwrap\n", "process", 0),
         ("", "bwrap", 1),
         ("<<<<<<< a\nprocess\n=======\nbwrap\n>>>>>>> b\n", None, 1),
-        ("castle\n", None, 0),
     ],
 )
 def test_the_settings_say_what_is_enough(

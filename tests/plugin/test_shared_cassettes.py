@@ -40,7 +40,7 @@ def recordings(project: Project) -> int:
     return (project.path / FILE).read_text("utf-8").count("\n- key: ")
 
 
-@pytest.mark.parametrize("mode", ["once", "rewrite", "new_episodes"])
+@pytest.mark.parametrize("mode", ["once", "rewrite"])
 def test_tests_that_share_record_into_one_file(project: Project, mode: str) -> None:
     """Whatever the mode, the second adds to what the first recorded, and both replay."""
     project.pytester.makepyfile(test_it=SHARED)
@@ -77,18 +77,3 @@ def test_the_command_names_all_who_share(project: Project) -> None:
     alone.stdout.fnmatch_lines([f"*next: pytest {ONE} --regen-record new_episodes"])
     project.run(ONE, TWO, "--regen-record=rewrite").assert_outcomes(passed=2)
     assert recordings(project) == 2
-
-
-def test_two_tests_have_one_cassette_by_accident(project: Project) -> None:
-    """What file names cannot hold would make one record over the other: they share it."""
-    project.pytester.makepyfile(
-        test_it=ASKING
-        + """
-    @pytest.mark.parametrize("who", ["a/b", "a:b"])
-    def test_case(cassette, who): ask(who)
-"""
-    )
-
-    project.run("--regen-record=once").assert_outcomes(passed=2)
-
-    project.run().assert_outcomes(passed=2)

@@ -2,15 +2,18 @@
 
 import json
 import sys
+from collections.abc import Iterator
 
 import pytest
+from command_line import command
 from plugin_project import emulated
-from unit_project import UnitProject, translate
+from unit_project import KIND, SETTINGS, UnitProject, translate
 from unit_work import ENGLISH, GERMAN
 
-from pytest_regen.pytest_plugin.options import has_kinds
+from pytest_regen.emulator import Emulator
 
 WRONG = {**GERMAN, "berth": "Liegeplatz"}
+LIVE = ("--regen", "--regen-record", "once")
 
 
 @pytest.fixture
@@ -21,15 +24,14 @@ def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitPro
     return UnitProject(pytester)
 
 
-def test_each_unit_is_an_item(units: UnitProject) -> None:
-    """With its file as the node, in the order of the kind."""
-    result = units.recorded().run("--collect-only", "-q")
-
-    assert result.stdout.lines[:3] == [f"locales/de.json::{name}" for name in ENGLISH]
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """A model that knows the strings."""
+    with emulated(monkeypatch, translate) as running:
+        yield running
 
 
 def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
-    """And says what to run."""
     units.write(german=WRONG)
 
     result = units.recorded().run()
@@ -47,47 +49,26 @@ def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
     )
 
 
-def test_a_recorded_unit_is_replayed_not_recorded_again(units: UnitProject) -> None:
-    """What is recorded needs no option that records."""
-    units.write(german=WRONG)
-    recording = units.path / "cassettes/regen/locales/de.json/berth.yaml"
-    recording.parent.mkdir(parents=True)
-    recording.touch()
-
-    units.recorded().run().stdout.fnmatch_lines(["*regenerate:    pytest *::berth --regen"])
-
-
 @pytest.mark.parametrize(
     ("args", "passed"),
     [
         (["locales/de.json::berth"], 1),
         (["locales/de.json"], 3),
-        (["locales"], 3),
         (["-k", "leave or berth"], 2),
-        (["locales/de.json::berth", "locales/de.json::leave"], 2),
         (["-n", "2"], 3),
     ],
 )
 def test_units_are_chosen_like_tests(units: UnitProject, args: list[str], passed: int) -> None:
-    """By id, file, folder and word; with workers."""
     result = units.recorded().run(*args)
 
     assert result.parseoutcomes()["passed"] == passed
 
 
 def test_an_unknown_unit_is_a_usage_error(units: UnitProject) -> None:
-    """It lists those there are."""
     result = units.run("locales/de.json::bert")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*the file has no unit 'bert'; it has berth, mooring, leave"])
-
-
-def test_units_stand_beside_tests(units: UnitProject) -> None:
-    """A test of the user's own runs as ever."""
-    units.pytester.makepyfile("def test_it(): pass")
-
-    assert units.recorded().run().parseoutcomes() == {"passed": 4}
 
 
 def test_names_are_percent_encoded(units: UnitProject) -> None:
@@ -102,34 +83,13 @@ def test_names_are_percent_encoded(units: UnitProject) -> None:
     assert units.run("--lf", "-v").ret == 0
 
 
-def test_a_path_stands_in_commands_as_it_is(units: UnitProject) -> None:
-    """Only names are encoded there: pytest looks for the file before anything is decoded."""
-    units.settings(
-        """
-        [tool.pytest.ini_options]
-        [tool.pytest-regen]
-        functions = ["100%/*.py"]
-        """
-    )
-    (units.path / "100%").mkdir()
-    (units.path / "100%/tides.py").write_text(
-        "def tide(text):\n    # [REGEN:BEGIN tide]\n    return unknown(text)\n"
-        "    # [REGEN:END tide]\n",
-        "utf-8",
-    )
-
-    told = units.run().stdout.str()
-
-    printed = told.partition("regenerate:    pytest ")[2].splitlines()[0]
-    assert printed.startswith("100%/tides.py::tide ")
-    assert units.run(printed.split()[0]).parseoutcomes() == {"failed": 1}
-
-
 def test_units_of_an_absent_file_survive_last_failed(units: UnitProject) -> None:
     """They fail until somebody generates them, and ``--lf`` finds them again."""
     units.german_file.unlink()
 
-    assert units.run().parseoutcomes() == {"failed": 3}
+    result = units.run("-q")
+    assert result.parseoutcomes() == {"failed": 3}
+    assert "next: pytest-regen generate locales/de.json" in result.stdout.lines
     assert units.run("--lf").parseoutcomes() == {"failed": 3}
     assert units.run("locales/de.json::leave").parseoutcomes() == {"failed": 1}
 
@@ -160,75 +120,10 @@ def test_naming_a_unit_of_a_module_does_not_import_it(units: UnitProject) -> Non
     assert result.parseoutcomes() == {"passed": 1}
 
 
-def test_failing_units_heal_and_replay_offline(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``G``, only the unit at fault; then the recording answers, without a key."""
-    units.write(german=WRONG)
-    broken = units.german_file.read_bytes()
-    with emulated(monkeypatch, translate):
-        result = units.recorded().run("--regen", "--regen-record", "once")
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    assert units.german() == GERMAN
-    result.stdout.fnmatch_lines(
-        [
-            "regenerated: locales/de.json::berth, 1 call, *",
-            '  +  "berth": "Liegeplatz {number}",',
-            "changed: locales/de.json, .regen, cassettes/regen/locales/de.json/berth.yaml",
-            "next: pytest",
-        ]
-    )
-    healed = units.german_file.read_bytes()
-
-    units.german_file.write_bytes(broken)
-    units.recorded()
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    result = units.run("--regen")
-
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    assert units.german_file.read_bytes() == healed
-    assert units.run().parseoutcomes() == {"passed": 3}
-
-
-def test_workers_heal_units_of_one_file(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each writes under the lock, none overwrites the others."""
-    units.german_file.unlink()
-
-    with emulated(monkeypatch, translate):
-        # Where hypothesis is loaded, trio may warn of its own random numbers.
-        alone = ("-p", "no:hypothesispytest")
-        result = units.run("--regen", "--regen-record", "once", "-n", "2", *alone)
-
-    assert result.parseoutcomes() == {"regenerated": 3}
-    assert units.german() == GERMAN
-
-
-def test_an_edit_by_hand_is_not_healed(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told first, with what keeps and what drops it; nobody is asked."""
-    units.recorded().write(german=WRONG)
-
-    with emulated(monkeypatch, translate) as emulator:
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert not emulator.requests
-    assert units.german() == WRONG
-    result.stdout.fnmatch_lines(
-        [
-            "locales/de.json:2: DRIFT: *",
-            "  keep:          pytest-regen adopt locales/de.json --unit berth",
-            "  drop:          pytest-regen rebuild locales/de.json --unit berth",
-            "not regenerated: locales/de.json::berth",
-        ]
-    )
-
-
 @pytest.mark.parametrize(("in_ci", "outcome"), [(True, "failed"), (False, "passed")])
 def test_a_stale_unit_fails_in_ci(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch, *, in_ci: bool, outcome: str
 ) -> None:
-    """Elsewhere it is a warning that says so."""
     units.recorded().write(english={**ENGLISH, "mooring": "Moor alongside"})
     monkeypatch.setenv("CI", "true" if in_ci else "")
 
@@ -248,50 +143,6 @@ def test_a_stale_unit_fails_in_ci(
         )
 
 
-def test_a_unit_that_fails_for_being_stale_is_asked_again(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the prompt of now; the new text replaces one that had no error either."""
-    units.settings(
-        """
-        [tool.pytest.ini_options]
-        [tool.pytest-regen]
-        kinds = ["regen_kinds:German"]
-        stale = "fail"
-        """
-    )
-    units.recorded().write(english={**ENGLISH, "mooring": "Moor alongside"})
-
-    with emulated(monkeypatch, lambda _: "Laengsseits anlegen"):
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    assert units.german()["mooring"] == "Laengsseits anlegen"
-
-
-def test_a_warning_ends_with_what_it_was_about(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A unit that failed and was stale, too, is neither once it is regenerated."""
-    units.recorded().write(english={**ENGLISH, "mooring": "Moor at {number}"})
-
-    with emulated(monkeypatch, lambda _: "Anlegen an {number}"):
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-    result.stdout.no_fnmatch_line("*STALE*")
-
-
-def test_what_is_missing_ends_with_one_command(units: UnitProject) -> None:
-    """It generates all of the file."""
-    units.german_file.unlink()
-
-    result = units.run("-q")
-
-    assert result.parseoutcomes() == {"failed": 3}
-    assert "next: pytest-regen generate locales/de.json" in result.stdout.lines
-
-
 MARKED = """
 import json
 from pathlib import Path
@@ -306,35 +157,6 @@ def test_tone():
 """
 
 
-def test_a_marked_test_heals_its_unit(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test passes with the candidate in the file; the ledger has it."""
-    units.recorded()
-    (units.path / "test_tone.py").write_text(MARKED, "utf-8")
-
-    with emulated(monkeypatch, lambda _: "Ablegen um {time}") as emulator:
-        result = units.run("--regen", "--regen-record", "once", "test_tone.py")
-
-    assert result.parseoutcomes() == {"regenerated": 1}
-    assert units.german()["leave"] == "Ablegen um {time}"
-    (request,) = emulator.requests
-    assert "say Ablegen" in json.dumps(request.body)
-    assert units.run().parseoutcomes() == {"passed": 4}
-
-
-def test_a_candidate_that_does_not_help_is_taken_out(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file is as it was, byte for byte."""
-    before = units.recorded().german_file.read_bytes()
-    (units.path / "test_tone.py").write_text(MARKED, "utf-8")
-
-    with emulated(monkeypatch, lambda _: "Weg um {time}"):
-        result = units.run("--regen", "--regen-record", "once", "test_tone.py")
-
-    assert result.parseoutcomes() == {"failed": 1}
-    assert units.german_file.read_bytes() == before
-
-
 def test_a_mark_that_names_no_unit_is_an_error(units: UnitProject) -> None:
     """Found while tests are collected, before anything is paid for."""
     (units.path / "test_tone.py").write_text(MARKED.replace("::leave", "::leaf"), "utf-8")
@@ -342,101 +164,6 @@ def test_a_mark_that_names_no_unit_is_an_error(units: UnitProject) -> None:
     result = units.run()
 
     result.stdout.fnmatch_lines(["*the file has no unit 'leaf'*"])
-
-
-def test_an_exception_in_a_kind_has_the_users_traceback(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And is never healed."""
-    path = units.path / "regen_kinds.py"
-    path.write_text(path.read_text("utf-8").replace("if want != have", "if wnat != have"), "utf-8")
-
-    with emulated(monkeypatch, translate) as emulator:
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert result.parseoutcomes() == {"failed": 3}
-    assert not emulator.requests
-    result.stdout.fnmatch_lines(
-        [
-            "*KIND_ERROR: German.check raised NameError for berth",
-            "*regen_kinds.py*, in check",
-            "*NameError: name 'wnat' is not defined*",
-        ]
-    )
-    result.stdout.no_fnmatch_line("*INTERNALERROR*")
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ('kinds = ["nowhere:Kind"]', "*the kind nowhere:Kind cannot be loaded*"),
-        ('kinds = ["json:dumps"]', "*json:dumps is no kind*"),
-        ('kinds = ["German"]', '*expected a list of "module:Class"*'),
-        (
-            'kinds = ["regen_kinds:German", "regen_kinds:German"]',
-            "*locales/de.json is claimed by regen_kinds:German and by regen_kinds:German*",
-        ),
-    ],
-)
-def test_kinds_that_cannot_serve_are_usage_errors(
-    units: UnitProject, settings: str, message: str
-) -> None:
-    """In three lines, without a traceback."""
-    units.settings(f"[tool.pytest.ini_options]\n[tool.pytest-regen]\n{settings}\n")
-
-    result = units.run()
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([message])
-    assert "Traceback" not in result.stderr.str()
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ("locales/*.txt", "*files = 'locales/[*].txt' matches no file below *"),
-        ("../de.json", "*files = '../de.json' leads out of the project"),
-        ("test_*.py", "*pytest collects it as a test module"),
-        ("conftest.py", "*pytest collects it as a test module"),
-        ("", "*files = '' claims nothing"),
-    ],
-)
-def test_files_that_cannot_be_claimed(units: UnitProject, files: str, message: str) -> None:
-    """A gate that checks nothing must not pass."""
-    units.pytester.makepyfile("def test_it(): pass")
-    path = units.path / "regen_kinds.py"
-    text = path.read_text("utf-8").replace('"locales/de.json"', repr(files))
-    path.write_text(text, "utf-8")
-
-    result = units.run()
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([message])
-
-
-def test_a_dry_run_says_what_would_be_asked(units: UnitProject) -> None:
-    """And asks nobody."""
-    units.write(german=WRONG)
-
-    result = units.recorded().run("--regen-dry-run")
-
-    result.stdout.fnmatch_lines(["dry run: locales/de.json::berth: would ask for it, about * in"])
-
-
-def test_a_run_that_changed_units_fails_in_ci(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody has to commit the change."""
-    units.write(german=WRONG)
-    monkeypatch.setenv("CI", "true")
-
-    with emulated(monkeypatch, translate):
-        result = units.recorded().run(
-            "--regen", "--regen-record", "once", "--regen-budget", "100000"
-        )
-
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["exit 1: a file with units was changed and CI is set *"])
 
 
 def test_installed_kinds_are_found(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,24 +184,6 @@ def test_installed_kinds_are_found(units: UnitProject, monkeypatch: pytest.Monke
     assert units.run().parseoutcomes() == {"passed": 3}
 
 
-def test_junit_has_a_case_per_unit(units: UnitProject) -> None:
-    """With the place of the failure."""
-    units.write(german=WRONG)
-
-    units.recorded().run("--junitxml=units.xml")
-
-    text = (units.path / "units.xml").read_text("utf-8")
-    assert 'name="berth"' in text
-    assert "PLACEHOLDER" in text
-
-
-def test_a_project_without_kinds_is_not_asked(pytester: pytest.Pytester) -> None:
-    """Two files are looked at, and nothing is loaded."""
-    config = pytester.parseconfig()
-
-    assert not has_kinds(config)
-
-
 def test_what_many_units_share_is_counted(units: UnitProject) -> None:
     """A catalogue that nobody asks for any more is not a screen of warnings."""
     strings = {f"text{n}": "Text" for n in range(40)}
@@ -486,83 +195,6 @@ def test_what_many_units_share_is_counted(units: UnitProject) -> None:
     (line,) = lines
     assert line.startswith("warning: locales/de.json::text0, locales/de.json::text1, ")
     assert " and 34 more: ORPHAN: " in line
-
-
-def test_only_some_units_are_healed(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``--regen-only`` names them by id or glob; one that matches nothing is a usage error."""
-    units.write(german=dict.fromkeys(GERMAN, ""))
-    heal = ("--regen", "--regen-record", "once", "--regen-only")
-
-    with emulated(monkeypatch, translate):
-        result = units.run(*heal, "locales/de.json::l*")
-        refused = units.run(*heal, "locales/de.json::x*")
-
-    assert result.parseoutcomes() == {"failed": 2, "regenerated": 1}
-    assert units.german()["leave"] == GERMAN["leave"]
-    assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    refused.stderr.fnmatch_lines(["*there is locales/de.json::berth, locales/de.json::mooring*"])
-
-
-def test_units_stand_in_the_report(units: UnitProject) -> None:
-    """With what is wrong, the place, and the next command."""
-    units.write(german=WRONG)
-
-    units.recorded().run("--regen-report", "report.json")
-
-    text = (units.path / "report.json").read_text("utf-8")
-    (item,) = [one for one in json.loads(text)["items"] if one["id"].endswith("::berth")]
-    assert item["kind"] == "unit"
-    assert [issue["code"] for issue in item["issues"]] == ["PLACEHOLDER"]
-    assert item["issues"][0]["path"] == "locales/de.json"
-
-
-def test_a_file_without_names_asks_nobody(
-    units: UnitProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its one item fails and says why; no unit of that name is made."""
-    path = units.path / "regen_kinds.py"
-    path.write_text(path.read_text("utf-8").replace("return english(file)", "return []"), "utf-8")
-    before = units.german_file.read_bytes()
-
-    with emulated(monkeypatch, translate) as emulator:
-        result = units.run("--regen", "--regen-record", "once")
-
-    assert result.parseoutcomes() == {"failed": 1}
-    assert not emulator.requests
-    assert units.german_file.read_bytes() == before
-    result.stdout.fnmatch_lines(["*MISSING_UNIT: German names no unit of locales/de.json"])
-
-
-def test_what_cannot_be_read_fails_its_file(units: UnitProject) -> None:
-    """A folder in its place, for one; the rest of the run goes on."""
-    units.pytester.makepyfile("def test_it(): pass")
-    units.german_file.unlink()
-    units.german_file.mkdir()
-
-    result = units.run()
-
-    assert result.parseoutcomes() == {"passed": 1, "failed": 1}
-    result.stdout.fnmatch_lines(["*locales/de.json cannot be read: Is a directory"])
-    result.stdout.no_fnmatch_line("*INTERNALERROR*")
-
-
-def test_a_kind_module_that_exits_is_a_usage_error(units: UnitProject) -> None:
-    """Not the end of the run."""
-    (units.path / "regen_kinds.py").write_text("import sys\nsys.exit(0)\n", "utf-8")
-
-    result = units.run()
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*the kind regen_kinds:German cannot be loaded*"])
-
-
-def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:
-    """The heading of a failure has them as the id has them."""
-    units.write(english={"\x1b[31mred": "x {n}"}, german={"\x1b[31mred": "y"})
-
-    result = units.run("-v")
-
-    assert "\x1b[31mred" not in result.stdout.str()
 
 
 def test_functions_without_markers_are_told(pytester: pytest.Pytester) -> None:
@@ -594,12 +226,10 @@ def test_the_next_of_a_unit_that_fails_mends_it(units: UnitProject) -> None:
     gate = last_next(units.run())
 
     assert gate == "next: pytest-regen regenerate locales/de.json --from-errors"
-    status = units.pytester.run(sys.executable, "-m", "pytest_regen", "status")
-    assert status.outlines[-1].strip() == gate
+    assert command("status").out.splitlines()[-1].strip() == gate
 
 
 def test_of_two_files_the_next_is_about_the_one_with_more_errors(units: UnitProject) -> None:
-    """Warnings do not count beside errors."""
     units.settings(
         """
         [tool.pytest.ini_options]
@@ -631,3 +261,202 @@ def test_beside_an_edit_no_warning_has_the_last_word(units: UnitProject) -> None
     assert result.parseoutcomes() == {"passed": 2, "failed": 1}
     result.stdout.fnmatch_lines(["warning: *ORPHAN*"])
     assert not [line for line in result.outlines if line.startswith("next: ")]
+
+
+def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:
+    """The heading of a failure has them as the id has them."""
+    units.write(english={"\x1b[31mred": "x {n}"}, german={"\x1b[31mred": "y"})
+
+    result = units.run("-v")
+
+    assert "\x1b[31mred" not in result.stdout.str()
+
+
+def test_failing_units_heal_and_replay_offline(
+    units: UnitProject, model: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``G``, only the unit at fault; then the recording answers, without a key."""
+    units.write(german=WRONG)
+    broken = units.german_file.read_bytes()
+    result = units.recorded().run(*LIVE)
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert units.german() == GERMAN
+    result.stdout.fnmatch_lines(
+        [
+            "regenerated: locales/de.json::berth, 1 call, *",
+            '  +  "berth": "Liegeplatz {number}",',
+            "changed: locales/de.json, .regen, cassettes/regen/locales/de.json/berth.yaml",
+            "next: pytest",
+        ]
+    )
+    healed = units.german_file.read_bytes()
+
+    units.german_file.write_bytes(broken)
+    units.recorded().run().stdout.fnmatch_lines(["*regenerate:    pytest *::berth --regen"])
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    result = units.run("--regen")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert units.german_file.read_bytes() == healed
+    assert len(model.requests) == 1
+    assert units.run().parseoutcomes() == {"passed": 3}
+
+
+@pytest.mark.usefixtures("model")
+def test_workers_heal_units_of_one_file(units: UnitProject) -> None:
+    """Each writes under the lock, none overwrites the others."""
+    units.german_file.unlink()
+
+    # Where hypothesis is loaded, trio may warn of its own random numbers.
+    result = units.run(*LIVE, "-n", "2", "-p", "no:hypothesispytest")
+
+    assert result.parseoutcomes() == {"regenerated": 3}
+    assert units.german() == GERMAN
+
+
+def test_an_edit_by_hand_is_not_healed(units: UnitProject, model: Emulator) -> None:
+    """It is told first, with what keeps and what drops it; nobody is asked."""
+    units.recorded().write(german=WRONG)
+
+    result = units.run(*LIVE)
+
+    assert not model.requests
+    assert units.german() == WRONG
+    result.stdout.fnmatch_lines(
+        [
+            "locales/de.json:2: DRIFT: *",
+            "  keep:          pytest-regen adopt locales/de.json --unit berth",
+            "  drop:          pytest-regen rebuild locales/de.json --unit berth",
+            "not regenerated: locales/de.json::berth",
+        ]
+    )
+
+
+def test_a_unit_that_fails_for_being_stale_is_asked_again(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the prompt of now; the new text replaces one that had no error either."""
+    units.settings(SETTINGS + 'stale = "fail"\n')
+    units.recorded().write(english={**ENGLISH, "mooring": "Moor alongside"})
+
+    with emulated(monkeypatch, lambda _: "Laengsseits anlegen"):
+        result = units.run(*LIVE)
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert units.german()["mooring"] == "Laengsseits anlegen"
+    result.stdout.no_fnmatch_line("*STALE*")
+
+
+@pytest.mark.parametrize(("answer", "outcome"), [("Ablegen", "regenerated"), ("Weg", "failed")])
+def test_a_marked_test_heals_its_unit(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch, answer: str, outcome: str
+) -> None:
+    """It is tried with the candidate in the file; one that does not help is taken out."""
+    before = units.recorded().german_file.read_bytes()
+    (units.path / "test_tone.py").write_text(MARKED, "utf-8")
+
+    with emulated(monkeypatch, lambda _: answer + " um {time}") as model:
+        result = units.run(*LIVE, "test_tone.py")
+
+    assert result.parseoutcomes() == {outcome: 1}
+    assert "say Ablegen" in json.dumps(model.requests[0].body)
+    if outcome == "failed":
+        assert units.german_file.read_bytes() == before
+        return
+    assert units.german()["leave"] == "Ablegen um {time}"
+    assert units.run().parseoutcomes() == {"passed": 4}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "if want != have",
+            "if wnat != have",
+            [
+                "*KIND_ERROR: German.check raised NameError for berth",
+                "*regen_kinds.py*, in check",
+                "*NameError: name 'wnat' is not defined*",
+            ],
+        ),
+        (
+            "return english(file)",
+            "return []",
+            ["*MISSING_UNIT: German names no unit of locales/de.json"],
+        ),
+    ],
+)
+def test_a_mistake_in_a_kind_asks_nobody(
+    units: UnitProject, model: Emulator, old: str, new: str, told: list[str]
+) -> None:
+    """An exception has the user's traceback; a file without names has one item, which fails."""
+    path = units.path / "regen_kinds.py"
+    path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
+    before = units.german_file.read_bytes()
+
+    result = units.run(*LIVE)
+
+    assert set(result.parseoutcomes()) == {"failed"}
+    assert not model.requests
+    assert units.german_file.read_bytes() == before
+    result.stdout.fnmatch_lines(told)
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+def test_what_cannot_be_read_fails_its_file(units: UnitProject) -> None:
+    """A folder in its place, for one; a test of the user's own runs as ever."""
+    units.pytester.makepyfile("def test_it(): pass")
+    units.german_file.unlink()
+    units.german_file.mkdir()
+
+    result = units.run()
+
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1}
+    result.stdout.fnmatch_lines(["*locales/de.json cannot be read: Is a directory"])
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+TWICE = 'kinds = ["regen_kinds:German", "regen_kinds:German"]'
+
+
+@pytest.mark.parametrize(
+    ("settings", "files", "message"),
+    [
+        ('kinds = ["nowhere:Kind"]', "", "*the kind nowhere:Kind cannot be loaded*"),
+        ('kinds = ["German"]', "", '*expected a list of "module:Class"*'),
+        (TWICE, "locales/de.json", "*locales/de.json is claimed by regen_kinds:German and by *"),
+        ("", "../de.json", "*files = '../de.json' leads out of the project"),
+        ("", "locales/*.txt", "*files = 'locales/[*].txt' matches no file below *"),
+        ("", "test_*.py", "*pytest collects it as a test module"),
+        ("", "", "*files = '' claims nothing"),
+    ],
+)
+def test_kinds_that_cannot_serve_are_usage_errors(
+    units: UnitProject, settings: str, files: str, message: str
+) -> None:
+    """In three lines, without a traceback: a gate that checks nothing must not pass."""
+    units.pytester.makepyfile("def test_it(): pass")
+    if settings:
+        units.settings(f"[tool.pytest.ini_options]\n[tool.pytest-regen]\n{settings}\n")
+    path = units.path / "regen_kinds.py"
+    path.write_text(KIND.replace('"locales/de.json"', repr(files)), "utf-8")
+
+    result = units.run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+    assert "Traceback" not in result.stderr.str()
+
+
+def test_only_some_units_are_healed(units: UnitProject, model: Emulator) -> None:
+    """``--regen-only`` names them by id or glob; one that matches nothing is a usage error."""
+    units.write(german=dict.fromkeys(GERMAN, ""))
+
+    result = units.run(*LIVE, "--regen-only", "locales/de.json::l*")
+    refused = units.run(*LIVE, "--regen-only", "locales/de.json::x*")
+
+    assert result.parseoutcomes() == {"failed": 2, "regenerated": 1}
+    assert units.german()["leave"] == GERMAN["leave"]
+    assert len(model.requests) == 1
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*there is locales/de.json::berth, locales/de.json::mooring*"])

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
-import pytest
 from plugin_project import Project
 
 from pytest_regen.stores import RegenStore
@@ -20,14 +19,14 @@ def test_y(): pass
 """
 
 
-def test_a_gate_fails_alike(project: Project, spread: tuple[str, ...]) -> None:
+def test_a_gate_fails_alike(project: Project) -> None:
     """Node ids of stores mix with ordinary ones; a wrong type fails; ``--lf`` runs it again."""
     project.broken()
     project.pytester.makepyfile(test_plain=TESTS)
     ids = [f"{STORE}::Owner", "test_plain.py::test_x[a::b]", f"{STORE}::State"]
 
-    first = project.run(*spread, *ids)
-    again = project.run(*spread, "--lf")
+    first = project.run("-n", "2", *ids)
+    again = project.run("-n", "2", "--lf")
 
     first.assert_outcomes(passed=2, failed=1)
     first.stdout.fnmatch_lines([f"FAILED {STORE}::Owner - *"])
@@ -68,29 +67,18 @@ def test_a_regeneration_is_told_alike(
     }
 
 
-def test_one_budget_holds_over_all(project: Project, spread: tuple[str, ...]) -> None:
+def test_one_budget_holds_over_all(project: Project) -> None:
     """What one worker spends the others cannot."""
     for number in range(4):
         project.broken(f"GET_{number}")
     project.answered_by("Good")
 
-    result = project.run("--regen", "--regen-budget=2500", *spread)
+    result = project.run("--regen", "--regen-budget=2500", "-n", "2")
 
     outcomes = result.parseoutcomes()
     assert 1 <= outcomes["regenerated"] < 4
     assert outcomes["regenerated"] + outcomes["failed"] == 4
     result.stdout.fnmatch_lines(["*token budget of 2,500*"])
-
-
-@pytest.mark.parametrize("arg", [f"{STORE}::Ownr", "--regen-only=Ownr"])
-def test_a_usage_error_is_one(project: Project, spread: tuple[str, ...], arg: str) -> None:
-    """It is told before workers start."""
-    project.store()
-
-    result = project.run("--regen", arg, *spread)
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *Ownr*"])
 
 
 COUNTING = """

@@ -1,4 +1,4 @@
-"""A page as a browser without JavaScript sees it: its parts, its text, what its form would send."""
+"""A page as a browser without JavaScript sees it: its parts and its text."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -23,18 +23,12 @@ class Node:
         """Return the elements inside of that name and with these attributes."""
         inside = [c for c in self.children if isinstance(c, Node)]
         wanted = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
-        return [
-            node
-            for child in inside
-            for node in (
-                *(
-                    [child]
-                    if child.name == name and wanted.items() <= child.attributes.items()
-                    else []
-                ),
-                *child.all(name, **attributes),
-            )
-        ]
+        found: list[Node] = []
+        for child in inside:
+            if child.name == name and wanted.items() <= child.attributes.items():
+                found.append(child)
+            found += child.all(name, **attributes)
+        return found
 
     def named(self, class_: str) -> bool:
         """Whether the element has a class."""
@@ -74,13 +68,3 @@ def read_page(text: str) -> Node:
     reader.close()
     assert reader.open == [reader.root], "an element was never closed"
     return reader.root
-
-
-def sent_by(form: Node, **changed: str | list[str]) -> dict[str, str | list[str]]:
-    """Return the fields that a form sends, some of them changed, dots written as `__`."""
-    fields: dict[str, str | list[str]] = {}
-    for box in form.all("input"):
-        kind, name = box.attributes.get("type"), box.attributes.get("name")
-        if name and (kind in {"text", "hidden"} or "checked" in box.attributes):
-            fields[name] = box.attributes.get("value") or ""
-    return fields | {name.replace("__", "."): value for name, value in changed.items()}

@@ -8,7 +8,7 @@ from store_factory import GOOD, MISSPELT
 from pytest_regen.errors import TransportError
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 
-__all__ = ["Good", "NoDebugger", "Stubborn", "Unreachable", "asked_page"]
+__all__ = ["Good", "Stubborn", "Unreachable", "asked_page"]
 
 _TYPE = re.compile(r'^TYPE: "(.+)"$', re.MULTILINE)
 _PAGE = re.compile(r"^\s*page (\d+) of", re.MULTILINE)
@@ -58,16 +58,3 @@ class Unreachable:
         raise TransportError(
             f"no answer from {request.model}", hint="check the connection, then run again"
         )
-
-
-class NoDebugger:
-    """Stands in for pdb, which would wait for a person."""
-
-    def __init__(self, *_args: object, **_kwargs: object) -> None:
-        self.quitting = False
-
-    def reset(self) -> None:
-        """Do nothing."""
-
-    def interaction(self, *_args: object) -> None:
-        """Do nothing."""

@@ -82,35 +82,9 @@ def test_called_mark():
 
 
 @pytest.mark.vcr
-def test_several():
-    for words in ["a", "b", "a"]:
-        say(words)
-    if MORE:
-        assert say("c", "/more")["said"] == "c"
-
-
-@pytest.mark.vcr
-def test_nothing_is_asked():
-    pass
-
-
-@pytest.mark.vcr
 def test_fails_by_itself():
     say("one")
     assert False
-
-
-@pytest.mark.vcr
-def test_skipped():
-    pytest.skip("after the cassette was there")
-
-
-# It fails on purpose: what was sent before an expected failure is recorded all the same.
-@pytest.mark.vcr
-@pytest.mark.xfail(strict=True)
-def test_fails_as_expected():
-    say("one")
-    raise ValueError
 
 
 def test_unmarked(vcr):
@@ -139,13 +113,6 @@ class TestMarkedClass:
     class TestInner:
         def test_three(self):
             say("inner")
-
-
-class TestOther:
-    @pytest.mark.vcr
-    @pytest.mark.parametrize("n", [1, 2])
-    def test_one(self, n):
-        say(f"other {n}")
 """
 
 NAMES: Final = """
@@ -163,22 +130,10 @@ def test_named(default_cassette_name, vcr):
     say("named")
 
 
-@pytest.mark.default_cassette("bare")
-@pytest.mark.vcr
-def test_without_suffix():
-    say("bare")
-
-
 @pytest.mark.default_cassette("folder/inner.yaml")
 @pytest.mark.vcr
 def test_in_a_folder():
     say("folder")
-
-
-@pytest.mark.default_cassette
-@pytest.mark.vcr
-def test_name_forgotten():
-    say("never")
 
 
 @pytest.mark.default_cassette("more.yaml")
@@ -193,29 +148,9 @@ def test_reads_more():
     assert say("more one")["said"] == "more one"
 
 
-@pytest.mark.vcr("more.yaml", "missing.yaml")
-@pytest.mark.vcr("named.yaml")
-def test_reads_several():
-    say("more one")
-    say("named")
-    say("own")
-
-
-@pytest.mark.default_cassette("z" * 251)
-@pytest.mark.vcr
-def test_longest():
-    say("longest")
-
-
 @pytest.mark.default_cassette("z" * 400)
 @pytest.mark.vcr
 def test_too_long():
-    say("too long")
-
-
-@pytest.mark.default_cassette("w" * 252)
-@pytest.mark.vcr(serializer="json")
-def test_too_long_for_json():
     say("too long")
 
 
@@ -248,12 +183,6 @@ def test_by_body():
     say("second")
     if MORE:
         say("third")
-
-
-@pytest.mark.vcr(additional_matchers=["same_words"])
-def test_by_a_matcher_of_the_project():
-    say("first")
-    say("second")
 
 
 @pytest.mark.vcr(match_on=["method", "unknown"])
@@ -317,21 +246,11 @@ def test_own_persister():
     say("kept by its own")
 
 
-@pytest.mark.vcr(serializer="nobody knows")
-def test_unknown_serializer():
-    say("never")
-
-
 @pytest.mark.vcr(record_mode="new_episodes")
 def test_mode_in_the_mark():
     say("always recorded")
     if MORE:
         say("and this", "/more")
-
-
-@pytest.mark.vcr(record_mode="none")
-def test_never_recorded():
-    say("never")
 
 
 @pytest.mark.vcr(ignore_localhost=True)
@@ -345,19 +264,8 @@ def test_packed():
 
 
 @pytest.mark.vcr
-def test_packed_as_it_came():
-    assert get("/packed").json()["said"] == "packed"
-
-
-@pytest.mark.vcr
 def test_binary():
     assert get("/binary").content == bytes(range(256))
-
-
-@pytest.mark.vcr
-def test_status():
-    assert get("/status/404").status_code == 404
-    assert get("/status/503").status_code == 503
 
 
 @pytest.mark.vcr(drop_unused_requests=True)
@@ -499,17 +407,6 @@ def test_blocked():
 
 
 @pytest.mark.block_network
-def test_blocked_in_a_client():
-    with pytest.raises(RuntimeError, match="Network is disabled"):
-        get("/echo")
-
-
-@pytest.mark.block_network
-def test_blocked_and_failing():
-    connect()
-
-
-@pytest.mark.block_network
 def test_blocked_by_code():
     with pytest.raises(RuntimeError, match="Network is disabled"):
         socket.socket().connect_ex(("127.0.0.1", PORT))
@@ -529,31 +426,8 @@ def somewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.block_network(allowed_hosts=["s.*"])
-def test_a_local_socket_is_allowed():
-    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
-        server.bind("s.socket")
-        server.listen()
-        client.connect("s.socket")
-
-
 @pytest.mark.block_network(allowed_hosts=["127.0.*"])
 def test_allowed():
-    connect()
-
-
-@pytest.mark.block_network(allowed_hosts=["example.com"])
-def test_another_is_allowed():
-    connect()
-
-
-@pytest.mark.block_network(allowed=["127.*"])
-def test_wrong_argument():
-    connect()
-
-
-@pytest.mark.block_network(["127.*"])
-def test_positional_argument():
     connect()
 
 
@@ -561,12 +435,6 @@ def test_positional_argument():
 @pytest.mark.block_network
 def test_recorded_and_blocked():
     say("recorded and blocked")
-
-
-@pytest.mark.vcr(record_mode="once")
-@pytest.mark.block_network
-def test_recorded_by_its_mark_and_blocked():
-    say("by its mark")
 
 
 @pytest.mark.vcr
@@ -601,198 +469,8 @@ class TestConfigured:
 
 def test_free():
     connect()
-
-
-def test_the_loop_of_asyncio_works():
-    import asyncio
-
-    asyncio.run(asyncio.sleep(0))
-
-
-def test_resolved():
-    connect("localhost")
 """
 
-LATE_CONFTEST: Final = """
-import pathlib
-
-import pytest
-
-HERE = pathlib.Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if HERE in item.path.parents and "collected" in item.name:
-            item.add_marker(pytest.mark.vcr)
-        if HERE in item.path.parents and "blocked" in item.name:
-            item.add_marker(pytest.mark.block_network)
-
-
-def pytest_runtest_setup(item):
-    if "set_up" in item.name:
-        item.add_marker(pytest.mark.vcr(ignore_hosts=["prices.test"]))
-        item.add_marker(pytest.mark.default_cassette("late.yaml"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def marked(request):
-    for item in request.session.items:
-        if HERE in item.path.parents and "fixture" in item.name:
-            item.add_marker(pytest.mark.vcr)
-"""
-
-LATE: Final = """
-import httpx2
-import pytest
-from service import URL, get, say
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_collected(n):
-    say(f"collected {n}")
-
-
-class TestClass:
-    def test_collected(self, tmp_path):
-        say("collected in a class")
-
-
-def test_set_up(vcr):
-    assert vcr is not None
-    say("set up")
-    with pytest.raises(httpx2.ConnectError):
-        httpx2.get("http://prices.test:1/")
-
-
-def test_fixture():
-    say("by a fixture")
-
-
-def test_blocked():
-    with pytest.raises(RuntimeError, match="Network is disabled"):
-        get("/echo")
-"""
-
-MISSING: Final = """
-import unittest
-
-import pytest
-from service import get
-from vcr.errors import CannotOverwriteExistingCassetteException
-
-pytestmark = pytest.mark.vcr(record_mode="none")
-
-
-class Offline(Exception):
-    pass
-
-
-def ask():
-    try:
-        get("/nobody/recorded")
-    except Exception as error:
-        raise Offline from error
-
-
-@pytest.fixture
-def asking():
-    ask()
-
-
-@pytest.fixture
-def skipping():
-    try:
-        ask()
-    except Offline:
-        pytest.skip("no service")
-
-
-@pytest.fixture
-def asking_at_the_end():
-    yield
-    ask()
-
-
-def test_skipped():
-    try:
-        ask()
-    except Offline:
-        pytest.skip("no service")
-
-
-def test_skipped_in_set_up(skipping):
-    pass
-
-
-def test_expected_by_a_call():
-    try:
-        ask()
-    except Offline:
-        pytest.xfail("no service")
-
-
-@pytest.mark.xfail(raises=Offline)
-def test_expected():
-    ask()
-
-
-@pytest.mark.xfail(raises=CannotOverwriteExistingCassetteException)
-def test_expected_of_vcrpy():
-    get("/nobody/recorded")
-
-
-@pytest.mark.xfail(raises=Offline)
-def test_expected_in_set_up(asking):
-    pass
-
-
-@pytest.mark.xfail(raises=ValueError)
-def test_not_expected():
-    ask()
-
-
-def test_caught():
-    with pytest.raises(Offline):
-        ask()
-
-
-def test_fixture_wanted_by_the_test(request):
-    with pytest.raises(Offline):
-        request.getfixturevalue("asking")
-
-
-def test_in_set_up(asking):
-    pass
-
-
-def test_at_the_end(asking_at_the_end):
-    pass
-
-
-class TestCase(unittest.TestCase):
-    def test_failed(self):
-        ask()
-
-    def test_skipped(self):
-        try:
-            ask()
-        except Offline:
-            self.skipTest("no service")
-
-    @unittest.expectedFailure
-    def test_expected(self):
-        ask()
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_skipped_in_a_coroutine(anyio_backend):
-    try:
-        ask()
-    except Offline:
-        pytest.skip("no service")
-"""
 
 SUITE: Final = {
     "conftest.py": CONFTEST,
@@ -802,7 +480,4 @@ SUITE: Final = {
     "test_options.py": OPTIONS,
     "sub/test_fixtures.py": FIXTURES,
     "test_blocked.py": BLOCKED,
-    "test_missing.py": MISSING,
-    "late/conftest.py": LATE_CONFTEST,
-    "late/test_late.py": LATE,
 }
