@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 from context_values import (
-    FRAMING,
     INFERRED,
-    LOCATION,
     answers,
-    context,
     contexts,
     inferences,
     leaves,
@@ -21,7 +18,6 @@ from hypothesis import strategies as st
 from laws import scaled
 
 from pytest_regen.context import (
-    CONFIDENT,
     HEADINGS,
     ChoiceAnswer,
     ConversationContext,
@@ -63,7 +59,6 @@ def dumped(context: ConversationContext) -> Any:
 @LAW
 @given(contexts())
 def test_round_trip(context: ConversationContext) -> None:
-    """1: what is dumped is parsed as the same, and renders the same."""
     for again in (
         parse_context(dumped(context)),
         parse_context(context.model_dump(mode="json")),
@@ -99,15 +94,6 @@ def test_completeness(context: ConversationContext) -> None:
 
 
 @LAW
-@given(wires(), wires())
-def test_injective(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """3: two contexts with the same prompt are the same."""
-    first, second = parse_context(one), parse_context(other)
-
-    assert (render_context(first) == render_context(second)) == (first == second)
-
-
-@LAW
 @given(wires(), st.data())
 def test_a_leaf_that_differs_makes_another_prompt(one: dict[str, Any], data: st.DataObject) -> None:
     """3: contexts that differ in a single leaf have different prompts."""
@@ -129,7 +115,6 @@ def test_a_leaf_that_differs_makes_another_prompt(one: dict[str, Any], data: st.
 @LAW
 @given(wires(), st.sampled_from(("", " \n", "\ufeff", None, {"kind": "skipped"})))
 def test_skip(data: dict[str, Any], nothing: object) -> None:
-    """4: all blank, all skipped, none at all: one prompt."""
     ids = [question["id"] for question in data["questionsAsked"]]
     skipped = parse_context({**data, "answers": {}})
 
@@ -152,7 +137,6 @@ def test_structure(context: ConversationContext) -> None:
 @LAW
 @given(wires())
 def test_partition(data: dict[str, Any]) -> None:
-    """6: selected and not selected are what was offered, disjoint."""
     parsed = parse_context(data)
     prompt = render_context(parsed)
     for question in parsed.questions_asked:
@@ -168,23 +152,6 @@ def test_partition(data: dict[str, Any]) -> None:
         )
         assert ("not selected " in line) or not left
         assert all(as_data(label) in line for label in left)
-
-
-@LAW
-@given(st.lists(st.sampled_from(("rent hikes", "no rent cap", "mine", " ", "")), max_size=5))
-def test_flat_choices_are_a_partition_too(parts: list[str]) -> None:
-    """6: a string with delimiters says no option twice, and no words that are an option's label."""
-    answer = context(FRAMING, framing="|||".join(parts)).answers.get("framing")
-
-    said = {part for part in parts if part.strip()}
-    if not said:
-        assert answer is None
-        return
-    assert isinstance(answer, ChoiceAnswer)
-    assert set(answer.selected) == {
-        {"rent hikes": "hikes", "no rent cap": "cap"}[part] for part in said - {"mine"}
-    }
-    assert (answer.other is not None) == ("mine" in said)
 
 
 JSON = st.recursive(
@@ -218,12 +185,11 @@ def _put(value: Any, keys: list[str], new: object) -> Any:
     return {k: _put(v, keys[1:], new) if k == keys[0] else v for k, v in value.items()}
 
 
-@pytest.mark.parametrize("filler", ["x", "\u202e", "\U000e0041"])
-def test_bounds(filler: str) -> None:
+def test_bounds() -> None:
     """10: a prompt is never longer than its limits allow, computed from them."""
 
     def filled(length: int, end: str = "x") -> str:
-        return filler * (length - len(end)) + end
+        return "\U000e0041" * (length - len(end)) + end
 
     asked: list[dict[str, Any]] = [
         {
@@ -272,42 +238,17 @@ def _longest_prompt() -> int:
     return leaf_texts * LONGEST_ESCAPE + 2_000
 
 
-SURE = st.floats(0, 1)
-
-
-@LAW
-@given(SURE, SURE, SURE, SURE, SURE)
-def test_confidence(location: float, scope: float, target: float, low: float, high: float) -> None:
-    """12: the mean lies between; the threshold is monotone; the least sure are few and in order."""
-    inferred = InferredContext(
-        location_confidence=location, scope_confidence=scope, target_type_confidence=target
-    )
-    by_name = {"location": location, "scope": scope, "target_type": target}
-    low, high = sorted((low, high))
-    least = least_confident_dimensions(inferred)
-
-    assert min(by_name.values()) - 1e-9 <= overall_confidence(inferred)
-    assert overall_confidence(inferred) <= max(by_name.values()) + 1e-9
-    assert meets_confidence_threshold(inferred, low) or not meets_confidence_threshold(
-        inferred, high
-    )
-    assert len(least) <= 2
-    assert all(by_name[name] < CONFIDENT for name in least)
-    assert [by_name[name] for name in least] == sorted(by_name[name] for name in least)
-    assert bool(least) == (not meets_confidence_threshold(inferred))
-
-
 @pytest.mark.parametrize(
-    ("sure", "least"),
+    ("sure", "mean", "least"),
     [
-        ((0.7, 0.7, 0.7), ()),
-        ((0.69, 0.7, 0.7), ("location",)),
-        ((0.5, 0.5, 0.5), ("location", "scope")),
-        ((0.6, 0.1, 0.3), ("scope", "target_type")),
+        ((0.7, 0.7, 0.7), 0.7, ()),
+        ((0.69, 0.7, 0.8), 0.73, ("location",)),
+        ((0.5, 0.5, 0.5), 0.5, ("location", "scope")),
+        ((0.6, 0.1, 0.2), 0.3, ("scope", "target_type")),
     ],
 )
-def test_the_least_sure_dimensions(
-    sure: tuple[float, float, float], least: tuple[str, ...]
+def test_how_sure_inferences_are(
+    sure: tuple[float, float, float], mean: float, least: tuple[str, ...]
 ) -> None:
     """12: exactly at the threshold is sure; of equals the first named comes first."""
     names = ("location_confidence", "scope_confidence", "target_type_confidence")
@@ -315,8 +256,6 @@ def test_the_least_sure_dimensions(
     inferred = InferredContext.model_validate(dict(zip(names, sure, strict=True)))
 
     assert least_confident_dimensions(inferred) == least
-
-
-def test_the_flow_of_the_requirement_is_one_of_them() -> None:
-    """The strategies make contexts of the kind that the tests are about."""
-    assert render_context(context(LOCATION)).startswith(HEADINGS[0])
+    assert overall_confidence(inferred) == pytest.approx(mean)
+    assert meets_confidence_threshold(inferred) == (not least)
+    assert meets_confidence_threshold(inferred, min(sure))

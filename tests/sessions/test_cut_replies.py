@@ -34,11 +34,10 @@ REST = said([OTHER])
 
 
 @pytest.mark.parametrize(
-    "rest",
-    [REST, f"```json\n{REST}\n```", f"Here are the others:\n```json\n{REST}\n```"],
-    ids=["a set", "fenced", "with an introduction"],
+    ("cut", "rest"),
+    [(CUT, REST), (CUT + '{"descri', f"Here are the others:\n```json\n{REST}\n```")],
+    ids=["between items", "within one"],
 )
-@pytest.mark.parametrize("cut", [CUT, CUT + '{"descri'], ids=["between items", "within one"])
 def test_a_rest_in_a_set_of_its_own_is_put_to_what_stood_before(cut: str, rest: str) -> None:
     """Nothing before the cut is lost, nothing is paid twice, and a note says what happened."""
     session, provider = generated(cut, rest)
@@ -49,7 +48,6 @@ def test_a_rest_in_a_set_of_its_own_is_put_to_what_stood_before(cut: str, rest: 
 
 
 def test_a_tool_that_was_lost_in_the_cut_is_asked_for_apart() -> None:
-    """What stood on both sides of the cut is kept."""
     one = said([READ])[:-2] + ', {"description": "wri'
     session, provider = generated(one, said([scenario("/d")]), said([WRITE]))
 
@@ -78,7 +76,6 @@ def test_what_is_wrong_in_the_rest_is_asked_for_again_alone() -> None:
 
 @pytest.mark.parametrize("stop", ["max_tokens", "model_context_window_exceeded"])
 def test_the_complete_items_of_a_reply_that_ends_nowhere_are_kept(stop: str) -> None:
-    """Whether it was continued in vain or could not be."""
     lists = [Reply(CUT, stop), *[Reply(REST[:-2] + ", ", stop)] * 3]
     provider = ScriptedProvider(lists)
     session = ScenarioGeneratorSession("Be exact.", TWO, provider=provider)
@@ -90,7 +87,6 @@ def test_the_complete_items_of_a_reply_that_ends_nowhere_are_kept(stop: str) -> 
 
 
 def test_replacements_that_were_cut_are_kept_as_well() -> None:
-    """A later turn goes as the first does."""
     right = scenario("/a", "deny")
     cut = said([right])[:-2] + ", "
     provider = ScriptedProvider([said([READ, WRITE]), Reply(cut, "max_tokens"), REST])
@@ -103,7 +99,6 @@ def test_replacements_that_were_cut_are_kept_as_well() -> None:
 
 
 def test_a_cut_reply_without_a_complete_item_is_an_error() -> None:
-    """There is nothing to keep, and the session is as it was."""
     provider = ScriptedProvider([Reply(CUT[:60], "model_context_window_exceeded")])
     session = ScenarioGeneratorSession("Be exact.", TWO, provider=provider)
 

@@ -64,7 +64,6 @@ def test_a_disagreement_says_who_says_what(blame: dict[str, str], told: str) -> 
 
 
 def test_silence_of_the_judge_is_told() -> None:
-    """A failure that nobody is blamed for is a disagreement as well."""
     [disagreement] = run().disagreements
 
     assert str(disagreement).endswith("the judge does not say whose fault it is")

@@ -59,7 +59,6 @@ def test_a_cancelled_turn_is_counted_with_what_was_sent() -> None:
 
 
 def test_turns_cancelled_again_and_again_end_with_the_budget() -> None:
-    """Each has sent a request, and a limit is a limit."""
     for limit in ({"token_budget": 3_000}, {"shared_budget": Budget(3_000)}):
         talk = session(Stuck([GOOD]), **limit)
 
@@ -73,7 +72,6 @@ def test_turns_cancelled_again_and_again_end_with_the_budget() -> None:
 
 
 def test_a_turn_interrupted_at_the_keyboard_is_counted() -> None:
-    """As a cancelled one; the next turn works."""
 
     def interrupted(request: TurnRequest) -> str:
         if len(request.messages) == 1 and not talk.transcript:

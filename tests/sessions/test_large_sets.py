@@ -12,7 +12,6 @@ from pytest_regen.sessions import (
     Judgement,
     ScenarioFeedback,
     ScenarioGeneratorSession,
-    apply_corrections,
     scenarios,
 )
 from pytest_regen.turns import ScriptedProvider
@@ -37,13 +36,6 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], 
         return calls
 
     return counted
-
-
-def corrected_directly(count: int) -> None:
-    """Correct each scenario of a set."""
-    scenarios = [scenario(f"/{number}", "deny") for number in range(count)]
-    found = apply_corrections(scenarios, [correction(f"/{n}", "allow") for n in range(count)])
-    assert {one.expected_decision for one in found} == {"allow"}
 
 
 def corrected_in_a_session(count: int) -> None:
@@ -76,13 +68,12 @@ def corrected_in_the_loop(count: int) -> None:
 
 @pytest.mark.parametrize(
     "work",
-    [corrected_directly, corrected_in_a_session, corrected_in_the_loop],
+    [corrected_in_a_session, corrected_in_the_loop],
     ids=lambda one: one.__name__,
 )
 def test_twice_as_many_corrections_hash_twice_as_many_requests(
     hashed: Callable[[Callable[[], object]], int], work: Callable[[int], None]
 ) -> None:
-    """A search for each correction would hash four times as many."""
     few, many = hashed(lambda: work(20)), hashed(lambda: work(40))
 
     assert many <= 2.2 * few

@@ -38,7 +38,6 @@ def interrupting(results: Sequence[ExecutionResult]) -> Judgement:
 
 
 def test_an_interruption_keeps_rules_and_scenarios(tmp_path: Path) -> None:
-    """And says where, and how the next run can go on."""
     with pytest.raises(KeyboardInterrupt) as caught:
         bench([A, WRONG], interrupting).run(tmp_path / "set.json")
 
@@ -49,7 +48,6 @@ def test_an_interruption_keeps_rules_and_scenarios(tmp_path: Path) -> None:
 
 
 def test_a_cancelled_loop_keeps_them(tmp_path: Path) -> None:
-    """As an interrupted one."""
 
     class Slow(Court):
         async def ajudge(self, *_: object) -> Judgement:
@@ -69,7 +67,6 @@ def test_a_cancelled_loop_keeps_them(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_repair_keeps_the_rules_in_force(tmp_path: Path) -> None:
-    """With the scenarios as they stand, corrections in place."""
 
     class Interrupted(Compiler):
         def repair(self, *_: Any) -> Any:
@@ -103,7 +100,6 @@ def test_a_first_turn_that_fails_keeps_the_rules_and_what_was_answered(
 
 
 def test_before_the_rules_nothing_is_kept(tmp_path: Path) -> None:
-    """There is nothing yet; what an earlier run left stays."""
 
     class Failing(Compiler):
         def compile(self) -> Any:
@@ -117,7 +113,6 @@ def test_before_the_rules_nothing_is_kept(tmp_path: Path) -> None:
 
 
 def test_without_an_artifact_the_way_on_is_told_alone() -> None:
-    """Nothing is written anywhere."""
     with pytest.raises(KeyboardInterrupt) as caught:
         bench([A, WRONG], interrupting).run()
 
@@ -126,7 +121,6 @@ def test_without_an_artifact_the_way_on_is_told_alone() -> None:
 
 
 def test_a_watcher_that_raises_ends_no_loop() -> None:
-    """Its line is lost, the run is not."""
 
     def watch(line: str) -> None:
         raise BrokenPipeError(line)

@@ -52,7 +52,6 @@ def test_a_replacement_of_a_kept_description_is_left_out() -> None:
 
 
 def test_nothing_in_changes_nothing() -> None:
-    """Empty inputs leave the set as it is."""
     assert merge_replacements([A, B], [], [], []) == [A, B]
     assert merge_replacements([], [], [], []) == []
 
@@ -68,7 +67,6 @@ def test_an_ambiguous_description_is_an_error() -> None:
 
 
 def test_a_discard_among_twins_is_told_by_its_request() -> None:
-    """The discarded scenario itself says which one it is."""
     twin = scenario("/z", description="read /a")
 
     assert merge_replacements([A, twin], [], [], [discard("/a")]) == [twin]
@@ -87,7 +85,6 @@ def test_verified_merge_loses_nothing_that_is_right() -> None:
 
 
 def test_corrections_are_put_in_place() -> None:
-    """The order stays, and so does everything else."""
     changed = apply_corrections([A, B], [correction("/a", "deny")])
 
     assert named(changed) == [("read /a", "deny"), ("read /b", "allow")]
@@ -98,6 +95,5 @@ def test_corrections_are_put_in_place() -> None:
     ("path", "problem"), [("/nowhere", "no scenario is called"), ("/h", "handwritten")]
 )
 def test_a_correction_is_never_lost(path: str, problem: str) -> None:
-    """One that names nothing, or what a person wrote, is an error."""
     with pytest.raises(UsageError, match=problem):
         apply_corrections([A, handwritten("/h")], [correction(path, "deny")])

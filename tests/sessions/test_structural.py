@@ -40,7 +40,6 @@ def about(
 def test_what_an_invariant_contradicts_is_named(
     scenario: TestScenario, rule: str, decision: str
 ) -> None:
-    """With the rule and its decision, whoever wrote the scenario."""
     found = structural_conflict(scenario, engine({"rules": RULES}))
 
     assert found is not None
