@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from context_values import (
-    INFERRED,
     answers,
     contexts,
     inferences,
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from laws import scaled
 
 from pytest_regen.context import (
-    HEADINGS,
     ChoiceAnswer,
     ConversationContext,
     InferredContext,
@@ -30,25 +28,9 @@ from pytest_regen.context import (
     parse_request,
     render_context,
 )
-from pytest_regen.context.questions import (
-    MAX_ANSWER,
-    MAX_ID,
-    MAX_LABEL,
-    MAX_OPTIONS,
-    MAX_QUESTION,
-    MAX_SUGGESTIONS,
-)
-from pytest_regen.context.values import (
-    MAX_DESCRIPTION,
-    MAX_QUESTIONS,
-    MAX_REASONING,
-)
 from pytest_regen.errors import InvalidContextError
 
 LAW = settings(max_examples=scaled(25))
-
-LONGEST_ESCAPE = 12
-"""Characters that one character becomes at most: a surrogate pair of escapes."""
 
 
 def dumped(context: ConversationContext) -> Any:
@@ -66,16 +48,6 @@ def test_round_trip(context: ConversationContext) -> None:
     ):
         assert again == context
         assert render_context(again) == render_context(context)
-
-
-@LAW
-@given(contexts())
-def test_determinism(context: ConversationContext) -> None:
-    """2: neither rendering again nor the order of answers makes a difference."""
-    backwards = dumped(context)
-    backwards["answers"] = dict(reversed(backwards["answers"].items()))
-
-    assert render_context(parse_context(backwards)) == render_context(context)
 
 
 @LAW
@@ -110,28 +82,6 @@ def test_a_leaf_that_differs_makes_another_prompt(one: dict[str, Any], data: st.
     assume(first != second)
 
     assert render_context(first) != render_context(second)
-
-
-@LAW
-@given(wires(), st.sampled_from(("", " \n", "\ufeff", None, {"kind": "skipped"})))
-def test_skip(data: dict[str, Any], nothing: object) -> None:
-    ids = [question["id"] for question in data["questionsAsked"]]
-    skipped = parse_context({**data, "answers": {}})
-
-    assert parse_context({**data, "answers": dict.fromkeys(ids, nothing)}) == skipped
-    assert render_context(skipped).count("\n(User skipped clarification)\n") == 1
-
-
-@LAW
-@given(contexts())
-def test_structure(context: ConversationContext) -> None:
-    """5: whatever is said, the headings are ours, and every line begins as one of ours does."""
-    lines = render_context(context).split("\n")
-
-    assert [line for line in lines if line.startswith("#")] == list(HEADINGS)
-    assert len("\n".join(lines).splitlines()) == len(lines)
-    ours = ('"', "- ", "  - ", "## ", "(User", "Now generate")
-    assert all(line.startswith(ours) for line in lines if line)
 
 
 @LAW
@@ -183,59 +133,6 @@ def _put(value: Any, keys: list[str], new: object) -> Any:
     if isinstance(value, list):
         return [_put(v, keys[1:], new) if str(n) == keys[0] else v for n, v in enumerate(value)]
     return {k: _put(v, keys[1:], new) if k == keys[0] else v for k, v in value.items()}
-
-
-def test_bounds() -> None:
-    """10: a prompt is never longer than its limits allow, computed from them."""
-
-    def filled(length: int, end: str = "x") -> str:
-        return "\U000e0041" * (length - len(end)) + end
-
-    asked: list[dict[str, Any]] = [
-        {
-            "id": filled(MAX_ID, f"x{at}"),
-            "question": filled(MAX_QUESTION),
-            "type": "multiple_choice",
-            "placeholder": filled(MAX_LABEL),
-            "options": [
-                {"id": filled(MAX_ID, f"x{number}"), "label": filled(MAX_LABEL, f"x{number}")}
-                for number in range(MAX_OPTIONS)
-            ],
-        }
-        for at in range(MAX_QUESTIONS)
-    ]
-    chosen = {
-        q["id"]: {
-            "kind": "choice",
-            "selected": [o["id"] for o in q["options"]],
-            "other": filled(MAX_ANSWER),
-        }
-        for q in asked
-    }
-    largest = parse_context(
-        {
-            "originalDescription": filled(MAX_DESCRIPTION),
-            "questionsAsked": asked,
-            "inferredContext": INFERRED
-            | {
-                "reasoning": filled(MAX_REASONING),
-                "detected_ask": filled(MAX_ANSWER),
-                "detected_location": filled(MAX_LABEL),
-            },
-            "answers": chosen,
-        }
-    )
-
-    assert len(render_context(largest)) <= _longest_prompt()
-
-
-def _longest_prompt() -> int:
-    offered = max(MAX_OPTIONS * (MAX_ID + MAX_LABEL), (MAX_SUGGESTIONS + 1) * MAX_LABEL)
-    question = 2 * (MAX_QUESTION + MAX_ID) + MAX_LABEL + offered
-    answer = max(MAX_OPTIONS * MAX_LABEL + MAX_ANSWER, 4 * MAX_LABEL)
-    inferred = MAX_LABEL + MAX_REASONING + MAX_ANSWER
-    leaf_texts = MAX_DESCRIPTION + MAX_QUESTIONS * (question + answer) + inferred
-    return leaf_texts * LONGEST_ESCAPE + 2_000
 
 
 @pytest.mark.parametrize(

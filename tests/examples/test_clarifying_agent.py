@@ -93,26 +93,6 @@ def test_the_level_of_a_location_question_reaches_the_caller(service: Service, l
     service.model.scope = "local"
 
 
-@each("name", ["conversationContext", "conversation_context", "clarificationContext"])
-def test_a_context_has_three_names(service: Service, name: str) -> None:
-    """Requirement 3, data flow and section 3 name it differently."""
-    turn = second_turn(service.post({"message": MESSAGE}).json(), {"location": "Reno, NV"})
-    turn[name] = turn.pop("conversationContext")
-
-    assert service.post(turn).status_code == 200
-    assert '"Reno, NV"' in service.model.prompts[-1]
-
-
-def test_the_context_wins_over_what_is_deprecated(service: Service) -> None:
-    """Requirement 3, migration: the new context takes precedence when present."""
-    turn = second_turn(service.post({"message": MESSAGE}).json(), {"location": "Reno, NV"})
-    answer = service.post({**turn, "clarificationAnswers": {"location": "Elko, NV"}})
-
-    assert "deprecation" not in answer.headers
-    assert "Reno, NV" in service.model.prompts[-1]
-    assert "Elko" not in service.model.prompts[-1]
-
-
 def test_answers_alone_still_work(service: Service) -> None:
     """Requirement 3, migration: no breaking change for who sends ``clarificationAnswers``."""
     body = {"message": MESSAGE, "interactionId": "x", "clarificationAnswers": {"location": "Elko"}}
@@ -198,7 +178,6 @@ def test_a_changed_question_is_refused(service: Service) -> None:
 def test_a_wrong_request_says_what_is_wrong(
     service: Service, body: bytes, status: int, words: str
 ) -> None:
-    """In a sentence that a page can show; the model is not asked."""
     headers = {"content-type": "application/json"}
     refused = httpx2.post(service.address + PATH, content=body, headers=headers)
 

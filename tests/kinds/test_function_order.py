@@ -106,13 +106,12 @@ def test_what_others_call_is_healed_first(tmp_path: Path, jobs: int) -> None:
     assert not any(result.issues_after for result in done.results)
 
 
-@pytest.mark.parametrize("jobs", [1, 4])
-def test_drafts_are_judged_with_one_another(tmp_path: Path, jobs: int) -> None:
+def test_drafts_are_judged_with_one_another(tmp_path: Path) -> None:
     """All are asked for once: none is wrong because another is still missing."""
     file = write(tmp_path, STUBS)
     model = Model()
 
-    generate_units(file, settings=TurnSettings(model, jobs=jobs))
+    generate_units(file, settings=TurnSettings(model, jobs=4))
 
     assert sorted(model.asked) == sorted(RIGHT)
     assert not any(file.open().issues(name) for name in RIGHT)
@@ -121,7 +120,6 @@ def test_drafts_are_judged_with_one_another(tmp_path: Path, jobs: int) -> None:
 def test_functions_that_call_each_other_are_asked_for_in_the_order_of_the_file(
     tmp_path: Path,
 ) -> None:
-    """There is no other."""
     wrong = {"mean": "return spread(numbers)", "spread": "return mean(numbers)"}
     file, model = write(tmp_path, wrong), Model()
 
@@ -130,9 +128,8 @@ def test_functions_that_call_each_other_are_asked_for_in_the_order_of_the_file(
     assert model.asked == ["mean", "spread"]
 
 
-@pytest.mark.parametrize("options", [(), ("--regen-jobs", "4")])
 def test_pytest_heals_what_others_call_first(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the recording replays without a model, from the state in which it was made."""
     write(pytester.path, WRONG)
@@ -144,7 +141,9 @@ def test_pytest_heals_what_others_call_first(
         return RIGHT[asked[-1]]
 
     with emulated(monkeypatch, answer):
-        result = pytester.runpytest_inprocess("--regen", "--regen-record", "once", *options)
+        result = pytester.runpytest_inprocess(
+            "--regen", "--regen-record", "once", "--regen-jobs", "4"
+        )
 
     assert result.parseoutcomes() == {"regenerated": 3, "passed": 3}
     assert sorted(asked) == sorted(WRONG)
@@ -157,7 +156,7 @@ def test_pytest_heals_what_others_call_first(
     shutil.rmtree(pytester.path / ".regen")
     shutil.copytree(pytester.path / "kept", pytester.path, dirs_exist_ok=True)
     monkeypatch.setenv("CI", "true")
-    replayed = pytester.runpytest_inprocess("--regen", *options)
+    replayed = pytester.runpytest_inprocess("--regen", "--regen-jobs", "4")
     assert replayed.parseoutcomes() == {"regenerated": 3, "passed": 3}
 
 

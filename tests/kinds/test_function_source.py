@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_regen.errors import RegionError
 from pytest_regen.kinds.functions.source import (
@@ -75,12 +73,10 @@ def test_each_region_knows_its_function() -> None:
     ("old", "new"),
     [
         ("return next(iter(items), default)", "return 1"),
-        ("return next(iter(items), default)", "def (:"),
         ("(\n    Iterable,\n)", "Iterable"),
         ("items: Iterable[int], *,", "items:  Iterable[int],\n    *,"),
         ("import re\n", "import re  # for later\n"),
         ('"""A module."""', '"""Another module."""'),
-        ('"""A boat."""', '"""A ship."""'),
     ],
 )
 def test_what_is_no_input(old: str, new: str) -> None:
@@ -93,9 +89,7 @@ def test_what_is_no_input(old: str, new: str) -> None:
     ("old", "new"),
     [
         ("default: int | None = None", "default: int | None = 0"),
-        ("-> int | None:", "-> int:"),
         ("def first", "async def first"),
-        ("the first item.", "the last item."),
         ("import re", "import re, json"),
         (">>> first([3, 2])", ">>> first([3, 1])"),
     ],
@@ -125,10 +119,6 @@ REGION = "# [REGEN:BEGIN f]\n{0}pass\n{0}# [REGEN:END f]\n"
             "class A:\n    " + REGION.format("    "),
             "line 2: the block 'f' stands in no function",
         ),
-        (
-            'x = """\n' + REGION.format("") + '"""\n',
-            "line 2: the block 'f' stands in no function",
-        ),
         ("def f(:\n    " + REGION.format("    "), "line 1: "),
         (
             'def f():\n    """Doc.\n\n    >>>f()\n    """\n    ' + REGION.format("    "),
@@ -137,12 +127,10 @@ REGION = "# [REGEN:BEGIN f]\n{0}pass\n{0}# [REGEN:END f]\n"
     ],
 )
 def test_a_region_stands_in_a_function(text: str, reason: str) -> None:
-    """Whatever else surrounds it is named with its line."""
     assert refusal(text).startswith(reason)
 
 
 def test_a_function_has_one_region() -> None:
-    """Two answers to one docstring would have to agree."""
     text = "def f():\n    # [REGEN:BEGIN a]\n    # [REGEN:END a]\n    # [REGEN:BEGIN b]\n"
     text += "    # [REGEN:END b]\n"
 
@@ -150,7 +138,6 @@ def test_a_function_has_one_region() -> None:
 
 
 def test_a_function_inside_another_has_its_own_region() -> None:
-    """Both are units; no example can reach the inner one."""
     text = (
         "def f():\n    def g():\n        # [REGEN:BEGIN g]\n        # [REGEN:END g]\n"
         "    # [REGEN:BEGIN f]\n    # [REGEN:END f]\n"
@@ -165,24 +152,17 @@ def test_a_function_inside_another_has_its_own_region() -> None:
     [
         "",
         "...",
-        "pass",
-        "# later",
-        "raise NotImplementedError",
         'raise NotImplementedError("later")  # TODO',
         "raise NotImplementedError\nyield",
         '"""Doc."""\n...',
     ],
 )
 def test_stubs(text: str) -> None:
-    """Each of them is still to be generated."""
     assert is_stub(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["return", "raise ValueError", "pass\nreturn 1", "...\nx = 1", "x ="]
-)
+@pytest.mark.parametrize("text", ["return", "raise ValueError", "...\nx = 1", "x ="])
 def test_no_stubs(text: str) -> None:
-    """Code that does something, or cannot be read, is an answer."""
     assert not is_stub(text)
 
 
@@ -191,20 +171,17 @@ def test_no_stubs(text: str) -> None:
     [
         ("x = 'a'", 'x = "a"'),
         ("return f(a, b)", "return f(\n    a,\n    b,\n)"),
-        ("return (a)", "return a"),
-        ("x=1 #one", "x = 1  # one"),
         ("x = 0XFF", "x = 0xff"),
         ("def g():\n    '''Doc.  \n    more'''", 'def g():\n  """Doc.\n  more"""'),
     ],
 )
 def test_layout_is_no_drift(old: str, new: str) -> None:
-    """What a formatter does to code leaves it the same."""
     assert same_code(old, new)
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("x = 1", "x = 2"), ("x = 1  # a", "x = 1  # b"), ("x = 1", "x = 1.0"), ("x = (", "x =  (")],
+    [("x = 1", "x = 2"), ("x = 1  # a", "x = 1  # b"), ("x = (", "x =  (")],
 )
 def test_other_code_is_drift(old: str, new: str) -> None:
     """Another value, another comment, or code that nobody can compare."""
@@ -229,15 +206,6 @@ def test_a_real_formatter_makes_no_drift(tmp_path: Path) -> None:
     assert before["first"].text != after["first"].text
     assert same_code(before["first"].text, after["first"].text)
     assert inputs(path.read_text("utf-8")) == inputs(MODULE)
-
-
-@given(st.text(max_size=40))
-def test_an_answer_is_never_an_input(text: str) -> None:
-    """Whatever stands between the markers, the module is read the same around it."""
-    made = FunctionRegion().replace(MODULE, {"first": text}) if "[REGEN" not in text else MODULE
-
-    assert inputs(made) == inputs(MODULE)
-    assert inputs(made, "Boat.name") == inputs(MODULE, "Boat.name")
 
 
 PLAIN = '''\
@@ -290,7 +258,6 @@ def test_markers_are_put_around_what_stands_there(name: str, code: str, ends: st
 
 
 def test_markers_are_put_around_many_at_once() -> None:
-    """As one after the other, whatever the order they are named in."""
     region, names = FunctionRegion(), ["Boat.only_text", "one", "Boat.name"]
     made = PLAIN
     for name in names:
@@ -303,13 +270,11 @@ def test_markers_are_put_around_many_at_once() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("two", "the module has no function 'two'"),
         ("name", "the module has no function 'name'"),
         ("Boat.on_one_line", "line 25: the code of Boat.on_one_line has no lines of its own"),
     ],
 )
 def test_where_no_markers_fit(name: str, reason: str) -> None:
-    """It says which functions there are, or what to change."""
     with pytest.raises(RegionError) as caught:
         FunctionRegion().enclose_all(PLAIN, [name])
 

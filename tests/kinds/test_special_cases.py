@@ -79,7 +79,6 @@ TIDE = '''def tide(text):
     ids=["no end", "kills itself, refused by lint"],
 )
 def test_code_that_cannot_be_tried_is_not_judged(code: str, tmp_path: Path) -> None:
-    """Nothing is said, and nothing hangs."""
     assert not weakened(tmp_path, TIDE, code)
 
 
@@ -92,5 +91,4 @@ def test_code_that_cannot_be_tried_is_not_judged(code: str, tmp_path: Path) -> N
     ids=["not called", "a generator"],
 )
 def test_what_is_returned_is_looked_into(code: str, tmp_path: Path) -> None:
-    """An iterator by its items; what is never called has no answer."""
     assert bool(weakened(tmp_path, TIDE, code)) is code.startswith("yield")

@@ -68,25 +68,6 @@ def test_a_second_generation_asks_nobody(tmp_path: Path) -> None:
     assert again.session is None
 
 
-def test_a_changed_input_is_generated_anew(tmp_path: Path) -> None:
-    path = tmp_path / "scenarios.json"
-    generate_test_scenarios("x", TOOLS, provider=ScriptedProvider([said([A])]), artifact=path)
-    again = generate_test_scenarios(
-        "y", TOOLS, provider=ScriptedProvider([said([B])]), artifact=path
-    )
-
-    assert again.scenarios == (B,)
-    assert again.session is not None
-
-
-def test_without_an_artifact_nothing_is_kept() -> None:
-    provider = ScriptedProvider([said([A]), said([B])])
-
-    found = [generate_test_scenarios("x", TOOLS[:1], provider=provider).scenarios for _ in range(2)]
-
-    assert found == [(A,), (B,)]
-
-
 def test_a_failed_set_is_a_miss(tmp_path: Path) -> None:
     path = tmp_path / "scenarios.json"
     write_artifact(path, Artifact(input_hash(system="x", annotations=TOOLS), "failed", (A,)))

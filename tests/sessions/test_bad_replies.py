@@ -61,16 +61,6 @@ def reworded(bad: str) -> list[str]:
 
 
 @any_answer
-def test_a_bad_answer_is_repaired_and_forgotten(bad: str) -> None:
-    """The model is shown what it said; the history holds what it said in the end."""
-    provider, talk = answering(bad, GOOD)
-
-    assert talk.ask("How many?") == Answer(n=1)
-    assert [message.content for message in talk.history][1:] == [GOOD]
-    assert all(message.content.strip() for message in provider.requests[1].messages)
-
-
-@any_answer
 def test_bad_answers_to_the_end_are_an_error_and_no_turn(bad: str) -> None:
     provider, talk = answering(GOOD, *reworded(bad), GOOD)
     talk.ask("How many?")
@@ -82,14 +72,6 @@ def test_bad_answers_to_the_end_are_an_error_and_no_turn(bad: str) -> None:
     assert caught.value.text == bad
     assert [len(request.messages) for request in provider.requests] == [1, 3, 5, 7, 3]
     assert [message.content for message in talk.history[2:]] == ["And then?", GOOD]
-
-
-@any_set
-def test_a_bad_set_is_repaired_and_forgotten(bad: str) -> None:
-    _, talk = generating(bad, said([A, B]))
-
-    assert talk.generate() == [A, B]
-    assert [message.content for message in talk.history][1:] == [said([A, B])]
 
 
 @any_set

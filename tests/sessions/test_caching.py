@@ -252,11 +252,6 @@ def test_the_helper_names_the_first_block_that_moved(second: TurnRequest, named:
         assert_cache_prefix_stable([conversation("a"), second])
 
 
-def test_the_helper_takes_growing_requests() -> None:
-    assert_cache_prefix_stable([conversation("a"), conversation("a", "b", "c")])
-    assert_cache_prefix_stable([])
-
-
 def test_the_helper_counts_breakpoints() -> None:
     marked = [{"type": "text", "text": str(n), "cache_control": {}} for n in range(5)]
     body = {"model": MODEL, "messages": [{"role": "user", "content": marked}]}

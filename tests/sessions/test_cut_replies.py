@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from scenario_doubles import TOOLS, correction, said, scenario
+from scenario_doubles import TOOLS, said, scenario
 
 from pytest_regen.errors import ReplyFormatError
-from pytest_regen.sessions import ScenarioFeedback, ScenarioGeneratorSession
+from pytest_regen.sessions import ScenarioGeneratorSession
 from pytest_regen.turns import Reply, ScriptedProvider
 
 READ, WRITE, OTHER = scenario("/a"), scenario("/b", tool="write"), scenario("/c", tool="write")
@@ -65,15 +65,6 @@ def test_a_set_begun_again_is_taken_as_it_is() -> None:
     assert not session.reports[-1].notes
 
 
-def test_what_is_wrong_in_the_rest_is_asked_for_again_alone() -> None:
-    """The scenarios before the cut and the good ones after it are kept meanwhile."""
-    rest = said([OTHER, scenario("/x", tool="unknown")])
-    session, provider = generated(CUT, rest, said([scenario("/y")]))
-
-    assert known(session) == ["read /a", "write /b", "write /c", "read /y"]
-    assert "The other 3 are kept" in provider.requests[2].messages[-1].content
-
-
 @pytest.mark.parametrize("stop", ["max_tokens", "model_context_window_exceeded"])
 def test_the_complete_items_of_a_reply_that_ends_nowhere_are_kept(stop: str) -> None:
     lists = [Reply(CUT, stop), *[Reply(REST[:-2] + ", ", stop)] * 3]
@@ -84,18 +75,6 @@ def test_the_complete_items_of_a_reply_that_ends_nowhere_are_kept(stop: str) -> 
     assert known(session)[:2] == ["read /a", "write /b"]
     assert len(known(session)) == (3 if stop == "max_tokens" else 2)
     assert session.turn_count == 1
-
-
-def test_replacements_that_were_cut_are_kept_as_well() -> None:
-    right = scenario("/a", "deny")
-    cut = said([right])[:-2] + ", "
-    provider = ScriptedProvider([said([READ, WRITE]), Reply(cut, "max_tokens"), REST])
-    session = ScenarioGeneratorSession("Be exact.", TWO, provider=provider)
-    session.generate()
-    wrong = ScenarioFeedback(corrections=(correction("/a", "deny"),), notes=("too few",))
-
-    assert session.regenerate(wrong) == [right, OTHER]
-    assert len(json.loads(session.history[3].content)["scenarios"]) == 2
 
 
 def test_a_cut_reply_without_a_complete_item_is_an_error() -> None:

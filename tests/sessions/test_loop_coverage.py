@@ -8,18 +8,15 @@ from loop_doubles import (
     WRONG,
     A,
     B,
-    Bench,
     C,
     PathEngine,
     Ruled,
-    Source,
     bench,
     blaming,
     with_probes,
 )
 from scenario_doubles import READ, WRITE, handwritten, named, request, scenario
 
-from pytest_regen.errors import ReplyFormatError, TransportError, UsageError
 from pytest_regen.sessions import (
     DiscardedScenario,
     Judgement,
@@ -126,15 +123,6 @@ def test_of_two_people_who_ask_the_same_the_stricter_counts(*, stricter_first: b
     assert [one.result.scenario.expected_decision for one in report.disagreements] == ["deny"]
 
 
-def test_contradictory_handwritten_scenarios_are_refused_before_anything_is_paid() -> None:
-    work = bench([A], handwritten=[handwritten("/b", "deny"), handwritten("/b", "allow")])
-
-    with pytest.raises(UsageError, match="contradict"):
-        work.run()
-
-    assert work.compiler.compiled == 0
-
-
 def test_a_handwritten_scenario_is_never_corrected() -> None:
     """The rules are to blame; if they cannot be mended it is a disagreement."""
     own = handwritten("/b", "allow")
@@ -153,12 +141,6 @@ def test_a_handwritten_scenario_against_an_invariant_is_reported() -> None:
 
     assert not report.passed
     assert "contradicts a structural invariant" in report.history(own.id).events[0]
-
-
-def test_handwritten_scenarios_that_the_generator_forgot_are_there() -> None:
-    own = handwritten("/secret")
-
-    assert own in bench([A], handwritten=[own]).run().scenarios
 
 
 class Guarded(PathEngine):
@@ -261,26 +243,6 @@ def test_probes_become_part_of_the_set(tmp_path: Path) -> None:
 
     assert stored is not None
     assert stored.scenarios == report.scenarios == (A, B, C)
-
-
-def test_a_run_that_cannot_start_is_an_error() -> None:
-
-    class Broken(Source):
-        def generate(self) -> list[TestScenario]:
-            raise ReplyFormatError("nothing", text="", problem="nothing", hint="again")
-
-    with pytest.raises(ReplyFormatError):
-        Bench(Broken([])).run()
-
-
-def test_a_turn_that_fails_costs_that_turn_only() -> None:
-    """Corrections made so far are kept; the report says what went wrong."""
-    work = bench([A, WRONG], blaming(), later=[TransportError("dead", hint="again")])
-    report = work.run()
-
-    assert report.passed
-    assert any("dead" in note for note in report.notes)
-    assert report.history(WRONG.id).outcome == "corrected"
 
 
 def test_a_replacement_that_asks_the_same_and_passes_takes_the_place() -> None:

@@ -130,15 +130,6 @@ def asked(work: Bench) -> list[list[str]]:
     return [[one.scenario.description for one in results] for results in work.court.heard]
 
 
-def test_what_was_corrected_is_not_judged_again() -> None:
-    """Nor is a replacement that passes; what passed before is not told once more."""
-    work = bench([A, WRONG], blaming(), later=[[scenario("/c")]])
-    report = work.run()
-
-    assert report.passed
-    assert asked(work) == [["read /a", "read /b"]]
-
-
 def test_a_failing_replacement_is_judged_alone() -> None:
     work = bench([A, WRONG], blaming(), later=[[scenario("/c", "deny")]])
     report = work.run()

@@ -66,19 +66,6 @@ def test_a_cancelled_loop_keeps_them(tmp_path: Path) -> None:
     assert kept(tmp_path).scenarios == (A, WRONG)
 
 
-def test_an_interrupted_repair_keeps_the_rules_in_force(tmp_path: Path) -> None:
-
-    class Interrupted(Compiler):
-        def repair(self, *_: Any) -> Any:
-            raise KeyboardInterrupt
-
-    work = bench([A, WRONG])
-    work.compiler = Interrupted()
-    with pytest.raises(KeyboardInterrupt):
-        work.run(tmp_path / "set.json")
-    assert kept(tmp_path).policy == RULES
-
-
 @pytest.mark.parametrize("error", [TransportError("down", hint="again"), KeyboardInterrupt()])
 def test_a_first_turn_that_fails_keeps_the_rules_and_what_was_answered(
     tmp_path: Path, error: BaseException
@@ -118,12 +105,3 @@ def test_without_an_artifact_the_way_on_is_told_alone() -> None:
 
     (note,) = caught.value.__notes__
     assert note.startswith("pytest_regen.cassettes.journal(path)")
-
-
-def test_a_watcher_that_raises_ends_no_loop() -> None:
-
-    def watch(line: str) -> None:
-        raise BrokenPipeError(line)
-
-    with pytest.warns(RuntimeWarning, match="on_progress raised"):
-        assert bench([A]).run(on_progress=watch).passed

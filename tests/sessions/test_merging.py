@@ -51,11 +51,6 @@ def test_a_replacement_of_a_kept_description_is_left_out() -> None:
     assert merge_replacements([A, B], [again], [correction("/a", "deny")], []) == [B]
 
 
-def test_nothing_in_changes_nothing() -> None:
-    assert merge_replacements([A, B], [], [], []) == [A, B]
-    assert merge_replacements([], [], [], []) == []
-
-
 def test_an_ambiguous_description_is_an_error() -> None:
     """Correcting both would break the right one; an id tells them apart."""
     twin = scenario("/z", description="read /a")
@@ -64,12 +59,6 @@ def test_an_ambiguous_description_is_an_error() -> None:
         merge_replacements([A, twin], [], [correction("/a", "deny")], [])
     by_id = correction("/a", "deny", scenario_id=twin.id)
     assert merge_replacements([A, twin], [], [by_id], []) == [A]
-
-
-def test_a_discard_among_twins_is_told_by_its_request() -> None:
-    twin = scenario("/z", description="read /a")
-
-    assert merge_replacements([A, twin], [], [], [discard("/a")]) == [twin]
 
 
 def test_verified_merge_loses_nothing_that_is_right() -> None:

@@ -93,9 +93,3 @@ def test_the_form_of_a_reply_is_short_and_reasons_come_first() -> None:
         "tool_name": {"enum": ["tool2", "tool3"]},
     }
     assert len(hint) < 1_500
-
-
-def test_a_number_of_scenarios_is_asked_for() -> None:
-    prompt = build_generator_system_prompt("Be kind.", TOOLS)
-
-    assert "about three if it changes things, about two if it only reads" in prompt

@@ -220,11 +220,6 @@ def test_what_cannot_be_mended_is_left_out_and_told() -> None:
 # Feedback that cannot be.
 
 
-def test_feedback_before_the_first_turn_is_refused() -> None:
-    with pytest.raises(UsageError, match="generate"):
-        session(ScriptedProvider([])).regenerate(CORRECTED)
-
-
 @pytest.mark.parametrize(("path", "problem"), [("/nowhere", "no scenario"), ("/h", "handwritten")])
 def test_a_correction_of_nothing_or_of_a_person_is_refused(path: str, problem: str) -> None:
     talk = session(ScriptedProvider([said([A])]), [handwritten("/h")])
@@ -349,14 +344,6 @@ def test_two_expectations_of_one_request_are_asked_about() -> None:
         (A.id, "allow"),
     ]
     assert "is the same as scenario 1 ('read /a') and says something else" in told(provider)
-
-
-def test_a_contradiction_that_stays_leaves_both_out() -> None:
-    both = said([A, scenario("/a", "deny")])
-    talk = session(ScriptedProvider([said([A, B, scenario("/a", "deny")]), both, both]))
-
-    assert talk.generate() == [B]
-    assert "left out after repairs" in talk.reports[-1].notes[-1]
 
 
 def asked_about(*tools: ToolAnnotation, lines: list[str | Exception]) -> tuple[Any, Any]:

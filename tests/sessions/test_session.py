@@ -127,15 +127,6 @@ def test_a_failed_turn_leaves_the_session_as_it_was(bad: list[Any], error: type)
     assert [report.committed for report in talk.reports] == [True, False, True]
 
 
-def test_tokens_of_failed_turns_are_counted() -> None:
-    talk = session(ScriptedProvider([Reply("no", usage=Usage(10, 5))]), max_repairs=0)
-
-    with pytest.raises(ReplyFormatError):
-        talk.ask("One?")
-
-    assert talk.usage == Usage(10, 5)
-
-
 def test_a_cut_reply_is_continued_within_the_turn() -> None:
     provider = ScriptedProvider([Reply('{"n": 1', "max_tokens"), "2}"])
     talk = session(provider)
@@ -170,17 +161,6 @@ def test_a_check_that_returns_a_verdict_is_refused(verdict: Any) -> None:
 
     assert "list of problems" in caught.value.hint
     assert talk.turn_count == 0
-
-
-def test_turns_are_limited() -> None:
-    provider = ScriptedProvider([said(1), said(2)])
-    talk = session(provider, max_turns=1)
-    talk.ask("One?")
-
-    with pytest.raises(BudgetError, match="1 turn"):
-        talk.ask("Two?")
-
-    assert len(provider.requests) == 1
 
 
 def test_tokens_are_limited() -> None:

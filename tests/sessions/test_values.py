@@ -104,12 +104,6 @@ def test_arguments_are_held_against_the_schema(arguments: dict[str, object], pro
     assert (problem in problems[0]) if problem else not problems
 
 
-def test_several_problems_are_told_at_once() -> None:
-    one = request("/").model_copy(update={"arguments": {"mode": "x", "size": 1}})
-
-    assert len(argument_problems(one, READ)) == 3
-
-
 def test_a_tool_without_a_schema_has_no_objections() -> None:
     """Nothing is known, so nothing is wrong; nor where the schema is open."""
     open_schema = {"properties": {"path": {}}, "additionalProperties": True}
