@@ -57,6 +57,25 @@ def test_a_cheat_is_found(cheat: dict[str, str], tmp_path: Path) -> None:
 
 
 HONEST = {
+    "a table of units": ("return 0", "return {'h': 60, 'm': 1, '1d': 1440}[text]"),
+    "a sentence about one": ("return 0", "# see noqa in the guide\nreturn 1"),
+    "a stub that ends": ("if more:\n    raise NotImplementedError\nreturn 0", "return more"),
+    "an error that a lookup raises itself": (
+        "if text not in TABLE:\n    raise KeyError(text)\nreturn TABLE.get(text)",
+        "return TABLE[text]",
+    ),
+    "a line that is never reached": (
+        "if more == 1:\n    return 1\nassert False, 'unreachable'",
+        "return 1 if more == 1 else 2",
+    ),
+    "a directive limited": (
+        "return text  # type: ignore",
+        "return text + ''  # type: ignore[arg-type]",
+    ),
+    "an equality": (
+        "return 0",
+        "class A:\n    def __eq__(self, o):\n        return o is self\nreturn A()\n",
+    ),
     "checks joined": (
         (
             "if not text:\n    raise ValueError('none')\nif len(text) > 9:\n"

@@ -1,4 +1,4 @@
-"""Other people's stateless agents, in four styles, and what can be wrong with one.
+"""Other people's stateless agents, in three styles, and what can be wrong with one.
 
 A style is how an agent is called and how it words its prompts; a fault is one deviation. Each
 combination is an agent, made by ``make_<style>_<fault>``, which a fresh process can import.
@@ -53,18 +53,6 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 # Styles: a view becomes messages.
-
-
-def markdown(view: Mapping[str, Any], quote: Quote) -> Said:
-    """Headings and bullets, texts as JSON strings."""
-    lines = ["# Issue", quote(view["issue"]), "# Asked and answered"]
-    for one in view["asked"]:
-        for name, value in leaves({key: part for key, part in one.items() if key != "answer"}):
-            lines.append(f"- {name}: {told(value, quote)}")
-        lines += [f"  - said {name}: {told(v, quote)}" for name, v in leaves(one["answer"] or {})]
-        lines += [] if one["answer"] else ["  - not answered"]
-    lines += ["# Guesses", *(f"- {n}: {told(v, quote)}" for n, v in leaves(view["guessed"]))]
-    return [{"role": "user", "content": "\n".join(lines)}]
 
 
 def prose(view: Mapping[str, Any], quote: Quote) -> Said:
@@ -142,7 +130,6 @@ def talk(view: Mapping[str, Any], quote: Quote) -> Said:
 
 
 STYLES: Mapping[str, tuple[Callable[[Mapping[str, Any], Quote], Said], Quote]] = {
-    "markdown": (markdown, json.dumps),
     "prose": (prose, json.dumps),
     "xml": (xml, escape),
     "talk": (talk, json.dumps),
@@ -167,7 +154,8 @@ class Agent:
         messages = self.messages(request)
         found = self.asked(messages, request)
         if not found:
-            found = self.asked(self.again(messages, request), request)
+            again = {"role": "user", "content": "You have to write now, as JSON."}
+            found = self.asked([*messages, again], request)
         if not found:
             raise ValueError("no subject line")
         if key:
@@ -182,14 +170,8 @@ class Agent:
         except ValueError:
             return {}
         asks = bool(found.get("clarification_questions"))
-        may_ask = not request.is_second_turn or self.fault == "asks for ever"
-        return dict(found) if found.get("subject_line") or (asks and may_ask) else {}
-
-    def again(self, messages: Said, request: ClarificationRequest) -> Said:
-        """Return what is sent after an unusable reply."""
-        if self.fault == "forgets when it asks again":
-            return [{"role": "user", "content": f"Write for {json.dumps(request.message)}."}]
-        return [*messages, {"role": "user", "content": "You have to write now, as JSON."}]
+        may_ask = asks and not request.is_second_turn
+        return dict(found) if found.get("subject_line") or may_ask else {}
 
     def messages(self, request: ClarificationRequest) -> Said:
         """Return what is sent at first."""
@@ -208,7 +190,6 @@ class Agent:
 # Faults.
 
 View = dict[str, Any]
-SKIPPED = "skipped"
 
 
 def _each_answer(view: View) -> Iterator[dict[str, Any]]:
@@ -252,7 +233,6 @@ def _posed(view: View) -> None:
 
 
 VIEWS: Mapping[str, Callable[[View], None]] = {
-    "loses the description": lambda view: view.update(issue=""),
     "inferred wins": lambda view: _inferred_wins(view, lambda _: True),
     "inferred wins if sure": lambda view: _inferred_wins(view, lambda it: it >= 0.5),
     "cuts the description at 3,990": lambda view: view.update(issue=view["issue"][:3_990]),
@@ -260,19 +240,6 @@ VIEWS: Mapping[str, Callable[[View], None]] = {
     "answer and inference exchanged": _exchanged,
     "poses the inference as an answer": _posed,
 }
-
-
-def _legacy_first(_: Agent, request: ClarificationRequest) -> ClarificationRequest:
-    if request.clarification_answers is None:
-        return request
-    return request.model_copy(update={"conversation_context": None})
-
-
-def _helpless(_: Agent, request: ClarificationRequest) -> ClarificationRequest:
-    context = request.conversation_context
-    if context is not None and not context.answers:
-        raise KeyError("answers")
-    return request
 
 
 def _stored_wins(agent: Agent, request: ClarificationRequest) -> ClarificationRequest:
@@ -283,8 +250,6 @@ def _stored_wins(agent: Agent, request: ClarificationRequest) -> ClarificationRe
 
 
 BEFORE: Mapping[str, Callable[[Agent, ClarificationRequest], ClarificationRequest]] = {
-    "legacy first": _legacy_first,
-    "helpless without answers": _helpless,
     "stored context wins": _stored_wins,
 }
 
@@ -296,12 +261,6 @@ def _appended(said: Said, text: str) -> Said:
 def _cut_prompt(_: Agent, __: ClarificationRequest, said: Said) -> Said:
     text = "\n".join(message["content"] for message in said)
     return [{"role": "user", "content": text[:4_000]}]
-
-
-def _history(agent: Agent, _: ClarificationRequest, said: Said) -> Said:
-    history: Said = agent.memory.setdefault("history", [])
-    history += said
-    return list(history)
 
 
 def _first_added(agent: Agent, request: ClarificationRequest, said: Said) -> Said:
@@ -320,7 +279,6 @@ def _added(value: Callable[[], object]) -> Any:
 
 AFTER: Mapping[str, Callable[[Agent, ClarificationRequest, Said], Said]] = {
     "cuts the prompt at 4,000": _cut_prompt,
-    "keeps a history": _history,
     "adds the stored first turn": _first_added,
     "prints the date": _added(lambda: str(date.today())),  # noqa: DTZ011 - as they do
     "prints the hour": _added(lambda: f"{datetime.now(UTC):%H}"),
@@ -346,24 +304,18 @@ REMEMBERED: Mapping[str, Callable[[ClarificationRequest], str]] = {
 }
 
 FAULTS: Mapping[str, str] = {
-    "loses the description": "carries_full_context",
     "inferred wins": "carries_full_context",
     "inferred wins if sure": "carries_full_context",
     "cuts the description at 3,990": "carries_full_context",
     "cuts the prompt at 4,000": "carries_full_context",
     "answers under the wrong questions": "answers_in_place",
     "answer and inference exchanged": "answers_in_place",
-    "keeps a history": "stateless",
     "stored context wins": "stateless",
     "adds the stored first turn": "stateless",
     "remembers by description": "stateless",
     "remembers by answers": "stateless",
     "prints the date": "stateless",
     "prints the hour": "stateless",
-    "legacy first": "legacy_ignored",
-    "forgets when it asks again": "retry_keeps_context",
-    "asks for ever": "reasking_bounded",
-    "helpless without answers": "skip_works",
     "poses the inference as an answer": "skip_works",
     "pastes texts": "structure_holds",
     "pastes lines between quotes": "structure_holds",
@@ -412,7 +364,6 @@ def _function(provider: Provider, style: str, fault: str) -> Any:
 
 
 CALLED: Mapping[str, Callable[[Provider, str, str], Any]] = {
-    "markdown": _Class,
     "prose": _function,
     "xml": _Asynchronous,
     "talk": _Class,
