@@ -79,7 +79,6 @@ def test_json_is_written_as_in_the_requirement() -> None:
         (WORDS, " kept as it is ", TextAnswer(text=" kept as it is ")),
         (LOCATION, "Austin, TX", PlaceAnswer(label="Austin, TX")),
         (FRAMING, "rent hikes", ChoiceAnswer(selected=("hikes",))),
-        (FRAMING, " rent hikes ", ChoiceAnswer(selected=("hikes",))),
         (FRAMING, "hikes", ChoiceAnswer(selected=("hikes",))),
         (FRAMING, "my own words", ChoiceAnswer(other="my own words")),
         (
@@ -87,7 +86,6 @@ def test_json_is_written_as_in_the_requirement() -> None:
             "bad repairs|||rent hikes|||my own words",
             ChoiceAnswer(selected=("repairs", "hikes"), other="my own words"),
         ),
-        (FRAMING, "rent hikes|||rent hikes", ChoiceAnswer(selected=("hikes",))),
         (FRAMING, "mine|||and mine", ChoiceAnswer(other="mine ||| and mine")),
     ],
 )

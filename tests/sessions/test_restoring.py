@@ -129,15 +129,11 @@ def test_a_changed_type_is_told_again_after_a_failure() -> None:
     [
         ("kind", "something", "kind is 'something'"),
         ("version", 9, "version is 9"),
-        ("system", None, "system: Input should be a valid string, not None"),
         ("system", ..., "system: Field required"),
         ("later", 1, "later: Extra inputs are not permitted"),
-        ("history", ["words"], "history.0: Input should be"),
         ("history", [{"role": "user", "content": "dangling"}], "does not alternate: user"),
-        ("history.0.role", "assistant", "does not alternate"),
         ("history.0.content", [{"type": "text"}], "history.0.content"),
         ("history.1.content", " ", "history.1.content: String should match"),
-        ("usage", None, "usage: Input should be"),
         (
             "usage.input_tokens",
             "lots",
@@ -145,7 +141,6 @@ def test_a_changed_type_is_told_again_after_a_failure() -> None:
         ),
         ("usage.input_tokens", -1, "usage.input_tokens"),
         ("usage.thinking_tokens", 3, "usage.thinking_tokens"),
-        ("schema_hash", None, "schema_hash"),
     ],
 )
 def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> None:
@@ -160,12 +155,9 @@ def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> 
     ("path", "value", "why"),
     [
         ("annotations", ..., "annotations: Field required"),
-        ("handwritten", ..., "handwritten"),
-        ("memory", ..., "memory"),
         ("memory.items", [{}], "memory.items.0"),
         ("memory.wrong", [1], "memory.wrong"),
         ("memory.sent", "abc", "memory.sent"),
-        ("usage", {"foo": 1}, "usage.input_tokens: Field required"),
     ],
 )
 def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why: str) -> None:
