@@ -1,10 +1,5 @@
 """A module read around its regions: where they may stand, what is an input, what is a stub."""
 
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from pytest_regen.errors import RegionError
@@ -186,26 +181,6 @@ def test_layout_is_no_drift(old: str, new: str) -> None:
 def test_other_code_is_drift(old: str, new: str) -> None:
     """Another value, another comment, or code that nobody can compare."""
     assert not same_code(old, new)
-
-
-@pytest.mark.skipif(shutil.which("ruff") is None, reason="ruff is not installed")
-def test_a_real_formatter_makes_no_drift(tmp_path: Path) -> None:
-    """A run of ruff over a file with regions leaves every unit what it was."""
-    body = (
-        "    x = {'a':1,'b' :2}\n    def inner( ):\n        '''Say.\n\n          more'''\n"
-        "        return (x ['a'],)#one\n    if (x):\n        return f'{inner()!r:>{9}}'\n"
-        "    return [y for y in x if y!='a' and len(y)>2 or not (y) or y in ('aa','bb','cc')]\n"
-    )
-    path = tmp_path / "module.py"
-    path.write_text(MODULE.replace("    return next(iter(items), default)\n", body), "utf-8")
-    before = FunctionRegion().find(path.read_text("utf-8"))
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--no-cache", str(path)]
-    subprocess.run(command, check=True, capture_output=True)
-    after = FunctionRegion().find(path.read_text("utf-8"))
-
-    assert before["first"].text != after["first"].text
-    assert same_code(before["first"].text, after["first"].text)
-    assert inputs(path.read_text("utf-8")) == inputs(MODULE)
 
 
 PLAIN = '''\
