@@ -29,7 +29,6 @@ SECOND = ClarificationRequest(message=RENT, conversation_context=context(locatio
 
 
 def asking(*questions: dict[str, Any], **inferred: object) -> str:
-    """Return a reply that asks."""
     return json.dumps(
         {
             "needs_clarification": True,

@@ -58,7 +58,6 @@ BOOKING: dict[str, Any] = {
 
 
 def ticket(**members: Any) -> Ticket:
-    """Return a ticket."""
     return parse_context(TICKET | members, Ticket)
 
 
@@ -201,7 +200,6 @@ def test_requirement_3_has_one_round() -> None:
 
 
 def deep(depth: int) -> Any:
-    """Return lists in lists."""
     return [deep(depth - 1)] if depth else "x"
 
 

@@ -132,7 +132,6 @@ def cut_bytes(wire: Wire) -> None:
 
 
 def in_text(change: Callable[[str], str]) -> Callable[[Wire], None]:
-    """Return what changes the description."""
     return lambda wire: wire.update(original_description=change(wire["original_description"]))
 
 
@@ -417,7 +416,6 @@ BOOKING = Booking(
 
 
 def make_booking(provider: Provider, without: tuple[str, ...] = ()) -> Any:
-    """Return an agent whose turn takes a booking."""
 
     def turn(booking: Booking) -> str:
         wire = booking.model_dump(mode="json", exclude=set(without))
@@ -431,7 +429,6 @@ def make_booking(provider: Provider, without: tuple[str, ...] = ()) -> Any:
 
 
 def make_forgetful_booking(provider: Provider) -> Any:
-    """Return one that forgets how many come."""
     return make_booking(provider, ("guests",))
 
 
@@ -459,7 +456,6 @@ TICKET = FIRST_ROUND.next_round(
 
 
 def make_ticket(provider: Provider, *, last_round_only: bool = False) -> Any:
-    """Return an agent whose turn takes a ticket."""
 
     def turn(ticket: Ticket) -> str:
         if last_round_only:
@@ -475,7 +471,6 @@ def make_ticket(provider: Provider, *, last_round_only: bool = False) -> Any:
 
 
 def make_ticket_of_last_round(provider: Provider) -> Any:
-    """Return one that forgets the first round."""
     return make_ticket(provider, last_round_only=True)
 
 

@@ -34,7 +34,6 @@ LAW = settings(max_examples=scaled(25))
 
 
 def dumped(context: ConversationContext) -> Any:
-    """Return a context as JSON."""
     return context.model_dump(mode="json", by_alias=True)
 
 

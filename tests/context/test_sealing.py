@@ -48,12 +48,10 @@ class Clock:
 
 
 def sealer(keys: Mapping[str, bytes | str] | None = None, **options: Any) -> Sealer:
-    """Return a sealer with a clock that stands."""
     return Sealer(keys or {"k1": KEY}, **{"clock": Clock(), **options})
 
 
 def sealed(by: Sealer, what: Conversation[Any, Any], conversation: str = "c-1") -> str:
-    """Return the seal of a first turn."""
     return by.seal(what, conversation=conversation)
 
 

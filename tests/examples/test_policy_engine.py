@@ -49,23 +49,19 @@ ANNOTATIONS = [
 
 
 def rule(name: str, then: str = "allow", **condition: Any) -> dict[str, Any]:
-    """Return one rule of a policy."""
     return {"name": name, "if": condition, "then": then}
 
 
 def engine(*rules: dict[str, Any], **options: Any) -> PolicyEngine:
-    """Return an engine over the tools above."""
     options = {"home": HOME, "sandbox": SANDBOX, **options}
     return PolicyEngine({"rules": rules}, ANNOTATIONS, **options)
 
 
 def call(server: str, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Return a request."""
     return {"serverName": server, "toolName": tool, "arguments": arguments}
 
 
 def within(folder: str, *roles: str) -> dict[str, Any]:
-    """Return a condition on paths."""
     return {"roles": list(roles or ("read-path",)), "within": folder}
 
 

@@ -58,7 +58,6 @@ bounded = st.fixed_dictionaries(
 
 
 def build(rules: list[dict[str, Any]], **options: Any) -> PolicyEngine:
-    """Return an engine over the tools above."""
     options = {"home": "/no/home", "sandbox": SANDBOX, "protected": [GUARDED], **options}
     return PolicyEngine({"rules": rules}, TOOLS, **options)
 

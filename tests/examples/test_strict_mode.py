@@ -75,7 +75,6 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def recordings(folder: Path) -> set[str]:
-    """Return the cassettes of an example."""
     return {str(path.resolve()) for path in folder.rglob("cassettes/**/*.yaml")}
 
 

@@ -113,7 +113,6 @@ def write(root: Path, units: Mapping[str, tuple[str, str]], *, head: str = HEAD)
 
 
 def issues(kind: Function, path: Path) -> dict[str, tuple[Issue, ...]]:
-    """Return what is said of each unit."""
     text = path.read_text("utf-8")
     found = {}
     for name, span in kind.region.find(text).items():
@@ -123,7 +122,6 @@ def issues(kind: Function, path: Path) -> dict[str, tuple[Issue, ...]]:
 
 
 def kind_of(root: Path, **entry: object) -> Function:
-    """Return the kind of a project."""
     (kind,) = function_kinds([{"files": "src/acme/*.py", **entry}], root)
     return kind
 

@@ -19,7 +19,6 @@ CHECKS = json.loads(Path(__file__).with_name("checks.json").read_text("utf-8"))
 
 
 def place_of(text: str) -> Place:
-    """Return the one place in a module."""
     (place,) = read_module(text).places.values()
     return place
 
@@ -32,7 +31,6 @@ def compared(module: str, code: str, failures: tuple[str, ...] = ()) -> list[Iss
 
 
 def module_of(body: str, doc: str = ">>> tide('1h 30m')\n90") -> str:
-    """Return a module whose function has a body."""
     lines = "\n".join(f"    {line}" for line in body.split("\n"))
     text = doc.replace("\n", "\n    ")
     head = f'import sys\n\n\ndef tide(text, more=0):\n    """Return minutes.\n\n    {text}\n    """'

@@ -62,7 +62,6 @@ def root(tmp_path: Path) -> Path:
 def found(
     root: Path, code: str, name: str = "Clock.tell", allow: tuple[str, ...] = (), head: str = ""
 ) -> list[str]:
-    """Return what is said of code, with its line."""
     path = root / "src" / "acme" / "clocks.py"
     module = read_module(FunctionRegion().replace(head + MODULE, {name: code}))
     issues = check_code(Project(root), path, module.places[name], allow=allow)

@@ -44,7 +44,6 @@ FILE = "numbers_of.py"
 
 
 def module(bodies: Mapping[str, str]) -> str:
-    """Return a module of these functions."""
     parts = []
     for name, body in bodies.items():
         lines = f'"""Do {name}.\n\n>>> {EXAMPLES[name]}\n"""\n# [REGEN:BEGIN {name}]\n{body}\n'

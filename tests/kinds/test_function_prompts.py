@@ -27,7 +27,6 @@ WORDS = 600
 
 
 def unit(name: str, docstring: str = "Do it.", signature: str = "a") -> str:
-    """Return a function whose body a model writes."""
     return (
         f'def {name}({signature}):\n    """{docstring}"""\n'
         f"    # [REGEN:BEGIN {name}]\n    return 4321\n    # [REGEN:END {name}]\n\n\n"

@@ -56,7 +56,6 @@ def indented(text: str = BODY, by: str = "    ") -> str:
 
 
 def fenced(text: str, language: str = "python") -> str:
-    """Return a fenced block."""
     return f"```{language}\n{text}\n```"
 
 

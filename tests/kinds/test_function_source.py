@@ -44,13 +44,11 @@ class Boat:
 
 
 def inputs(text: str, name: str = "first") -> tuple[str, ...]:
-    """Return what a unit is made from."""
     module = read_module(text)
     return (*module.places[name].inputs, module.import_lines)
 
 
 def refusal(text: str) -> str:
-    """Return why a module cannot be read."""
     with pytest.raises(RegionError) as caught:
         FunctionRegion().find(text)
     return caught.value.what

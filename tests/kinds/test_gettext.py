@@ -66,7 +66,6 @@ msgstr "Hallo"
 
 
 def file_of(body: str, language: str = "de", forms: str = ENGLISH) -> str:
-    """Return the text of a catalogue."""
     return HEADER.format(language=language, forms=forms) + body
 
 

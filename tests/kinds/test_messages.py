@@ -11,7 +11,6 @@ POLISH = ("one", "few", "many")
 
 
 def errors(problems: Iterable[messages.Problem]) -> list[str]:
-    """Return what is wrong for sure."""
     return [words for severity, words in problems if severity == "error"]
 
 

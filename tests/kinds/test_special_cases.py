@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(sandbox.missing() is not None, reason="no sandbo
 
 
 def said(root: Path, name: str, body: list[str]) -> list[str]:
-    """Return what is said of a repair."""
     base = DATA[name]
     return [
         issue.message for issue in weakened(root, module_of(name), "\n".join(body), asked_by(base))
@@ -25,7 +24,6 @@ def said(root: Path, name: str, body: list[str]) -> list[str]:
 
 
 def module_of(name: str) -> str:
-    """Return a module whose function is wrong."""
     base = DATA[name]
     function = base["signature"].partition("(")[0].removeprefix("def ")
     docstring = ['"""' + base["docstring"][0], *base["docstring"][1:], '"""']

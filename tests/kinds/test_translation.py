@@ -17,7 +17,6 @@ ARABIC = ("zero", "one", "two", "few", "many", "other")
 
 
 def kind_for(root: Path, source: object, **entry: object) -> Translation:
-    """Return the kind of a catalogue in English."""
     text = source if isinstance(source, str) else json.dumps(source)
     (root / "en.json").write_text(text, "utf-8")
     (kind,) = translation_kinds([{"source": "en.json", "targets": "*.json", **entry}], root)

@@ -21,7 +21,6 @@ A, B = scenario("/a"), scenario("/b", "deny")
 
 
 def input_hash(**arguments: Any) -> str:
-    """Return what a set depends on."""
     return ScenarioGeneratorSession(provider=ScriptedProvider([]), **arguments).fingerprint
 
 

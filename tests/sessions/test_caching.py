@@ -71,7 +71,6 @@ def api() -> Iterator[Api]:
 
 
 def reply(tokens: int, number: int = 1) -> str:
-    """Return a good reply of about ``tokens``."""
     return json.dumps({"n": number, "words": prose(tokens, f"reply {number}")})
 
 
@@ -230,7 +229,6 @@ def test_a_date_in_the_system_prompt_is_found_on_the_wire(api: Api) -> None:
 
 
 def conversation(*texts: str, system: str = "You count.") -> TurnRequest:
-    """Return a request whose messages alternate."""
     roles = ("user", "assistant")
     messages = [Message(roles[n % 2], text) for n, text in enumerate(texts)]  # type: ignore[arg-type]
     messages[-1] = Message(messages[-1].role, messages[-1].content, "5m")

@@ -26,7 +26,6 @@ def generated(*replies: Any) -> tuple[ScenarioGeneratorSession, ScriptedProvider
 
 
 def known(session: ScenarioGeneratorSession) -> list[str]:
-    """Return the descriptions in the history."""
     return [one["description"] for one in json.loads(session.history[1].content)["scenarios"]]
 
 

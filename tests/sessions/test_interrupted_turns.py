@@ -29,7 +29,6 @@ class Stuck(ScriptedProvider):
 
 
 def session(provider: Provider, **settings: Any) -> GeneratorSession[Answer]:
-    """Return a session about numbers."""
     return GeneratorSession("You count. " * 50, Answer, provider=provider, **settings)
 
 

@@ -48,7 +48,6 @@ def database(berth: Berth) -> str | None:
 
 
 def berth(random: Random, number: int) -> dict[str, Any]:
-    """Return a row that is right or wrong."""
     name = random.choice(["north", "a name that is too long", ""])
     return {"id": number, "harbour": random.choice([1, 1, 2]), "name": name}
 

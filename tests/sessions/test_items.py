@@ -21,7 +21,6 @@ class Row(BaseModel):
 
 
 def row(number: int, day: str = "2026-01-01") -> Row:
-    """Return a row."""
     return Row(id=number, day=dt.date.fromisoformat(day))
 
 
@@ -43,7 +42,6 @@ def session(*replies: Any, **settings: Any) -> tuple[ScriptedProvider, ItemSessi
 
 
 def last(provider: ScriptedProvider) -> str:
-    """Return the last message that was sent."""
     return provider.requests[-1].messages[-1].content
 
 

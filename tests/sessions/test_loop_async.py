@@ -28,7 +28,6 @@ PROBLEMS = st.sampled_from(["none", "discard", "judge down", "generator down", "
 
 
 def dead() -> TransportError:
-    """Return the error of a line that failed."""
     return TransportError("dead", hint="again")
 
 

@@ -24,7 +24,6 @@ from pytest_regen.turns import ScriptedProvider, TurnRequest
 
 
 def kept(folder: Path) -> Artifact:
-    """Return what stands beside the artifact."""
     found = read_artifact(folder / "set.failed.json")
     assert found is not None
     assert found.status == "failed"

@@ -35,7 +35,6 @@ def after_the_first_turn(
 
 
 def last(provider: ScriptedProvider) -> str:
-    """Return the last message that was sent."""
     return provider.requests[-1].messages[-1].content
 
 

@@ -32,24 +32,20 @@ NOBODY = ScriptedProvider([])
 
 
 def said_number(number: int) -> str:
-    """Return a good reply."""
     return f'{{"n": {number}}}'
 
 
 def session(*replies: str, **changes: Any) -> GeneratorSession[Answer]:
-    """Return a session about numbers."""
     return GeneratorSession("You count.", Answer, provider=ScriptedProvider(replies), **changes)
 
 
 def state() -> dict[str, Any]:
-    """Return a session of one turn."""
     talk = session(said_number(1))
     talk.ask("One?")
     return talk.to_json()
 
 
 def scenario_state() -> dict[str, Any]:
-    """Return a scenario session of two turns."""
     provider = ScriptedProvider([said([scenario("/a")]), said([scenario("/b")])])
     talk = ScenarioGeneratorSession("x", TOOLS[:1], [handwritten("/h")], provider=provider)
     talk.generate()

@@ -40,14 +40,12 @@ CORRECTED = ScenarioFeedback(corrections=(correction("/b", "escalate"),))
 def session(
     provider: Provider, own: Iterable[TestScenario] = (), **settings: Any
 ) -> ScenarioGeneratorSession:
-    """Return a session about the library's tools."""
     return ScenarioGeneratorSession(
         "Be exact.", TOOLS[:1], tuple(own), provider=provider, **settings
     )
 
 
 def told(provider: ScriptedProvider, number: int = -1) -> str:
-    """Return the last message of a request."""
     return provider.requests[number].messages[-1].content
 
 

@@ -37,17 +37,14 @@ class Answer(BaseModel):
 
 
 def session(provider: Provider, **settings: Any) -> GeneratorSession[Answer]:
-    """Return a session about numbers."""
     return GeneratorSession("You count.", Answer, provider=provider, **settings)
 
 
 def said(number: int) -> str:
-    """Return a good reply."""
     return f'{{"n": {number}}}'
 
 
 def lost() -> TransportError:
-    """Return the error of a line that failed."""
     return TransportError("the line is dead", hint="try again")
 
 
@@ -204,7 +201,6 @@ def test_replies_that_break_off_use_up_the_budget() -> None:
 
 
 def failure_of(talk: GeneratorSession[Answer]) -> type[Exception] | None:
-    """Return what ends the next turn."""
     try:
         talk.ask("How many?")
     except RegenError as error:

@@ -27,7 +27,6 @@ class Counted(str):
 
 
 def exchange(texts: Any, *, system: str = "s", failed: bool = False) -> Exchange:
-    """Return a call whose messages say ``texts``."""
     messages = tuple(
         Message("assistant" if number % 2 else "user", text) for number, text in enumerate(texts)
     )

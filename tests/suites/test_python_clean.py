@@ -30,7 +30,6 @@ for line in sys.stdin.read().split():
 
 
 def write(ir: IR, profile: str) -> str:
-    """Return the source of all types."""
     written = []
     for type_ in ir.types:
         mode = output_mode(type_.kind, is_root=type_.is_root, page=1)

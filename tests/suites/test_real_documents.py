@@ -64,7 +64,6 @@ def asked_for(plan: StorePlan) -> Asked:
 
 
 def units_of(ir: IR) -> Asked:
-    """Return every field and enum value of an IR."""
     return Counter(
         (type_.name, "value" if type_.kind == "enum" else "field", unit)
         for type_ in ir.types
@@ -93,7 +92,6 @@ def reachable_names(document: Path, operation: Operation, status: str) -> set[st
 
 
 def target_of(root: Any, reference: str) -> Any:
-    """Return what a local reference points to."""
     for step in reference.removeprefix("#/").split("/"):
         root = root[step.replace("~1", "/").replace("~0", "~")]
     return root

@@ -60,12 +60,19 @@ class Case:
     responder: Callable[[], Responder]
     reason: StopReason
     calls: int
+    rounds: int = 1
     requests: int | None = None
     """That arrive at the API; the client's own retries included. As many as calls if not given."""
-    rounds: int = 1
     failure: type[Exception] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     """Of the client."""
+
+
+def lost(
+    name: str, *events: Any, calls: int = 1, failure: type[Exception] = TransportError, **more: Any
+) -> Case:
+    """Return a case in which the API answers so, and no page comes of it."""
+    return Case(name, lambda: InTurn(*events), "transport", calls, 3, failure=failure, **more)
 
 
 CASES = (
@@ -73,71 +80,34 @@ CASES = (
     Case("truncated once", lambda: Truncating(1), "clean", 2),
     Case("truncated and continued three times", lambda: Truncating(4), "clean", 5),
     Case("truncated for ever", lambda: Truncating(99), "attempts", 5),
-    Case("truncated for ever, twice", lambda: Truncating(99), "no_progress", 10, rounds=5),
+    Case("truncated for ever, twice", lambda: Truncating(99), "no_progress", 10, 5),
     Case(
         "refused",
         lambda: InTurn(EmulatedReply(stop_reason="refusal", category="cyber")),
         "refused",
         1,
-        rounds=3,
+        3,
         failure=RefusedError,
     ),
-    Case(
-        "overloaded twice",
-        lambda: InTurn(OVERLOADED, OVERLOADED),
-        "clean",
-        1,
-        requests=3,
-    ),
-    Case(
-        "overloaded for ever",
-        lambda: InTurn(*[OVERLOADED] * 9),
-        "transport",
-        1,
-        requests=3,
-        rounds=3,
-        failure=TransportError,
-    ),
-    Case(
-        "connection dropped",
-        lambda: InTurn(*[Fault(kind="drop")] * 9),
-        "transport",
-        1,
-        rounds=3,
-        failure=TransportError,
-        options={"max_retries": 0},
-    ),
-    Case(
+    Case("overloaded twice", lambda: InTurn(OVERLOADED, OVERLOADED), "clean", 1, requests=3),
+    lost("overloaded for ever", *[OVERLOADED] * 9, requests=3),
+    lost("connection dropped", *[Fault(kind="drop")] * 9, options={"max_retries": 0}),
+    lost(
         "stream cut",
-        lambda: InTurn(lambda body: cut(ReferenceWriter()(body), 0.3), Fault(kind="cut")),
-        "transport",
-        2,
-        rounds=3,
-        failure=TransportError,
+        lambda body: cut(ReferenceWriter()(body), 0.3),
+        Fault(kind="cut"),
+        calls=2,
         options={"max_retries": 0},
     ),
-    Case(
-        "key refused",
-        lambda: InTurn(Fault(status=401)),
-        "transport",
-        1,
-        rounds=3,
-        failure=RejectedRequestError,
-    ),
-    Case("the same again", lambda: deaf("drop_field"), "no_progress", 1, rounds=5),
-    Case(
-        "A, B, A",
-        lambda: InTurn(deaf("invent_field"), deaf("drop_field")),
-        "no_progress",
-        2,
-        rounds=5,
-    ),
+    lost("key refused", Fault(status=401), failure=RejectedRequestError),
+    Case("the same again", lambda: deaf("drop_field"), "no_progress", 1, 5),
+    Case("A, B, A", lambda: InTurn(deaf("invent_field"), deaf("drop_field")), "no_progress", 2, 5),
     Case(
         "another fault each time",
         lambda: InTurn(*(deaf("drop_field", victim) for victim in (1, 2, 3))),
         "attempts",
         3,
-        rounds=3,
+        3,
     ),
 )
 

@@ -73,17 +73,14 @@ def work(written: Path, tmp_path: Path) -> Any:
 
 
 def store_in(work: Work) -> RegenStore:
-    """Return the store as it is now."""
     return RegenStore.open(next(work.out.glob("GET_*")))
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Return every file with its content."""
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def texts(store: RegenStore) -> dict[str, str]:
-    """Return the blocks of a source by type."""
     return {block.name: block.text for block in blocks(store.source)}
 
 
