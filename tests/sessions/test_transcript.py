@@ -7,23 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_regen.sessions import Exchange, SessionTranscript
-from pytest_regen.sessions.transcript import report_turn
 from pytest_regen.turns import Message, Reply, TurnRequest, Usage
-
-
-class Counted(str):
-    """Text that counts how often it is looked at."""
-
-    __slots__ = ()
-    looks = 0
-
-    def __hash__(self) -> int:
-        Counted.looks += 1
-        return super().__hash__()
-
-    def __eq__(self, other: object) -> bool:
-        Counted.looks += 1
-        return super().__eq__(other)
 
 
 def exchange(texts: Any, *, system: str = "s", failed: bool = False) -> Exchange:
@@ -64,23 +48,6 @@ def test_a_call_goes_on_from_the_longest_answered_one_before_it(calls: list[Exch
 
     for number, one in enumerate(calls):
         assert transcript.before(one) is reference(calls, number)
-
-
-def test_the_bookkeeping_of_a_turn_grows_with_its_request_alone() -> None:
-    """Each message is looked at a few times, however many calls stand before."""
-    looks = {}
-    for turns in (20, 80):
-        requests = [
-            exchange([Counted(number) for number in range(2 * turn + 1)])
-            for turn in range(turns + 1)
-        ]
-        transcript = SessionTranscript(requests[:-1])
-        Counted.looks = 0
-        transcript.append(requests[-1])
-        report_turn(transcript, turns, since=turns, committed=True)
-        looks[turns] = Counted.looks / (2 * turns + 1)
-
-    assert looks[80] <= 1.5 * looks[20] < 8 * 1.5
 
 
 def test_a_log_of_many_calls_repeats_no_message() -> None:
