@@ -131,3 +131,24 @@ def test_tools_that_stay_untested_are_told_also_from_the_artifact(tmp_path: Path
 
     assert again.session is None
     assert first.untested_tools == again.untested_tools == (("files", "write"),)
+
+
+def test_a_changed_input_is_generated_anew(tmp_path: Path) -> None:
+    path = tmp_path / "scenarios.json"
+    generate_test_scenarios("x", TOOLS, provider=ScriptedProvider([said([A])]), artifact=path)
+    again = generate_test_scenarios(
+        "y", TOOLS, provider=ScriptedProvider([said([B])]), artifact=path
+    )
+
+    assert again.scenarios == (B,)
+    assert again.session is not None
+
+
+def test_a_lone_surrogate_can_be_kept(tmp_path: Path) -> None:
+    """Models write them, as an escape; the file stays UTF-8 and reads back the same."""
+    path = tmp_path / "s.json"
+    artifact = Artifact("h", "generated", (scenario("/\ud800"),))
+
+    write_artifact(path, artifact)
+
+    assert read_artifact(path) == artifact

@@ -75,6 +75,7 @@ def test_a_judge_who_is_never_reached_is_asked_as_often_as_repairs_are_allowed()
     report = work.run()
 
     assert (report.stop_reason, report.repairs, report.judgements) == ("attempts", 0, 0)
+    assert bench([A, B], deaf(9, blaming())).run().passed
     assert len(work.court.heard) == 4
     assert not work.compiler.contexts
 
@@ -117,6 +118,7 @@ def test_what_new_rules_decide_is_what_the_generator_is_told(decision: str) -> N
     report = work.run()
 
     assert report.passed
+    assert any("dead" in note for note in report.notes)
     if decision == "deny":
         assert len(work.source.told) == 1
         return

@@ -86,3 +86,9 @@ def test_corrections_are_put_in_place() -> None:
 def test_a_correction_is_never_lost(path: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         apply_corrections([A, handwritten("/h")], [correction(path, "deny")])
+
+
+def test_a_discard_among_twins_is_told_by_its_request() -> None:
+    twin = scenario("/z", description="read /a")
+
+    assert merge_replacements([A, twin], [], [], [discard("/a")]) == [twin]

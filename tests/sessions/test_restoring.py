@@ -128,6 +128,7 @@ def test_a_changed_type_is_told_again_after_a_failure() -> None:
         ("system", ..., "system: Field required"),
         ("later", 1, "later: Extra inputs are not permitted"),
         ("history", [{"role": "user", "content": "dangling"}], "does not alternate: user"),
+        ("history.0.role", "assistant", "does not alternate"),
         ("history.0.content", [{"type": "text"}], "history.0.content"),
         ("history.1.content", " ", "history.1.content: String should match"),
         (

@@ -378,3 +378,11 @@ def test_a_tool_that_a_person_tests_is_not_forgotten() -> None:
 
     assert talk.generate()[1:] == [A]
     assert len(provider.requests) == 1
+
+
+def test_a_contradiction_that_stays_leaves_both_out() -> None:
+    both = said([A, scenario("/a", "deny")])
+    talk = session(ScriptedProvider([said([A, B, scenario("/a", "deny")]), both, both]))
+
+    assert talk.generate() == [B]
+    assert "left out after repairs" in talk.reports[-1].notes[-1]
