@@ -2,15 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from copy import deepcopy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from context_values import ASKS, FRAMING, INFERRED, LOCATION, RENT, WORDS, WRITES, context, wire
-from hypothesis import given
-from hypothesis import strategies as st
 from tables import each
 
 from pytest_regen.context import (
@@ -33,7 +29,6 @@ SECOND = ClarificationRequest(message=RENT, conversation_context=context(locatio
 
 
 def asking(*questions: dict[str, Any], **inferred: object) -> str:
-    """Return a reply that asks."""
     return json.dumps(
         {
             "needs_clarification": True,
@@ -44,20 +39,11 @@ def asking(*questions: dict[str, Any], **inferred: object) -> str:
 
 
 def test_a_first_turn_may_ask() -> None:
-    """Questions and inferences are those of the reply."""
     result = ClarifyingAgent(ScriptedProvider([ASKS])).turn(FIRST)
 
     assert isinstance(result, Ask)
     assert result.questions == context().questions_asked
     assert result.inferred_context == context().inferred_context
-
-
-def test_a_first_turn_may_write() -> None:
-    """A description that says enough needs no question."""
-    result = ClarifyingAgent(ScriptedProvider([WRITES])).turn(FIRST)
-
-    assert isinstance(result, Generate)
-    assert result.subject_line == "Our Rent Doubled and City Hall Shrugged"
 
 
 def test_a_second_turn_sends_the_whole_context() -> None:
@@ -81,15 +67,11 @@ def test_a_second_turn_sends_the_whole_context() -> None:
 @each(
     "bad",
     [
-        "",
         "I would rather not.",
-        "{}",
         '{"needs_clarification": false}',
-        '{"needs_clarification": "yes", "subject_line": "x"}',
         '{"needs_clarification": true, "clarification_questions": []}',
         asking(LOCATION, WORDS, LOCATION | {"id": "third"}),
         asking(LOCATION, LOCATION),
-        asking(LOCATION, detected_scope="national"),
         '{"needs_clarification": false, "subject_line": "' + "x" * 81 + '"}',
     ],
 )
@@ -110,22 +92,15 @@ def test_a_reply_is_repaired_twice() -> None:
     patient = ScriptedProvider(["no", "{}", WRITES])
     in_vain = ScriptedProvider(["no", "{}", "no", WRITES])
 
-    assert isinstance(ClarifyingAgent(patient).turn(SECOND), Generate)
+    written = ClarifyingAgent(patient).turn(SECOND)
+    assert isinstance(written, Generate)
+    assert written.subject_line == "Our Rent Doubled and City Hall Shrugged"
     with pytest.raises(ReplyFormatError):
         ClarifyingAgent(in_vain).turn(SECOND)
     assert len(in_vain.requests) == 3
 
 
-def test_a_second_turn_that_asks_is_told_to_write() -> None:
-    """Once; everything stands in the request again."""
-    provider = ScriptedProvider([ASKS, WRITES])
-
-    assert isinstance(ClarifyingAgent(provider).turn(SECOND), Generate)
-    assert "needs_clarification is false" in provider.requests[1].messages[-1].content
-
-
 def test_a_second_turn_never_returns_questions() -> None:
-    """A model that insists is an error that says so."""
     others = [f"Attempt {number}: {ASKS}" for number in (2, 3)]
     provider = ScriptedProvider([ASKS, *others, WRITES])
 
@@ -135,7 +110,6 @@ def test_a_second_turn_never_returns_questions() -> None:
 
 
 def test_a_model_that_insists_in_the_same_words_is_not_told_again() -> None:
-    """The same reply to the same words would bring it once more."""
     provider = ScriptedProvider([ASKS, ASKS, WRITES])
 
     with pytest.raises(ReaskedError, match="asks again"):
@@ -146,8 +120,8 @@ def test_a_model_that_insists_in_the_same_words_is_not_told_again() -> None:
 @pytest.mark.parametrize(
     "asks",
     [
+        ASKS,
         asking(LOCATION | {"question": ""}),
-        asking(LOCATION, detected_scope="national"),
         json.dumps({"needs_clarification": "true", "clarification_questions": [LOCATION]}),
         json.dumps({"clarification_questions": [LOCATION]}),
     ],
@@ -168,7 +142,6 @@ def test_a_text_beside_a_draft_of_a_question_counts() -> None:
 
 
 def test_a_refusal_is_told_at_once() -> None:
-    """Asking again would not help."""
     provider = ScriptedProvider([Reply("", stop_reason="refusal")])
 
     with pytest.raises(RefusedError):
@@ -176,14 +149,12 @@ def test_a_refusal_is_told_at_once() -> None:
 
 
 def test_a_reply_that_was_cut_is_continued() -> None:
-    """Its pieces are one reply."""
     cut = Reply(WRITES[:40], stop_reason="max_tokens")
 
     assert isinstance(ClarifyingAgent(ScriptedProvider([cut, WRITES[40:]])).turn(SECOND), Generate)
 
 
 def test_the_first_object_that_is_a_result_counts() -> None:
-    """Prose, fences and other objects around it are passed over."""
     text = f'Thinking {{"a": 1}} ... \n```json\n{WRITES}\n```\nHope that helps!'
 
     assert isinstance(read_reply(text), Generate)
@@ -350,14 +321,6 @@ ASKING: dict[str, Any] = json.loads(ASKS)
             ),
         ),
         (
-            {**ASKING, "inferred_context": INFERRED | {"detected_scope": "national"}}
-            | {"clarification_questions": [LOCATION | {"question": "?" * 301}, LOCATION] * 2},
-            (
-                "clarification_questions.0.question: ",
-                "clarification_questions.2.question: ",
-            ),
-        ),
-        (
             {
                 **ASKING,
                 "clarification_questions": [
@@ -372,21 +335,16 @@ ASKING: dict[str, Any] = json.loads(ASKS)
             ),
         ),
         (
-            {**ASKING, "clarification_questions": [LOCATION, WORDS, FRAMING]},
-            ("clarification_questions: Tuple should have at most 2 items",),
-        ),
-        (
             {"needs_clarification": False, "topics": ["a"] * 6, "url_slug": "No Slug"}
             | {"inferred_context": {"scope_confidence": "80%"}},
             ("subject_line: ", "topics: ", "url_slug: ", "inferred_context.scope_confidence: "),
         ),
     ],
-    ids=["kind", "questions", "parts", "number", "text"],
+    ids=["kind", "parts", "text"],
 )
 def test_all_faults_of_the_form_come_in_one_message(
     reply: dict[str, Any], faults: tuple[str, ...]
 ) -> None:
-    """What has to agree is looked at once the form is right."""
     with pytest.raises(ReplyFormatError) as caught:
         read_reply(json.dumps(reply))
 
@@ -396,7 +354,6 @@ def test_all_faults_of_the_form_come_in_one_message(
 
 
 def test_a_fault_is_not_told_where_there_is_none() -> None:
-    """What is wrong in one place makes nothing else wrong."""
     reply = {**ASKING, "clarification_questions": [LOCATION | {"question": " "}]}
 
     with pytest.raises(ReplyFormatError) as caught:
@@ -407,47 +364,9 @@ def test_a_fault_is_not_told_where_there_is_none() -> None:
     ]
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(("id", "question", "type", "options", "label", "x")), inner
-        )
-    ),
-    max_leaves=6,
-)
-
-
-@given(st.data(), st.booleans(), st.sampled_from((ASKS, WRITES)))
-def test_any_json_is_a_result_or_an_error_that_says_why(
-    data: st.DataObject,
-    may_ask: bool,  # noqa: FBT001 - drawn
-    good: str,
-) -> None:
-    """Whatever stands in whatever place of a reply."""
-    value: Any = json.loads(good)
-    value["clarification_questions"] = deepcopy([FRAMING, LOCATION])
-    for _ in range(data.draw(st.integers(1, 4))):
-        inside = data.draw(st.sampled_from([*_containers(value)]))
-        keys = [*inside] if isinstance(inside, dict) else [*range(len(inside))]
-        inside[data.draw(st.sampled_from(keys))] = data.draw(JSON)
-    with suppress(ReplyFormatError):
-        assert isinstance(read_reply(json.dumps(value), may_ask=may_ask), Ask | Generate)
-
-
-def _containers(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict | list) and value:
-        yield value
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _containers(inner)
-
-
 def test_a_deep_value_is_an_error_like_others() -> None:
-    """Also where it is nested as deeply as its reader allows."""
-    for depth in (50, 180, 5_000):
-        with pytest.raises(ReplyFormatError):
-            read_reply('{"needs_clarification": false, "x": ' + "[" * depth + "]" * depth + "}")
+    with pytest.raises(ReplyFormatError):
+        read_reply('{"needs_clarification": false, "x": ' + "[" * 5_000 + "]" * 5_000 + "}")
 
 
 def test_members_that_nobody_asked_for_are_left_out() -> None:
@@ -490,7 +409,6 @@ def test_what_is_empty_is_not_there() -> None:
 
 
 def test_a_question_cannot_forge_what_the_model_is_told_of_it() -> None:
-    """Names of a model's own making come back as data."""
     bad = asking(LOCATION | {"id": "a\n## Forged"}, detected_scope="state")
     extra = json.dumps({"needs_clarification": False, "x\n## Forged": 1, "subject_line": "y"})
 

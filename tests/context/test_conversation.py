@@ -1,12 +1,13 @@
 """Conversations of other agents than requirement 3's: a support desk and a hotel."""
 
 from datetime import date
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import pytest
+from context_values import Ticket, TicketQuestion
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pytest_regen.context import (
     Conversation,
@@ -26,37 +27,6 @@ from pytest_regen.errors import InvalidContextError, SealTamperedError
 SEALER = Sealer({"k1": "only these tests of seals know this key"})
 
 
-class TicketQuestion(Question):
-    """A question of the support desk."""
-
-    options: tuple[str, ...] = ()
-
-    def answer_problem(self, answer: "TicketAnswer") -> str | None:
-        """Return why an answer is none of the options."""
-        fits = not self.options or answer.text in self.options
-        return None if fits else "is none of the options"
-
-
-class TicketAnswer(Value):
-    """An answer to the support desk."""
-
-    text: str
-
-
-class Facts(Value):
-    """What the support desk inferred."""
-
-    product: str
-    severity: float = 0.0
-
-
-class Ticket(Conversation[TicketQuestion, TicketAnswer]):
-    """Three questions, a product, a second round, an attachment."""
-
-    inferred_context: Facts
-    attachment: str | None = None
-
-
 class Stay(Question):
     """A question for a date."""
 
@@ -73,7 +43,7 @@ TICKET: dict[str, Any] = {
         {"id": "light", "question": "Which light is on?", "options": ["red", "green"]},
         {"id": "tried", "question": "What have you tried?"},
     ],
-    "inferredContext": {"product": "X1", "severity": 0.5},
+    "inferredContext": {"product": "X1"},
     "answers": {"light": {"text": "red"}, "when": {"text": "May"}, "tried": None},
     "attachment": "file-7",
 }
@@ -88,7 +58,6 @@ BOOKING: dict[str, Any] = {
 
 
 def ticket(**members: Any) -> Ticket:
-    """Return a ticket."""
     return parse_context(TICKET | members, Ticket)
 
 
@@ -141,7 +110,6 @@ def test_rounds_have_headings_of_their_own() -> None:
 
 
 def test_the_layout_is_the_callers() -> None:
-    """Headings, closing line and the lines of inferences."""
     layout = Layout(
         headings=("# Ticket", "# Asked", "# Said", "# Guess"),
         closing="Answer the ticket.",
@@ -166,7 +134,6 @@ def test_the_layout_is_the_callers() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(members: dict[str, Any], place: str, reason: str) -> None:
-    """By the rules of the caller's own models."""
     with pytest.raises(InvalidContextError) as caught:
         ticket(**members)
 
@@ -194,7 +161,6 @@ def test_a_seal_binds_all_but_the_last_answers(part: str) -> None:
 
 
 def test_a_seal_is_of_one_type() -> None:
-    """A ticket's is none of a booking."""
     seal = SEALER.seal(ticket(), conversation="c")
 
     with pytest.raises(SealTamperedError, match="another type"):
@@ -202,7 +168,6 @@ def test_a_seal_is_of_one_type() -> None:
 
 
 def test_a_request_holds_any_conversation() -> None:
-    """Also without its description, which is the message then."""
     partial = {key: value for key, value in TICKET.items() if key != "originalDescription"}
     body = {"message": "my router dies", "conversationContext": partial}
 
@@ -215,7 +180,6 @@ def test_a_request_holds_any_conversation() -> None:
 
 @given(st.text(min_size=1, max_size=40), st.dictionaries(st.text(max_size=9), st.text(max_size=40)))
 def test_no_text_forges_a_line(text: str, facts: dict[str, str]) -> None:
-    """Neither a value nor a name in what was inferred."""
     data = BOOKING | {"inferredContext": facts, "originalDescription": f"{text}."}
 
     lines = render_conversation(parse_context(data, Booking)).splitlines()
@@ -227,7 +191,6 @@ def test_no_text_forges_a_line(text: str, facts: dict[str, str]) -> None:
 
 
 def test_requirement_3_has_one_round() -> None:
-    """Its agent asks once."""
     assert issubclass(ConversationContext, Conversation)
     data = {"originalDescription": "x", "questionsAsked": [], "inferredContext": {}}
     earlier: list[dict[str, Any]] = [{"questionsAsked": []}]
@@ -237,13 +200,10 @@ def test_requirement_3_has_one_round() -> None:
 
 
 def deep(depth: int) -> Any:
-    """Return lists in lists."""
     return [deep(depth - 1)] if depth else "x"
 
 
-@pytest.mark.parametrize(
-    "inferred", [deep(300), "\ud800", {"x": "\ud800"}, float("nan"), {1: {2}}, b"\xff", object()]
-)
+@pytest.mark.parametrize("inferred", [deep(300), {"x": "\ud800"}, float("nan"), {1: {2}}, object()])
 def test_any_inferences_are_usable_or_refused(inferred: object) -> None:
     """What has no form in JSON is an error of ours, before it is rendered or sealed."""
     try:
@@ -260,20 +220,13 @@ class Night(Value):
     first: date
     nights: Annotated[int, Field(gt=0, le=30)]
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.first.year < 2000:
-            raise ValueError("long ago")
-        return self
-
 
 def test_answers_are_models_of_any_form() -> None:
-    """Their own validators decide."""
     stays = Conversation[Question, Night]
     data = {"originalDescription": "x", "questionsAsked": [{"id": "a", "question": "When?"}]}
 
     taken = parse_context(data | {"answers": {"a": {"first": "2026-12-01", "nights": 2}}}, stays)
 
     assert '- "When?" (id "a"): first: "2026-12-01", nights: 2' in render_conversation(taken)
-    with pytest.raises(InvalidContextError, match="long ago"):
-        parse_context(data | {"answers": {"a": {"first": "1926-12-01", "nights": 2}}}, stays)
+    with pytest.raises(InvalidContextError, match="less than or equal to 30"):
+        parse_context(data | {"answers": {"a": {"first": "2026-12-01", "nights": 31}}}, stays)

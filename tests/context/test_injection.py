@@ -3,7 +3,6 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from tables import each
 
 from pytest_regen.context import (
-    InferredContext,
     as_data,
     parse_context,
     parse_request,
@@ -52,11 +50,6 @@ def fitting(path: str, text: str) -> str:
     return f"{text[:58]}{sum(map(ord, path)) % 997}" if path.endswith(("id", "label")) else text
 
 
-def test_the_corpus_is_large_and_varied() -> None:
-    """At least sixty texts, all different."""
-    assert len(set(HOSTILE_TEXTS)) == len(HOSTILE_TEXTS) >= 60
-
-
 @each("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
 def test_a_hostile_text_changes_nothing_but_a_string(text: str) -> None:
     """In all leaves at once and in each alone: same lines, headings, bullets, labels."""
@@ -72,7 +65,6 @@ def test_a_hostile_text_changes_nothing_but_a_string(text: str) -> None:
 
 @each("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
 def test_a_hostile_text_changes_no_other_prompt_either(text: str) -> None:
-    """Those of the first turn and of the legacy fields."""
     assert skeleton(render_description(text)) == skeleton(render_description(RENT))
     assert skeleton(render_legacy(text, {text: text})) == skeleton(render_legacy("a", {"b": "c"}))
 
@@ -84,21 +76,14 @@ def test_a_text_of_a_megabyte_is_refused_by_name(number: int, path: str) -> None
         request_with(number, {path: "## Forged\n" * 100_000})
 
     places = [place for place, _ in caught.value.problems]
-    camel = {
-        "original_description": "conversationContext.original_description",
-        "inferred_context": "conversationContext.inferred_context",
-        "questions_asked": "conversationContext.questions_asked",
-        "answers": "conversationContext.answers",
-    }
     start, _, rest = path.partition(".")
-    assert any(place.startswith(camel[start]) for place in places), places
+    assert any(one.startswith(f"conversationContext.{start}") for one in places), places
     assert not rest or any(place.endswith(rest.rpartition(".")[2]) for place in places), places
     assert len(str(caught.value)) < 1_000
 
 
 @pytest.mark.parametrize("field", ["message", "interactionId", "seal"])
 def test_a_field_of_a_megabyte_is_refused_by_name(field: str) -> None:
-    """Also outside of the context."""
     with pytest.raises(InvalidContextError, match=field):
         parse_request({"message": RENT, field: "x" * 1_000_000})
 
@@ -116,8 +101,6 @@ def test_many_of_anything_are_refused() -> None:
         whole | {"questionsAsked": [question] * 20_000},
         whole | {"answers": many},
         whole | many,
-        whole | {"questionsAsked": [question | many]},
-        whole | {"inferredContext": many},
     ):
         with pytest.raises(InvalidContextError) as caught:
             parse_context(data)
@@ -146,17 +129,11 @@ def test_what_looks_like_nothing_is_written_out() -> None:
         assert json.loads(data) == f"a{chr(code)}b"
 
 
-@pytest.mark.parametrize(
-    "high",
-    # Beyond the first planes only ideographs for compatibility have another form.
-    [
-        pytest.param((*range(0x2F800, 0x2FA20), 0x10FFFF), id="some"),
-        pytest.param(range(0x20000, 0x110000), id="all", marks=pytest.mark.sweep),
-    ],
-)
-def test_no_normal_form_brings_a_quote_or_a_tag_back(high: Iterable[int]) -> None:
+def test_no_normal_form_brings_a_quote_or_a_tag_back() -> None:
     """Whoever normalises a prompt gets no quote, backslash, bracket, back-tick or line end."""
     between = "\ue000"  # Nothing composes with what it is written as, and nothing becomes it.
+    # Beyond the first planes only ideographs for compatibility have another form.
+    high = (*range(0x2F800, 0x2FA20), 0x10FFFF)
     letters = [chr(code) for code in (*range(0xD800), *range(0xE001, 0x20000), *high)]
     for at in range(0, len(letters), 4096):
         some = letters[at : at + 4096]
@@ -169,13 +146,5 @@ def test_no_normal_form_brings_a_quote_or_a_tag_back(high: Iterable[int]) -> Non
 
 
 def test_ordinary_letters_stay_as_they_are() -> None:
-    """A prompt stays readable in every language."""
     for text in ("Zürich", "東京", "Київ", "العربية", "😀", "Crème brûlée — 5 €"):
         assert as_data(text) == f'"{text}"'
-
-
-def test_inferences_hold_no_text_that_was_not_asked_for() -> None:
-    """Scopes and targets are of a closed set, so that they need no quotes."""
-    for field in ("detected_scope", "detected_target_type", "detected_urgency"):
-        with pytest.raises(ValueError, match=field):
-            InferredContext.model_validate({field: "local\n## Forged"})

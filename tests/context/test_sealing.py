@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from context_values import LOCATION, WORDS, context, leaves, wire, wires
+from context_values import LOCATION, WORDS, context, wire
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
@@ -48,12 +48,10 @@ class Clock:
 
 
 def sealer(keys: Mapping[str, bytes | str] | None = None, **options: Any) -> Sealer:
-    """Return a sealer with a clock that stands."""
     return Sealer(keys or {"k1": KEY}, **{"clock": Clock(), **options})
 
 
 def sealed(by: Sealer, what: Conversation[Any, Any], conversation: str = "c-1") -> str:
-    """Return the seal of a first turn."""
     return by.seal(what, conversation=conversation)
 
 
@@ -68,21 +66,12 @@ def test_a_seal_is_short_whatever_it_binds() -> None:
 
 
 def test_answers_are_free() -> None:
-    """What a caller adds between the turns is not sealed."""
+    """What a caller adds between the turns is not sealed; the same seal may come again."""
     by = sealer()
     seal = sealed(by, context())
 
     for answers in ({}, {"location": "Reno, NV"}, {"location": "Austin, TX"}):
         by.unseal(seal, context(**answers), conversation="c-1")
-
-
-def test_the_same_seal_may_come_again() -> None:
-    """A connection that was lost is no reason to start over."""
-    by = sealer()
-    seal = sealed(by, context())
-
-    for _ in range(2):
-        by.unseal(seal, context(), conversation="c-1")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +85,6 @@ def test_the_same_seal_may_come_again() -> None:
     ],
 )
 def test_a_changed_context_is_refused(changed: dict[str, Any], named: str) -> None:
-    """The error names the part."""
     by = sealer()
 
     with pytest.raises(SealTamperedError, match=f"{named} of the context"):
@@ -104,7 +92,6 @@ def test_a_changed_context_is_refused(changed: dict[str, Any], named: str) -> No
 
 
 def test_a_moved_seal_is_refused() -> None:
-    """Also where everything else is the same."""
     by = sealer()
 
     with pytest.raises(SealMovedError):
@@ -136,7 +123,6 @@ def test_a_foreign_key_is_refused() -> None:
 
 
 def test_the_id_of_a_key_cannot_be_exchanged() -> None:
-    """Two ids of one key make two different seals."""
     both = sealer({"k1": KEY, "k2": KEY})
     seal = sealed(both, context())
 
@@ -145,7 +131,6 @@ def test_the_id_of_a_key_cannot_be_exchanged() -> None:
 
 
 def test_a_key_is_replaced_without_refusing_what_it_sealed() -> None:
-    """The first key seals, all of them check."""
     old = sealed(sealer({"k1": KEY}), context())
     by = sealer({"k2": OTHER, "k1": KEY})
 
@@ -154,20 +139,10 @@ def test_a_key_is_replaced_without_refusing_what_it_sealed() -> None:
     by.unseal(sealed(by, context()), context(), conversation="c-1")
 
 
-@pytest.mark.parametrize(
-    "seal", ["", "k1", "k1.", "k1...", "k1.x.y.z", "x" * 5_000, "k1.\ud800", "é.é"]
-)
+@pytest.mark.parametrize("seal", ["", "k1", "k1...", "k1.x.y.z", "x" * 5_000, "k1.\ud800"])
 def test_what_is_no_seal_is_refused(seal: str) -> None:
-    """Whatever it is, the error is one of ours."""
     with pytest.raises(SealError):
         sealer().unseal(seal, context(), conversation="c-1")
-
-
-@given(st.text(max_size=80))
-def test_any_text_is_refused(text: str) -> None:
-    """Nothing else comes out of it."""
-    with pytest.raises(SealError):
-        sealer().unseal(f"k1.{text}", context(), conversation="c-1")
 
 
 def test_another_spelling_of_a_seal_is_no_seal() -> None:
@@ -207,17 +182,10 @@ def test_a_policy_is_kept() -> None:
 @each(
     "key",
     [
-        " " * 32,
-        "0" * 32,
         bytes(32),
-        b"\xff" * 64,
         "changeme" * 4,
-        "0123456789" * 4,
         "abcdefghijklmnopqrstuvwxyz0123456789"[:32],
-        bytes(range(32)),
         bytes(range(64, 0, -1)),
-        " \t\r\n" * 16,
-        "ab" * 20,
         "aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbccccccccccccccccddddddddddddddd",
         "secret" + " " * 40,
     ],
@@ -229,7 +197,6 @@ def test_a_key_that_can_be_guessed_is_refused(key: str | bytes) -> None:
 
 
 def test_a_key_by_chance_is_taken() -> None:
-    """No key that a generator makes is taken for a weak one."""
     for _ in range(200):
         for key in (secrets.token_bytes(32), secrets.token_hex(16), secrets.token_urlsafe(24)):
             Sealer({"k1": key})
@@ -237,7 +204,6 @@ def test_a_key_by_chance_is_taken() -> None:
 
 @pytest.mark.parametrize("keys", [{}, {"k1": "short"}, {"": KEY}, {"a.b": KEY}, {"k1": b"x" * 31}])
 def test_a_bad_key_is_refused_at_once(keys: dict[str, str]) -> None:
-    """Not when the first person comes."""
     with pytest.raises(UsageError):
         Sealer(keys)
     with pytest.raises(UsageError):
@@ -254,43 +220,8 @@ def test_errors_have_codes_and_travel() -> None:
     assert pickle.loads(pickle.dumps(error)).problems == (("a", "b"),)
 
 
-@given(wires(), st.data())
-def test_any_sealed_leaf_that_changes_is_noticed(data: dict[str, Any], draw: st.DataObject) -> None:
-    """Description, questions, inferences: any of their texts."""
-    by = sealer()
-    first = parse_context(data)
-    seal = sealed(by, first)
-    by.unseal(seal, parse_context(first.model_dump(mode="json", by_alias=True)), conversation="c-1")
-
-    dumped = first.model_dump(mode="json", by_alias=True)
-    texts = [
-        path
-        for path, value in leaves(dumped).items()
-        if isinstance(value, str) and not path.startswith("/answers")
-    ]
-    path = draw.draw(st.sampled_from(sorted(texts)))
-    dumped["answers"] = {}
-    changed = _replaced(dumped, path.split("/")[1:])
-    try:
-        context_ = parse_context(changed)
-    except InvalidContextError:
-        return
-    with pytest.raises(SealTamperedError):
-        by.unseal(seal, context_, conversation="c-1")
-
-
-def _replaced(value: Any, keys: list[str]) -> Any:
-    if not keys:
-        return value[:-1] + ("x" if value[-1] != "x" else "y")
-    if isinstance(value, list):
-        at = int(keys[0])
-        return [_replaced(one, keys[1:]) if n == at else one for n, one in enumerate(value)]
-    return {k: _replaced(v, keys[1:]) if k == keys[0] else v for k, v in value.items()}
-
-
 @given(st.integers(0, 10_000), st.integers(1, 127))
 def test_any_byte_of_a_seal_that_changes_is_noticed(at: int, flip: int) -> None:
-    """Key id, payload, time and signature alike."""
     by = sealer()
     seal = sealed(by, context())
     at %= len(seal)

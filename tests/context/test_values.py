@@ -12,7 +12,6 @@ from pytest_regen.context import (
     Ask,
     ChoiceAnswer,
     ClarificationQuestion,
-    ConversationContext,
     Generate,
     InferredContext,
     PlaceAnswer,
@@ -80,7 +79,6 @@ def test_json_is_written_as_in_the_requirement() -> None:
         (WORDS, " kept as it is ", TextAnswer(text=" kept as it is ")),
         (LOCATION, "Austin, TX", PlaceAnswer(label="Austin, TX")),
         (FRAMING, "rent hikes", ChoiceAnswer(selected=("hikes",))),
-        (FRAMING, " rent hikes ", ChoiceAnswer(selected=("hikes",))),
         (FRAMING, "hikes", ChoiceAnswer(selected=("hikes",))),
         (FRAMING, "my own words", ChoiceAnswer(other="my own words")),
         (
@@ -88,7 +86,6 @@ def test_json_is_written_as_in_the_requirement() -> None:
             "bad repairs|||rent hikes|||my own words",
             ChoiceAnswer(selected=("repairs", "hikes"), other="my own words"),
         ),
-        (FRAMING, "rent hikes|||rent hikes", ChoiceAnswer(selected=("hikes",))),
         (FRAMING, "mine|||and mine", ChoiceAnswer(other="mine ||| and mine")),
     ],
 )
@@ -103,11 +100,9 @@ def test_a_string_is_an_answer_of_the_type_of_its_question(
     "nothing",
     [
         "",
-        "  \t\n",
         "\ufeff\u200b",
         None,
         {"kind": "skipped"},
-        {"kind": "choice"},
         {"kind": "choice", "selected": [], "other": " "},
         ChoiceAnswer(),
         "||||||",
@@ -122,14 +117,11 @@ def test_what_says_nothing_is_no_answer(nothing: object) -> None:
     ("data", "place", "reason"),
     [
         (None, "", "valid dictionary"),
-        ([], "", "valid dictionary"),
-        ("hi", "", "valid dictionary"),
         ({}, "originalDescription", "required"),
         (wire() | {"originalDescription": " \u200b"}, "originalDescription", "blank"),
         (wire() | {"originalDescription": "x" * 4001}, "originalDescription", "4000"),
         (wire() | {"originalDescription": 7}, "originalDescription", "string"),
         (wire() | {"originalDescription": "\ud800"}, "originalDescription", "unicode"),
-        (wire() | {"questionsAsked": "?"}, "questionsAsked", "tuple"),
         (wire() | {"questionsAsked": None}, "questionsAsked", "tuple"),
         (wire(LOCATION, LOCATION), "questionsAsked", "share an id"),
         (wire(LOCATION, WORDS, FRAMING), "questionsAsked", "at most 2"),
@@ -148,11 +140,8 @@ def test_what_says_nothing_is_no_answer(nothing: object) -> None:
         (inferring(scope_confidence=math.nan), "inferredContext.scope_confidence", "finite"),
         (inferring(reasoning="x" * 1001), "inferredContext.reasoning", "1000"),
         (wire() | {"answers": None}, "answers", "dictionary"),
-        (wire() | {"answers": "hi"}, "answers", "dictionary"),
-        (wire() | {"answers": ["hi"]}, "answers", "dictionary"),
         (wire(location=7), "answers.location", "dictionary"),
         (wire(elsewhere="x"), "answers", "not asked"),
-        (wire(elsewhere=""), "answers", "not asked"),
         (wire(location={"kind": "text", "text": "x"}), "answers", "'text'"),
         (wire(location={"kind": "place", "zip": "1"}), "answers.location.place.zip", "Extra"),
         (wire(FRAMING, framing={"kind": "choice", "selected": ["gone"]}), "answers", "not offered"),
@@ -187,7 +176,6 @@ def test_what_was_sent_is_not_repeated_at_length() -> None:
 
 
 def test_every_defect_is_told_at_once() -> None:
-    """A caller need not send again to find the next one."""
     found = problems({"originalDescription": "", "questionsAsked": 1, "inferredContext": []})
 
     assert set(found) == {"originalDescription", "questionsAsked", "inferredContext"}
@@ -214,7 +202,6 @@ def test_a_question_has_what_its_type_needs() -> None:
 
 
 def test_values_are_frozen() -> None:
-    """A context cannot be changed behind somebody's back."""
     with pytest.raises(ValidationError, match="frozen"):
         context().original_description = "x"  # type: ignore[misc]  # the act
 
@@ -239,7 +226,7 @@ def test_answers_stand_in_the_order_of_questions() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "\t\r\n", "\x00", "\x85", "\x1c", "\ufeff", "\u200b\u2060", "\u3164", "\u2800"],
+    ["", "\t\r\n", "\x00", "\x85", "\ufeff", "\u200b\u2060", "\u3164"],
 )
 def test_blank_is_what_shows_nothing(text: str) -> None:
     """Also what Python's or JavaScript's own functions take for text."""
@@ -248,7 +235,6 @@ def test_blank_is_what_shows_nothing(text: str) -> None:
 
 
 def test_a_reply_is_one_or_the_other() -> None:
-    """Questions and a text together, or neither, are no result."""
     both = {"clarification_questions": [LOCATION], "subject_line": "x"}
 
     with pytest.raises(ValidationError, match="subject_line"):
@@ -284,15 +270,7 @@ def test_the_other_name_of_the_context_leaves_the_description_to_the_message() -
 
 
 def test_two_contexts_in_one_request_are_one_too_many() -> None:
-    """Nobody has to guess which of them was meant."""
     with pytest.raises(InvalidContextError, match="clarificationContext"):
         parse_request(
             {"message": RENT, "conversationContext": wire(), "clarificationContext": wire()}
         )
-
-
-def test_a_description_survives_json_whole() -> None:
-    """Round trip by JSON text, as between two processes."""
-    first = context(LOCATION, FRAMING, location="Reno, NV", framing="rent hikes|||mine")
-
-    assert ConversationContext.model_validate_json(first.model_dump_json(by_alias=True)) == first

@@ -22,12 +22,6 @@ def copied(place: Path) -> Path:
     return shutil.copytree(EXAMPLE, place / "clarifying_agent", ignore=ignored)
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """A copy of the example."""
-    return copied(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What ``flow.py`` prints, run in a copy of the example."""
@@ -37,35 +31,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
-@pytest.mark.sweep  # test_strict_mode.py runs it in every run
-def test_every_flow_passes_offline(copy: Path) -> None:
-    """Without a key, a network, or a folder of the repository."""
-    done = run(copy.parent, "-m", "pytest", "-q", "clarifying_agent")
-
-    assert done.returncode == 0, done.stdout
-    assert "8 passed" in done.stdout
-
-
 def test_the_program_tells_the_flow(told: str) -> None:
-    """Question, answer, subject line."""
     assert told.startswith("> rent is out of control in my city\n? Which city")
     assert "= Rent Is Out of Control and City Hall Lets It Happen" in told
 
 
-@pytest.mark.sweep
-def test_what_is_recorded_again_says_the_same(copy: Path) -> None:
-    """The recordings are what ``record.py`` makes of the code as it is."""
-    done = run(copy, "record.py")
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    for transcript in TRANSCRIPTS:
-        assert read_transcript(copy / transcript.relative_to(EXAMPLE)) == read_transcript(
-            transcript
-        )
-
-
 def test_every_recording_says_that_it_is_emulated() -> None:
-    """No one takes them for a model's."""
     cassettes = sorted((EXAMPLE / "cassettes").rglob("*.yaml"))
 
     assert len(cassettes) == len(TRANSCRIPTS) + 1
@@ -85,7 +56,6 @@ def test_a_transcript_is_verified_without_a_model(path: Path) -> None:
 
 
 def test_the_readme_shows_what_the_program_prints(told: str) -> None:
-    """The lines of the session, in that order."""
     (session,) = blocks("examples/clarifying_agent/README.md", "console")
     shown = session.splitlines()[1:]
 

@@ -1,9 +1,7 @@
 """Real scenarios under a judge that guesses: no wrong one ships as passed, no right one changes."""
 
 from collections import Counter
-from pathlib import Path
 
-import pytest
 from policy_doubles import (
     FixedCompiler,
     SeededJudge,
@@ -31,7 +29,7 @@ WRONG = {
 """Real scenarios that expect ``deny`` where the engine they were written for escalates."""
 
 
-def run(seed: int, judge: SeededJudge, artifact: Path | None = None) -> LoopReport:
+def run(seed: int, judge: SeededJudge) -> LoopReport:
     """Run the loop over the real rules and scenarios."""
     scenarios = real_scenarios()
     parts = LoopParts(
@@ -42,7 +40,7 @@ def run(seed: int, judge: SeededJudge, artifact: Path | None = None) -> LoopRepo
         handwritten=[one for one in scenarios if one.is_handwritten],
         fingerprint=[f"seed {seed}"],
     )
-    return compile_verify_repair(parts, artifact=artifact)
+    return compile_verify_repair(parts)
 
 
 def check(report: LoopReport) -> Counter[str]:
@@ -81,33 +79,9 @@ def test_the_four_are_wrong_indeed() -> None:
     assert {one.description for one in real_scenarios() if not holds(one)} == WRONG
 
 
-@pytest.mark.parametrize("slanders", [pytest.param(False, marks=pytest.mark.sweep), True])
-def test_no_seed_ships_a_wrong_scenario_or_changes_a_right_one(*, slanders: bool) -> None:
+def test_no_seed_ships_a_wrong_scenario_or_changes_a_right_one() -> None:
     """Whoever is blamed, each of the four is corrected or reported; the other 244 stay."""
-    became = sum(
-        (check(run(seed, SeededJudge(seed, slanders=slanders))) for seed in SEEDS), Counter()
-    )
+    became = sum((check(run(seed, SeededJudge(seed))) for seed in SEEDS), Counter())
 
     assert became.total() == 4 * len(SEEDS)
     assert all(became.values())
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("first", range(0, 400, 100))
-@pytest.mark.parametrize("slanders", [False, True])
-def test_no_seed_of_hundreds_does(first: int, *, slanders: bool) -> None:
-    """The same over many seeds."""
-    for seed in range(first, first + 100):
-        check(run(seed, SeededJudge(seed, slanders=slanders)))
-
-
-def test_a_failed_run_is_not_taken_for_a_success_later(tmp_path: Path) -> None:
-    """A second run with the same input does its work again, and says the same."""
-    artifact = tmp_path / "scenarios.json"
-    seed = next(seed for seed in SEEDS if not run(seed, SeededJudge(seed)).passed)
-
-    reports = [run(seed, SeededJudge(seed), artifact) for _ in range(2)]
-
-    assert not any(one.passed or one.cached for one in reports)
-    assert not artifact.exists()
-    assert [check(one) for one in reports] == [check(reports[0])] * 2

@@ -49,23 +49,19 @@ ANNOTATIONS = [
 
 
 def rule(name: str, then: str = "allow", **condition: Any) -> dict[str, Any]:
-    """Return one rule of a policy."""
     return {"name": name, "if": condition, "then": then}
 
 
 def engine(*rules: dict[str, Any], **options: Any) -> PolicyEngine:
-    """Return an engine over the tools above."""
     options = {"home": HOME, "sandbox": SANDBOX, **options}
     return PolicyEngine({"rules": rules}, ANNOTATIONS, **options)
 
 
 def call(server: str, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Return a request."""
     return {"serverName": server, "toolName": tool, "arguments": arguments}
 
 
 def within(folder: str, *roles: str) -> dict[str, Any]:
-    """Return a condition on paths."""
     return {"roles": list(roles or ("read-path",)), "within": folder}
 
 
@@ -73,12 +69,10 @@ READ_ETC = call("filesystem", "read", path="/etc/hosts")
 
 
 def test_no_rule_is_a_denial() -> None:
-    """What nobody permitted is denied."""
     assert engine().evaluate(READ_ETC) == Decision("deny", "default-deny")
 
 
 def test_the_first_rule_that_matches_decides() -> None:
-    """Later rules are not asked, however mild or severe."""
     decided = engine(
         rule("other", "deny", tool=["write"]),
         rule("first", "escalate", tool=["read"]),
@@ -104,13 +98,10 @@ def test_a_protected_path_is_denied_whatever_the_rules_say() -> None:
     guarded = engine(rule("all", tool=["read"]), protected=["/etc"])
 
     assert guarded.evaluate(READ_ETC) == Decision("deny", "structural-protected-path")
-
-
-def test_a_neighbour_whose_name_begins_alike_is_not_protected() -> None:
-    """``/etc2`` is not below ``/etc``."""
-    guarded = engine(rule("all", tool=["read"]), protected=["/etc"])
-
-    assert guarded.evaluate(call("filesystem", "read", path="/etc2/x")).decision == "allow"
+    listed = guarded.evaluate(call("archive", "read", path=["/tmp/a", "/etc/hosts"]))
+    assert listed.decision == "deny"
+    beside = guarded.evaluate(call("filesystem", "read", path="/etc2/x"))
+    assert beside.decision == "allow"
 
 
 def test_the_sandbox_is_spared_inside_a_protected_folder() -> None:
@@ -124,16 +115,7 @@ def test_the_sandbox_is_spared_inside_a_protected_folder() -> None:
     assert beside == Decision("deny", "structural-protected-path")
 
 
-def test_one_protected_path_in_a_list_is_enough() -> None:
-    """Each item of a list counts."""
-    guarded = engine(rule("all", tool=["read"]), protected=["/etc"])
-    paths = ["/tmp/a", "/etc/hosts"]
-
-    assert guarded.evaluate(call("archive", "read", path=paths)).decision == "deny"
-
-
 def test_a_contained_server_is_free_in_the_sandbox() -> None:
-    """Inside the sandbox no rule is asked, not even one that denies."""
     strict = engine(rule("never", "deny", tool=["read", "write", "move"]))
 
     moved = strict.evaluate(
@@ -141,13 +123,6 @@ def test_a_contained_server_is_free_in_the_sandbox() -> None:
     )
 
     assert moved == Decision("allow", "structural-sandbox-allow")
-
-
-def test_a_server_that_is_not_contained_has_no_sandbox() -> None:
-    """Another server's call with a path of the sandbox is judged by rules."""
-    decided = engine().evaluate(call("archive", "read", path=f"{SANDBOX}/a"))
-
-    assert decided == Decision("deny", "default-deny")
 
 
 def test_a_role_that_leaves_the_sandbox_is_judged() -> None:
@@ -184,7 +159,6 @@ def test_rules_share_the_values_of_a_role() -> None:
 
 
 def test_the_strictest_role_decides() -> None:
-    """A call that may read but not write is not allowed."""
     copying = call("filesystem", "move", source="/srv/a", destination="/srv/b")
 
     decided = engine(
@@ -210,13 +184,9 @@ def test_a_missing_argument_still_carries_its_roles() -> None:
     ("arguments", "rule_name"),
     [
         ({}, "write"),
-        ({"prune": None}, "write"),
-        ({"prune": ""}, "write"),
-        ({"prune": 0}, "write"),
         ({"prune": False}, "write"),
         ({"prune": True}, "delete"),
         ({"prune": []}, "delete"),
-        ({"prune": "no"}, "delete"),
         ({"prune": 1, "mode": 1}, "read"),
         ({"prune": 1, "mode": True}, "none"),
         ({"prune": 1, "mode": "a"}, "none"),
@@ -260,14 +230,12 @@ def test_asking_for_the_sandbox_is_free() -> None:
 
 
 def test_a_trusted_server_is_allowed() -> None:
-    """Trust goes before everything."""
     assert engine(trusted=["clock"]).evaluate(call("clock", "anything")) == Decision(
         "allow", "trusted-server"
     )
 
 
 def test_a_tool_without_resources_is_decided_by_the_first_rule() -> None:
-    """No role to judge: server and tool suffice."""
     assert engine(rule("time", server=["clock"])).evaluate(call("clock", "now")).rule == "time"
     assert engine().evaluate(call("clock", "now")) == Decision("deny", "default-deny")
 
@@ -288,43 +256,19 @@ def test_links_out_of_the_sandbox_lead_out_of_it(tmp_path: Path) -> None:
     assert inside == Decision("allow", "structural-sandbox-allow")
 
 
-def test_dots_are_taken_out_before_links_are_followed(tmp_path: Path) -> None:
-    """``link/../x`` is ``x`` beside the link, as it reads."""
-    (tmp_path / "deep" / "er").mkdir(parents=True)
-    (tmp_path / "link").symlink_to(tmp_path / "deep" / "er")
-
-    assert engine().resolve(f"{tmp_path}/link/../x") == f"{tmp_path}/x"
-
-
-def test_relative_paths_start_from_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A relative path is read as the tool would read it."""
-    monkeypatch.chdir(tmp_path)
-
-    assert engine().resolve("a/../b") == f"{tmp_path}/b"
-
-
 @pytest.mark.parametrize(
     ("path", "resolved"),
     [
-        ("~", HOME),
         ("~/x", f"{HOME}/x"),
         ("//no//such/./x/", "/no/such/x"),
         ("/../../no", "/no"),
         ("/no\0/../such", "/such"),
-        ("/no/\0", "/no/\0"),
         ("/no/\ud800", "/no/\ud800"),
     ],
 )
 def test_paths_in_unusual_spellings(path: str, resolved: str) -> None:
     """Home, repeated slashes, dots above the root and bytes no file can have."""
     assert engine().resolve(path) == resolved
-
-
-def test_another_users_home_is_a_name() -> None:
-    """``~root`` is a relative path like any other."""
-    assert engine().resolve("~root/x").endswith("/~root/x")
 
 
 @pytest.mark.parametrize(
@@ -335,19 +279,13 @@ def test_another_users_home_is_a_name() -> None:
         ("https://user:pw@a.example/", "a.example", True),
         ("https://a.example@evil.example/", "a.example", False),
         ("https://evil.example\\@a.example/", "a.example", False),
-        ("https://a.example.evil.example/", "a.example", False),
-        ("https://a.example/", "*.example", True),
         ("https://example/", "*.example", True),
         ("https://notexample/", "*.example", False),
         ("https://a.example/", "*", True),
         ("https://127.0.0.1/", "*", False),
-        ("https://2130706433/", "*", False),
         ("https://0x7f.1/", "*", False),
         ("https://[::1]:80/", "*", False),
-        ("https://[::1/", "*", False),
-        ("mailto:a@a.example", "*", False),
         ("file:///etc/passwd", "*", False),
-        ("a.example", "a.example", True),
         ("https://a.example/owner/it", "a.example/owner/it", False),
     ],
 )
@@ -362,15 +300,11 @@ def test_domains_of_urls(url: str, pattern: str, *, matches: bool) -> None:
     ("remote", "pattern", "matches"),
     [
         ("git@git.example:ada/notes.git", "git.example/ada/notes", True),
-        ("git.example:ada/notes", "git.example/ada/notes", True),
         ("ssh://git@git.example:22/ada/notes.git", "git.example/ada/notes", True),
         ("https://git.example/ada/notes/", "git.example/ada/notes", True),
-        ("https://git.example/ada/notes.git.git", "git.example/ada/notes.git", True),
         ("https://git.example/ada/other", "git.example/ada/notes", False),
         ("git@git.example:ada/notes.git", "git.example", True),
-        ("git@git.example:ada/notes.git", "*.example", True),
         ("origin", "origin", True),
-        ("origin", "git.example", False),
         ("git@10.0.0.1:ada/notes", "*", False),
     ],
 )
@@ -381,8 +315,8 @@ def test_domains_of_git_remotes(remote: str, pattern: str, *, matches: bool) -> 
     assert (hosted.evaluate(call("git", "push", remote=remote)).decision == "allow") == matches
 
 
-@each("pattern", ["GitHub.com", "github.com", "*.GitHub.com", "*.github.com"])
-@each("value", ["GitHub.com", "github.com", "https://GITHUB.com/a"])
+@each("pattern", ["GitHub.com", "*.github.com"])
+@each("value", ["GitHub.com", "https://GITHUB.com/a"])
 def test_hosts_have_no_letter_case(value: str, pattern: str) -> None:
     """With a scheme or without, in values and in patterns; paths of repositories have one."""
     ours = engine(rule("ours", domains={"roles": ["git-remote-url"], "allowed": [pattern]}))
@@ -407,7 +341,6 @@ def test_a_url_outside_the_servers_domains_is_escalated() -> None:
 
 
 def test_cloning_into_the_sandbox_still_needs_the_remote() -> None:
-    """The sandbox resolves the path alone."""
     request = call("git", "clone", url="https://git.example/a/b", into=f"{SANDBOX}/b")
     ours = rule("ours", domains={"roles": ["git-remote-url"], "allowed": ["git.example"]})
 
@@ -433,7 +366,6 @@ TEAM = {
         (["eve@a.example", "mallory@a.example"], "deny"),
         ("gone@a.example", "deny"),
         ([], "deny"),
-        (7, "deny"),
     ],
 )
 def test_lists_hold_all_or_nothing(to: object, decision: str) -> None:
@@ -443,19 +375,11 @@ def test_lists_hold_all_or_nothing(to: object, decision: str) -> None:
     assert mail.evaluate(call("mail", "send", to=to)).decision == decision
 
 
-def test_a_list_that_nobody_passed_allows_nothing() -> None:
-    """An unknown list fails closed."""
-    mail = engine(rule("team", lists=[LISTED]))
-
-    assert mail.evaluate(call("mail", "send", to="ada@a.example")).decision == "deny"
-
-
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
         ([rule("", tool=["x"])], "a name of its own"),
         ([rule("a", tool=["x"]), rule("a", tool=["y"])], "a name of its own"),
-        ([rule("a")], "needs conditions out of"),
         ([rule("a", tools=["x"])], "needs conditions out of"),
         ([rule("a", "permit", tool=["x"])], "'permit'"),
         ([rule("a", lists=[{**LISTED, "matchType": "regex"}])], "matchType"),
@@ -471,11 +395,9 @@ def test_a_policy_that_cannot_be_read_is_refused(rules: list[Any], message: str)
     ("request_", "message"),
     [
         ({"toolName": "x"}, "no 'serverName'"),
-        ({"serverName": "x", "arguments": {}}, "no 'toolName'"),
         ({"serverName": "web", "toolName": "fetch", "arguments": ["x"]}, "not a mapping"),
     ],
 )
 def test_a_request_that_is_none_is_refused(request_: dict[str, Any], message: str) -> None:
-    """What is no request gets no decision."""
     with pytest.raises(PolicyError, match=message):
         engine().evaluate(request_)

@@ -12,11 +12,8 @@ import played_recordings
 import pytest
 from example_runs import run
 
-from pytest_regen.prompts.values import PromptEntry
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
-HARBOUR = "generated/GET_v1_port-calls_callId-b21766ff"
 BREAK = "import demo, pathlib; demo.break_one_type(pathlib.Path(demo.STORE))"
 
 STUBS = """
@@ -78,7 +75,6 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def recordings(folder: Path) -> set[str]:
-    """Return the cassettes of an example."""
     return {str(path.resolve()) for path in folder.rglob("cassettes/**/*.yaml")}
 
 
@@ -143,7 +139,6 @@ def test_no_example_asks_for_less(name: str) -> None:
 
 
 def test_less_would_be_noticed() -> None:
-    """The search finds each way of asking for less."""
     written = [
         "@pytest.mark.cassette(drift='warn')\ndef test(): pass",
         "use_cassette(path, ignore=['$.x'])",
@@ -170,31 +165,9 @@ class Change:
 
 CHANGES = [
     Change(
-        "csharp_dto", "api.yaml", "The harbour of the call.", "The port of the call.",
-        PROGRAMS["csharp_dto"][1],
-        "turn 1: 'OUTPUT MODE: full_class ", "$.messages[0].content: recorded ",
-        "next: the same command with --record new_episodes",
-    ),
-    Change(
-        "csharp_dto", f"{HARBOUR}/prompts.json", "Polygons; each", "Shapes; each",
-        PROGRAMS["csharp_dto"][2],
-        "turn 1: 'CORRECTION REQUIRED: ", "$.messages[0].content: recorded ",
-        f"next: pytest {HARBOUR}::Berth --regen --regen-record new_episodes",
-    ),
-    Change(
-        "policy_scenarios", "constitution.md", "of the seed library", "of the seed archive",
-        PYTEST,
-        "turn 1: 'Write the rules ", "$.system[0].text: recorded ", "record.py",
-    ),
-    Change(
         "policy_scenarios", "compiler.py", "changed as little", "altered as little",
         PYTEST,
         "turn 2: 'These scenarios fail ", "$.messages[2].content[0].text: recorded ", "record.py",
-    ),
-    Change(
-        "clarifying_agent", "flow.py", "in my city", "in my town",
-        ("flow.py",),
-        "turn 1: ", "$.messages[0].content: recorded ", "flow.py --record",
     ),
     # The transcript of a flow is looked at first; it knows parts of a prompt by their headings.
     Change(
@@ -204,23 +177,10 @@ CHANGES = [
         "next: pytest test_subject_line.py::test_questions_are_answered --regen-record rewrite",
     ),
 ]  # fmt: skip
+"""A prompt of a session, and one of an agent."""
 
 
-SAMPLE = ("compiler.py", "test_subject_line.py")
-"""In every run one prompt of a session, and one of an agent."""
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(
-            one,
-            id=f"{one.example}-{one.file}",
-            marks=[] if one.file in SAMPLE else [pytest.mark.sweep],
-        )
-        for one in CHANGES
-    ],
-)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda one: one.example)
 def test_one_changed_word_fails(change: Change, copied: Callable[[str], Path]) -> None:
     """The message names the turn, the place in the request, both values, and the next command."""
     folder = copied(change.example)
@@ -228,8 +188,6 @@ def test_one_changed_word_fails(change: Change, copied: Callable[[str], Path]) -
     text = path.read_text("utf-8")
     assert change.before in text
     path.write_text(text.replace(change.before, change.after, 1), "utf-8")
-    if path.name == "prompts.json":
-        as_made(path)
 
     done = run(folder, *change.program)
 
@@ -237,20 +195,3 @@ def test_one_changed_word_fails(change: Change, copied: Callable[[str], Path]) -
     shown = done.stdout + done.stderr
     told = (change.turn, change.place, change.before, change.after, change.command)
     assert [part for part in told if part not in shown] == []
-
-
-def as_made(prompts: Path) -> None:
-    """Give prompts the hashes they have where another version words them: nobody edited them."""
-    entries = [PromptEntry.from_json(entry) for entry in json.loads(prompts.read_text("utf-8"))]
-    made = [
-        PromptEntry.of(
-            entry.key,
-            is_root=entry.is_root,
-            system=entry.system,
-            user=entry.user,
-            fields=entry.fields,
-            type_hash=entry.type_hash,
-        ).to_json()
-        for entry in entries
-    ]
-    prompts.write_text(json.dumps(made), "utf-8")

@@ -74,7 +74,6 @@ class TestBlind(KindConformance):
 
 
 def test_a_kind_that_breaks_a_law_fails_it(pytester: pytest.Pytester) -> None:
-    """What is wrong is said in words; a kind that is right passes."""
     pytester.makepyfile(regen_kinds=KINDS, test_kinds=TESTS)
 
     result = pytester.runpytest_inprocess("-k", "good_texts or comes_back")

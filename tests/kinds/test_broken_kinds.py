@@ -29,7 +29,6 @@ class Notes(Kind):
 
 
 def test_a_region_that_raises_fails_its_units(pytester: pytest.Pytester) -> None:
-    """The traceback is the user's, and pytest goes on."""
     pytester.makepyfile(regen_kinds=REGION, test_mine="def test_mine():\n    pass\n")
     pytester.makepyprojecttoml('[tool.pytest-regen]\nkinds = ["regen_kinds:Notes"]\n')
     (pytester.path / "notes.txt").write_text("a note\n", "utf-8")

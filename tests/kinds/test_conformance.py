@@ -166,13 +166,6 @@ class TestGettext(KilledKindConformance):
         write(root, {"po/de.po": german})
 
 
-@pytest.mark.sweep
-class TestTranslationsAtEveryWrite(TestTranslations):
-    """The engine writes alike for every kind: one is killed at each of its writes."""
-
-    kill_every = 1
-
-
 class TestFunctions(KilledKindConformance):
     """The kind that ships: bodies of functions, tried by the examples of their docstrings."""
 

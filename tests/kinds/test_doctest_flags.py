@@ -43,7 +43,6 @@ FIRST, SECOND = ["NORMALIZE_WHITESPACE", "NUMBER"], ["ALLOW_UNICODE", "IGNORE_EX
 INI = f"doctest_optionflags = {' '.join(FIRST)}\n  {' '.join(SECOND)}\n"
 PLACES = {
     "pytest.ini": f"[pytest]\n{INI}",
-    "tox.ini": f"[pytest]\n{INI}",
     "setup.cfg": f"[tool:pytest]\n{INI}",
     "pyproject.toml": f"[tool.pytest]\ndoctest_optionflags = {[*FIRST, *SECOND]}\n",
     "pyproject.toml in words": '[tool.pytest.ini_options]\ndoctest_optionflags = "NUMBER"\n',
@@ -77,7 +76,6 @@ def test_flags_count_wherever_pytest_reads_them(pytester: pytest.Pytester, place
 
 
 def test_modules_are_found_by_any_pythonpath_of_pytest(pytester: pytest.Pytester) -> None:
-    """Not by that of pyproject.toml alone."""
     pytester.makefile(".ini", pytest="[pytest]\npythonpath = lib more\n")
     pytester.path.joinpath("pyproject.toml").write_text(TABLE, "utf-8")
     more = pytester.mkdir("more") / "lengths.py"
@@ -91,7 +89,6 @@ def test_modules_are_found_by_any_pythonpath_of_pytest(pytester: pytest.Pytester
 
 
 def test_settings_that_pytest_cannot_read_are_told(pytester: pytest.Pytester) -> None:
-    """With the file."""
     pytester.makefile(".ini", pytest="no section\n")
     pytester.path.joinpath("pyproject.toml").write_text(TABLE, "utf-8")
 

@@ -113,7 +113,6 @@ def write(root: Path, units: Mapping[str, tuple[str, str]], *, head: str = HEAD)
 
 
 def issues(kind: Function, path: Path) -> dict[str, tuple[Issue, ...]]:
-    """Return what is said of each unit."""
     text = path.read_text("utf-8")
     found = {}
     for name, span in kind.region.find(text).items():
@@ -123,7 +122,6 @@ def issues(kind: Function, path: Path) -> dict[str, tuple[Issue, ...]]:
 
 
 def kind_of(root: Path, **entry: object) -> Function:
-    """Return the kind of a project."""
     (kind,) = function_kinds([{"files": "src/acme/*.py", **entry}], root)
     return kind
 
@@ -171,7 +169,6 @@ def test_what_is_wrong_is_told(
 
 
 def test_the_line_that_raised_is_named(told: dict[str, tuple[Issue, ...]]) -> None:
-    """It counts from the first of the code, as the model wrote it."""
     assert told["raises"][0].line == 2
     assert told["says_otherwise"][0].line == 1
 
@@ -195,7 +192,6 @@ KILLERS = {
         ("namespace", ["forks"]),
         ("bwrap", ["kills", "kills_all", "forks"]),
         ("bwrap", ["kills_all"]),
-        ("bwrap", ["forks"]),
     ],
 )
 def test_who_ends_what_watches_it_is_named(
@@ -217,7 +213,6 @@ def test_who_ends_what_watches_it_is_named(
 
 
 def test_what_does_not_end_is_named(told: dict[str, tuple[Issue, ...]]) -> None:
-    """With the example, and the limit."""
     assert "does not end within 1 seconds" in told["loops"][0].message
 
 
@@ -227,12 +222,10 @@ def test_what_does_not_end_is_named(told: dict[str, tuple[Issue, ...]]) -> None:
 def test_what_can_be_seen_is_not_run(
     told: dict[str, tuple[Issue, ...]], name: str, code: str
 ) -> None:
-    """It has one issue, and spoils nothing else."""
     assert [issue.code for issue in told[name]] == [code]
 
 
 def test_a_function_cannot_look_up_what_is_expected(told: dict[str, tuple[Issue, ...]]) -> None:
-    """The module that runs has no examples in its docstrings."""
     assert [issue.code for issue in told["looks_it_up"]] == ["DOCTEST"]
 
 
@@ -246,7 +239,6 @@ def test_a_module_that_cannot_be_imported(tmp_path: Path) -> None:
 
 
 def test_a_unit_that_breaks_the_import(tmp_path: Path) -> None:
-    """It is told so; the others are judged without it."""
     units = {"right": (">>> right(1)\n1", "return x"), "makes": (">>> makes(2)\n2", "return 1 / x")}
     path = write(tmp_path, units, head="calls = []\n")
     path.write_text(path.read_text("utf-8") + "\n\nMADE = makes(0)\n", "utf-8")
@@ -306,7 +298,6 @@ def test_files_are_judged_together(tmp_path: Path, counted: list[int]) -> None:
 
 
 def test_what_a_person_wrote_may_use_more(tmp_path: Path) -> None:
-    """And is run; a model may not add it, whatever its text shows."""
     runs = (">>> refused(1)\n2", 'return eval("2")')
     path = write(tmp_path, {"refused": runs})
     kind = kind_of(tmp_path)

@@ -16,11 +16,9 @@ from pytest_regen.validation import Issue
 
 DATA = json.loads(Path(__file__).with_name("cheats.json").read_text("utf-8"))
 CHECKS = json.loads(Path(__file__).with_name("checks.json").read_text("utf-8"))
-HERE = Path(__file__).parent
 
 
 def place_of(text: str) -> Place:
-    """Return the one place in a module."""
     (place,) = read_module(text).places.values()
     return place
 
@@ -33,7 +31,6 @@ def compared(module: str, code: str, failures: tuple[str, ...] = ()) -> list[Iss
 
 
 def module_of(body: str, doc: str = ">>> tide('1h 30m')\n90") -> str:
-    """Return a module whose function has a body."""
     lines = "\n".join(f"    {line}" for line in body.split("\n"))
     text = doc.replace("\n", "\n    ")
     head = f'import sys\n\n\ndef tide(text, more=0):\n    """Return minutes.\n\n    {text}\n    """'
@@ -58,16 +55,24 @@ def test_a_cheat_is_found(cheat: dict[str, str], tmp_path: Path) -> None:
 
 
 HONEST = {
-    "a base case": ("return text", "if text == '':\n    return 0\nreturn len(text)"),
-    "a word": ("return text", "if text == 'noon':\n    return 720\nreturn len(text)"),
     "a table of units": ("return 0", "return {'h': 60, 'm': 1, '1d': 1440}[text]"),
-    "a round number": ("return 0", "if more == 100:\n    return 6000\nreturn more"),
-    "another table": (
+    "a sentence about one": ("return 0", "# see noqa in the guide\nreturn 1"),
+    "a stub that ends": ("if more:\n    raise NotImplementedError\nreturn 0", "return more"),
+    "an error that a lookup raises itself": (
+        "if text not in TABLE:\n    raise KeyError(text)\nreturn TABLE.get(text)",
+        "return TABLE[text]",
+    ),
+    "a line that is never reached": (
+        "if more == 1:\n    return 1\nassert False, 'unreachable'",
+        "return 1 if more == 1 else 2",
+    ),
+    "a directive limited": (
+        "return text  # type: ignore",
+        "return text + ''  # type: ignore[arg-type]",
+    ),
+    "an equality": (
         "return 0",
-        (
-            "known = {'1h 30m': 90, '2h 15m': 135, 'a tide': 745, 'two tides': 1490}\n"
-            "return known[text]"
-        ),
+        "class A:\n    def __eq__(self, o):\n        return o is self\nreturn A()\n",
     ),
     "checks joined": (
         (
@@ -80,10 +85,6 @@ HONEST = {
         "if not text:\n    raise ValueError('none')\nreturn 0",
         "return parse_strictly(text)",
     ),
-    "an error by name": (
-        "return int(text)",
-        "try:\n    return int(text)\nexcept ValueError:\n    return 0",
-    ),
     "errors told": (
         "return int(text)",
         (
@@ -91,20 +92,9 @@ HONEST = {
             "    raise ValueError(text) from error"
         ),
     ),
-    "a directive kept": ("return text  # noqa: E501", "return text + ''  # noqa: E501"),
-    "a sentence about one": ("return 0", "# see noqa in the guide\nreturn 1"),
-    "a stub that ends": ("if more:\n    raise NotImplementedError\nreturn 0", "return more"),
-    "an error that a lookup raises itself": (
-        "if text not in TABLE:\n    raise KeyError(text)\nreturn TABLE.get(text)",
-        "return TABLE[text]",
-    ),
     "an error that a division raises itself": (
         "if more == 0:\n    raise ZeroDivisionError\nreturn len(text) // more + 1",
         "return len(text) / more",
-    ),
-    "a line that is never reached": (
-        "if more == 1:\n    return 1\nassert False, 'unreachable'",
-        "return 1 if more == 1 else 2",
     ),
     "a case dealt with in an expression": (
         "m = re.match(r'(\\d+)h', text)\nassert m is not None\nreturn int(m[1])",
@@ -114,14 +104,6 @@ HONEST = {
         "m = re.match(r'(\\d+)h', text)\nassert m\nreturn int(m[1])",
         "return int(text.split('h')[0]) * 60",
     ),
-    "an unlikely case dealt with": (
-        "if more != 2:\n    raise AssertionError('unreachable')\nreturn 2",
-        "return 2 if more == 2 else 3",
-    ),
-    "a directive limited": (
-        "return text  # type: ignore",
-        "return text + ''  # type: ignore[arg-type]",
-    ),
     "a directive limited further": (
         "return text  # noqa: E501, F401",
         "return text + ''  # noqa: E501",
@@ -130,25 +112,11 @@ HONEST = {
         "a = 1  # noqa: E501\nb = 2  # noqa: F841\nreturn a",
         "a, b = 1, 2  # noqa: E501, F841\nreturn a",
     ),
-    "a directive reordered": (
-        "return text  # noqa: E501, F401",
-        "return text + ''  # noqa: F401,E501",
-    ),
-    "a name that is no file's": (
-        "return False",
-        "return text.endswith('_test.py')",
-    ),
-    "a helper of tests": ("return 0", "pytest.fail(text)\nreturn 1"),
-    "an equality": (
-        "return 0",
-        "class A:\n    def __eq__(self, o):\n        return o is self\nreturn A()\n",
-    ),
 }
 
 
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_code_is_left_alone(name: str) -> None:
-    """What looks like a shortcut and is none."""
     old, new = HONEST[name]
 
     assert not compared(module_of(old), new)
@@ -157,7 +125,6 @@ def test_honest_code_is_left_alone(name: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("return text  # noqa: E501", "return text  # noqa"),
         ("return text  # noqa: E501", "return text  # noqa: E501, F401"),
         ("return text  # noqa", "x = text  # noqa: E501\nreturn x  # noqa: F401"),
         ("if text not in TABLE:\n    raise KeyError(text)\nreturn 1", "return TABLE.get(text)"),
@@ -200,7 +167,6 @@ def test_a_check_in_another_form_is_left_alone(name: str) -> None:
 
 
 def test_another_limit_is_right_where_the_tests_ask_for_it() -> None:
-    """And a check dropped where they do not."""
     old = module_of("if more > 365:\n    raise ValueError(more)\nreturn 0")
     new = "if more > 30:\n    raise ValueError(more)\nreturn 0"
 
@@ -209,7 +175,6 @@ def test_another_limit_is_right_where_the_tests_ask_for_it() -> None:
 
 
 def test_a_directive_of_the_module_may_stand_in_its_functions() -> None:
-    """The module silences that already, as widely."""
     old = module_of("return text")
     outside = old.replace("import sys\n", "import sys  # type: ignore[import]\n")
 
@@ -244,31 +209,13 @@ def test_a_check_that_failed_may_go(failure: str, left: int) -> None:
         "return " + "+".join(["text"] * 4000),
         "if " + "not " * 900 + "text:\n    return 1\nreturn 0",
         f"if more == 0x{'f' * 9000}:\n    return 1\nreturn 0",
-        "if more == 1e999:\n    return 1\nreturn 0",
-        "return '\ud800'",
         "def (",
         "try:\n    raise max(text)\nexcept KeyError:\n    return 0",
-        "with suppress(*sorted(text)):\n    raise text\nreturn 0",
     ],
 )
 def test_no_code_is_too_odd(code: str) -> None:
-    """Neither depth nor length nor what is no code at all raises."""
     old = place_of(module_of("return 0"))
     new = place_of(FunctionRegion().replace(module_of("return 0"), {"tide": code}))
 
     assert not list(compare_code(old, new))
     assert not list(compare_code(new, old))
-
-
-def test_first_tries_of_a_model_are_left_alone() -> None:
-    """30 functions, written by a model that saw nothing but the prompts."""
-    files = json.loads((HERE / "quay" / "project.json").read_text("utf-8"))
-    replies = json.loads((HERE / "quay" / "replies.json").read_text("utf-8"))
-    looked = 0
-    for unit, reply in replies.items():
-        path, _, name = unit.partition("::")
-        module = FunctionRegion().replace(files[path], {name: reply.split("```")[1][7:]})
-        read = read_module(module)
-        assert not list(find_cheats(read.places[name])), unit
-        looked += 1
-    assert looked == len(replies) > 20

@@ -62,7 +62,6 @@ def root(tmp_path: Path) -> Path:
 def found(
     root: Path, code: str, name: str = "Clock.tell", allow: tuple[str, ...] = (), head: str = ""
 ) -> list[str]:
-    """Return what is said of code, with its line."""
     path = root / "src" / "acme" / "clocks.py"
     module = read_module(FunctionRegion().replace(head + MODULE, {name: code}))
     issues = check_code(Project(root), path, module.places[name], allow=allow)
@@ -75,23 +74,16 @@ def found(
         "return re.sub('a', str(LIMIT), text) or made or wait or __name__",
         "import json\nfrom collections import Counter\nreturn json.dumps(Counter(text))",
         "def inner(n):\n    return inner(n - 1) if n else text\nreturn inner(self.hands)",
-        "return [x for x in text if (y := x)] + [y]",
         "try:\n    return text\nexcept* ValueError as error:\n    print(error)",
         "from . import models as m\nfrom .models import Boat\nimport acme.models\nreturn m, acme",
-        "import yaml, pluggy\nreturn yaml, pluggy",
         "from os.path import join\nimport shutil\nreturn join, shutil",
         "return open(text).read() + open(text, 'rb').read()",
         "return Path(text).open().read() or Path(text).open('rb') or gzip.open(text, 'rt')",
         "return text.replace('a', 'b') or os.path.join(text) or os.listdir(text)",
-        "match text:\n    case str() as found:\n        return found",
-        "return super().tell(text), __class__",
-        'return """a\nb"""',
-        "return lambda missing: missing",
         "def other(tell):\n    other.__doc__ = tell.__doc__\n    return other\nreturn other(len)",
     ],
 )
 def test_good_code(root: Path, code: str) -> None:
-    """Nothing is said of what an honest model writes."""
     assert not found(root, code)
 
 
@@ -102,33 +94,24 @@ def test_good_code(root: Path, code: str) -> None:
         ("x = 1\nreturn await x", "2 SYNTAX: 'await' outside async function"),
         ("        return 1\nimport os", "2 SYNTAX: the code does not stay within its function"),
         ("if text:\n\treturn 1\n        return 2", "SYNTAX"),
-        ("x = 1\nreturn '''", "SYNTAX"),
-        ("break", "1 SYNTAX: 'break' outside loop"),
         ("return json.dumps(text)", "1 UNDEFINED_NAME: json is not defined"),
         ("x = 1\nreturn [hands for _ in text]", "2 UNDEFINED_NAME: hands is not defined"),
         ("import requests", "1 NOT_ALLOWED: imports requests, which is neither"),
         ("\nimport subprocess", "2 NOT_ALLOWED: imports subprocess, which starts processes"),
-        ("from signal import alarm", "1 NOT_ALLOWED: imports signal, which changes the whole"),
         ("from urllib import request", "1 NOT_ALLOWED: imports urllib.request, which uses the"),
         ("return eval(text)", "1 NOT_ALLOWED: uses eval, which runs text as code"),
-        ("run = exec\nrun(text)", "1 NOT_ALLOWED: uses exec"),
         ("open(text, 'w')", "1 NOT_ALLOWED: opens a file for writing"),
         ("open(text, mode='a')", "1 NOT_ALLOWED: opens a file for writing"),
         ("Path(text).write_text('')", "1 NOT_ALLOWED: changes files by write_text"),
-        ("x = 1\nPath(text).write_bytes(b'')", "2 NOT_ALLOWED: changes files by write_bytes"),
         ("Path(text).unlink()", "1 NOT_ALLOWED: changes files by unlink"),
-        ("return Path(text).open('w')", "1 NOT_ALLOWED: opens a file for writing"),
         ("return Path(text).open(mode='r+b')", "1 NOT_ALLOWED: opens a file for writing"),
         ("return gzip.open(text, 'ab')", "1 NOT_ALLOWED: opens a file for writing"),
         ("os.replace(text, 'b')", "1 NOT_ALLOWED: changes files by replace"),
-        ("return os.makedirs(text)", "1 NOT_ALLOWED: changes files by makedirs"),
         ("return Clock.tell.__doc__", "1 NOT_ALLOWED: reads __doc__"),
-        ("return " + "(" * 3000, "SYNTAX"),
         ("x = 1 \x00", "SYNTAX"),
     ],
 )
 def test_what_is_wrong(root: Path, code: str, issue: str) -> None:
-    """It is named with its line."""
     said = found(root, code)
 
     assert len(said) == 1
@@ -155,14 +138,12 @@ def test_names_that_a_module_binds_in_a_dictionary(root: Path, binds: str) -> No
 
 
 def test_settings_allow_more(root: Path) -> None:
-    """Modules and builtins by name."""
     code = "import subprocess, requests\nreturn eval(text), open(text, 'w')"
 
     assert not found(root, code, allow=("subprocess", "requests", "eval", "open"))
 
 
 def test_syntax_that_the_project_does_not_support(root: Path) -> None:
-    """The oldest Python counts, whichever runs the check."""
     pyproject = root / "pyproject.toml"
     pyproject.write_text(PYPROJECT.replace(">=3.11", ">=3.9"), "utf-8")
 
@@ -172,7 +153,6 @@ def test_syntax_that_the_project_does_not_support(root: Path) -> None:
 
 
 def test_a_project_that_does_not_name_its_dependencies(root: Path) -> None:
-    """What is installed may be imported."""
     (root / "pyproject.toml").unlink()
 
     assert not found(root, "import yaml\nreturn yaml")

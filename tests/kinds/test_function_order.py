@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml  # noqa: F401 - its C classes are made once in a process
 from plugin_project import emulated
 from unit_asking import generate_units, heal_units, regenerate_units
 
@@ -44,7 +45,6 @@ FILE = "numbers_of.py"
 
 
 def module(bodies: Mapping[str, str]) -> str:
-    """Return a module of these functions."""
     parts = []
     for name, body in bodies.items():
         lines = f'"""Do {name}.\n\n>>> {EXAMPLES[name]}\n"""\n# [REGEN:BEGIN {name}]\n{body}\n'
@@ -91,14 +91,13 @@ ASK: dict[str, Callable[..., verbs.Result]] = {
 }
 
 
-@pytest.mark.parametrize("jobs", [1, 4])
-def test_what_others_call_is_healed_first(tmp_path: Path, jobs: int) -> None:
+def test_what_others_call_is_healed_first(tmp_path: Path) -> None:
     """Right functions fail with it, pass after it, and are not asked for."""
     file = write(tmp_path, WRONG)
     assert {name for name in RIGHT if file.open().score(name).errors} == {*RIGHT} - {"most"}
     model = Model()
 
-    done = heal_units(file, settings=TurnSettings(model, jobs=jobs), attempts=1)
+    done = heal_units(file, settings=TurnSettings(model), attempts=1)
 
     assert model.asked[0] == "mean_by"  # Its answer is right as soon as sum_by is.
     assert sorted(model.asked) == sorted(WRONG)
@@ -106,13 +105,12 @@ def test_what_others_call_is_healed_first(tmp_path: Path, jobs: int) -> None:
     assert not any(result.issues_after for result in done.results)
 
 
-@pytest.mark.parametrize("jobs", [1, 4])
-def test_drafts_are_judged_with_one_another(tmp_path: Path, jobs: int) -> None:
+def test_drafts_are_judged_with_one_another(tmp_path: Path) -> None:
     """All are asked for once: none is wrong because another is still missing."""
     file = write(tmp_path, STUBS)
     model = Model()
 
-    generate_units(file, settings=TurnSettings(model, jobs=jobs))
+    generate_units(file, settings=TurnSettings(model, jobs=4))
 
     assert sorted(model.asked) == sorted(RIGHT)
     assert not any(file.open().issues(name) for name in RIGHT)
@@ -121,7 +119,6 @@ def test_drafts_are_judged_with_one_another(tmp_path: Path, jobs: int) -> None:
 def test_functions_that_call_each_other_are_asked_for_in_the_order_of_the_file(
     tmp_path: Path,
 ) -> None:
-    """There is no other."""
     wrong = {"mean": "return spread(numbers)", "spread": "return mean(numbers)"}
     file, model = write(tmp_path, wrong), Model()
 
@@ -130,9 +127,8 @@ def test_functions_that_call_each_other_are_asked_for_in_the_order_of_the_file(
     assert model.asked == ["mean", "spread"]
 
 
-@pytest.mark.parametrize("options", [(), ("--regen-jobs", "4")])
 def test_pytest_heals_what_others_call_first(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the recording replays without a model, from the state in which it was made."""
     write(pytester.path, WRONG)
@@ -144,7 +140,9 @@ def test_pytest_heals_what_others_call_first(
         return RIGHT[asked[-1]]
 
     with emulated(monkeypatch, answer):
-        result = pytester.runpytest_inprocess("--regen", "--regen-record", "once", *options)
+        result = pytester.runpytest_inprocess(
+            "--regen", "--regen-record", "once", "--regen-jobs", "4"
+        )
 
     assert result.parseoutcomes() == {"regenerated": 3, "passed": 3}
     assert sorted(asked) == sorted(WRONG)
@@ -157,7 +155,7 @@ def test_pytest_heals_what_others_call_first(
     shutil.rmtree(pytester.path / ".regen")
     shutil.copytree(pytester.path / "kept", pytester.path, dirs_exist_ok=True)
     monkeypatch.setenv("CI", "true")
-    replayed = pytester.runpytest_inprocess("--regen", *options)
+    replayed = pytester.runpytest_inprocess("--regen", "--regen-jobs", "4")
     assert replayed.parseoutcomes() == {"regenerated": 3, "passed": 3}
 
 

@@ -1,13 +1,11 @@
 """What a model is asked for a function: bounded, and alike for all functions of a module."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from plugin_project import emulated
 from unit_asking import generate_units
 
@@ -29,7 +27,6 @@ WORDS = 600
 
 
 def unit(name: str, docstring: str = "Do it.", signature: str = "a") -> str:
-    """Return a function whose body a model writes."""
     return (
         f'def {name}({signature}):\n    """{docstring}"""\n'
         f"    # [REGEN:BEGIN {name}]\n    return 4321\n    # [REGEN:END {name}]\n\n\n"
@@ -52,52 +49,6 @@ def parts(units: FileUnits, name: str) -> tuple[str, str]:
 
 
 LONG = "It is told at length.\n\n" + "    One more line of it.\n" * 600
-PIECES: Final[Mapping[str, Callable[[int, int], str]]] = {
-    "units": lambda n, size: unit(f"unit_{n}", "Do.\n" + "    Words.\n" * size),
-    "docstrings": lambda n, size: f'def doc_{n}():\n    """Say {"it, " * size}"""\n    x = 1\n\n\n',
-    "bodies": lambda n, size: f"def body_{n}():\n" + "    x = 1\n" * (size + 1),
-    "comments": lambda n, size: f"# Comment {n}.\n" * (size + 1),
-    "constants": lambda n, size: f"TABLE_{n} = [\n" + f"    {n},\n" * size + "]\n",
-    "one line": lambda n, size: f"LINE_{n} = {'1 + ' * min(size, 90)}1; HALF_{n} = {'x' * 9!r}\n",
-    "signatures": lambda n, size: f"def wide_{n}(a=({'1, ' * size}), /): return a\n",
-    "classes": lambda n, size: (
-        f"class C_{n}:\n" + "".join(f"    def m_{m}(self):\n        ...\n" for m in range(size + 1))
-    ),
-    "branches": lambda n, size: f"if True:\n    def in_{n}():\n" + "        x = 1\n" * (size + 1),
-    "names": lambda n, _: unit(f"names_{n}", " ".join(f"doc_{m} body_{m}" for m in range(9))),
-    "imports": lambda n, _: f"from others import helper_{n % 40}\n",
-}
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with a module to import from, and one that is written anew each time."""
-    path = tmp_path_factory.mktemp("prompts")
-    others = "".join(f'def helper_{n}():\n    """{LONG}"""\n    x = 1\n' for n in range(40))
-    write(path, unit("area"), {"others.py": others})
-    return path
-
-
-@given(
-    drawn=st.lists(
-        st.tuples(st.sampled_from(sorted(PIECES)), st.sampled_from([0, 1, 9, 90, 3_000])),
-        max_size=60,
-    )
-)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_a_prompt_is_bounded_whatever_the_module(root: Path, drawn: list[tuple[str, int]]) -> None:
-    """But for the function itself, of which no line is lost."""
-    pieces = [PIECES[kind](number, size) for number, (kind, size) in enumerate(drawn)]
-    units = write(root, "".join((*pieces, unit("area", f"Tell the area.\n{LONG}")))).open()
-
-    for name in units.names:
-        shared, asked = parts(units, name)
-        own = next(piece for piece in (*pieces, unit("area", LONG)) if f"BEGIN {name}]" in piece)
-        assert len(shared) <= SHARED + WORDS
-        assert len(asked) <= len(own) + BESIDES + WORDS
-        assert asked.endswith(f"    # [REGEN:END {name}]\n```")
-    assert LONG in units.prompt("area")
-    assert "4321" not in units.system + units.prompt("area")
 
 
 def test_forty_long_docstrings(tmp_path: Path) -> None:
@@ -111,12 +62,13 @@ def test_forty_long_docstrings(tmp_path: Path) -> None:
     assert len(text) > 600_000
     assert len(shared) < 5_000
     assert len(asked) < len(words) + 300
+    assert words in asked
+    assert "4321" not in units.system + asked
     assert '    """Figure 8."""\n    ...' in shared
 
 
 @pytest.mark.parametrize("count", [0, 60])
 def test_the_place_is_shown_last_and_only_there(tmp_path: Path, count: int) -> None:
-    """Below the class and the function around it."""
     text = f'''\
 class Shape(
     object,
@@ -226,13 +178,14 @@ def half(side):
 
 
 def test_what_has_no_room_is_left_out_and_said(tmp_path: Path) -> None:
-    """What the function names is in its own request all the same."""
     text = "".join(f'def helper_{n}(side):\n    """Help {n}."""\n    x = 1\n' for n in range(900))
     area = unit("area", "Use helper_899.")
     units = write(tmp_path, f"{text}{area}def last(): return 1\n").open()
 
     shared, asked = parts(units, "area")
 
+    assert len(shared) <= SHARED + WORDS
+    assert len(asked) <= BESIDES + WORDS
     assert "def helper_0(" in shared
     assert "def helper_600(" not in shared + asked
     assert "def helper_899(" in asked
@@ -241,7 +194,6 @@ def test_what_has_no_room_is_left_out_and_said(tmp_path: Path) -> None:
 
 
 def test_statements_that_share_a_line(tmp_path: Path) -> None:
-    """As black writes an overload: each is shown, and once."""
     overload = "def wide(\n    a: int,\n) -> int: return a\nclass Odd(Exception): pass"
     text = f"{overload}\nHALF = 1; FULL = 2\n"
     units = write(tmp_path, text + unit("area", LONG) + unit("other", LONG)).open()
@@ -253,7 +205,6 @@ def test_statements_that_share_a_line(tmp_path: Path) -> None:
 
 
 def test_a_module_that_is_short_is_shown_as_it_stands(tmp_path: Path) -> None:
-    """With its comments, and nothing of it again."""
     text = f"# Figures.\nSIDE = 3  # metres\n\n\n{unit('area', 'Return SIDE squared.')}"
     units = write(tmp_path, text).open()
 
@@ -271,7 +222,6 @@ def answered(_: Mapping[str, Any]) -> str:
 def test_all_functions_of_a_module_read_it_from_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the API counts it, and as the estimate says before."""
     text = "".join(unit(f"area_{n}", f"Figure {n}.\n" + "    Words.\n" * 40) for n in range(8))
     file = write(tmp_path, text.replace("return 4321", "..."))
     sizes = [size for _, _, size in file.sizes(file.open(), file.open().names, "claude-sonnet-5-5")]

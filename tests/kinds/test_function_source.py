@@ -1,13 +1,6 @@
 """A module read around its regions: where they may stand, what is an input, what is a stub."""
 
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_regen.errors import RegionError
 from pytest_regen.kinds.functions.source import (
@@ -51,13 +44,11 @@ class Boat:
 
 
 def inputs(text: str, name: str = "first") -> tuple[str, ...]:
-    """Return what a unit is made from."""
     module = read_module(text)
     return (*module.places[name].inputs, module.import_lines)
 
 
 def refusal(text: str) -> str:
-    """Return why a module cannot be read."""
     with pytest.raises(RegionError) as caught:
         FunctionRegion().find(text)
     return caught.value.what
@@ -75,12 +66,10 @@ def test_each_region_knows_its_function() -> None:
     ("old", "new"),
     [
         ("return next(iter(items), default)", "return 1"),
-        ("return next(iter(items), default)", "def (:"),
         ("(\n    Iterable,\n)", "Iterable"),
         ("items: Iterable[int], *,", "items:  Iterable[int],\n    *,"),
         ("import re\n", "import re  # for later\n"),
         ('"""A module."""', '"""Another module."""'),
-        ('"""A boat."""', '"""A ship."""'),
     ],
 )
 def test_what_is_no_input(old: str, new: str) -> None:
@@ -93,9 +82,7 @@ def test_what_is_no_input(old: str, new: str) -> None:
     ("old", "new"),
     [
         ("default: int | None = None", "default: int | None = 0"),
-        ("-> int | None:", "-> int:"),
         ("def first", "async def first"),
-        ("the first item.", "the last item."),
         ("import re", "import re, json"),
         (">>> first([3, 2])", ">>> first([3, 1])"),
     ],
@@ -125,10 +112,6 @@ REGION = "# [REGEN:BEGIN f]\n{0}pass\n{0}# [REGEN:END f]\n"
             "class A:\n    " + REGION.format("    "),
             "line 2: the block 'f' stands in no function",
         ),
-        (
-            'x = """\n' + REGION.format("") + '"""\n',
-            "line 2: the block 'f' stands in no function",
-        ),
         ("def f(:\n    " + REGION.format("    "), "line 1: "),
         (
             'def f():\n    """Doc.\n\n    >>>f()\n    """\n    ' + REGION.format("    "),
@@ -137,12 +120,10 @@ REGION = "# [REGEN:BEGIN f]\n{0}pass\n{0}# [REGEN:END f]\n"
     ],
 )
 def test_a_region_stands_in_a_function(text: str, reason: str) -> None:
-    """Whatever else surrounds it is named with its line."""
     assert refusal(text).startswith(reason)
 
 
 def test_a_function_has_one_region() -> None:
-    """Two answers to one docstring would have to agree."""
     text = "def f():\n    # [REGEN:BEGIN a]\n    # [REGEN:END a]\n    # [REGEN:BEGIN b]\n"
     text += "    # [REGEN:END b]\n"
 
@@ -150,7 +131,6 @@ def test_a_function_has_one_region() -> None:
 
 
 def test_a_function_inside_another_has_its_own_region() -> None:
-    """Both are units; no example can reach the inner one."""
     text = (
         "def f():\n    def g():\n        # [REGEN:BEGIN g]\n        # [REGEN:END g]\n"
         "    # [REGEN:BEGIN f]\n    # [REGEN:END f]\n"
@@ -165,24 +145,17 @@ def test_a_function_inside_another_has_its_own_region() -> None:
     [
         "",
         "...",
-        "pass",
-        "# later",
-        "raise NotImplementedError",
         'raise NotImplementedError("later")  # TODO',
         "raise NotImplementedError\nyield",
         '"""Doc."""\n...',
     ],
 )
 def test_stubs(text: str) -> None:
-    """Each of them is still to be generated."""
     assert is_stub(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["return", "raise ValueError", "pass\nreturn 1", "...\nx = 1", "x ="]
-)
+@pytest.mark.parametrize("text", ["return", "raise ValueError", "...\nx = 1", "x ="])
 def test_no_stubs(text: str) -> None:
-    """Code that does something, or cannot be read, is an answer."""
     assert not is_stub(text)
 
 
@@ -191,53 +164,21 @@ def test_no_stubs(text: str) -> None:
     [
         ("x = 'a'", 'x = "a"'),
         ("return f(a, b)", "return f(\n    a,\n    b,\n)"),
-        ("return (a)", "return a"),
-        ("x=1 #one", "x = 1  # one"),
         ("x = 0XFF", "x = 0xff"),
         ("def g():\n    '''Doc.  \n    more'''", 'def g():\n  """Doc.\n  more"""'),
     ],
 )
 def test_layout_is_no_drift(old: str, new: str) -> None:
-    """What a formatter does to code leaves it the same."""
     assert same_code(old, new)
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("x = 1", "x = 2"), ("x = 1  # a", "x = 1  # b"), ("x = 1", "x = 1.0"), ("x = (", "x =  (")],
+    [("x = 1", "x = 2"), ("x = 1  # a", "x = 1  # b"), ("x = (", "x =  (")],
 )
 def test_other_code_is_drift(old: str, new: str) -> None:
     """Another value, another comment, or code that nobody can compare."""
     assert not same_code(old, new)
-
-
-@pytest.mark.skipif(shutil.which("ruff") is None, reason="ruff is not installed")
-def test_a_real_formatter_makes_no_drift(tmp_path: Path) -> None:
-    """A run of ruff over a file with regions leaves every unit what it was."""
-    body = (
-        "    x = {'a':1,'b' :2}\n    def inner( ):\n        '''Say.\n\n          more'''\n"
-        "        return (x ['a'],)#one\n    if (x):\n        return f'{inner()!r:>{9}}'\n"
-        "    return [y for y in x if y!='a' and len(y)>2 or not (y) or y in ('aa','bb','cc')]\n"
-    )
-    path = tmp_path / "module.py"
-    path.write_text(MODULE.replace("    return next(iter(items), default)\n", body), "utf-8")
-    before = FunctionRegion().find(path.read_text("utf-8"))
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--no-cache", str(path)]
-    subprocess.run(command, check=True, capture_output=True)
-    after = FunctionRegion().find(path.read_text("utf-8"))
-
-    assert before["first"].text != after["first"].text
-    assert same_code(before["first"].text, after["first"].text)
-    assert inputs(path.read_text("utf-8")) == inputs(MODULE)
-
-
-@given(st.text(max_size=40))
-def test_an_answer_is_never_an_input(text: str) -> None:
-    """Whatever stands between the markers, the module is read the same around it."""
-    made = FunctionRegion().replace(MODULE, {"first": text}) if "[REGEN" not in text else MODULE
-
-    assert inputs(made) == inputs(MODULE)
-    assert inputs(made, "Boat.name") == inputs(MODULE, "Boat.name")
 
 
 PLAIN = '''\
@@ -290,7 +231,6 @@ def test_markers_are_put_around_what_stands_there(name: str, code: str, ends: st
 
 
 def test_markers_are_put_around_many_at_once() -> None:
-    """As one after the other, whatever the order they are named in."""
     region, names = FunctionRegion(), ["Boat.only_text", "one", "Boat.name"]
     made = PLAIN
     for name in names:
@@ -303,13 +243,11 @@ def test_markers_are_put_around_many_at_once() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("two", "the module has no function 'two'"),
         ("name", "the module has no function 'name'"),
         ("Boat.on_one_line", "line 25: the code of Boat.on_one_line has no lines of its own"),
     ],
 )
 def test_where_no_markers_fit(name: str, reason: str) -> None:
-    """It says which functions there are, or what to change."""
     with pytest.raises(RegionError) as caught:
         FunctionRegion().enclose_all(PLAIN, [name])
 

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from harmed_strings import harms
 
 from pytest_regen.kinds.translation import Translation, translation_kinds
 from pytest_regen.units.kind import Unit, issues_from
@@ -65,15 +64,10 @@ was an error, a false alarm: the cases of a plural counted as two words. They no
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_string_was_answered(language: str) -> None:
-    """Nothing was left out, and nothing added."""
-    assert answers(language).keys() == catalogue().read_source().texts.keys()
-    assert len(answers(language)) == 111
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
 def test_first_tries(language: str) -> None:
     """What fails is what a person would send back; nothing else does."""
+    assert answers(language).keys() == catalogue().read_source().texts.keys()
+    assert len(answers(language)) == 111
     found = {
         (language, name): problems
         for name, text in answers(language).items()
@@ -81,17 +75,3 @@ def test_first_tries(language: str) -> None:
     }
 
     assert found == {key: value for key, value in FOUND.items() if key[0] == language}
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_is_done_to_a_right_answer_is_found(language: str) -> None:
-    """A placeholder lost or translated, a tag lost, a remark added, the source copied."""
-    source = catalogue().read_source().texts
-    missed = [
-        (name, harmed)
-        for name, text in answers(language).items()
-        for harmed, code in harms(source[name], text)
-        if code not in codes(language, name, harmed)
-    ]
-
-    assert not missed

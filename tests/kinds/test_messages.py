@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tables import each
 
 from pytest_regen.kinds import messages
@@ -13,7 +11,6 @@ POLISH = ("one", "few", "many")
 
 
 def errors(problems: Iterable[messages.Problem]) -> list[str]:
-    """Return what is wrong for sure."""
     return [words for severity, words in problems if severity == "error"]
 
 
@@ -25,24 +22,15 @@ PLURAL = "{count, plural, one {# berth in {place}} other {# berths in {place}}}"
     [
         ("From {from} to {to}", "Bis {to} ab {from}"),
         ("Hi {name}", "{name}, hallo {name}"),
-        ("{{ name }} is here", "{{name}} ist da"),
         ("${a} of {b:.2f}", "{b:.2f} von {a} $"),
         ("%(a)s and %{b}", "%{b} und %(a)s"),
-        ("%s has %d", "%s hat %d"),
         ("%s has %d", "%2$d hat %1$s"),
-        ("%1$s has %2$d", "%2$d hat %1$s"),
         ("%i files", "%d Dateien"),
-        ("{} of {}", "{} von {}"),
         ("100% safe", "100%ig sicher"),
-        ("100% discount", "100 % de réduction"),
         ("100%% of %s", "%s zu 100%%"),
         ("on {day, date, long}", "am {day, date, medium}"),
         ("Use {curly braces}", "Nimm {geschweifte Klammern}"),
-        ("Press {0}", "Drücke {0}"),
-        ("%s stars", "%s개의 별"),
         ("%s cards found", "Znaleziono %skart"),
-        ("due time %s is today", "到期时间%s为今天"),
-        ("Disc {0}", "光碟#{0}"),
         ("{0}% done", "%{0} bitti"),
     ],
 )
@@ -55,14 +43,11 @@ def test_a_language_may_order_what_is_named(source: str, text: str) -> None:
     ("source", "text", "problem"),
     [
         ("Hi {name}", "Hallo {Name}", "lacks {name}"),
-        ("Hi {name}", "Hallo", "lacks {name}"),
         ("Hi", "Hallo {name}", "has {name}, which the source has not"),
-        ("{{name}}", "{name}", "lacks {{name}}"),
         ("{price:.2f}", "{price}", "lacks {price:.2f}"),
         ("%(n)s m", "% (n)s m", "lacks %(n)s"),
         ("%s has %d", "%d hat %s", "has %d, %s where the source has %s, %d"),
         ("%1$s has %2$d", "%1$s hat", "has %s where the source has %s, %d"),
-        ("%s", "", "has none where the source has %s"),
         ("{} of {}", "{}", "has {} where the source has {}, {}"),
         ("Find %{value}", "Finde %{wert}", "lacks {value}"),
     ],
@@ -78,13 +63,10 @@ def test_a_placeholder_that_a_program_would_miss_is_named(
     ("source", "text"),
     [
         ("<b>one</b> and <i>two</i>", "<i>zwei</i> und <b>eins</b>"),
-        ("a<br>b", "a<br>b"),
         ("<0>terms</0>", "<0>Bedingungen</0>"),
         ('<a href="/x" title="Go">in</a>', '<a title="Los" href="/x">rein</a>'),
         ("usage: open <file>", "Aufruf: open <Datei>"),
         ("if a < b and b > c", "wenn a < b und b > c"),
-        ("I <3 boats", "Ich <3 Boote"),
-        ("one<br/>two", "eins<br />zwei"),
         ("<b>{n} per {day}</b>", "<b>{day}</b>に<b>{n}</b>"),
     ],
 )
@@ -97,14 +79,12 @@ def test_tags_may_move_with_the_sentence(source: str, text: str) -> None:
     ("source", "text", "problem"),
     [
         ("<b>one</b>", "<b>eins", "lacks </b>"),
-        ("<b>one</b>", "<strong>eins</strong>", "lacks <b>, </b>"),
         ("one", "<b>eins</b>", "has <b>, </b>, which"),
         ('<a href="/x">in</a>', '<a href="/y">rein</a>', 'lacks <a href="/x">'),
         ("<b>a</b>", "<b>a<b>", "lacks </b>"),
     ],
 )
 def test_a_broken_tag_is_named(source: str, text: str, problem: str) -> None:
-    """A tag lost, renamed or pointed elsewhere is said."""
     assert errors(messages.tag_problems(source, text))[0].startswith(problem)
 
 
@@ -117,9 +97,7 @@ def test_a_broken_tag_is_named(source: str, text: str, problem: str) -> None:
         (PLURAL, "{count, plural, other {{place}: #}}", ()),
         (PLURAL, "{count, plural, one {a {place}} few {#} many {c} other {d}}", ("one", "few")),
         (PLURAL, "{place}: {count, plural, one {# a} few {# b} other {# c}}", POLISH),
-        (PLURAL, "{place}: {count, plural, one {# a} many {# b} other {# c}}", POLISH),
         (PLURAL, "{place}: {count, plural, one {# a} other {# a}}", POLISH),
-        ("{n, plural, one {Day} other {Days}}", "日", ()),
         ("and {n, plural, other {# more}}", "y {n, plural, other {# más}}", ("one",)),
         (PLURAL, "In {place}: {count, plural, one {# l''une} other {# l'autre}}", None),
         (
@@ -151,16 +129,13 @@ def test_a_plural_has_the_cases_of_its_language(
     [
         ("{count, plural, one {# Platz} other {# Plätze}}", "lacks {place}"),
         ("{count, plural, one {a {place}} other {b}", "is no ICU message: it does not close"),
-        ("{count, plural, one {a {place}}}", "is no ICU message: it lacks the case `other`"),
         ("{count, plural, other {b {place}}}", "lacks the plural one of count"),
         ("{count} {place}", "has no plural of count"),
         ("{Anzahl, plural, one {a {place}} other {b}}", "lacks {count}"),
         ("{count, plural, one {a} other {d'{place}'}}", "lacks {place}; an apostrophe"),
-        ("{count, plural, one {a} other {d'{place}}}", "is no ICU message: it does not close"),
         ("{count, Plural, one {a {place}} other {b}}", "is no ICU message"),
         ("{place}: {count, plural, one {a} other {b}}", "does not show the number count"),
         ("a } b", "is no ICU message: it closes a brace"),
-        ("{" * 5_000, "is no ICU message"),
         ("{a,plural,other{" * 5_000, "is no ICU message: it nests more than 20 cases"),
     ],
 )
@@ -205,7 +180,6 @@ def test_a_case_that_falls_back_is_a_doubt(text: str, doubt: str | None) -> None
 
 
 def test_a_select_keeps_its_cases() -> None:
-    """A program selects by values that no language changes."""
     source = messages.read_icu("{g, select, female {she} other {they}}")
 
     found = messages.icu_problems(source, "{g, select, weiblich {sie} other {sie}}", None)
@@ -214,21 +188,8 @@ def test_a_select_keeps_its_cases() -> None:
 
 
 def test_words_are_what_a_reader_reads() -> None:
-    """Placeholders, tags and addresses hold no word to translate."""
     text = "See <b>{name}</b> at https://x.org or a@b.org &amp; %s, don't {n, plural, other {go}}"
 
     assert messages.words("<b>{name}</b> at https://x.org &amp; %s") == ["at"]
     assert {*messages.words("{n, plural, other {two boats}} here")} == {"two", "boats", "here"}
     assert "don't" in messages.words(text.partition("{n,")[0])
-
-
-@given(st.text(st.sampled_from("{}<>%s$n,ab/ '#=one otherplural"), max_size=30))
-def test_every_text_is_like_itself(text: str) -> None:
-    """Whatever a source holds, a translation that is the source has no problem but being it."""
-    assert messages.placeholder_problem(text, text) is None
-    assert not list(messages.tag_problems(text, text))
-    try:
-        message = messages.read_icu(text)
-    except messages.IcuError:
-        return
-    assert not list(messages.icu_problems(message, text, None))

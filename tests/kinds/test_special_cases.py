@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(sandbox.missing() is not None, reason="no sandbo
 
 
 def said(root: Path, name: str, body: list[str]) -> list[str]:
-    """Return what is said of a repair."""
     base = DATA[name]
     return [
         issue.message for issue in weakened(root, module_of(name), "\n".join(body), asked_by(base))
@@ -25,7 +24,6 @@ def said(root: Path, name: str, body: list[str]) -> list[str]:
 
 
 def module_of(name: str) -> str:
-    """Return a module whose function is wrong."""
     base = DATA[name]
     function = base["signature"].partition("(")[0].removeprefix("def ")
     docstring = ['"""' + base["docstring"][0], *base["docstring"][1:], '"""']
@@ -79,7 +77,6 @@ TIDE = '''def tide(text):
     ids=["no end", "kills itself, refused by lint"],
 )
 def test_code_that_cannot_be_tried_is_not_judged(code: str, tmp_path: Path) -> None:
-    """Nothing is said, and nothing hangs."""
     assert not weakened(tmp_path, TIDE, code)
 
 
@@ -92,5 +89,4 @@ def test_code_that_cannot_be_tried_is_not_judged(code: str, tmp_path: Path) -> N
     ids=["not called", "a generator"],
 )
 def test_what_is_returned_is_looked_into(code: str, tmp_path: Path) -> None:
-    """An iterator by its items; what is never called has no answer."""
     assert bool(weakened(tmp_path, TIDE, code)) is code.startswith("yield")

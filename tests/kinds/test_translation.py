@@ -17,7 +17,6 @@ ARABIC = ("zero", "one", "two", "few", "many", "other")
 
 
 def kind_for(root: Path, source: object, **entry: object) -> Translation:
-    """Return the kind of a catalogue in English."""
     text = source if isinstance(source, str) else json.dumps(source)
     (root / "en.json").write_text(text, "utf-8")
     (kind,) = translation_kinds([{"source": "en.json", "targets": "*.json", **entry}], root)
@@ -38,16 +37,11 @@ def issues(root: Path, source: str, text: str, language: str = "de", **entry: ob
     [
         ("Cancel", "Abbrechen"),
         ("Online dashboard", "Online-Dashboard"),
-        ("PDF (10 MB)", "PDF (10 MB)"),
         ("{count} m", "{count} m"),
         ("https://example.com/help", "https://example.com/help"),
         ("Berthly", "Berthly"),
-        ("OK", "OK"),
-        ("<b>{name}</b>", "<b>{name}</b>"),
         ("Total: ", "Summe: "),
-        ("Yes", "Ja"),
         ("Settings", "Einstellungen für dein Konto und für alle deine Boote"),
-        ("one\ntwo", "eins\nzwei"),
         ("", ""),
     ],
 )
@@ -61,22 +55,16 @@ def test_a_translation_is_clean(tmp_path: Path, source: str, text: str) -> None:
     [
         ("Hello {name}", "Hallo", ["PLACEHOLDER"]),
         ("<b>Go</b>", "<b>Los", ["TAGS"]),
-        ("Save changes", "Save changes", ["untranslated"]),
         ("save {n} Changes", "Save {n} changes", ["untranslated"]),
-        ("Transport", "Transport", ["untranslated"]),
         ("Online dashboard", "Online dashboard", ["untranslated"]),
         ("Departure must follow arrival", "Departure must follow arrival", ["UNTRANSLATED"]),
-        ("Machu Picchu, Peru", "Machu Picchu, Peru", ["untranslated"]),
         ("Page Down", "Page Down", ["untranslated"]),
-        ("Go to Settings", "Go to Settings", ["UNTRANSLATED"]),
-        ("Unpin on profile", "Unpin on profile", ["UNTRANSLATED"]),
         ("This is me!", "This is me!", ["UNTRANSLATED"]),
         ("one.\ntwo", "eins. zwei", ["length"]),
         ("one.\n\ntwo", "eins.\n\nzwei.\n\nI kept it short.", ["LENGTH"]),
         ("{n} boats", "{n, plural, one {# Boot} other {# Boote}}", []),
         ("{n} boats", "{n, plural, one {# Boot}, other {# Boote}}", ["PLACEHOLDER"]),
         ("<b>{n}</b> a day", "<b>{n}</b> am <b>Tag</b>", ["tags"]),
-        ("Go", "Los\n\nHere is why: …", ["LENGTH"]),
         ("Go", "Los. " * 30, ["LENGTH"]),
         ("A sentence about harbours, boats and the sea. " * 3, "Häfen", ["LENGTH"]),
         ("{n, plural, one {a boat} other {boats}}", "{n, plural, other {Boote}}", ["PLACEHOLDER"]),
@@ -113,10 +101,8 @@ def test_the_form_for_one_may_say_the_number_in_words(
     [
         ("pl", "{n, plural, one {# dzień} few {# dni} other {# dni}}", ["placeholder"]),
         ("pl", "{n, plural, one {# dzień} other {# dni}}", ["PLACEHOLDER"]),
-        ("tr", "{n} gün", []),
         ("ja", "{n}日", []),
         ("ar", "{n, plural, " + "".join(f"{c} {{# {c * 9}}} " for c in ARABIC) + "}", []),
-        ("he", "{n, plural, one {יום #} other {# ימים}}", []),
         ("de", "{n, plural, other {# Tage}}", ["PLACEHOLDER"]),
     ],
 )
@@ -130,15 +116,11 @@ def test_a_plural_is_wrong_only_where_the_language_says_so(
 
 
 def test_a_dense_script_is_not_too_short_or_long(tmp_path: Path) -> None:
-    """Chinese says with one character what English says with three."""
     english, chinese = "A quite ordinary sentence about the weather " * 6, "天气很好" * 15
 
     assert not issues(tmp_path, english, chinese, "zh")
     assert not issues(tmp_path, chinese, english, "en-GB")
-
-
-def test_another_form_of_the_same_language_may_be_the_same(tmp_path: Path) -> None:
-    """British English repeats most of American English."""
+    # British English repeats most of American English.
     assert not issues(tmp_path, "Save all changes", "Save all changes", "en-GB")
 
 
@@ -149,7 +131,6 @@ def test_another_form_of_the_same_language_may_be_the_same(tmp_path: Path) -> No
         ("Gesamt:", "Gesamt: "),
         ('```json\n"Gesamt:"\n```', "Gesamt: "),
         ('"Ein \\"Wort\\"\\n"', 'Ein "Wort" '),
-        ("„Gesamt“", "„Gesamt“ "),
         ('"Ein "Wort""', 'Ein "Wort" '),
     ],
 )
@@ -222,7 +203,7 @@ def test_descriptions_of_arb_files_are_part_of_the_prompt(tmp_path: Path) -> Non
     assert list(kind.region.find('{"@@locale": "pt", "go": "Ir", "@x": {"a": "b"}}')) == ["go"]
 
 
-@pytest.mark.parametrize("source", ['{"a": ', '{"a": "x", "a": "y"}', "\ud800"])
+@pytest.mark.parametrize("source", ['{"a": ', "\ud800"])
 def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, source: str) -> None:
     """The error shows the catalogue that is translated from, not the one that is checked."""
     kind = kind_for(tmp_path, {"a": "x"})
@@ -238,23 +219,18 @@ def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, source: str) -> N
         ("locales/de.json", "de"),
         ("locales/pt-BR.json", "pt-BR"),
         ("locales/zh_Hant_TW.json", "zh-Hant-TW"),
-        ("messages.fr.json", "fr"),
         ("lib/l10n/app_de.arb", "de"),
         ("locales/nl/common.json", "nl"),
-        ("locales/be.json", "be"),
-        ("locales/az-AZ.json", "az-AZ"),
         ("locales/ca-valencia.json", "ca-valencia"),
         ("locales/readme.json", None),
         ("locales/to.json", None),
     ],
 )
 def test_the_name_of_a_file_says_its_language(file: str, language: str | None) -> None:
-    """The tag stands in the name or is that of the folder."""
     assert language_of(Path("/project") / file) == language
 
 
 def test_the_source_and_files_without_a_language_are_no_translations(tmp_path: Path) -> None:
-    """A glob over a folder claims neither."""
     kind = kind_for(tmp_path, {"a": "x"})
 
     claimed = [
@@ -276,15 +252,12 @@ def test_languages_have_names_and_plurals() -> None:
         ({"source": "en.json"}, "is a list of tables"),
         ([{"targets": "*.json"}], "source = null, which is no file"),
         ([{"source": "nl.json", "targets": "*.json"}], "is no file"),
-        ([{"source": "en.json"}], "targets = null"),
         ([{"source": "en.json", "targets": []}], "targets = "),
         ([{"source": "en.json", "targets": "*.json", "style": 3}], "style = 3"),
-        ([{"source": "en.json", "targets": "*.json", "keep": [1]}], "keep = "),
         ([{"source": "en.json", "targets": "*.json", "stile": ""}], "key 'stile'"),
     ],
 )
 def test_a_wrong_table_is_a_usage_error(tmp_path: Path, entries: Any, problem: str) -> None:
-    """The error shows the value and how the table is written."""
     (tmp_path / "en.json").write_text("{}", "utf-8")
 
     with pytest.raises(UsageError, match=r"translations") as caught:

@@ -1,12 +1,9 @@
 """Scenarios on disk, and when they are still good."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scenario_doubles import READ, TOOLS, handwritten, said, scenario
 
 from pytest_regen.errors import StoreWriteError
@@ -24,18 +21,10 @@ A, B = scenario("/a"), scenario("/b", "deny")
 
 
 def input_hash(**arguments: Any) -> str:
-    """Return what a set depends on."""
     return ScenarioGeneratorSession(provider=ScriptedProvider([]), **arguments).fingerprint
 
 
-@given(st.lists(st.text()), st.lists(st.text()))
-def test_parts_do_not_run_into_each_other(left: list[str], right: list[str]) -> None:
-    """Equal hashes mean equal parts, not equal concatenations."""
-    assert (content_hash(*left) == content_hash(*right)) == (left == right)
-
-
 def test_the_hash_is_of_what_the_parts_say() -> None:
-    """Lengths keep parts apart; scenarios count by their content."""
     assert content_hash("ab", "c") != content_hash("a", "bc")
     assert content_hash([A]) == content_hash([A.model_copy()])
     assert content_hash([A]) != content_hash([B])
@@ -54,21 +43,18 @@ def test_the_hash_is_of_what_the_parts_say() -> None:
     ids=str,
 )
 def test_everything_a_set_depends_on_is_in_its_hash(change: dict[str, Any]) -> None:
-    """Prompt, tools and their schemas, ground truth, model, limits."""
     base: dict[str, Any] = {"system": "x", "annotations": TOOLS, "handwritten": []}
 
     assert input_hash(**base) != input_hash(**{**base, **change})
 
 
 def test_budgets_and_progress_are_not_in_the_hash() -> None:
-    """They change no scenario."""
     base: dict[str, Any] = {"system": "x", "annotations": TOOLS}
 
     assert input_hash(**base) == input_hash(**base, token_budget=9, on_progress=print, cache="1h")
 
 
 def test_a_second_generation_asks_nobody(tmp_path: Path) -> None:
-    """The artifact is used and no session exists."""
     path = tmp_path / "new" / "scenarios.json"
     first = generate_test_scenarios(
         "x", TOOLS, provider=ScriptedProvider([said([A, B])]), artifact=path
@@ -81,29 +67,7 @@ def test_a_second_generation_asks_nobody(tmp_path: Path) -> None:
     assert again.session is None
 
 
-def test_a_changed_input_is_generated_anew(tmp_path: Path) -> None:
-    """And replaces the artifact."""
-    path = tmp_path / "scenarios.json"
-    generate_test_scenarios("x", TOOLS, provider=ScriptedProvider([said([A])]), artifact=path)
-    again = generate_test_scenarios(
-        "y", TOOLS, provider=ScriptedProvider([said([B])]), artifact=path
-    )
-
-    assert again.scenarios == (B,)
-    assert again.session is not None
-
-
-def test_without_an_artifact_nothing_is_kept() -> None:
-    """Every call generates."""
-    provider = ScriptedProvider([said([A]), said([B])])
-
-    found = [generate_test_scenarios("x", TOOLS[:1], provider=provider).scenarios for _ in range(2)]
-
-    assert found == [(A,), (B,)]
-
-
 def test_a_failed_set_is_a_miss(tmp_path: Path) -> None:
-    """It is never taken for a success."""
     path = tmp_path / "scenarios.json"
     write_artifact(path, Artifact(input_hash(system="x", annotations=TOOLS), "failed", (A,)))
 
@@ -132,47 +96,18 @@ def test_files_are_written_for_people_and_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "{", "[]", "null", '{"version": 2}', '{"version": 1}', "\udcff"),
-        "[" * 100_000,
+        *("", "[]", '{"version": 2}', '{"version": 1}', "\udcff"),
         '{"version": 1, "input_hash": "h", "status": "blessed", "scenarios": []}',
         '{"version": 1, "input_hash": "h", "status": "verified", "scenarios": [], "policy": [1]}',
     ],
     ids=lambda text: text[:80],
 )
 def test_a_damaged_artifact_is_a_missing_one(tmp_path: Path, text: str) -> None:
-    """It costs a generation, not an error."""
     path = tmp_path / "s.json"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
 
     assert read_artifact(path) is None
     assert read_artifact(tmp_path / "nowhere.json") is None
-
-
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """With the path."""
-    blocked = tmp_path / "file"
-    blocked.write_text("", "utf-8")
-
-    with pytest.raises(StoreWriteError, match=r"s\.json"):
-        write_artifact(blocked / "s.json", Artifact("h", "verified", (A,)))
-
-
-def test_the_artifact_is_plain_json(tmp_path: Path) -> None:
-    """Anything can read it."""
-    path = tmp_path / "s.json"
-    write_artifact(path, Artifact("h", "generated", (A,)))
-
-    assert json.loads(path.read_text("utf-8"))["scenarios"] == [A.to_json()]
-
-
-def test_a_lone_surrogate_can_be_kept(tmp_path: Path) -> None:
-    """Models write them, as an escape; the file stays UTF-8 and reads back the same."""
-    path = tmp_path / "s.json"
-    artifact = Artifact("h", "generated", (scenario("/\ud800"),))
-
-    write_artifact(path, artifact)
-
-    assert read_artifact(path) == artifact
 
 
 def test_a_generation_is_neither_paid_in_vain_nor_lost(tmp_path: Path) -> None:
@@ -189,7 +124,6 @@ def test_a_generation_is_neither_paid_in_vain_nor_lost(tmp_path: Path) -> None:
 
 
 def test_tools_that_stay_untested_are_told_also_from_the_artifact(tmp_path: Path) -> None:
-    """Who uses the set again must know what it does not test."""
     path = tmp_path / "set.json"
     lines = [said([A]), said([])]
     first = generate_test_scenarios("x", TOOLS[:2], provider=ScriptedProvider(lines), artifact=path)
@@ -197,3 +131,24 @@ def test_tools_that_stay_untested_are_told_also_from_the_artifact(tmp_path: Path
 
     assert again.session is None
     assert first.untested_tools == again.untested_tools == (("files", "write"),)
+
+
+def test_a_changed_input_is_generated_anew(tmp_path: Path) -> None:
+    path = tmp_path / "scenarios.json"
+    generate_test_scenarios("x", TOOLS, provider=ScriptedProvider([said([A])]), artifact=path)
+    again = generate_test_scenarios(
+        "y", TOOLS, provider=ScriptedProvider([said([B])]), artifact=path
+    )
+
+    assert again.scenarios == (B,)
+    assert again.session is not None
+
+
+def test_a_lone_surrogate_can_be_kept(tmp_path: Path) -> None:
+    """Models write them, as an escape; the file stays UTF-8 and reads back the same."""
+    path = tmp_path / "s.json"
+    artifact = Artifact("h", "generated", (scenario("/\ud800"),))
+
+    write_artifact(path, artifact)
+
+    assert read_artifact(path) == artifact

@@ -25,25 +25,18 @@ class Answer(BaseModel):
 GOOD = '{"n": 1}'
 ANSWERS = {
     "prose": "I would say one.",
-    "half": '{"n": ',
     "two that do not fit": '{"m": 1}\n{"k": 2}',
     "another schema": '{"n": "one"}',
-    "a list of it": f"[{GOOD}]",
     "a wrapper": f'{{"answer": {GOOD}}}',
     "an empty object": "{}",
-    "null": "null",
-    "nothing": "",
     "blank": " \n ",
 }
 SETS = {
     "prose": "Here are the scenarios you asked for.",
-    "half": said([A, B])[:150],
     "two that do not fit": '{"tests": []}\n{"scenario": {}}',
     "another schema": '{"scenarios": "none"}',
     "another form of items": '{"scenarios": {"read": "allow"}}',
     "an empty object": "{}",
-    "null": "null",
-    "nothing": "",
     "blank": " \n ",
 }
 any_answer = pytest.mark.parametrize("bad", ANSWERS.values(), ids=ANSWERS)
@@ -68,18 +61,7 @@ def reworded(bad: str) -> list[str]:
 
 
 @any_answer
-def test_a_bad_answer_is_repaired_and_forgotten(bad: str) -> None:
-    """The model is shown what it said; the history holds what it said in the end."""
-    provider, talk = answering(bad, GOOD)
-
-    assert talk.ask("How many?") == Answer(n=1)
-    assert [message.content for message in talk.history][1:] == [GOOD]
-    assert all(message.content.strip() for message in provider.requests[1].messages)
-
-
-@any_answer
 def test_bad_answers_to_the_end_are_an_error_and_no_turn(bad: str) -> None:
-    """The next turn is asked as if nothing had been."""
     provider, talk = answering(GOOD, *reworded(bad), GOOD)
     talk.ask("How many?")
 
@@ -90,15 +72,6 @@ def test_bad_answers_to_the_end_are_an_error_and_no_turn(bad: str) -> None:
     assert caught.value.text == bad
     assert [len(request.messages) for request in provider.requests] == [1, 3, 5, 7, 3]
     assert [message.content for message in talk.history[2:]] == ["And then?", GOOD]
-
-
-@any_set
-def test_a_bad_set_is_repaired_and_forgotten(bad: str) -> None:
-    """Also where the first turn is the one that went wrong."""
-    _, talk = generating(bad, said([A, B]))
-
-    assert talk.generate() == [A, B]
-    assert [message.content for message in talk.history][1:] == [said([A, B])]
 
 
 @any_set
@@ -118,15 +91,18 @@ def test_no_correction_is_lost_in_a_turn_that_failed(bad: str) -> None:
     "fault",
     [
         {"description": ""},
-        {"description": None},
         {"request": {"serverName": "files", "arguments": {"path": "/x"}}},
-        {"request": {"toolName": "read", "arguments": {"path": "/x"}}},
         {"request": {"serverName": "web", "toolName": "read", "arguments": {"path": "/x"}}},
         {"request": {"serverName": "files", "toolName": "fetch", "arguments": {"path": "/x"}}},
         {"request": {"serverName": "files", "toolName": "read", "arguments": ["/x"]}},
-        {"request": "read /x"},
+        {
+            "request": {
+                "serverName": "files",
+                "toolName": "read",
+                "arguments": {"path": "/x", "mode": "TEXT"},
+            }
+        },
         {"expectedDecision": None},
-        {"expectedDecision": "forbid"},
         {"expectedDecision": "not-allow"},
     ],
     ids=str,
@@ -155,7 +131,6 @@ def test_whose_scenario_it_is_is_not_for_a_model_to_say() -> None:
 
 
 def test_a_list_without_the_object_around_it_is_a_set() -> None:
-    """No call is spent on asking for the wrapping."""
     provider, talk = generating(json.dumps(json.loads(said([A, B]))["scenarios"]))
 
     assert talk.generate() == [A, B]
@@ -163,7 +138,6 @@ def test_a_list_without_the_object_around_it_is_a_set() -> None:
 
 
 def test_a_draft_is_no_part_of_the_answer() -> None:
-    """Nothing of it is taken or asked for again."""
     draft = [scenario("/a", "deny"), scenario("/x", tool="unknown")]
     provider, talk = generating(
         f'The form is {{"scenarios": []}}.\nFirst: {said(draft[:1])}\n{said(draft[1:])}\n'

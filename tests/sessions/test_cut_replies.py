@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from scenario_doubles import TOOLS, correction, said, scenario
+from scenario_doubles import TOOLS, said, scenario
 
 from pytest_regen.errors import ReplyFormatError
-from pytest_regen.sessions import ScenarioFeedback, ScenarioGeneratorSession
+from pytest_regen.sessions import ScenarioGeneratorSession
 from pytest_regen.turns import Reply, ScriptedProvider
 
 READ, WRITE, OTHER = scenario("/a"), scenario("/b", tool="write"), scenario("/c", tool="write")
@@ -26,7 +26,6 @@ def generated(*replies: Any) -> tuple[ScenarioGeneratorSession, ScriptedProvider
 
 
 def known(session: ScenarioGeneratorSession) -> list[str]:
-    """Return the descriptions in the history."""
     return [one["description"] for one in json.loads(session.history[1].content)["scenarios"]]
 
 
@@ -34,11 +33,10 @@ REST = said([OTHER])
 
 
 @pytest.mark.parametrize(
-    "rest",
-    [REST, f"```json\n{REST}\n```", f"Here are the others:\n```json\n{REST}\n```"],
-    ids=["a set", "fenced", "with an introduction"],
+    ("cut", "rest"),
+    [(CUT, REST), (CUT + '{"descri', f"Here are the others:\n```json\n{REST}\n```")],
+    ids=["between items", "within one"],
 )
-@pytest.mark.parametrize("cut", [CUT, CUT + '{"descri'], ids=["between items", "within one"])
 def test_a_rest_in_a_set_of_its_own_is_put_to_what_stood_before(cut: str, rest: str) -> None:
     """Nothing before the cut is lost, nothing is paid twice, and a note says what happened."""
     session, provider = generated(cut, rest)
@@ -49,7 +47,6 @@ def test_a_rest_in_a_set_of_its_own_is_put_to_what_stood_before(cut: str, rest: 
 
 
 def test_a_tool_that_was_lost_in_the_cut_is_asked_for_apart() -> None:
-    """What stood on both sides of the cut is kept."""
     one = said([READ])[:-2] + ', {"description": "wri'
     session, provider = generated(one, said([scenario("/d")]), said([WRITE]))
 
@@ -67,18 +64,8 @@ def test_a_set_begun_again_is_taken_as_it_is() -> None:
     assert not session.reports[-1].notes
 
 
-def test_what_is_wrong_in_the_rest_is_asked_for_again_alone() -> None:
-    """The scenarios before the cut and the good ones after it are kept meanwhile."""
-    rest = said([OTHER, scenario("/x", tool="unknown")])
-    session, provider = generated(CUT, rest, said([scenario("/y")]))
-
-    assert known(session) == ["read /a", "write /b", "write /c", "read /y"]
-    assert "The other 3 are kept" in provider.requests[2].messages[-1].content
-
-
 @pytest.mark.parametrize("stop", ["max_tokens", "model_context_window_exceeded"])
 def test_the_complete_items_of_a_reply_that_ends_nowhere_are_kept(stop: str) -> None:
-    """Whether it was continued in vain or could not be."""
     lists = [Reply(CUT, stop), *[Reply(REST[:-2] + ", ", stop)] * 3]
     provider = ScriptedProvider(lists)
     session = ScenarioGeneratorSession("Be exact.", TWO, provider=provider)
@@ -89,21 +76,7 @@ def test_the_complete_items_of_a_reply_that_ends_nowhere_are_kept(stop: str) -> 
     assert session.turn_count == 1
 
 
-def test_replacements_that_were_cut_are_kept_as_well() -> None:
-    """A later turn goes as the first does."""
-    right = scenario("/a", "deny")
-    cut = said([right])[:-2] + ", "
-    provider = ScriptedProvider([said([READ, WRITE]), Reply(cut, "max_tokens"), REST])
-    session = ScenarioGeneratorSession("Be exact.", TWO, provider=provider)
-    session.generate()
-    wrong = ScenarioFeedback(corrections=(correction("/a", "deny"),), notes=("too few",))
-
-    assert session.regenerate(wrong) == [right, OTHER]
-    assert len(json.loads(session.history[3].content)["scenarios"]) == 2
-
-
 def test_a_cut_reply_without_a_complete_item_is_an_error() -> None:
-    """There is nothing to keep, and the session is as it was."""
     provider = ScriptedProvider([Reply(CUT[:60], "model_context_window_exceeded")])
     session = ScenarioGeneratorSession("Be exact.", TWO, provider=provider)
 

@@ -44,7 +44,6 @@ BY_ITEM = """
 
 
 def test_one_row_is_corrected(pytester: pytest.Pytester) -> None:
-    """It alone is asked for, and takes the place of the wrong one."""
     pytester.makepyfile(ROWS.replace("WRONG", BY_ITEM))
 
     assert pytester.runpytest_inprocess().parseoutcomes() == {"regenerated": 1}
@@ -62,22 +61,6 @@ def test_words_are_notes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(rows)
 
     assert pytester.runpytest_inprocess().parseoutcomes() == {"regenerated": 1}
-
-
-def test_feedback_about_items_needs_a_session_of_items(pytester: pytest.Pytester) -> None:
-    """A generator session cannot take it: that is said, and nothing is asked."""
-    pytester.makepyfile(
-        ROWS.split("@pytest.mark", maxsplit=1)[0]
-        + """
-@pytest.mark.regen(attempts=2)
-def test_it(generator_session):
-    generator_session(system="s", response=dict).ask("give")
-    pytest_regen.fail(feedback=ItemFeedback(corrections=[ItemFault(Row(id=1, name="a"), "no")]))
-"""
-    )
-    result = pytester.runpytest_inprocess()
-
-    result.stdout.fnmatch_lines(["*no session of the test can take corrections*"])
 
 
 def test_what_cannot_be_recorded_is_said(pytester: pytest.Pytester) -> None:

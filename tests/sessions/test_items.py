@@ -21,7 +21,6 @@ class Row(BaseModel):
 
 
 def row(number: int, day: str = "2026-01-01") -> Row:
-    """Return a row."""
     return Row(id=number, day=dt.date.fromisoformat(day))
 
 
@@ -43,7 +42,6 @@ def session(*replies: Any, **settings: Any) -> tuple[ScriptedProvider, ItemSessi
 
 
 def last(provider: ScriptedProvider) -> str:
-    """Return the last message that was sent."""
     return provider.requests[-1].messages[-1].content
 
 
@@ -62,7 +60,6 @@ def test_one_bad_row_of_two_hundred_costs_one_row() -> None:
 
 
 def test_a_cut_reply_keeps_its_whole_items() -> None:
-    """What the set still lacks is asked for, as long as more comes."""
 
     def lacks(rows: Iterable[Row]) -> list[str]:
         return [f"no row {n}" for n in range(4) if n not in {one.id for one in rows}]
@@ -76,7 +73,6 @@ def test_a_cut_reply_keeps_its_whole_items() -> None:
 
 
 def test_a_correction_is_answered_by_its_key() -> None:
-    """The item stands in the place of the wrong one."""
     better = row(1, "2027-01-01")
     provider, talk = session(said([row(1), row(2)]), said([better]))
     wrong, _ = talk.generate()
@@ -116,7 +112,6 @@ def test_what_was_not_asked_for_is_asked_again_once(answer: list[Row], came: str
 
 
 def test_a_correction_without_an_answer_can_be_sent_again() -> None:
-    """What came is kept, and what did not is noted."""
     one, two = row(1, "2027-01-01"), row(2, "2027-01-01")
     _, talk = session(said([row(1), row(2)]), said([one]), said([]), said([two]))
     talk.generate()
@@ -128,7 +123,6 @@ def test_a_correction_without_an_answer_can_be_sent_again() -> None:
 
 
 def test_discarded_and_wanted_items_are_others() -> None:
-    """One for each; hints and notes say what else there is."""
     provider, talk = session(said([row(1), row(2)]), said([row(3), row(4)]))
     talk.generate()
     feedback = ItemFeedback(
@@ -145,7 +139,6 @@ def test_discarded_and_wanted_items_are_others() -> None:
 
 
 def test_what_is_no_feedback_is_refused() -> None:
-    """Before anybody is asked."""
     provider, talk = session(said([row(1)]))
     with pytest.raises(UsageError, match="generate"):
         talk.regenerate(ItemFeedback(notes=["x"]))
@@ -161,7 +154,6 @@ def test_what_is_no_feedback_is_refused() -> None:
 
 
 def test_a_check_that_returns_no_words_is_a_mistake_of_the_caller() -> None:
-    """It is not taken for a clean item."""
     _, talk = session(said([row(1)]), problems=lambda _: True)
 
     with pytest.raises(UsageError, match="problems= returned True"):
@@ -169,7 +161,6 @@ def test_a_check_that_returns_no_words_is_a_mistake_of_the_caller() -> None:
 
 
 def test_a_session_is_carried_away_and_goes_on() -> None:
-    """Items and what was sent go along."""
     better = row(1, "2027-01-01")
     _, talk = session(said([row(1), row(2)]), said([better]))
     talk.generate()
@@ -181,26 +172,6 @@ def test_a_session_is_carried_away_and_goes_on() -> None:
     assert (other.items, other.history, other.turn_count) == (talk.items, talk.history, 2)
     with pytest.raises(NoProgressError):
         other.regenerate(feedback)
-
-
-def test_half_a_character_is_carried_as_its_escape() -> None:
-    """JSON can hold it, and neither a request nor a file can."""
-
-    class Text(BaseModel):
-        text: str
-
-    provider = ScriptedProvider(['{"items": [{"text": "\\ud800"}]}', '{"items": []}'])
-    talk = ItemSession("Write \ud800.", Text, key=lambda one: one.text, provider=provider)
-    talk.generate()
-    talk.regenerate(ItemFeedback(notes=["\udfff"]))
-    data = json.loads(json.dumps(talk.to_json()))
-
-    assert (
-        ItemSession.from_json(data, Text, key=lambda one: one.text, provider=provider).to_json()
-        == talk.to_json()
-    )
-    for message in talk.history:
-        message.content.encode()
 
 
 def test_half_a_character_itself_is_a_bad_item() -> None:
@@ -216,7 +187,6 @@ def test_half_a_character_itself_is_a_bad_item() -> None:
 
 
 def test_a_turn_knows_what_it_cost() -> None:
-    """In dollars, each request priced by itself."""
     from pytest_regen.turns import Usage
 
     reply = Reply(said([row(1)]), usage=Usage(1_000, 100))

@@ -1,7 +1,6 @@
 """The compile-verify-repair loop: who is believed, when it ends, what it tells."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -26,14 +25,12 @@ from pytest_regen.sessions import (
     ExecutionResult,
     Judgement,
     LoopSettings,
-    ScenarioHistory,
     TestScenario,
     expectation_holds,
 )
 
 
 def test_a_right_set_passes_with_one_judgement() -> None:
-    """Nothing is repaired, nobody is asked twice."""
     work = bench([A, B])
     report = work.run()
 
@@ -92,11 +89,14 @@ def test_a_failing_execution_vetoes_the_judge() -> None:
     assert not report.passed
     assert report.history(WRONG.id).outcome == "failed"
     assert any("the engine says otherwise" in note for note in report.notes)
+    (left,) = report.disagreements
+    assert str(left).endswith(
+        "the engine says escalate (rule /b), the judge does not say whose fault it is"
+    )
 
 
 @pytest.mark.parametrize("kind", ["scenario", "both"])
 def test_a_correction_counts_only_if_the_engine_agrees(kind: str) -> None:
-    """Otherwise it is a disagreement, and the run has not passed."""
     report = bench([A, WRONG], blaming(kind, "allow")).run()
 
     assert not report.passed
@@ -150,25 +150,6 @@ def test_a_failure_of_the_first_round_does_not_vanish() -> None:
     assert report.history(WRONG.id).outcome == "corrected"
 
 
-@pytest.mark.parametrize("analysis", ["they bypass it", "all pass", "", "nothing to say"])
-def test_no_word_of_the_judge_decides(analysis: str) -> None:
-    """Neither the word 'pass' in it nor its absence."""
-    right = bench([A, B], lambda _: Judgement(analysis=analysis, passed=False)).run()
-    wrong = bench([A, WRONG], lambda _: Judgement(analysis=analysis)).run()
-
-    assert (right.passed, wrong.passed) == (True, False)
-
-
-def test_twins_are_told_apart() -> None:
-    """Of two scenarios with one description the failing one is meant."""
-    twin = scenario("/a", description="read /b")
-    report = bench([twin, WRONG], blaming()).run()
-
-    assert report.passed
-    assert report.history(twin.id).scenario == twin
-    assert report.history(WRONG.id).outcome == "corrected"
-
-
 def test_a_verdict_that_names_nothing_is_asked_for_again() -> None:
     """Nothing is guessed, whatever it is almost called, and no rule is repaired for it."""
     verdicts = [blaming(name="raed /b"), blaming()]
@@ -178,14 +159,6 @@ def test_a_verdict_that_names_nothing_is_asked_for_again() -> None:
     assert report.history(WRONG.id).outcome == "corrected"
     assert any("'raed /b'" in note for note in report.notes)
     assert (len(work.court.heard), work.compiler.contexts) == (2, [])
-
-
-def test_a_verdict_that_never_names_anything_is_reported() -> None:
-    """It is asked for as often as repairs are allowed."""
-    report = bench([A, WRONG], blaming(name="else")).run()
-
-    assert report.history(WRONG.id).outcome == "failed"
-    assert report.disagreements[0].verdict is None
 
 
 def test_of_two_failing_twins_neither_is_guessed_at() -> None:
@@ -209,7 +182,6 @@ def test_of_two_failing_twins_neither_is_guessed_at() -> None:
 
 
 def test_a_verdict_on_nobody_is_reported() -> None:
-    """An identity that no scenario has is no verdict on any."""
     lost = Attribution(kind="scenario", scenario_id="sha256:0", corrected_decision="escalate")
     report = bench([A, WRONG], lambda _: Judgement(attributions=(lost,))).run()
 
@@ -240,7 +212,6 @@ def test_results_are_words_for_a_judge() -> None:
 
 
 def test_a_verdict_on_a_passing_scenario_is_ignored() -> None:
-    """A right scenario never changes."""
     speech = blaming()([ExecutionResult(scenario("/a", "deny"), "allow", "r")])
     report = bench([A, B], lambda _: speech).run()
 
@@ -250,36 +221,13 @@ def test_a_verdict_on_a_passing_scenario_is_ignored() -> None:
 
 
 def test_the_last_verification_can_still_correct() -> None:
-    """Its corrections count, without another repair."""
     report = bench([A, WRONG], blaming(), limits={"max_repairs": 0}).run()
 
     assert report.passed
     assert named(report.scenarios)[1] == ("read /b", "escalate")
 
 
-def test_the_report_has_the_rules_that_decided() -> None:
-    """Policy, engine and results are of one state."""
-    own = handwritten("/h", "allow")
-    report = bench([own, A], blaming("rule"), repairs=[{"/h": "allow"}], handwritten=[own]).run()
-
-    assert all(
-        PathEngine(report.policy).evaluate(one.scenario.request).decision == one.actual
-        for one in report.results
-    )
-
-
-def test_a_judge_that_cannot_be_heard_decides_nothing() -> None:
-    """The engine does; what fails is a disagreement."""
-
-    def silent(_: Sequence[ExecutionResult]) -> Judgement:
-        raise TransportError("no judge", hint="again")
-
-    assert bench([A, B], silent).run().passed
-    assert bench([A, WRONG], silent).run().disagreements[0].verdict is None
-
-
 def test_rules_that_break_more_than_they_mend_are_not_taken() -> None:
-    """The old ones stay."""
     work = bench([A, C, WRONG], blaming("rule"), repairs=[{"/b": "deny", "/a": "deny"}])
     report = work.run()
 
@@ -288,7 +236,6 @@ def test_rules_that_break_more_than_they_mend_are_not_taken() -> None:
 
 
 def test_a_repair_that_raises_is_told() -> None:
-    """And the run ends with what it has."""
     report = bench([A, WRONG], blaming("rule"), repairs=[TransportError("off", hint="x")]).run()
 
     assert (report.passed, report.stop_reason) == (False, "no_progress")
@@ -296,15 +243,15 @@ def test_a_repair_that_raises_is_told() -> None:
 
 
 def test_no_progress_ends_the_run() -> None:
-    """The same state again is not paid for again."""
     work = bench([A, WRONG], blaming("rule"), limits={"max_repairs": 9})
     report = work.run()
 
     assert (report.stop_reason, report.repairs, report.judgements) == ("no_progress", 1, 1)
+    (left,) = report.disagreements
+    assert str(left).endswith("the engine says escalate (rule /b), the judge blames rule")
 
 
 def test_the_same_replacement_again_is_no_progress() -> None:
-    """A generator that knows no other answer is not asked for ever."""
     stubborn = scenario("/protected/2")
     work = bench([A, scenario("/protected/1")], later=[[stubborn]] * 9, limits={"max_repairs": 9})
     work.run()
@@ -313,7 +260,6 @@ def test_the_same_replacement_again_is_no_progress() -> None:
 
 
 def test_attempts_are_bounded() -> None:
-    """Progress that never arrives ends, too."""
     later = [[scenario(f"/n{number}", "allow")] for number in range(9)]
     report = bench([A, scenario("/protected/x"), WRONG], blaming("rule"), later=later).run()
 
@@ -322,7 +268,6 @@ def test_attempts_are_bounded() -> None:
 
 
 def test_steps_are_told() -> None:
-    """One line each."""
     told: list[str] = []
     bench([A, WRONG], blaming(), later=[[C]]).run(on_progress=told.append)
 
@@ -332,37 +277,17 @@ def test_steps_are_told() -> None:
 
 
 def test_the_report_tells_each_scenario_and_is_json() -> None:
-    """What happened and why, for people and for programs."""
     report = bench([A, WRONG, scenario("/protected/x")], blaming(), later=[[C]]).run()
 
     data = report.to_json()
     assert {one["outcome"] for one in data["scenarios"]} == {"passed", "corrected", "discarded"}
     assert "corrected: 'read /b'" in report.describe()
-
-
-def test_looking_up_every_scenario_searches_none() -> None:
-    """The histories are gone through once, however many are asked for."""
-    searches: list[str] = []
-
-    class Watched(tuple[ScenarioHistory, ...]):
-        __slots__ = ()
-
-        def __iter__(self) -> Iterator[ScenarioHistory]:
-            searches.append("through all")
-            return super().__iter__()
-
-    report = bench([A, B, C]).run()
-    watched = replace(report, histories=Watched(report.histories))
-
-    assert [watched.history(one.id).scenario for one in (A, B, C)] == [A, B, C]
-    assert len(searches) == 1
     with pytest.raises(KeyError):
-        watched.history("sha256:unknown")
+        report.history("sha256:unknown")
 
 
 @pytest.mark.parametrize("wrong", [{"max_repairs": -1}, {"max_rounds": 0}, {"min_coverage": 2}])
 def test_limits_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
-    """They are a mistake of the caller."""
     with pytest.raises(UsageError):
         LoopSettings(**wrong)
 

@@ -1,7 +1,6 @@
 """The compile-verify-repair loop in an event loop: the same run, which blocks nothing."""
 
 import asyncio
-import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,30 +9,25 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loop_doubles import RULES, WRONG, A, B, C, Compiler, PathEngine, bench, blaming
-from scenario_doubles import TOOLS, said, scenario
+from loop_doubles import RULES, A, B, C, Compiler, PathEngine, bench, blaming
+from scenario_doubles import scenario
 
-from pytest_regen.emulator import Emulator
 from pytest_regen.errors import TransportError, UsageError
 from pytest_regen.sessions import (
     ExecutionResult,
-    GeneratorSession,
     Judgement,
     LoopParts,
     Policy,
     ScenarioFeedback,
-    ScenarioGeneratorSession,
     TestScenario,
     acompile_verify_repair,
     compile_verify_repair,
 )
-from pytest_regen.turns import AnthropicProvider
 
 PROBLEMS = st.sampled_from(["none", "discard", "judge down", "generator down", "compiler down"])
 
 
 def dead() -> TransportError:
-    """Return the error of a line that failed."""
     return TransportError("dead", hint="again")
 
 
@@ -96,7 +90,6 @@ class Waiting:
 
 
 def test_asynchronous_parts_are_awaited() -> None:
-    """Each of the five, in the order of the loop."""
     parts = Waiting()
 
     report = asyncio.run(
@@ -149,43 +142,3 @@ def test_a_part_without_the_method_is_a_mistake_of_the_caller() -> None:
     for run in (compile_verify_repair, lambda one: asyncio.run(acompile_verify_repair(one))):
         with pytest.raises(UsageError, match=r"object has no judge\(\)"):
             run(parts)
-
-
-def test_sessions_are_awaited_over_the_wire() -> None:
-    """The real asynchronous client: a set with a wrong scenario, a verdict, a replacement."""
-    answers = [said([A, WRONG]), said([scenario("/b", "escalate", description="better")])]
-
-    def answer(body: dict[str, Any]) -> str:
-        return "1" if "You judge" in json.dumps(body["system"]) else answers.pop(0)
-
-    class Judge:
-        def __init__(self, provider: AnthropicProvider) -> None:
-            self.session = GeneratorSession("You judge.", int, provider=provider)
-
-        async def ajudge(self, _: Policy, results: Sequence[ExecutionResult]) -> Judgement:
-            await self.session.aask("How many are wrong?")
-            return blaming()(results)
-
-    with Emulator(answer) as emulator:
-        provider = AnthropicProvider(base_url=emulator.base_url, api_key="sk-ant-x")
-        session = ScenarioGeneratorSession("Be exact.", TOOLS[:1], provider=provider)
-        parts = LoopParts(Compiler(), lambda _: session, PathEngine, Judge(provider))
-        report = asyncio.run(acompile_verify_repair(parts))
-
-    assert report.passed
-    assert [one.description for one in report.scenarios] == ["read /a", "better"]
-    assert session.turn_count == 2
-
-
-def test_progress_is_told_in_both_forms() -> None:
-    """Line for line the same."""
-    told: list[str] = []
-    awaited: list[str] = []
-
-    compile_verify_repair(bench([A, WRONG], blaming()).loop_parts, on_progress=told.append)
-    asyncio.run(
-        acompile_verify_repair(bench([A, WRONG], blaming()).loop_parts, on_progress=awaited.append)
-    )
-
-    assert told == awaited
-    assert told[0] == "Compiling..."

@@ -1,6 +1,5 @@
 """The compile-verify-repair loop: what enters the set, what stays, what is never lost."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,28 +8,22 @@ from loop_doubles import (
     WRONG,
     A,
     B,
-    Bench,
     C,
     PathEngine,
     Ruled,
-    Source,
     bench,
     blaming,
     with_probes,
 )
-from scenario_doubles import READ, WRITE, handwritten, named, request, said, scenario
+from scenario_doubles import READ, WRITE, handwritten, named, request, scenario
 
-from pytest_regen.errors import ReplyFormatError, TransportError, UsageError
 from pytest_regen.sessions import (
     DiscardedScenario,
     Judgement,
-    ScenarioGeneratorSession,
     ScenarioRequest,
     TestScenario,
-    compile_verify_repair,
     read_artifact,
 )
-from pytest_regen.turns import ScriptedProvider
 
 
 def test_discards_are_not_in_the_set_and_are_told(tmp_path: Path) -> None:
@@ -106,23 +99,6 @@ def test_a_lost_tool_is_asked_for_after_its_discard_was_told() -> None:
     assert [one.untested_tools for one in work.source.told] == [(), (("files", "write"),)]
 
 
-def test_a_tool_whose_scenarios_a_session_left_out_fails_the_run() -> None:
-    """What could not be mended is noted by the session; the loop does not pass over it."""
-    unusable = scenario("/c", tool="write", request=request("/c", tool="write", mode="TEXT"))
-    strict = WRITE.model_copy(update={"input_schema": READ.input_schema})
-    provider = ScriptedProvider(
-        [said([A, unusable]), *[said([unusable])] * 2, said([A]), said([A]), said([])]
-    )
-    session = ScenarioGeneratorSession("Be exact.", [READ, strict], provider=provider)
-    parts = replace(bench([]).loop_parts, generator=lambda _: session, annotations=[READ, strict])
-
-    report = compile_verify_repair(parts)
-
-    assert (report.passed, report.stop_reason) == (False, "coverage")
-    assert report.untested_tools == (("files", "write"),)
-    assert "## Untested Tools" in provider.requests[3].messages[-1].content
-
-
 @pytest.mark.parametrize("decision", ["deny", "allow"])
 def test_handwritten_scenarios_are_not_touched(decision: str) -> None:
     """Not by a correction, a twin's description, a replacement that agrees or contradicts."""
@@ -147,16 +123,6 @@ def test_of_two_people_who_ask_the_same_the_stricter_counts(*, stricter_first: b
     assert [one.result.scenario.expected_decision for one in report.disagreements] == ["deny"]
 
 
-def test_contradictory_handwritten_scenarios_are_refused_before_anything_is_paid() -> None:
-    """No set could pass; nobody is asked."""
-    work = bench([A], handwritten=[handwritten("/b", "deny"), handwritten("/b", "allow")])
-
-    with pytest.raises(UsageError, match="contradict"):
-        work.run()
-
-    assert work.compiler.compiled == 0
-
-
 def test_a_handwritten_scenario_is_never_corrected() -> None:
     """The rules are to blame; if they cannot be mended it is a disagreement."""
     own = handwritten("/b", "allow")
@@ -170,38 +136,11 @@ def test_a_handwritten_scenario_is_never_corrected() -> None:
 
 
 def test_a_handwritten_scenario_against_an_invariant_is_reported() -> None:
-    """It is neither discarded nor passed over."""
     own = handwritten("/protected/x", "allow")
     report = bench([own, A], handwritten=[own]).run()
 
     assert not report.passed
     assert "contradicts a structural invariant" in report.history(own.id).events[0]
-
-
-def test_handwritten_scenarios_that_the_generator_forgot_are_there() -> None:
-    """They are the user's, not the generator's."""
-    own = handwritten("/secret")
-
-    assert own in bench([A], handwritten=[own]).run().scenarios
-
-
-def test_the_filter_sees_the_engine_that_verifies() -> None:
-    """What it lets through can pass; it is asked with the very engine."""
-    seen: list[object] = []
-
-    def filter_(one: TestScenario, engine: Any) -> DiscardedScenario | None:
-        seen.append(engine)
-        assert engine.policy["/a"] == "allow"
-        return (
-            None
-            if one.request.arguments["path"] != "/c"
-            else DiscardedScenario(scenario=one, actual="deny", rule="structural-domain")
-        )
-
-    report = bench([A, C], structural=filter_).run()
-
-    assert seen
-    assert named(report.scenarios) == [("read /a", "allow")]
 
 
 class Guarded(PathEngine):
@@ -251,7 +190,6 @@ def test_after_a_repair_the_filter_sees_the_new_rules() -> None:
 
 
 def test_what_was_told_is_not_told_again() -> None:
-    """Initial discards go out once."""
     work = bench([A, scenario("/protected/1"), WRONG], blaming(), later=[[scenario("/c", "deny")]])
     work.run()
 
@@ -260,7 +198,6 @@ def test_what_was_told_is_not_told_again() -> None:
 
 
 def test_probes_alone_ask_for_no_replacements() -> None:
-    """With rules to blame, the generator is left alone."""
     work = bench(
         [A, WRONG],
         lambda results: with_probes(blaming("rule")(results), scenario("/c")),
@@ -300,7 +237,6 @@ def test_a_correction_of_a_probe_is_not_held_against_the_generator() -> None:
 
 
 def test_probes_become_part_of_the_set(tmp_path: Path) -> None:
-    """Also of the artifact."""
     artifact = tmp_path / "s.json"
     report = bench([A, B], lambda _: with_probes(Judgement(), C)).run(artifact)
     stored = read_artifact(artifact)
@@ -309,38 +245,7 @@ def test_probes_become_part_of_the_set(tmp_path: Path) -> None:
     assert stored.scenarios == report.scenarios == (A, B, C)
 
 
-def test_a_run_that_cannot_start_is_an_error() -> None:
-    """A part that fails is never left out of a success."""
-
-    class Broken(Source):
-        def generate(self) -> list[TestScenario]:
-            raise ReplyFormatError("nothing", text="", problem="nothing", hint="again")
-
-    with pytest.raises(ReplyFormatError):
-        Bench(Broken([])).run()
-
-
-def test_a_turn_that_fails_costs_that_turn_only() -> None:
-    """Corrections made so far are kept; the report says what went wrong."""
-    work = bench([A, WRONG], blaming(), later=[TransportError("dead", hint="again")])
-    report = work.run()
-
-    assert report.passed
-    assert any("dead" in note for note in report.notes)
-    assert report.history(WRONG.id).outcome == "corrected"
-
-
-def test_a_failing_replacement_of_a_new_request_is_judged() -> None:
-    """Leaving it out would hide what it found."""
-    work = bench([A, WRONG], blaming(), later=[[scenario("/c", "deny")]])
-    report = work.run()
-
-    assert report.passed
-    assert ("read /c", "allow") in named(report.scenarios)
-
-
 def test_a_replacement_that_asks_the_same_and_passes_takes_the_place() -> None:
-    """Also where an unusable twin of it comes first."""
     better = scenario("/b", "escalate", description="better")
     report = bench([A, WRONG], blaming(), later=[[scenario("/b", "allow"), better]]).run()
 
@@ -348,7 +253,6 @@ def test_a_replacement_that_asks_the_same_and_passes_takes_the_place() -> None:
 
 
 def test_a_replacement_that_asks_the_same_and_fails_changes_nothing() -> None:
-    """The corrected one stays."""
     worse = scenario("/b", "allow", description="worse")
     report = bench([A, WRONG], blaming(), later=[[worse]]).run()
 
@@ -357,7 +261,6 @@ def test_a_replacement_that_asks_the_same_and_fails_changes_nothing() -> None:
 
 
 def test_arguments_that_no_tool_takes_are_discarded() -> None:
-    """Where the tools are known."""
     bad = scenario("/a", request=request("/a", mode="TEXT"))
     report = bench([A, bad], annotations=[READ]).run()
 
@@ -366,7 +269,6 @@ def test_arguments_that_no_tool_takes_are_discarded() -> None:
 
 
 def test_not_allow_is_not_for_models() -> None:
-    """Neither a probe nor a replacement may say it."""
     vague = handwritten("/c")
     report = bench([A, B], lambda _: with_probes(Judgement(), vague)).run()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from loop_doubles import A, B, Bench, PathEngine, bench
-from scenario_doubles import handwritten, scenario
+from scenario_doubles import handwritten
 
 from pytest_regen.errors import UsageError
 from pytest_regen.sessions import ScenarioRequest, expectation_holds, structural_conflict
@@ -43,7 +43,7 @@ def forbidding(engine: type[PathEngine]) -> Bench:
     return bench([A, B], handwritten=[handwritten("/secret")], engine=engine)
 
 
-@pytest.mark.parametrize("decision", [Plain.ALLOW, "ALLOW", "permit", "", None, True])
+@pytest.mark.parametrize("decision", [Plain.ALLOW, "ALLOW", None])
 def test_what_is_no_decision_is_an_error(decision: Any) -> None:
     """It is not taken for something else than ``allow``, and the set is not paid for."""
     work = forbidding(saying(decision))
@@ -57,7 +57,6 @@ def test_what_is_no_decision_is_an_error(decision: Any) -> None:
 
 
 def test_an_enumeration_of_text_is_as_good_as_text() -> None:
-    """The decisions in the report are plain ones."""
     report = forbidding(saying(Text.DENY)).run()
 
     assert report.passed
@@ -66,7 +65,6 @@ def test_an_enumeration_of_text_is_as_good_as_text() -> None:
 
 @pytest.mark.parametrize("rule", [None, 7])
 def test_a_rule_without_a_name_is_an_error(rule: Any) -> None:
-    """The name stands in corrections and reports."""
     with pytest.raises(UsageError, match=f"'deny' by the rule {rule}"):
         forbidding(saying("deny", rule)).run()
     with pytest.raises(UsageError, match="by the rule"):
@@ -89,12 +87,14 @@ EXPECTATIONS = ("not-allow", "deny", "escalate")
 
 @pytest.mark.parametrize("first", range(3))
 def test_of_three_who_contradict_each_other_none_is_dropped(first: int) -> None:
-    """Each pair with the first may be compatible; the set is not."""
     turned = EXPECTATIONS[first:] + EXPECTATIONS[:first]
     own = [handwritten("/secret", one, description=one) for one in turned]
 
+    work = bench([A], handwritten=own)
+
     with pytest.raises(UsageError, match="contradict each other"):
-        bench([A], handwritten=own).run()
+        work.run()
+    assert work.compiler.compiled == 0
 
 
 def test_a_generator_cannot_contradict_what_people_wrote() -> None:
@@ -107,12 +107,11 @@ def test_a_generator_cannot_contradict_what_people_wrote() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "reason"),
-    [({"/a": {"allow"}}, "set"), (scenario("/a"), "TestScenario"), ([1], r"it is \[1\]")],
+    [({"/a": {"allow"}}, "set"), ([1], r"it is \[1\]")],
 )
 def test_a_policy_that_is_no_json_ends_the_run_before_scenarios_are_paid(
     policy: Any, reason: str
 ) -> None:
-    """It could neither be kept nor compared: a set, a model of pydantic, a list."""
     work = bench([A, B])
     work.compiler.policy = policy
 

@@ -35,7 +35,7 @@ def deaf(calls: int, then: Speech) -> Speech:
     return speech
 
 
-@pytest.mark.parametrize("rounds", range(5))
+@pytest.mark.parametrize("rounds", [1, 4])
 def test_a_judge_who_goes_on_probing_fails_no_run(rounds: int) -> None:
     """Its last probe is judged, or is not in the set; no rules are repaired for it."""
     work = bench([A, WRONG], probing(rounds))
@@ -61,7 +61,6 @@ def test_a_probe_that_nobody_will_judge_is_noted() -> None:
 
 
 def test_a_judge_who_cannot_be_reached_once_is_asked_again() -> None:
-    """Nothing is repaired meanwhile: whose fault it is was not said."""
     work = bench([A, WRONG], deaf(1, blaming()))
     report = work.run()
 
@@ -72,11 +71,11 @@ def test_a_judge_who_cannot_be_reached_once_is_asked_again() -> None:
 
 
 def test_a_judge_who_is_never_reached_is_asked_as_often_as_repairs_are_allowed() -> None:
-    """The run ends with what fails as disagreements."""
     work = bench([A, WRONG], deaf(9, blaming()), limits={"max_repairs": 3})
     report = work.run()
 
     assert (report.stop_reason, report.repairs, report.judgements) == ("attempts", 0, 0)
+    assert bench([A, B], deaf(9, blaming())).run().passed
     assert len(work.court.heard) == 4
     assert not work.compiler.contexts
 
@@ -92,7 +91,6 @@ def test_what_people_wrote_needs_no_judge_to_blame_the_rules() -> None:
 
 
 def test_verifications_are_told_apart() -> None:
-    """Each line says which round of which verification it is about."""
     told: list[str] = []
     first = [A, WRONG, scenario("/protected/x")]
     work = bench(first, blaming("rule"), repairs=[{"/b": "deny"}], later=[[scenario("/c", "deny")]])
@@ -106,38 +104,27 @@ def test_verifications_are_told_apart() -> None:
     assert "Repairing the rules (1 failure)..." in told
 
 
-def test_one_scenario_corrected_twice_is_one_correction_for_the_generator() -> None:
-    """From what it said to what is right now: rules changed before it could be told."""
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+def test_what_new_rules_decide_is_what_the_generator_is_told(decision: str) -> None:
+    """From what it said to what is right now; nothing where it was right after all."""
     own = [handwritten("/h", "allow"), handwritten("/i", "allow")]
     work = bench(
         [A, WRONG],
         blaming(),
         later=[TransportError("dead", hint="again")],
-        repairs=[{"/h": "allow", "/i": "allow", "/b": "allow"}],
+        repairs=[{"/h": "allow", "/i": "allow", "/b": decision}],
         handwritten=own,
     )
     report = work.run()
 
     assert report.passed
+    assert any("dead" in note for note in report.notes)
+    if decision == "deny":
+        assert len(work.source.told) == 1
+        return
     assert [one.corrected_decision for one in report.corrections] == ["escalate", "allow"]
     (last,) = work.source.told[-1].corrections
     assert (last.original_decision, last.corrected_decision) == ("deny", "allow")
-
-
-def test_one_that_was_right_after_all_is_not_told() -> None:
-    """There is nothing to replace, and no turn is paid."""
-    own = [handwritten("/h", "allow"), handwritten("/i", "allow")]
-    work = bench(
-        [A, WRONG],
-        blaming(),
-        later=[TransportError("dead", hint="again")],
-        repairs=[{"/h": "allow", "/i": "allow", "/b": "deny"}],
-        handwritten=own,
-    )
-    report = work.run()
-
-    assert report.passed
-    assert len(work.source.told) == 1
 
 
 def asked(work: Bench) -> list[list[str]]:
@@ -145,26 +132,7 @@ def asked(work: Bench) -> list[list[str]]:
     return [[one.scenario.description for one in results] for results in work.court.heard]
 
 
-def test_a_right_set_is_judged_once() -> None:
-    """For its probes; those that pass are no reason to ask again."""
-    work = bench([A, B], lambda _: with_probes(Judgement(), scenario("/c")))
-    report = work.run()
-
-    assert report.passed
-    assert asked(work) == [["read /a", "read /b"]]
-
-
-def test_what_was_corrected_is_not_judged_again() -> None:
-    """Nor is a replacement that passes; what passed before is not told once more."""
-    work = bench([A, WRONG], blaming(), later=[[scenario("/c")]])
-    report = work.run()
-
-    assert report.passed
-    assert asked(work) == [["read /a", "read /b"]]
-
-
 def test_a_failing_replacement_is_judged_alone() -> None:
-    """The rest has not changed since."""
     work = bench([A, WRONG], blaming(), later=[[scenario("/c", "deny")]])
     report = work.run()
 
@@ -173,7 +141,6 @@ def test_a_failing_replacement_is_judged_alone() -> None:
 
 
 def test_a_failing_probe_is_judged_alone() -> None:
-    """Not together with a failure that was blamed already."""
     speech = iter([with_probes(blaming("rule")([]), scenario("/c", "deny"))])
     first = blaming("rule")
 
@@ -189,7 +156,6 @@ def test_a_failing_probe_is_judged_alone() -> None:
 
 
 def test_what_new_rules_decide_otherwise_is_judged_again_if_it_fails() -> None:
-    """The verdict was about another decision."""
     wrong = [scenario("/x", "escalate"), scenario("/y", "escalate")]
     repairs = [{"/x": "escalate", "/y": "allow"}, {"/y": "escalate"}]
     work = bench([A, *wrong], blaming("rule"), repairs=repairs)
@@ -200,7 +166,6 @@ def test_what_new_rules_decide_otherwise_is_judged_again_if_it_fails() -> None:
 
 
 def test_a_failure_without_a_verdict_is_asked_about_once_per_verification() -> None:
-    """The judge may have overlooked it."""
     said = iter([Judgement(passed=False), blaming()([])])
 
     def judge(results: Sequence[ExecutionResult]) -> Judgement:

@@ -24,7 +24,6 @@ from pytest_regen.turns import ScriptedProvider, TurnRequest
 
 
 def kept(folder: Path) -> Artifact:
-    """Return what stands beside the artifact."""
     found = read_artifact(folder / "set.failed.json")
     assert found is not None
     assert found.status == "failed"
@@ -38,7 +37,6 @@ def interrupting(results: Sequence[ExecutionResult]) -> Judgement:
 
 
 def test_an_interruption_keeps_rules_and_scenarios(tmp_path: Path) -> None:
-    """And says where, and how the next run can go on."""
     with pytest.raises(KeyboardInterrupt) as caught:
         bench([A, WRONG], interrupting).run(tmp_path / "set.json")
 
@@ -49,7 +47,6 @@ def test_an_interruption_keeps_rules_and_scenarios(tmp_path: Path) -> None:
 
 
 def test_a_cancelled_loop_keeps_them(tmp_path: Path) -> None:
-    """As an interrupted one."""
 
     class Slow(Court):
         async def ajudge(self, *_: object) -> Judgement:
@@ -66,20 +63,6 @@ def test_a_cancelled_loop_keeps_them(tmp_path: Path) -> None:
     with pytest.raises(TimeoutError):
         asyncio.run(impatient())
     assert kept(tmp_path).scenarios == (A, WRONG)
-
-
-def test_an_interrupted_repair_keeps_the_rules_in_force(tmp_path: Path) -> None:
-    """With the scenarios as they stand, corrections in place."""
-
-    class Interrupted(Compiler):
-        def repair(self, *_: Any) -> Any:
-            raise KeyboardInterrupt
-
-    work = bench([A, WRONG])
-    work.compiler = Interrupted()
-    with pytest.raises(KeyboardInterrupt):
-        work.run(tmp_path / "set.json")
-    assert kept(tmp_path).policy == RULES
 
 
 @pytest.mark.parametrize("error", [TransportError("down", hint="again"), KeyboardInterrupt()])
@@ -103,7 +86,6 @@ def test_a_first_turn_that_fails_keeps_the_rules_and_what_was_answered(
 
 
 def test_before_the_rules_nothing_is_kept(tmp_path: Path) -> None:
-    """There is nothing yet; what an earlier run left stays."""
 
     class Failing(Compiler):
         def compile(self) -> Any:
@@ -117,19 +99,8 @@ def test_before_the_rules_nothing_is_kept(tmp_path: Path) -> None:
 
 
 def test_without_an_artifact_the_way_on_is_told_alone() -> None:
-    """Nothing is written anywhere."""
     with pytest.raises(KeyboardInterrupt) as caught:
         bench([A, WRONG], interrupting).run()
 
     (note,) = caught.value.__notes__
     assert note.startswith("pytest_regen.cassettes.journal(path)")
-
-
-def test_a_watcher_that_raises_ends_no_loop() -> None:
-    """Its line is lost, the run is not."""
-
-    def watch(line: str) -> None:
-        raise BrokenPipeError(line)
-
-    with pytest.warns(RuntimeWarning, match="on_progress raised"):
-        assert bench([A]).run(on_progress=watch).passed

@@ -51,12 +51,6 @@ def test_a_replacement_of_a_kept_description_is_left_out() -> None:
     assert merge_replacements([A, B], [again], [correction("/a", "deny")], []) == [B]
 
 
-def test_nothing_in_changes_nothing() -> None:
-    """Empty inputs leave the set as it is."""
-    assert merge_replacements([A, B], [], [], []) == [A, B]
-    assert merge_replacements([], [], [], []) == []
-
-
 def test_an_ambiguous_description_is_an_error() -> None:
     """Correcting both would break the right one; an id tells them apart."""
     twin = scenario("/z", description="read /a")
@@ -65,13 +59,6 @@ def test_an_ambiguous_description_is_an_error() -> None:
         merge_replacements([A, twin], [], [correction("/a", "deny")], [])
     by_id = correction("/a", "deny", scenario_id=twin.id)
     assert merge_replacements([A, twin], [], [by_id], []) == [A]
-
-
-def test_a_discard_among_twins_is_told_by_its_request() -> None:
-    """The discarded scenario itself says which one it is."""
-    twin = scenario("/z", description="read /a")
-
-    assert merge_replacements([A, twin], [], [], [discard("/a")]) == [twin]
 
 
 def test_verified_merge_loses_nothing_that_is_right() -> None:
@@ -87,7 +74,6 @@ def test_verified_merge_loses_nothing_that_is_right() -> None:
 
 
 def test_corrections_are_put_in_place() -> None:
-    """The order stays, and so does everything else."""
     changed = apply_corrections([A, B], [correction("/a", "deny")])
 
     assert named(changed) == [("read /a", "deny"), ("read /b", "allow")]
@@ -98,6 +84,11 @@ def test_corrections_are_put_in_place() -> None:
     ("path", "problem"), [("/nowhere", "no scenario is called"), ("/h", "handwritten")]
 )
 def test_a_correction_is_never_lost(path: str, problem: str) -> None:
-    """One that names nothing, or what a person wrote, is an error."""
     with pytest.raises(UsageError, match=problem):
         apply_corrections([A, handwritten("/h")], [correction(path, "deny")])
+
+
+def test_a_discard_among_twins_is_told_by_its_request() -> None:
+    twin = scenario("/z", description="read /a")
+
+    assert merge_replacements([A, twin], [], [], [discard("/a")]) == [twin]

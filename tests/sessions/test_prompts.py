@@ -9,7 +9,6 @@ from pytest_regen.sessions.prompts import response_hint
 
 
 def test_the_same_arguments_are_the_same_bytes() -> None:
-    """The prompt cache and the content hash rest on it."""
     prompts = {
         build_generator_system_prompt("Be kind.", TOOLS, lists={"b": ["2"], "a": ["1"]}),
         build_generator_system_prompt("Be kind.", TOOLS, lists={"a": ["1"], "b": ["2"]}),
@@ -26,7 +25,6 @@ def test_invariants_are_told() -> None:
 
 
 def test_tools_are_told_with_roles_schema_and_conditions() -> None:
-    """Everything a valid request needs."""
     conditional = ToolAnnotation.model_validate(
         {
             "serverName": "files",
@@ -57,7 +55,6 @@ def test_prompts_for_other_tools_share_a_long_beginning() -> None:
 
 
 def test_every_value_of_a_list_is_told() -> None:
-    """Editing the last one changes the prompt, and with it the hash."""
     values = [f"host{number}.org" for number in range(9)]
     prompt = build_generator_system_prompt("Be kind.", [], lists={"hosts": values})
 
@@ -96,10 +93,3 @@ def test_the_form_of_a_reply_is_short_and_reasons_come_first() -> None:
         "tool_name": {"enum": ["tool2", "tool3"]},
     }
     assert len(hint) < 1_500
-
-
-def test_a_number_of_scenarios_is_asked_for() -> None:
-    """Else a model writes one per tool, or twenty."""
-    prompt = build_generator_system_prompt("Be kind.", TOOLS)
-
-    assert "about three if it changes things, about two if it only reads" in prompt

@@ -35,7 +35,6 @@ def after_the_first_turn(
 
 
 def last(provider: ScriptedProvider) -> str:
-    """Return the last message that was sent."""
     return provider.requests[-1].messages[-1].content
 
 
@@ -60,7 +59,6 @@ def test_a_correction_that_goes_back_is_told() -> None:
 
 
 def test_a_correction_is_told_again_where_the_replacement_went_wrong() -> None:
-    """The model was told it, and said something else since."""
     worse = scenario("/a", "escalate")
     provider, session = after_the_first_turn(said([worse]), said([scenario("/a", "deny")]))
 
@@ -145,7 +143,6 @@ def test_a_probe_that_agrees_with_a_person_is_a_hint_like_others() -> None:
 
 
 def test_what_a_caller_does_to_scenarios_changes_nothing_in_the_session() -> None:
-    """Neither to those returned nor to those it passed."""
     own = handwritten("/h")
     provider = ScriptedProvider([said([A, B]), said([scenario("/a", "deny")])])
     session = ScenarioGeneratorSession("x", [READ], [own], provider=provider)

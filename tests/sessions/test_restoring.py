@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from laws import scaled
 from pydantic import BaseModel
 from scenario_doubles import TOOLS, handwritten, said, scenario
 from tables import each
@@ -35,24 +32,20 @@ NOBODY = ScriptedProvider([])
 
 
 def said_number(number: int) -> str:
-    """Return a good reply."""
     return f'{{"n": {number}}}'
 
 
 def session(*replies: str, **changes: Any) -> GeneratorSession[Answer]:
-    """Return a session about numbers."""
     return GeneratorSession("You count.", Answer, provider=ScriptedProvider(replies), **changes)
 
 
 def state() -> dict[str, Any]:
-    """Return a session of one turn."""
     talk = session(said_number(1))
     talk.ask("One?")
     return talk.to_json()
 
 
 def scenario_state() -> dict[str, Any]:
-    """Return a scenario session of two turns."""
     provider = ScriptedProvider([said([scenario("/a")]), said([scenario("/b")])])
     talk = ScenarioGeneratorSession("x", TOOLS[:1], [handwritten("/h")], provider=provider)
     talk.generate()
@@ -103,7 +96,6 @@ def test_a_session_is_carried_away_and_goes_on() -> None:
 
 
 def test_a_type_that_has_changed_is_told_to_the_model() -> None:
-    """In the next message, once; an unchanged one is not told again."""
     provider = ScriptedProvider([*['{"n": 2, "why": "x"}'] * 2, said_number(3)])
     talk = GeneratorSession.from_json(state(), Longer, provider=provider)
     talk.ask("Two?")
@@ -119,7 +111,6 @@ def test_a_type_that_has_changed_is_told_to_the_model() -> None:
 
 
 def test_a_changed_type_is_told_again_after_a_failure() -> None:
-    """A turn that failed has told nothing."""
     provider = ScriptedProvider(["no", '{"n": 2}'])
     talk = GeneratorSession.from_json(state(), Longer, provider=provider, max_repairs=0)
     with pytest.raises(ValueError, match="no whole JSON"):
@@ -134,32 +125,19 @@ def test_a_changed_type_is_told_again_after_a_failure() -> None:
     [
         ("kind", "something", "kind is 'something'"),
         ("version", 9, "version is 9"),
-        ("version", True, "version"),
-        ("version", "1", "version is '1'"),
-        ("system", None, "system: Input should be a valid string, not None"),
         ("system", ..., "system: Field required"),
-        ("model", 3, "model"),
         ("later", 1, "later: Extra inputs are not permitted"),
-        ("history", None, "history"),
-        ("history", "abc", "history"),
-        ("history", ["words"], "history.0: Input should be"),
         ("history", [{"role": "user", "content": "dangling"}], "does not alternate: user"),
         ("history.0.role", "assistant", "does not alternate"),
-        ("history.0.role", ["user"], "history.0.role"),
         ("history.0.content", [{"type": "text"}], "history.0.content"),
-        ("history.1.content", None, "history.1.content"),
         ("history.1.content", " ", "history.1.content: String should match"),
-        ("usage", None, "usage: Input should be"),
-        ("usage", [1], "usage"),
         (
             "usage.input_tokens",
             "lots",
             "valid integer, not 'lots'",
         ),
         ("usage.input_tokens", -1, "usage.input_tokens"),
-        ("usage.output_tokens", True, "usage.output_tokens"),
         ("usage.thinking_tokens", 3, "usage.thinking_tokens"),
-        ("schema_hash", None, "schema_hash"),
     ],
 )
 def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> None:
@@ -174,21 +152,12 @@ def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> 
     ("path", "value", "why"),
     [
         ("annotations", ..., "annotations: Field required"),
-        ("annotations", [{"x": 1}], "annotations.0"),
-        ("handwritten", ..., "handwritten"),
-        ("handwritten", [{"q": 1}], "handwritten.0"),
-        ("memory", ..., "memory"),
-        ("memory.items", ..., "memory.items"),
         ("memory.items", [{}], "memory.items.0"),
         ("memory.wrong", [1], "memory.wrong"),
         ("memory.sent", "abc", "memory.sent"),
-        ("history", [3], "history.0"),
-        ("history.1.role", "user", "does not alternate"),
-        ("usage", {"foo": 1}, "usage.input_tokens: Field required"),
     ],
 )
 def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why: str) -> None:
-    """Nor what does not hold together."""
     with pytest.raises(UsageError, match="no session") as caught:
         restored_scenarios(changed(scenario_state(), path, value))
 
@@ -196,32 +165,9 @@ def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why:
 
 
 @each("restore", [restored, restored_scenarios])
-@each("data", [None, [], 3, "{}", b"{}", {}], ids=repr)
+@each("data", [None, "{}", b"{}", {}], ids=repr)
 def test_what_is_no_object_is_not_restored(restore: Callable[[Any], Any], data: Any) -> None:
-    """For text, the error says how to read it."""
     with pytest.raises(UsageError, match="no session") as caught:
         restore(data)
 
     assert ("json.loads" in caught.value.hint) == isinstance(data, str | bytes)
-
-
-PLACES = st.sampled_from(["version", "kind", "system", "model", "history", "memory"])
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=4,
-)
-
-
-@given(PLACES, JSON)
-@settings(max_examples=scaled(60), deadline=None)
-def test_any_state_is_restored_or_refused(place: str, value: Any) -> None:
-    """There is no other error, and what is restored is written as it was read."""
-    for data, restore in ((state(), restored), (scenario_state(), restored_scenarios)):
-        try:
-            found = restore(data | {place: value})
-        except UsageError:
-            continue
-        assert json.loads(json.dumps(found.to_json())) == json.loads(
-            json.dumps(data | {place: value})
-        )

@@ -1,7 +1,6 @@
 """One conversation: turns are transactions, limits hold, the state can be carried away."""
 
 import asyncio
-import json
 import threading
 from typing import Any
 
@@ -38,22 +37,18 @@ class Answer(BaseModel):
 
 
 def session(provider: Provider, **settings: Any) -> GeneratorSession[Answer]:
-    """Return a session about numbers."""
     return GeneratorSession("You count.", Answer, provider=provider, **settings)
 
 
 def said(number: int) -> str:
-    """Return a good reply."""
     return f'{{"n": {number}}}'
 
 
 def lost() -> TransportError:
-    """Return the error of a line that failed."""
     return TransportError("the line is dead", hint="try again")
 
 
 def test_a_turn_enters_the_history_as_a_pair() -> None:
-    """Question and answer, in order, turn by turn."""
     provider = ScriptedProvider([said(1), said(2)])
     talk = session(provider)
 
@@ -76,21 +71,7 @@ def test_the_hint_stands_in_the_first_message_only() -> None:
     assert {request.system for request in provider.requests} == {"You count."}
 
 
-def test_the_hint_is_told_again_while_no_turn_succeeded() -> None:
-    """A first turn that failed has told nothing."""
-    provider = ScriptedProvider([lost(), said(1)])
-    talk = session(provider)
-    with pytest.raises(TransportError):
-        talk.ask("One?")
-
-    talk.ask("One?")
-
-    assert '"properties"' in provider.requests[1].messages[0].content
-    assert len(provider.requests[1].messages) == 1
-
-
 def test_breakpoints_stand_on_the_system_prompt_and_the_last_message() -> None:
-    """Wherever the last message is: in a repair, too."""
     provider = ScriptedProvider([said(1), "no", said(2)])
     talk = session(provider, cache="1h")
     talk.ask("One?")
@@ -120,10 +101,8 @@ def test_a_repair_leaves_no_trace_in_the_history() -> None:
         ([Reply("", "refusal")], RefusedError),
         ([lost()], TransportError),
         ([Reply('{"n"', "max_tokens")] * 4, ReplyFormatError),
-        ([Reply('{"n"', "model_context_window_exceeded")], ReplyFormatError),
-        ([""] * 3, ReplyFormatError),
     ],
-    ids=["prose", "refusal", "transport", "cut for ever", "window full", "silence"],
+    ids=["prose", "refusal", "transport", "cut for ever"],
 )
 def test_a_failed_turn_leaves_the_session_as_it_was(bad: list[Any], error: type) -> None:
     """History and turn count stay, the next turn works; only the tokens are gone."""
@@ -145,18 +124,7 @@ def test_a_failed_turn_leaves_the_session_as_it_was(bad: list[Any], error: type)
     assert [report.committed for report in talk.reports] == [True, False, True]
 
 
-def test_tokens_of_failed_turns_are_counted() -> None:
-    """They are paid."""
-    talk = session(ScriptedProvider([Reply("no", usage=Usage(10, 5))]), max_repairs=0)
-
-    with pytest.raises(ReplyFormatError):
-        talk.ask("One?")
-
-    assert talk.usage == Usage(10, 5)
-
-
 def test_a_cut_reply_is_continued_within_the_turn() -> None:
-    """Its pieces become the one answer of the history."""
     provider = ScriptedProvider([Reply('{"n": 1', "max_tokens"), "2}"])
     talk = session(provider)
 
@@ -166,20 +134,8 @@ def test_a_cut_reply_is_continued_within_the_turn() -> None:
     assert [exchange.purpose for exchange in talk.transcript] == ["ask", "continuation"]
 
 
-def test_a_check_of_the_callers_own_leads_to_a_repair() -> None:
-    """What fits the schema may still be wrong."""
-    provider = ScriptedProvider([said(1), said(2)])
-    talk = session(provider)
-
-    found = talk.ask("Even?", check=lambda one: ["it is odd"] if one.n % 2 else [])
-
-    assert found.n == 2
-    assert "- it is odd" in provider.requests[1].messages[-1].content
-
-
-@pytest.mark.parametrize("found", ["it is odd", ("it is odd",), iter(["it is odd"])], ids=type)
+@pytest.mark.parametrize("found", ["it is odd", iter(["it is odd"])], ids=type)
 def test_a_check_says_one_problem_or_several(found: Any) -> None:
-    """Text is one complaint, not one for each of its letters."""
     provider = ScriptedProvider([said(1), said(2)])
     session(provider).ask("Even?", check=lambda one: found if one.n % 2 else None)
 
@@ -187,13 +143,12 @@ def test_a_check_says_one_problem_or_several(found: Any) -> None:
     assert told.startswith("The reply cannot be used:\n- it is odd\n\n")
 
 
-@pytest.mark.parametrize("nothing", [None, "", [], ()], ids=repr)
+@pytest.mark.parametrize("nothing", [None, "", []], ids=repr)
 def test_a_check_that_finds_nothing_lets_the_value_pass(nothing: Any) -> None:
-    """However it says so."""
     assert session(ScriptedProvider([said(1)])).ask("One?", check=lambda _: nothing).n == 1
 
 
-@pytest.mark.parametrize("verdict", [True, False, 3], ids=repr)
+@pytest.mark.parametrize("verdict", [True, False], ids=repr)
 def test_a_check_that_returns_a_verdict_is_refused(verdict: Any) -> None:
     """Whether True is good or bad, nobody knows; the error says what to return."""
     talk = session(ScriptedProvider([said(1)]))
@@ -205,20 +160,7 @@ def test_a_check_that_returns_a_verdict_is_refused(verdict: Any) -> None:
     assert talk.turn_count == 0
 
 
-def test_turns_are_limited() -> None:
-    """The turn after the last is refused before anything is sent."""
-    provider = ScriptedProvider([said(1), said(2)])
-    talk = session(provider, max_turns=1)
-    talk.ask("One?")
-
-    with pytest.raises(BudgetError, match="1 turn"):
-        talk.ask("Two?")
-
-    assert len(provider.requests) == 1
-
-
 def test_tokens_are_limited() -> None:
-    """A call is made only while its estimate fits, repairs included."""
     bad = Reply("no", usage=Usage(900, 90))
     provider = ScriptedProvider([bad, said(1)])
     talk = session(provider, token_budget=1_100)
@@ -231,7 +173,6 @@ def test_tokens_are_limited() -> None:
 
 
 def test_a_provider_that_counts_nothing_uses_up_the_budget() -> None:
-    """What its calls were estimated to take is taken as spent."""
     talk = session(CallableProvider(lambda _: said(1)), token_budget=5_000)
 
     failures = [failure_of(talk) for _ in range(20)]
@@ -260,7 +201,6 @@ def test_replies_that_break_off_use_up_the_budget() -> None:
 
 
 def failure_of(talk: GeneratorSession[Answer]) -> type[Exception] | None:
-    """Return what ends the next turn."""
     try:
         talk.ask("How many?")
     except RegenError as error:
@@ -268,19 +208,7 @@ def failure_of(talk: GeneratorSession[Answer]) -> type[Exception] | None:
     return None
 
 
-def test_a_body_that_breaks_off_counts_as_its_input() -> None:
-    """What it took is not told, and not nothing either."""
-    with Emulator(lambda _: Fault(kind="cut")) as emulator:
-        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=0)
-        talk = session(provider)
-        failure_of(talk)
-        provider.close()
-
-    assert talk.usage.input_tokens
-
-
 def test_a_shared_budget_is_spent_from() -> None:
-    """And what a dead line did not use is given back."""
     budget = Budget(10_000)
     provider = ScriptedProvider([Reply(said(1), usage=Usage(100, 10)), lost()])
     talk = session(provider, shared_budget=budget)
@@ -293,23 +221,23 @@ def test_a_shared_budget_is_spent_from() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_turns": 0}, {"max_tokens": 0}, {"max_repairs": -1}], ids=str
+    "wrong",
+    [{"max_turns": 0}, {"max_tokens": 0}, {"max_repairs": -1}, {"token_budget": -1}],
+    ids=str,
 )
 def test_limits_that_allow_nothing_are_refused(wrong: dict[str, int]) -> None:
-    """They are a mistake of the caller."""
-    with pytest.raises(UsageError):
+    ((name, value),) = wrong.items()
+
+    with pytest.raises(UsageError, match=f"{name} is {value}"):
         session(ScriptedProvider([]), **wrong)
 
 
-@pytest.mark.parametrize("message", ["", "  \n"])
-def test_an_empty_message_is_refused(message: str) -> None:
-    """Before it is sent."""
+def test_an_empty_message_is_refused() -> None:
     with pytest.raises(UsageError, match="empty"):
-        session(ScriptedProvider([])).ask(message)
+        session(ScriptedProvider([])).ask("  \n")
 
 
 def test_two_turns_at_once_are_refused() -> None:
-    """One of them would be lost in the other's history."""
     started, go = threading.Event(), threading.Event()
 
     def slow(_: TurnRequest) -> str:
@@ -330,7 +258,6 @@ def test_two_turns_at_once_are_refused() -> None:
 
 
 def test_the_asynchronous_twin_does_the_same() -> None:
-    """Turns, repairs and failures, in an event loop."""
     provider = ScriptedProvider(["no", said(1), lost(), said(2)])
     talk = session(provider)
 
@@ -344,21 +271,7 @@ def test_the_asynchronous_twin_does_the_same() -> None:
     assert talk.turn_count == 2
 
 
-def test_the_transcript_is_a_log_without_repetition() -> None:
-    """Each call with what is new in it; the system prompt once."""
-    talk = session(ScriptedProvider([said(1), "no", said(2)]))
-    talk.ask("One?")
-    talk.ask("Two?")
-
-    log = json.loads(json.dumps(talk.transcript.to_json()))
-
-    assert [entry["offset"] for entry in log] == [0, 1, 3]
-    assert [len(entry["messages"]) for entry in log] == [1, 2, 2]
-    assert ["system" in entry for entry in log] == [True, False, False]
-
-
 def test_steps_are_told() -> None:
-    """One line per repair and continuation."""
     told: list[str] = []
     talk = session(
         ScriptedProvider(["no", Reply('{"n": 1', "max_tokens"), "}"]), on_progress=told.append

@@ -89,15 +89,10 @@ class Around(BaseModel):
         (FreeForm, "arguments is an object of free form"),
         (Anything, "whatever may be anything"),
         (list[Any], "the reply may be anything"),
-        (dict, "the reply is an object of free form"),
-        (list, "the reply may be anything"),
-        (Open, "the reply is an object of free form"),
         (Around, "Open is an object of free form"),
-        (dict[str, Any] | None, "the reply is an object of free form"),
     ],
 )
 def test_structured_output_refuses_what_would_not_survive(type_: Any, why: str) -> None:
-    """An object of free form could hold nothing, wherever it stands."""
     with pytest.raises(UsageError, match="structured output") as caught:
         GeneratorSession("x", type_, provider=ScriptedProvider([]), structured_output=True)
 
@@ -105,7 +100,6 @@ def test_structured_output_refuses_what_would_not_survive(type_: Any, why: str) 
 
 
 def test_a_model_that_forbids_more_is_closed_already() -> None:
-    """And a list of scalars has nothing to close."""
 
     class Strict(BaseModel, extra="forbid"):
         name: str

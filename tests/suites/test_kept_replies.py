@@ -8,26 +8,24 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from killing import kill_at_every_effect, run_together
+from killing import kill_at_every_effect
 from many_operations import PAGES, write_many_operations
 from reference_writer import ReferenceWriter
 from regeneration_work import generate_all
 from served_stores import KEY, Served, issues_of, served
 
 from pytest_regen.cli.app import main
-from pytest_regen.emulator import EmulatedReply
 from pytest_regen.files import observe_effects
-from pytest_regen.stores import RegenStore, history
+from pytest_regen.stores import RegenStore
 
 
 @contextmanager
-def project(folder: Path, delay: float = 0.0) -> Iterator[Served]:
+def project(folder: Path) -> Iterator[Served]:
     """Make a project with one operation of five pages; yield the API that children ask."""
     folder.mkdir()
     (folder / "pyproject.toml").write_text("", "utf-8")
     write_many_operations(folder / "api.json", 1)
-    write = ReferenceWriter(0)
-    with served(lambda body: EmulatedReply(write(body), delay=delay)) as server:
+    with served(ReferenceWriter(0)) as server:
         address = {"ANTHROPIC_BASE_URL": server.emulator.base_url, "ANTHROPIC_API_KEY": KEY}
         with patch.dict(os.environ, address):
             yield server
@@ -46,11 +44,12 @@ def check_whole(store: RegenStore) -> None:
     assert store.source == store.assembly()
 
 
-def check_kills(folder: Path, step: int) -> None:
-    """Kill the command at every ``step``-th effect; assert what the next run still asks for."""
-    with project(folder / "project") as server:
+@pytest.mark.parametrize("step", [41, pytest.param(1, marks=pytest.mark.sweep)])
+def test_a_reply_that_had_arrived_is_not_paid_for_again(tmp_path: Path, step: int) -> None:
+    """Whatever a killed run was doing, the next one asks for no page whose reply was there."""
+    with project(tmp_path / "project") as server:
         kills = kill_at_every_effect(
-            "regeneration_work:generate_all", folder / "project", folder / "copies", step=step
+            "regeneration_work:generate_all", tmp_path / "project", tmp_path / "copies", step=step
         )
         for killed in kills:
             kept = sum(
@@ -63,17 +62,6 @@ def check_kills(folder: Path, step: int) -> None:
             check_whole(generated(killed.folder))
             assert len(server.bodies) == (0 if is_stored else PAGES - kept), killed.effect
             assert not [*killed.folder.glob(".regen/replies/*.json")] or is_stored
-
-
-def test_a_reply_that_had_arrived_is_not_paid_for_again(tmp_path: Path) -> None:
-    """Whatever a killed run was doing, the next one asks for no page whose reply was there."""
-    check_kills(tmp_path, 41)
-
-
-@pytest.mark.sweep
-def test_a_reply_that_had_arrived_is_not_paid_for_again_after_any_effect(tmp_path: Path) -> None:
-    """The same at every effect."""
-    check_kills(tmp_path, 1)
 
 
 def test_a_new_store_of_five_pages_waits_for_the_disk_at_most_ten_times(tmp_path: Path) -> None:
@@ -123,7 +111,6 @@ def test_a_reply_whose_page_is_stored_is_no_answer_to_generate_force(tmp_path: P
 
 
 def test_a_reply_whose_page_is_stored_is_no_answer_to_regenerate(tmp_path: Path) -> None:
-    """The same for a type that is named."""
     folder = tmp_path / "project"
 
     def regenerate_all() -> None:
@@ -135,16 +122,3 @@ def test_a_reply_whose_page_is_stored_is_no_answer_to_regenerate(tmp_path: Path)
 
     with project(folder) as server:
         check_asked_anew(folder, server, regenerate_all)
-
-
-@pytest.mark.sweep
-def test_eight_commands_that_generate_one_store_lose_nothing(tmp_path: Path) -> None:
-    """Pages that several asked for at the same time are stored once, the others in the history."""
-    with project(tmp_path / "project", delay=0.3) as server:
-        run_together("regeneration_work:generate_all", tmp_path / "project", 8)
-        asked = len(server.bodies)
-
-    store = RegenStore.open(tmp_path / "project" / "generated" / "GET_v1_harbour0")
-    check_whole(store)
-    assert not [*(tmp_path / "project").glob(".regen/replies/*.json")]
-    print(f"{asked} requests for {PAGES} pages, {len(history(store.path))} in the history")  # noqa: T201 - measured, not asserted

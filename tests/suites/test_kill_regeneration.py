@@ -77,13 +77,16 @@ def expected(good: RegenStore, server: Served, folder: Path) -> Expected:
     return Expected(good, after)
 
 
-def kill_at_effects(good: RegenStore, server: Served, folder: Path, step: int) -> None:
-    """Kill a regeneration at every ``step``-th effect and check what is left each time."""
-    both = expected(good, server, folder / "alone")
-    template = copy_of(good, folder / "template")
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.sweep)])
+def test_a_regeneration_killed_at_an_effect_loses_nothing(
+    good: RegenStore, server: Served, tmp_path: Path, step: int
+) -> None:
+    """Before or after a write, fsync, rename or unlink: every good page is there; redone."""
+    both = expected(good, server, tmp_path / "alone")
+    template = copy_of(good, tmp_path / "template")
     work = "regeneration_work:regenerate"
 
-    kills = kill_at_every_effect(work, template, folder / "copies", step=step)
+    kills = kill_at_every_effect(work, template, tmp_path / "copies", step=step)
 
     assert kills[-1].effect == ""
     assert len(kills) * step > 40
@@ -97,28 +100,16 @@ def kill_at_effects(good: RegenStore, server: Served, folder: Path, step: int) -
         both.check(killed, server)
 
 
-def test_a_regeneration_killed_at_an_effect_loses_nothing(
-    good: RegenStore, server: Served, tmp_path: Path
+@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.sweep)])
+def test_a_regeneration_killed_at_a_random_moment_loses_nothing(
+    good: RegenStore, server: Served, tmp_path: Path, count: int
 ) -> None:
-    """Before or after a write, fsync, rename or unlink: every good page is there; redone."""
-    kill_at_effects(good, server, tmp_path, 17)
-
-
-@pytest.mark.sweep
-def test_a_regeneration_killed_at_any_effect_loses_nothing(
-    good: RegenStore, server: Served, tmp_path: Path
-) -> None:
-    """The same at each of them, enumerated."""
-    kill_at_effects(good, server, tmp_path, 1)
-
-
-def kill_at_moments(good: RegenStore, server: Served, folder: Path, count: int) -> None:
-    """Kill ``count`` regenerations at any moment, the turn with the model included."""
-    both = expected(good, server, folder / "alone")
-    template = copy_of(good, folder / "template")
+    """The turn with the model included; each time the same command ends the work."""
+    both = expected(good, server, tmp_path / "alone")
+    template = copy_of(good, tmp_path / "template")
     work = "regeneration_work:regenerate_and_rest"
 
-    kills = kill_at_random_moments(work, template, folder / "copies", count, within=400)
+    kills = kill_at_random_moments(work, template, tmp_path / "copies", count, within=400)
 
     ends = {RegenStore.open(killed.folder).source == both.after.source for killed in kills}
     assert count < 100 or ends == {True, False}, (
@@ -126,18 +117,3 @@ def kill_at_moments(good: RegenStore, server: Served, folder: Path, count: int) 
     )
     for killed in kills:
         both.check(killed, server)
-
-
-def test_a_regeneration_killed_at_a_random_moment_loses_nothing(
-    good: RegenStore, server: Served, tmp_path: Path
-) -> None:
-    """Four kills at any moment, and each time the same command ends the work."""
-    kill_at_moments(good, server, tmp_path, 4)
-
-
-@pytest.mark.sweep
-def test_regenerations_killed_at_two_hundred_moments_lose_nothing(
-    good: RegenStore, server: Served, tmp_path: Path
-) -> None:
-    """The same, two hundred times."""
-    kill_at_moments(good, server, tmp_path, 200)

@@ -102,18 +102,13 @@ def killed_runs(folder: Path, *, stores: int, kills: int, within: int) -> list[K
     return runs
 
 
+@pytest.mark.parametrize(
+    ("stores", "kills", "within"),
+    [(3, 2, 600), pytest.param(30, 20, 2_000, marks=pytest.mark.sweep)],
+)
 def test_a_run_over_stores_that_is_killed_pays_twice_only_for_what_was_in_flight(
-    tmp_path: Path,
+    tmp_path: Path, stores: int, kills: int, within: int
 ) -> None:
     """The same command goes on each time: every page is there, once the last one has ended."""
-    for run in killed_runs(tmp_path, stores=3, kills=2, within=600):
-        assert max(run.paid_again().values(), default=0) <= JOBS
-
-
-@pytest.mark.sweep
-def test_a_large_run_killed_at_twenty_moments_pays_twice_only_for_what_was_in_flight(
-    tmp_path: Path,
-) -> None:
-    """The same with thirty stores and twenty kills at random moments."""
-    for run in killed_runs(tmp_path, stores=30, kills=20, within=2_000):
+    for run in killed_runs(tmp_path, stores=stores, kills=kills, within=within):
         assert max(run.paid_again().values(), default=0) <= JOBS

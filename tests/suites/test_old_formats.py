@@ -30,7 +30,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_old_files_pass_before_anything_is_rewritten(project: Path) -> None:
-    """Nothing is stale or edited, and pytest writes nothing."""
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         check=False,
@@ -63,7 +62,6 @@ def test_an_old_store_changes_with_its_own_types(project: Path, what: list[str])
 
 
 def test_an_old_entry_is_rewritten_without_its_prompt(project: Path) -> None:
-    """Once it changes; the texts beside it stay as they are."""
     english = project / "locales/en.json"
     english.write_text(english.read_text("utf-8").replace("Toolshelf", "The Toolshelf"), "utf-8")
     assert "[STALE]" in command("validate", "locales/fr.json").told

@@ -30,7 +30,6 @@ for line in sys.stdin.read().split():
 
 
 def write(ir: IR, profile: str) -> str:
-    """Return the source of all types."""
     written = []
     for type_ in ir.types:
         mode = output_mode(type_.kind, is_root=type_.is_root, page=1)
@@ -65,7 +64,6 @@ def check(folder: Path, *, has_types: bool = False) -> None:
 
 
 def test_kites_are_clean(tmp_path: Path) -> None:
-    """Every kind of type, in each profile."""
     for profile in PROFILES:
         (tmp_path / f"kites_{profile}.py").write_text(write(KITES, profile), "utf-8")
 
@@ -92,7 +90,6 @@ def test_long_descriptions_are_wrapped(tmp_path: Path) -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("profile", PROFILES)
 def test_real_documents_are_clean(profile: str, shared_specs: Path, tmp_path: Path) -> None:
-    """Every operation of real API descriptions."""
     documents = {path: read_document(path) for path, _ in real_operations(shared_specs)}
     for number, (path, operation) in enumerate(real_operations(shared_specs)):
         try:

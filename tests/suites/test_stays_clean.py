@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kite_ir import kite_ir
 from reference_writer import STYLES, ReferenceWriter, Style
-from served_stores import EXAMPLE, SMALL_OPERATION, Served, errors_of, issues_of, served
+from served_stores import EXAMPLE, SMALL_OPERATION, Served, issues_of, served
 from small_store import new_store
 
 from pytest_regen.languages import find_language
@@ -23,32 +23,17 @@ from pytest_regen.sources import (
 )
 from pytest_regen.stores import RegenStore
 
+Case = tuple[str, str, str]
 LOOKS = (
-    "}",
-    "{",
     "} } } public class Ghost {",
-    '"',
     '\\"',
-    "'",
     "'{'",
-    "```",
     "```csharp",
-    "~~~",
-    "// [REGEN:BEGIN TideTableDataObject]",
-    "// [REGEN:END TideTableDataObject]",
     "// [REGEN:END PortCode]",
     "// [SCHMITH:BEGIN TideWindow]",
-    "# [REGEN:BEGIN Ghost]",
-    "// BEGIN_FIELDS",
-    "// END_FIELDS",
     "/* BEGIN_ENUM_VALUES",
-    "// END_ENUM_VALUES",
     "OUTPUT MODE: enum_only",
     "CORRECTION REQUIRED:",
-    "// ... rest of the fields",
-    "namespace Ghost;",
-    "using Ghost;",
-    "public required Ghost Ghost { get; init; }",
     '[JsonPropertyName("ghost")]',
 )
 """Texts that are structure elsewhere."""
@@ -76,17 +61,6 @@ WRAPPINGS: dict[str, Callable[[str], str]] = {
     "byte order mark": lambda reply: f"\ufeff{reply}",
     "long fence": lambda reply: f"Here it is:\n\n``````csharp\n{reply}\n``````\nThat is all.",
 }
-
-Case = tuple[str, str, str]
-ALL_CASES = [
-    (place, text, wrapping)
-    for place in PLACES
-    for text in LOOKS
-    for wrapping in WRAPPINGS
-    # Such a comment stands where code was left out: an error in its own right.
-    if text != "// ... rest of the fields" or place not in {"bare line comment", "region"}
-]
-SAMPLE = ALL_CASES[::127]
 
 
 def _escaped(text: str) -> str:
@@ -170,59 +144,16 @@ def check_one_page(store: RegenStore, server: Served) -> None:
     check_structure(after)
 
 
-def check_cases(cases: list[Case], server: Served, folder: Path) -> None:
-    """Check each case; tell every one that fails."""
-    failures = []
-    for number, case in enumerate(cases):
-        try:
-            check_case(case, server, folder / str(number))
-        except AssertionError as error:
-            failures.append(f"{case}: {str(error)[:2000]}")
-    assert not failures, "\n\n".join(failures)
+CASES = [
+    (place, text, [*WRAPPINGS][number % len(WRAPPINGS)])
+    for number, (place, text) in enumerate(zip(PLACES, LOOKS, strict=True))
+]
 
 
 def test_what_looks_like_structure_is_text(server: Served, tmp_path: Path) -> None:
     """In comments and strings of first and later pages, in any line ends: no issue, all exact."""
-    assert {place for place, _, _ in SAMPLE} == PLACES.keys()
-    assert {wrapping for _, _, wrapping in SAMPLE} == WRAPPINGS.keys()
-    check_cases(SAMPLE, server, tmp_path)
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("place", PLACES)
-def test_all_that_looks_like_structure_is_text(place: str, server: Served, tmp_path: Path) -> None:
-    """Each text in each place with each kind of reply."""
-    check_cases([case for case in ALL_CASES if case[0] == place], server, tmp_path)
-
-
-@pytest.mark.sweep
-def test_the_same_texts_outside_of_comments_are_found(server: Served, tmp_path: Path) -> None:
-    """What is clean in a comment is an error beside one: the check can fail."""
-
-    class Bare(Decorator):
-        def __init__(self) -> None:
-            super().__init__(("line comment", "}", "as it is"))
-            self.text = "}"
-
-    server.answers(Bare())
-    made = generate_store(EXAMPLE, SMALL_OPERATION, tmp_path, provider=server.provider, attempts=1)
-
-    faulty = {issue.type_name for issue in errors_of(RegenStore.open(made.plan.path))}
-    assert faulty == set(RegenStore.open(made.plan.path).type_names)
-
-
-def check_kites(style: Style, fields_per_page: int | None, server: Served, folder: Path) -> None:
-    """Assert that names, values, labels and descriptions that pose as structure do no harm."""
-    ir = kite_ir()
-    prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=fields_per_page)
-    new_store(folder, ir=ir, prompts=prompts, source_file="Kite.cs")
-    server.answers(ReferenceWriter(style))
-    done = heal_store(folder, settings=server.settings, attempts=1)
-
-    store = RegenStore.open(folder)
-    assert done.calls == len(prompts) == len(server.asked)
-    assert issues_of(store) == [], style.name
-    check_structure(store)
+    for number, case in enumerate(CASES):
+        check_case(case, server, tmp_path / str(number))
 
 
 @pytest.mark.parametrize("style", STYLES[::8], ids=lambda style: style.name)
@@ -230,14 +161,13 @@ def test_texts_of_a_document_that_pose_as_structure(
     style: Style, server: Served, tmp_path: Path
 ) -> None:
     """Hostile names, values and descriptions, on many pages: no issue, all exact."""
-    check_kites(style, 8, server, tmp_path / "kites")
+    ir = kite_ir()
+    prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=8)
+    new_store(tmp_path / "kites", ir=ir, prompts=prompts, source_file="Kite.cs")
+    server.answers(ReferenceWriter(style))
+    done = heal_store(tmp_path / "kites", settings=server.settings, attempts=1)
 
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("fields_per_page", [1, 3, 8, None])
-@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
-def test_such_texts_in_every_style(
-    style: Style, fields_per_page: int | None, server: Served, tmp_path: Path
-) -> None:
-    """The same in every style, on pages of every size."""
-    check_kites(style, fields_per_page, server, tmp_path / "kites")
+    store = RegenStore.open(tmp_path / "kites")
+    assert done.calls == len(prompts) == len(server.asked)
+    assert issues_of(store) == []
+    check_structure(store)

@@ -32,7 +32,6 @@ CHOICE = {
     "options": [{"id": "council", "label": "The council"}, {"id": "state", "label": "The state"}],
     "allow_other": True,
 }
-WORDS = {"id": "since", "question": "Since when?", "type": "open_text"}
 WRITTEN = {
     "needs_clarification": False,
     "subject_line": "Our Rent Doubled and City Hall Shrugged",
@@ -49,14 +48,12 @@ class Model:
 
     Attributes:
         prompts: what it was told.
-        scope: what it detects on a first turn.
         prose: what it says instead, where it is not empty.
     """
 
     def __init__(self, *questions: dict[str, Any]) -> None:
         self.questions = questions
         self.prompts: list[str] = []
-        self.scope = "local"
         self.prose = ""
 
     def __call__(self, body: dict[str, Any]) -> str:
@@ -67,7 +64,7 @@ class Model:
             return self.prose
         if self.questions and "## User's Clarifications" not in self.prompts[-1]:
             inferred = {
-                "detected_scope": self.scope,
+                "detected_scope": "local",
                 "scope_confidence": 0.8,
                 "reasoning": "A city.",
             }

@@ -5,7 +5,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pytest_regen.context import ConversationContext, is_blank, parse_context
+from pytest_regen.context import (
+    Conversation,
+    ConversationContext,
+    Question,
+    Value,
+    is_blank,
+    parse_context,
+)
 
 RENT = "rent is out of control in my city"
 LOCATION: dict[str, Any] = {
@@ -60,6 +67,36 @@ def wire(*questions: dict[str, Any], **answers: object) -> dict[str, Any]:
 def context(*questions: dict[str, Any], **answers: object) -> ConversationContext:
     """Return a context about rent."""
     return parse_context(wire(*questions, **answers))
+
+
+class TicketQuestion(Question):
+    """A question of the support desk."""
+
+    options: tuple[str, ...] = ()
+
+    def answer_problem(self, answer: "TicketAnswer") -> str | None:
+        """Return why an answer is none of the options."""
+        fits = not self.options or answer.text in self.options
+        return None if fits else "is none of the options"
+
+
+class TicketAnswer(Value):
+    """An answer to the support desk."""
+
+    text: str
+
+
+class Facts(Value):
+    """What the support desk inferred."""
+
+    product: str
+
+
+class Ticket(Conversation[TicketQuestion, TicketAnswer]):
+    """A conversation of somebody's own: a product, rounds, an attachment."""
+
+    inferred_context: Facts
+    attachment: str | None = None
 
 
 def texts(longest: int) -> st.SearchStrategy[str]:

@@ -76,22 +76,15 @@ class FixedCompiler:
 
 
 class SeededJudge:
-    """Sees the bytes of requests, nothing else, and blames by a seed.
+    """Sees the bytes of requests, nothing else, and blames by a seed, also what passed."""
 
-    Args:
-        seed: decides every answer.
-        slanders: whether it speaks of scenarios that passed as well.
-    """
-
-    def __init__(self, seed: int, *, slanders: bool = False) -> None:
+    def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._slanders = slanders
 
     def judge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
         """Return blame drawn from the request alone."""
         del policy
-        accused = [one.scenario for one in results if self._slanders or not one.passed]
-        drawn = [self._blame(one) for one in accused]
+        drawn = [self._blame(one.scenario) for one in results]
         return Judgement(
             analysis="As the dice fell.",
             passed=self._seed % 2 == 0,

@@ -1,4 +1,4 @@
-"""Other people's stateless agents, in nine styles, and what can be wrong with one.
+"""Other people's stateless agents, in three styles, and what can be wrong with one.
 
 A style is how an agent is called and how it words its prompts; a fault is one deviation. Each
 combination is an agent, made by ``make_<style>_<fault>``, which a fresh process can import.
@@ -6,10 +6,8 @@ combination is an agent, made by ``make_<style>_<fault>``, which a fresh process
 
 import asyncio
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
-from string import Template
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -21,9 +19,6 @@ Said = list[dict[str, str]]
 Quote = Callable[[str], str]
 
 SYSTEM = "You write one subject line for a campaign, as JSON."
-MEMORY: dict[str, Any] = {}
-"""What a whole process remembers, by the name of the agent."""
-
 
 # What an agent knows of a second turn, in words of its own.
 
@@ -58,18 +53,6 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 # Styles: a view becomes messages.
-
-
-def markdown(view: Mapping[str, Any], quote: Quote) -> Said:
-    """Headings and bullets, texts as JSON strings."""
-    lines = ["# Issue", quote(view["issue"]), "# Asked and answered"]
-    for one in view["asked"]:
-        for name, value in leaves({key: part for key, part in one.items() if key != "answer"}):
-            lines.append(f"- {name}: {told(value, quote)}")
-        lines += [f"  - said {name}: {told(v, quote)}" for name, v in leaves(one["answer"] or {})]
-        lines += [] if one["answer"] else ["  - not answered"]
-    lines += ["# Guesses", *(f"- {n}: {told(v, quote)}" for n, v in leaves(view["guessed"]))]
-    return [{"role": "user", "content": "\n".join(lines)}]
 
 
 def prose(view: Mapping[str, Any], quote: Quote) -> Said:
@@ -134,22 +117,6 @@ def escape(text: str) -> str:
     return text.translate({ord(one): entity for one, entity in _ENTITIES.items()})
 
 
-def dump(view: Mapping[str, Any], quote: Quote) -> Said:
-    """The whole context in one line of JSON, as ``JSON.stringify`` writes it."""
-    answers = {one["id"]: one["answer"] for one in view["asked"] if one["answer"]}
-    questions = [{k: v for k, v in one.items() if k != "answer"} for one in view["asked"]]
-    whole = {"issue": view["issue"], "questions": questions, "answers": answers}
-    text = json.dumps({**whole, "guesses": view["guessed"]}, ensure_ascii=False)
-    if quote is not stringify:
-        text = text.replace("\\n", "\n").replace('\\"', '"')
-    return [{"role": "user", "content": text}]
-
-
-def stringify(text: str) -> str:
-    """Return a JSON string that keeps what need not be escaped."""
-    return json.dumps(text, ensure_ascii=False)
-
-
 def talk(view: Mapping[str, Any], quote: Quote) -> Said:
     """The conversation as it was, one message for each thing that was said."""
     said = [{"role": "user", "content": f"My issue: {quote(view['issue'])}"}]
@@ -162,39 +129,10 @@ def talk(view: Mapping[str, Any], quote: Quote) -> Said:
     return [*said, {"role": "user", "content": "Then write it."}]
 
 
-def table(view: Mapping[str, Any], quote: Quote) -> Said:
-    """A table of Markdown."""
-    rows = [f"| {name} | {told(one, quote)} |" for name, one in leaves(view)]
-    return [{"role": "user", "content": "\n".join(("| what | said |", "|---|---|", *rows))}]
-
-
-def cell(text: str) -> str:
-    """Return a text that stays in its cell."""
-    for one in "\\|`*_[]<>#":
-        text = text.replace(one, f"\\{one}")
-    return " ".join(f"text {text}".split())
-
-
-FORM = Template("Issue: $issue\nTalk: $talk\nAnalysis: $analysis\nPlease write the subject line.\n")
-
-
-def form(view: Mapping[str, Any], quote: Quote) -> Said:
-    """A template with a line for each part."""
-    talk_ = "; ".join(words(one, quote) for one in view["asked"])
-    filled = FORM.substitute(
-        issue=quote(view["issue"]), talk=talk_, analysis=words(view["guessed"], quote)
-    )
-    return [{"role": "user", "content": filled}]
-
-
 STYLES: Mapping[str, tuple[Callable[[Mapping[str, Any], Quote], Said], Quote]] = {
-    "markdown": (markdown, json.dumps),
     "prose": (prose, json.dumps),
     "xml": (xml, escape),
-    "service": (dump, stringify),
     "talk": (talk, json.dumps),
-    "table": (table, cell),
-    "form": (form, repr),
 }
 
 
@@ -211,25 +149,18 @@ class Agent:
     def take(self, request: ClarificationRequest) -> dict[str, Any]:
         """Take one turn."""
         key = REMEMBERED[self.fault](request) if self.fault in REMEMBERED else ""
-        if key and key in self.known:
-            return dict(self.known[key])
+        if key and key in self.memory:
+            return dict(self.memory[key])
         messages = self.messages(request)
         found = self.asked(messages, request)
         if not found:
-            found = self.asked(self.again(messages, request), request)
+            again = {"role": "user", "content": "You have to write now, as JSON."}
+            found = self.asked([*messages, again], request)
         if not found:
             raise ValueError("no subject line")
         if key:
-            self.known[key] = found
+            self.memory[key] = found
         return found
-
-    @property
-    def known(self) -> dict[str, Any]:
-        """What is remembered: by the process, or by this instance."""
-        if self.style in ("xml", "service"):
-            shared: dict[str, Any] = MEMORY.setdefault(f"{self.style} {self.fault}", {})
-            return shared
-        return self.memory
 
     def asked(self, messages: Said, request: ClarificationRequest) -> dict[str, Any]:
         """Return what the model writes, if it may be returned."""
@@ -239,25 +170,8 @@ class Agent:
         except ValueError:
             return {}
         asks = bool(found.get("clarification_questions"))
-        skipped = request.is_second_turn and not (
-            request.conversation_context and request.conversation_context.answers
-        )
-        may_ask = (
-            not request.is_second_turn
-            or self.fault == "asks for ever"
-            or (self.fault == "asks who skips" and skipped)
-        )
-        return dict(found) if found.get("subject_line") or (asks and may_ask) else {}
-
-    def again(self, messages: Said, request: ClarificationRequest) -> Said:
-        """Return what is sent after an unusable reply."""
-        if self.fault == "forgets when it asks again":
-            return [{"role": "user", "content": f"Write for {json.dumps(request.message)}."}]
-        if self.fault == "asks again with answers only":
-            context = request.conversation_context
-            wire = context.model_dump(mode="json")["answers"] if context else {}
-            return [{"role": "user", "content": json.dumps(wire)}]
-        return [*messages, {"role": "user", "content": "You have to write now, as JSON."}]
+        may_ask = asks and not request.is_second_turn
+        return dict(found) if found.get("subject_line") or may_ask else {}
 
     def messages(self, request: ClarificationRequest) -> Said:
         """Return what is sent at first."""
@@ -276,7 +190,6 @@ class Agent:
 # Faults.
 
 View = dict[str, Any]
-SKIPPED = "skipped"
 
 
 def _each_answer(view: View) -> Iterator[dict[str, Any]]:
@@ -308,16 +221,9 @@ def _exchanged(view: View) -> None:
         answer[name], view["guessed"]["detected_location"] = place, answer[name]
 
 
-def _reasons_exchanged(view: View) -> None:
-    for answer in [*_each_answer(view)][-1:]:
-        name = _main(answer)
-        reason = view["guessed"]["reasoning"]
-        answer[name], view["guessed"]["reasoning"] = reason, answer[name]
-
-
-def _posed(view: View, take: Callable[[View, dict[str, Any]], str | None]) -> None:
+def _posed(view: View) -> None:
+    guess = view["guessed"].get("detected_location")
     for one in view["asked"]:
-        guess = take(view, one)
         if not one["answer"] and guess:
             one["answer"] = {
                 "location_picker": {"kind": "place", "label": guess},
@@ -326,92 +232,24 @@ def _posed(view: View, take: Callable[[View, dict[str, Any]], str | None]) -> No
             }[one["type"]]
 
 
-def _without(*names: str) -> Callable[[View], None]:
-    def drop(view: View) -> None:
-        for one in view["asked"]:
-            for name in names:
-                one.pop(name, None)
-
-    return drop
-
-
-def _cut(view: View, length: int) -> None:
-    view["issue"] = view["issue"][:length]
-
-
-def _cut_answers(view: View) -> None:
-    for answer in _each_answer(view):
-        answer[_main(answer)] = (answer[_main(answer)] or "")[:80] or None
-
-
-def _no_places(view: View) -> None:
-    for answer in _each_answer(view):
-        answer.pop("country", None)
-
-
-def _no_confidences(view: View) -> None:
-    view["guessed"] = {name: v for name, v in view["guessed"].items() if "confidence" not in name}
-
-
-def _unsure_dropped(view: View) -> None:
-    if view["guessed"].get("location_confidence", 1) < 0.2:
-        view["guessed"].pop("detected_location", None)
-
-
 VIEWS: Mapping[str, Callable[[View], None]] = {
-    "loses the description": lambda view: view.update(issue=""),
-    "loses questions": _without("question"),
-    "loses options": _without("options"),
-    "loses levels": _without("location_level"),
-    "loses inferences": lambda view: view.update(guessed={}),
-    "loses reasoning": lambda view: view["guessed"].update(reasoning=""),
-    "loses confidences": _no_confidences,
-    "loses countries": _no_places,
     "inferred wins": lambda view: _inferred_wins(view, lambda _: True),
     "inferred wins if sure": lambda view: _inferred_wins(view, lambda it: it >= 0.5),
-    "inferred wins if unsure": lambda view: _inferred_wins(view, lambda it: it < 0.1),
-    "drops what it is unsure of": _unsure_dropped,
-    "cuts the description at 140": lambda view: _cut(view, 140),
-    "cuts the description at 3,990": lambda view: _cut(view, 3_990),
-    "cuts answers at 80": _cut_answers,
+    "cuts the description at 3,990": lambda view: view.update(issue=view["issue"][:3_990]),
     "answers under the wrong questions": _reversed_answers,
     "answer and inference exchanged": _exchanged,
-    "answer and reasoning exchanged": _reasons_exchanged,
-    "poses the inference as an answer": lambda view: _posed(
-        view, lambda it, _: it["guessed"].get("detected_location")
-    ),
-    "poses what was filled in as an answer": lambda view: _posed(
-        view, lambda _, one: one.get("prefilled_location")
-    ),
-    "drops what was skipped": lambda view: view.update(
-        asked=[one for one in view["asked"] if one["answer"]]
-    ),
+    "poses the inference as an answer": _posed,
 }
-
-
-def _legacy_first(_: Agent, request: ClarificationRequest) -> ClarificationRequest:
-    if request.clarification_answers is None:
-        return request
-    return request.model_copy(update={"conversation_context": None})
-
-
-def _helpless(_: Agent, request: ClarificationRequest) -> ClarificationRequest:
-    context = request.conversation_context
-    if context is not None and not context.answers:
-        raise KeyError("answers")
-    return request
 
 
 def _stored_wins(agent: Agent, request: ClarificationRequest) -> ClarificationRequest:
     if request.interaction_id is None or request.conversation_context is None:
         return request
-    kept = agent.known.setdefault(request.interaction_id, request.conversation_context)
+    kept = agent.memory.setdefault(request.interaction_id, request.conversation_context)
     return request.with_context(kept)
 
 
 BEFORE: Mapping[str, Callable[[Agent, ClarificationRequest], ClarificationRequest]] = {
-    "legacy first": _legacy_first,
-    "helpless without answers": _helpless,
     "stored context wins": _stored_wins,
 }
 
@@ -420,61 +258,30 @@ def _appended(said: Said, text: str) -> Said:
     return [*said[:-1], {**said[-1], "content": f"{said[-1]['content']}\n{text}"}]
 
 
-def _cut_prompt(length: int) -> Callable[[Agent, ClarificationRequest, Said], Said]:
-    def cut(_: Agent, __: ClarificationRequest, said: Said) -> Said:
-        text = "\n".join(message["content"] for message in said)
-        return [{"role": "user", "content": text[:length]}]
-
-    return cut
-
-
-def _history(agent: Agent, _: ClarificationRequest, said: Said) -> Said:
-    history: Said = agent.known.setdefault("history", [])
-    history += said
-    return list(history)
+def _cut_prompt(_: Agent, __: ClarificationRequest, said: Said) -> Said:
+    text = "\n".join(message["content"] for message in said)
+    return [{"role": "user", "content": text[:4_000]}]
 
 
 def _first_added(agent: Agent, request: ClarificationRequest, said: Said) -> Said:
     if request.interaction_id is None:
         return said
     if request.conversation_context is None:
-        agent.known[request.interaction_id] = request.message
+        agent.memory[request.interaction_id] = request.message
         return said
-    first = agent.known.get(request.interaction_id)
+    first = agent.memory.get(request.interaction_id)
     return said if first is None else _appended(said, f"At first they wrote {json.dumps(first)}")
 
 
-def _others(agent: Agent, request: ClarificationRequest, said: Said) -> Said:
-    seen = MEMORY.setdefault(f"{agent.style} others", {})
-    others = [text for text in seen if text != request.message]
-    seen[request.message] = None
-    return _appended(said, f"Others wrote {json.dumps(others)}")
-
-
-def _last(agent: Agent, request: ClarificationRequest, said: Said) -> Said:
-    before = agent.known.get("last")
-    agent.known["last"] = request.message
-    return said if before is None else _appended(said, f"Not like {json.dumps(before)}")
-
-
-def _added(value: Callable[[ClarificationRequest], object]) -> Any:
-    return lambda _, request, said: _appended(said, f"Note {json.dumps(value(request))}.")
+def _added(value: Callable[[], object]) -> Any:
+    return lambda _, __, said: _appended(said, f"Note {json.dumps(value())}.")
 
 
 AFTER: Mapping[str, Callable[[Agent, ClarificationRequest, Said], Said]] = {
-    "cuts the prompt at 300": _cut_prompt(300),
-    "cuts the prompt at 4,000": _cut_prompt(4_000),
-    "keeps a history": _history,
+    "cuts the prompt at 4,000": _cut_prompt,
     "adds the stored first turn": _first_added,
-    "tells what others wrote": _others,
-    "tells what came before": _last,
-    "prints the date": _added(lambda _: str(date.today())),  # noqa: DTZ011 - as they do
-    "prints the hour": _added(lambda _: f"{datetime.now(UTC):%H}"),
-    "prints the second": _added(lambda _: int(time.time())),
-    "prints the zone": _added(lambda _: time.tzname[0]),
-    "prints a set": _added(lambda _: list({"rent", "noise", "roads", "parks", "water", "dust"})),
-    "adds legacy answers": _added(lambda it: it.clarification_answers or {}),
-    "prints the interaction id": _added(lambda it: it.interaction_id),
+    "prints the date": _added(lambda: str(date.today())),  # noqa: DTZ011 - as they do
+    "prints the hour": _added(lambda: f"{datetime.now(UTC):%H}"),
 }
 
 
@@ -482,14 +289,9 @@ def _flat(_: Quote) -> Quote:
     return lambda text: f'"{" ".join(text.split())}"'
 
 
-def _only_quotes(_: Quote) -> Quote:
-    return lambda text: '"' + " ".join(text.split()).replace('"', '\\"') + '"'
-
-
 QUOTES: Mapping[str, Callable[[Quote], Quote]] = {
     "pastes texts": lambda _: str,
     "pastes lines between quotes": _flat,
-    "escapes quotes alone": _only_quotes,
 }
 
 REMEMBERED: Mapping[str, Callable[[ClarificationRequest], str]] = {
@@ -501,61 +303,24 @@ REMEMBERED: Mapping[str, Callable[[ClarificationRequest], str]] = {
     ),
 }
 
-FAULTS: Mapping[str, Sequence[str]] = {
-    "carries_full_context": (
-        "loses the description",
-        "loses questions",
-        "loses options",
-        "loses levels",
-        "loses inferences",
-        "loses reasoning",
-        "loses confidences",
-        "loses countries",
-        "inferred wins",
-        "inferred wins if sure",
-        "inferred wins if unsure",
-        "drops what it is unsure of",
-        "cuts the description at 140",
-        "cuts the description at 3,990",
-        "cuts answers at 80",
-        "cuts the prompt at 300",
-        "cuts the prompt at 4,000",
-    ),
-    "answers_in_place": (
-        "answers under the wrong questions",
-        "answer and inference exchanged",
-        "answer and reasoning exchanged",
-    ),
-    "stateless": (
-        "keeps a history",
-        "stored context wins",
-        "adds the stored first turn",
-        "remembers by description",
-        "remembers by answers",
-        "tells what others wrote",
-        "tells what came before",
-        "prints the date",
-        "prints the hour",
-        "prints the second",
-        "prints the zone",
-        "prints a set",
-    ),
-    "legacy_ignored": ("legacy first", "adds legacy answers", "prints the interaction id"),
-    "retry_keeps_context": ("forgets when it asks again", "asks again with answers only"),
-    "reasking_bounded": ("asks for ever", "asks who skips"),
-    "skip_works": (
-        "helpless without answers",
-        "drops what was skipped",
-        "poses the inference as an answer",
-        "poses what was filled in as an answer",
-    ),
-    "structure_holds": (
-        "pastes texts",
-        "pastes lines between quotes",
-        "escapes quotes alone",
-    ),
+FAULTS: Mapping[str, str] = {
+    "inferred wins": "carries_full_context",
+    "inferred wins if sure": "carries_full_context",
+    "cuts the description at 3,990": "carries_full_context",
+    "cuts the prompt at 4,000": "carries_full_context",
+    "answers under the wrong questions": "answers_in_place",
+    "answer and inference exchanged": "answers_in_place",
+    "stored context wins": "stateless",
+    "adds the stored first turn": "stateless",
+    "remembers by description": "stateless",
+    "remembers by answers": "stateless",
+    "prints the date": "stateless",
+    "prints the hour": "stateless",
+    "poses the inference as an answer": "skip_works",
+    "pastes texts": "structure_holds",
+    "pastes lines between quotes": "structure_holds",
 }
-"""By the check that each must fail, and no other."""
+"""The check that each must fail, and no other."""
 
 
 # How agents are called.
@@ -599,13 +364,9 @@ def _function(provider: Provider, style: str, fault: str) -> Any:
 
 
 CALLED: Mapping[str, Callable[[Provider, str, str], Any]] = {
-    "markdown": _Class,
     "prose": _function,
     "xml": _Asynchronous,
-    "service": _function,
     "talk": _Class,
-    "table": _function,
-    "form": _Asynchronous,
 }
 
 
@@ -645,5 +406,5 @@ def factory(style: str, fault: str = "") -> Callable[[Provider], Any]:
 
 
 for _style in STYLES:
-    for _fault in ("", *(fault for faults in FAULTS.values() for fault in faults)):
+    for _fault in ("", *FAULTS):
         factory(_style, _fault)
