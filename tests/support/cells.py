@@ -17,7 +17,6 @@ from pytest_regen.commit import AtomicFiles
 from pytest_regen.errors import HandEditError, RegenError, UsageError
 from pytest_regen.files import lock_file
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.regeneration.places import Project, Trial
 from pytest_regen.regeneration.values import (
     Advice,
@@ -32,6 +31,7 @@ from pytest_regen.regeneration.values import (
     TurnSettings,
     Written,
 )
+from pytest_regen.text import source_diff
 from pytest_regen.turns.values import Message, TurnRequest
 from pytest_regen.validation.issues import Feedback, Issue
 

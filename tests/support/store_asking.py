@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.regeneration import HealResult, TurnSettings
-from pytest_regen.regeneration.flow import Job, source_diff, work_steps
+from pytest_regen.regeneration.flow import Job, work_steps
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.store_place import StorePlace
+from pytest_regen.text import source_diff
 
 __all__ = ["heal_type"]
 

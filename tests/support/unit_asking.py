@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_regen.regeneration import verbs
-from pytest_regen.regeneration.flow import Job, source_diff, work_steps
+from pytest_regen.regeneration.flow import Job, work_steps
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.values import HealResult, TurnSettings
+from pytest_regen.text import source_diff
 from pytest_regen.units.ledger import PastText
 from pytest_regen.units.place import UnitFile
 from pytest_regen.validation.issues import Feedback
