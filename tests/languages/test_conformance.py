@@ -13,7 +13,7 @@ from pytest_regen.testing import LanguageConformance
 
 
 class ProfileConformance(LanguageConformance):
-    """A language, or a profile of it, whose broken code is looked at in the sweep."""
+    """A language, or a profile of it, of which what takes long is looked at in the sweep."""
 
     @pytest.mark.sweep
     def test_broken_code_is_read_as_far_as_it_goes(self) -> None:

@@ -114,7 +114,7 @@ def as_planned(
     return {page: f"```\n{code}\n```" for page, code in enumerate(split, 1)}
 
 
-SAMPLE = {("python", "default"), ("typescript", "zod")}
+SAMPLE = {("typescript", "zod")}
 """Where reading is tried in every run."""
 
 
