@@ -108,18 +108,6 @@ def test_subtypes_behind_a_discriminator_are_told(
     assert review.detail.splitlines() == ["Cat: claws and lives", "Lion: claws, lives and mane"]
 
 
-def test_subtypes_of_swagger_are_told(tmp_path: Path) -> None:
-    """There a discriminator is the name of the property, and has no mapping."""
-    components = {
-        "Animal": {"properties": {"kind": {"type": "string"}}, "discriminator": "kind"},
-        "Cat": {"allOf": [{"$ref": "#/definitions/Animal"}, {"properties": {"claws": {}}}]},
-    }
-    told = reviews(tmp_path, {"$ref": "#/definitions/Animal"}, components, version="2.0")
-    assert [message for _, _, message in told] == [
-        "Cat extends it by the discriminator 'kind', and their own fields are left out"
-    ]
-
-
 def test_a_subtype_itself_loses_nothing(tmp_path: Path) -> None:
     """Its siblings are no values of it; a union that names the subtypes has their fields."""
     components = animals({"propertyName": "kind"})

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from plain_names import PlainNames
-from short_types import COLOUR, PET, fields_of, ref, spelled, type_of
+from short_types import COLOUR, fields_of, ref, spelled, type_of
 from small_documents import build, build_field, messages
 from tables import each
 
@@ -110,38 +110,12 @@ def test_null_inside_an_array_of_a_union_is_noted(tmp_path: Path) -> None:
     assert field.constraints == {"nullableItems": True}
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {**PET, "anyOf": [{"required": ["id"]}, {"required": ["name"]}]},
-        {**PET, "anyOf": [{"properties": {"id": WHOLE}, "required": ["id"]}, {}]},
-    ],
-)
-def test_alternatives_of_required_are_no_union(tmp_path: Path, schema: Any) -> None:
-    """They limit the object that stands beside them."""
-    made = build(tmp_path, schema, has_unions=True)
-    assert [type_.name for type_ in made.ir.types] == ["ThingDataObject"]
-
-
 def test_properties_beside_a_union_of_objects_are_merged(tmp_path: Path) -> None:
     """No branch has them by itself: one type, and REVIEW says which branches it is made of."""
     schema = {"properties": {"id": WHOLE}, **one_of(ref("Cat"), ref("Dog"))}
     made = build(tmp_path, schema, {"Cat": CAT, "Dog": DOG}, has_unions=True)
     assert fields_of(made.ir.root) == {"id": "integer", "claws": "integer", "bark": "string"}
     assert "Cat and Dog are merged into one type" in messages(made)
-
-
-def test_several_types_are_a_union(tmp_path: Path) -> None:
-    """A list of types in their order; an object among them is a type like any other."""
-    schema = {
-        "type": ["object", "string", "number"],
-        "format": "double",
-        "properties": {"a": TEXT},
-    }
-    field, made = build_field(tmp_path, schema, has_unions=True)
-    assert spelled(field.type) == "ThingX | string | number:double"
-    assert fields_of(made.ir.type_named("ThingX")) == {"a": "string"}
-    assert made.defects == ()
 
 
 def test_an_enum_of_mixed_values_is_a_union_of_their_types(tmp_path: Path) -> None:
@@ -197,13 +171,6 @@ def test_a_value_no_type_can_name_is_no_constant(tmp_path: Path, schema: Any) ->
     """A fraction, and a value of another type than its schema says."""
     field, _ = build_field(tmp_path, schema, has_unions=True)
     assert "const" not in field.constraints
-
-
-def test_languages_without_unions_keep_the_enum(tmp_path: Path) -> None:
-    """What was read before is read still."""
-    field, made = build_field(tmp_path, {"enum": ["a"]})
-    assert spelled(field.type) == "ThingX"
-    assert [type_.enum_values for type_ in made.ir.types[1:]] == [("a",)]
 
 
 # --- discriminators -----------------------------------------------------------------------------

@@ -70,14 +70,26 @@ class TestPython(LanguageConformance):
     language = "python"
 
 
-class TestPythonDataclass(ProfileConformance):
+SLOW = pytest.mark.sweep
+
+
+class PythonProfile(ProfileConformance):
+    """Each mistake starts an interpreter: those of the smallest type stand for all."""
+
+    @pytest.mark.parametrize("number", [*(pytest.param(at, marks=SLOW) for at in range(3)), 3])
+    def test_a_mistake_is_found(self, number: int) -> None:
+        """As everywhere."""
+        super().test_a_mistake_is_found(number)
+
+
+class TestPythonDataclass(PythonProfile):
     """Python: dataclasses."""
 
     language = "python"
     profile = "dataclass"
 
 
-class TestPythonTypedDict(ProfileConformance):
+class TestPythonTypedDict(PythonProfile):
     """Python: typed dicts."""
 
     language = "python"

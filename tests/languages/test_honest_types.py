@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from pages import ROOT
-from run_stores import needs_node
 
 from pytest_regen import CallableProvider
 from pytest_regen.documents import Document, read_document
@@ -22,7 +21,7 @@ from pytest_regen.regeneration import generate_store, partial_regenerate
 from pytest_regen.sources import extract_code
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import TemplateProvider
-from pytest_regen.validation.stores import behaviour_of_store, validate_store
+from pytest_regen.validation.stores import validate_store
 from pytest_regen.validation.subject import wire_of
 
 REPLIES = Path(__file__).parent / "harbour" / "replies.json"
@@ -128,15 +127,3 @@ def test_first_tries_read_well(language: str, profile: str, tmp_path: Path) -> N
         results = validate_store(store, ignore=(*BEHAVIOUR_CODES, "REVIEW"))
 
         assert not [issue for result in results.values() for issue in result.issues]
-
-
-@pytest.mark.sweep
-@needs_node
-@pytest.mark.parametrize(("language", "profile"), COUNTS)
-def test_first_tries_run_well(language: str, profile: str, tmp_path: Path) -> None:
-    """Nor one that running shows."""
-    for store in answered(language, profile, tmp_path):
-        behaviour = behaviour_of_store(store)
-
-        assert behaviour.asked == set(store.type_names)
-        assert not any(behaviour.issues.values())

@@ -146,19 +146,6 @@ def test_types_are_taken_apart() -> None:
     assert [part.nullable for part in reference.walk()] == [True, False, True, False]
 
 
-def test_what_the_serializer_passes_over() -> None:
-    """Private, static and ignored members and fields are not serialized."""
-    code = """class A {
-        public int A1 { get; set; }  [JsonInclude] public int A2;
-        [JsonInclude] private int A3 { get; set; }
-        private int B1 { get; set; }  static int B2 { get; set; }
-        [JsonIgnore] public int B4 { get; set; }  public int B5;  const int B6 = 1;
-    }"""
-
-    serialized = {member.name for member in only(code).members if member.is_serialized}
-    assert serialized == {"A1", "A2", "A3"}
-
-
 def test_enum_values_are_constants() -> None:
     """Numbers are told as written: negative, hexadecimal, shifted, separated, made of others."""
     code = "enum E { A = -1, B = 0x10, C = 1 << 3, D = 1_000, F = A | B, G, H = (int)2 }"

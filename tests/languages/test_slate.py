@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import command
 from slate_language import answer, install
 from small_documents import document_of
 
 from pytest_regen import languages
-from pytest_regen.documents.ir import IR
 from pytest_regen.regeneration import TurnSettings, generate_store, heal_store
-from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider
 from pytest_regen.validation import validate_store
@@ -175,57 +172,6 @@ def test_a_fault_is_found_and_healed(
     assert model.corrections
     assert len(model.prompts) == asked + len(model.corrections)
     assert not [match for text in model.corrections for match in DOTNET.findall(text)]
-
-
-def test_an_edit_by_hand_is_drift_and_white_space_is_none(document: Path) -> None:
-    """Other white space is the same code; another type is an edit, which a command adopts."""
-    path = generated(document, Model())
-    source = RegenStore.open(path).source_path
-    before = source.read_text("utf-8")
-
-    source.write_text(before.replace("  kite_id", "\t\tkite_id"), "utf-8")
-    assert issues(path) == []
-
-    source.write_text(before.replace("list(text)?", "list( text )?"), "utf-8")
-    assert ("DRIFT", "KiteRoot", None) not in issues(path)
-
-    source.write_text(before.replace('knots "knots"', 'bends "knots"'), "utf-8")
-    assert issues(path) == [("DRIFT", "KiteRoot", None)]
-
-    assert command("adopt", path).code == 0
-    assert issues(path) == []
-    assert 'bends "knots"' in RegenStore.open(path).pages_of("KiteRoot")[1].output
-
-
-def test_a_type_that_comes_later_gets_its_block(document: Path) -> None:
-    """A new block stands behind the comment sign of the language, where its type belongs."""
-    generated(document, Model())
-    more = {
-        **SCHEMA,
-        "properties": {**SCHEMA["properties"], "line": {"$ref": "#/components/schemas/Line"}},
-    }
-    line = {"Line": {"type": "object", "properties": {"metres": {"type": "integer"}}}}
-    document.write_text(json.dumps(document_of(more, COMPONENTS | line)), "utf-8")
-
-    path = generated(document, Model())
-
-    store = RegenStore.open(path)
-    assert extract_type_block(store.source, "Line") == 'record Line\n  metres "metres": whole?\nend'
-    assert "//" not in store.source
-    assert issues(path) == []
-
-
-def test_a_store_of_a_language_that_is_gone_says_so(document: Path, tmp_path: Path) -> None:
-    """Its distribution was uninstalled: the name is shown, and the languages there are."""
-    path = generated(document, Model())
-    (tmp_path / "site" / "slate_lang-1.2.dist-info" / "entry_points.txt").unlink()
-    languages.forget_languages()
-
-    shown = command("validate", path)
-
-    assert shown.code == 2
-    assert "no target language is called 'slate'" in shown.err
-    assert isinstance(RegenStore.open(path).ir, IR)
 
 
 def test_pytest_gates_and_heals_its_types(document: Path, pytester: pytest.Pytester) -> None:

@@ -110,20 +110,3 @@ def test_right_pages_have_no_issue(profile: str, per_page: int) -> None:
 
     for pages in store.pages.values():
         assert store.issues(pages[0], pages[0].text) == []
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("profile", ["default", "zod"])
-@pytest.mark.parametrize("per_page", [1, 3, 100])
-def test_mistakes_are_found_on_every_page(profile: str, per_page: int) -> None:
-    """Each of them on each page of the sample where it can be made."""
-    store = Right(IR_OF_ALL, profile, per_page)
-    pages = [page for pages in store.pages.values() for page in pages]
-
-    assert not [
-        fault
-        for mistake in MISTAKES
-        if profile in mistake.profiles
-        for page in pages
-        for fault in faults_of(store, mistake, page)
-    ]

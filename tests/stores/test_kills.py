@@ -142,9 +142,3 @@ def random_kills(tmp_path: Path, count: int) -> None:
 def test_a_kill_at_a_random_moment_loses_nothing(tmp_path: Path) -> None:
     """Thirty kills at any moment, in the middle of a write too: the store loads, all is there."""
     random_kills(tmp_path, 30)
-
-
-@pytest.mark.sweep
-def test_kills_at_two_hundred_random_moments_lose_nothing(tmp_path: Path) -> None:
-    """The same, two hundred times."""
-    random_kills(tmp_path, 200)

@@ -195,42 +195,10 @@ MISTAKES: tuple[Mistake, ...] = (
     _mistake("property invented", "zod", "PHANTOM_FIELD", insert_member("invented: z.string(),")),
     _mistake("property twice", BOTH, "DUPLICATE_FIELD", replaced(MEMBER, r"\g<0>\n\g<0>")),
     _mistake(
-        "question mark left out", "default", "NULLABILITY", replaced(r"^(  \S+)\?: ", r"\1: ")
-    ),
-    _mistake(
-        "question mark added",
-        "default",
-        "NULLABILITY",
-        replaced(r'^(  (?:[\w$]+|"(?:\\.|[^"\\])*")): ', r"\1?: "),
-    ),
-    _mistake("null left out", "default", "NULLABILITY", in_type(r" \| null$", "")),
-    _mistake(
-        "null added",
-        "default",
-        "NULLABILITY",
-        in_type(r"^(?!.*null$|.*unknown)(.*)$", r"\1 | null"),
-    ),
-    _mistake(
         "undefined for absent",
         "default",
         "WRONG_TYPE",
         replaced(r"^(  \S+)\?: ([^\n]*);$", r"\1: \2 | undefined;"),
-    ),
-    _mistake("optional left out", "zod", "NULLABILITY", in_type(r"\.optional\(\)$", "")),
-    _mistake(
-        "optional added",
-        "zod",
-        "NULLABILITY",
-        in_type(r"^(?!.*optional\(\)$)(.*)$", r"\1.optional()"),
-    ),
-    _mistake(
-        "nullable left out", "zod", "NULLABILITY", in_type(r"\.nullable\(\)(?=$|\.optional)", "")
-    ),
-    _mistake(
-        "nullable added",
-        "zod",
-        "NULLABILITY",
-        in_type(r"^(?!.*nullable\(\)|.*unknown)(.*)$", r"\1.nullable()"),
     ),
     _mistake(
         "nullish for optional",
@@ -246,21 +214,10 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     _mistake("no type", "default", "WRONG_TYPE REVIEW SYNTAX", replaced(MEMBER, r"  \g<name>;")),
     # --- types
-    _mistake("string as number", "default", "WRONG_TYPE", in_type(r"\bstring\b(?!,)", "number")),
-    _mistake("number as string", "default", "WRONG_TYPE", in_type(r"\bnumber\b", "string")),
-    _mistake(
-        "anything", "default", "WRONG_TYPE", in_type(r"\b(?:string|number|boolean)\b(?!,)", "any")
-    ),
-    _mistake("unknown as any", "default", "REVIEW", in_type(r"^unknown$", "any")),
-    _mistake("array left out", "default", "WRONG_TYPE", in_type(r"\[\]", "")),
-    _mistake("map as array", "default", "WRONG_TYPE", in_type(r"Record<string, (.*)>", r"(\1)[]")),
-    _mistake("map by number", "default", "WRONG_TYPE", in_type(r"Record<string", "Record<number")),
     _mistake("type that is not declared", BOTH, "UNDECLARED_TYPE", ghost),
-    _mistake("inline object", "default", "WRONG_TYPE", in_type(r"^[A-Z]\w*$", "{ a: string }")),
     _mistake(
         "option of a union left out", "default", "WRONG_TYPE", in_type(r"^\w+ \| (?!null)", "")
     ),
-    _mistake("string as number", "zod", "WRONG_TYPE", in_type(r"z\.string\(\)(?!,)", "z.number()")),
     _mistake(
         "coercion", "zod", "WRONG_TYPE", in_type(r"^z\.(string|number|boolean)\(", r"z.coerce.\1(")
     ),
@@ -272,20 +229,6 @@ MISTAKES: tuple[Mistake, ...] = (
         in_type(r"^(z\.string\(\))", r"\1.transform((x) => x.length)"),
     ),
     _mistake("catch", "zod", "WRONG_TYPE", in_type(r"^(z\.(?:int|number)\(\))", r"\1.catch(0)")),
-    _mistake("uuid", "zod", "WRONG_TYPE", in_type(r"z\.guid\(\)", "z.uuid()")),
-    _mistake(
-        "anything",
-        "zod",
-        "WRONG_TYPE",
-        in_type(r"^z\.(?:string|int|number|boolean)\(\)", "z.any()"),
-    ),
-    _mistake("unknown as any", "zod", "REVIEW", in_type(r"^z\.unknown\(\)", "z.any()")),
-    _mistake(
-        "array left out", "zod", "WRONG_TYPE", in_type(r"z\.array\((z\.\w+\(\)|\w+)\)", r"\1")
-    ),
-    _mistake(
-        "map as array", "zod", "WRONG_TYPE", in_type(r"z\.record\(z\.string\(\), ", "z.array(")
-    ),
     _mistake(
         "map without its key",
         "zod",
@@ -347,12 +290,6 @@ MISTAKES: tuple[Mistake, ...] = (
         "default",
         "MISSING_CLASS",
         on_first(replaced(r"^export (interface|type) (\w+)", r"export \1 \2Dto")),
-    ),
-    _mistake(
-        "type parameters",
-        "default",
-        "MISSING_CLASS",
-        on_first(replaced(r"(export interface \w+) ", r"\1<T> ")),
     ),
     _mistake(
         "annotated as any schema",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_regen import Kind, Unit, quoted, regions
-from pytest_regen.units.ledger import Entry, as_bytes, entry_name
+from pytest_regen.units.ledger import Entry
 from pytest_regen.units.loading import KindOfFile, ProjectKinds
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.view import FileUnits
@@ -132,10 +132,3 @@ def entry_of(file: UnitFile, name: str) -> Entry:
     found = file.open().entry(name)
     assert found is not None
     return found
-
-
-def write_entry(file: UnitFile, entry: Entry) -> None:
-    """Write an entry as another process would."""
-    path = file.root / entry_name(file.place, entry.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(as_bytes(entry.to_json()))

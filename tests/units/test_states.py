@@ -28,13 +28,6 @@ def all_with(code: str) -> dict[str, list[str]]:
     return {name: [code] for name in ENGLISH}
 
 
-def test_a_recorded_text_is_clean(tmp_path: Path) -> None:
-    """What stands there is what the ledger has, and its inputs are the same."""
-    file = project(tmp_path)
-
-    assert codes(file.open()) == {}
-
-
 def test_a_text_without_an_entry_is_a_persons_where_names_come_from_elsewhere(
     tmp_path: Path,
 ) -> None:
@@ -109,6 +102,8 @@ def test_another_setting_makes_all_stale(tmp_path: Path) -> None:
     file = project(tmp_path, is_recorded=False, kind=Short())
 
     assert codes(file.open()) == all_with("STALE")
+    message = file.open().issues("berth")[0].message
+    assert message == "the settings have changed since it was written"
 
 
 def test_an_input_may_be_a_file(tmp_path: Path) -> None:
@@ -194,14 +189,6 @@ def test_a_file_that_cannot_be_read_fails_every_unit(tmp_path: Path) -> None:
     assert units.obstacle("berth")
 
 
-def test_a_file_that_is_no_text_fails_every_unit(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8."""
-    file = project(tmp_path)
-    file.path.write_bytes(b'{"berth": "\xff"}')
-
-    assert codes(file.open()) == all_with("SYNTAX")
-
-
 CONFLICT = """{
 <<<<<<< HEAD
   "berth": "Liegeplatz {number}",
@@ -244,7 +231,7 @@ def test_a_region_decides_what_is_the_same(tmp_path: Path) -> None:
     assert codes(file.open()) == {}
 
 
-@pytest.mark.parametrize("method", ["units", "prompt", "inputs", "check", "is_empty"])
+@pytest.mark.parametrize("method", ["units", "prompt", "inputs", "check"])
 def test_an_exception_in_a_kind_is_its_own_error(tmp_path: Path, method: str) -> None:
     """It has the user's traceback and nothing of ours, and no model is asked about it."""
     project(tmp_path)
@@ -324,11 +311,6 @@ def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
 
     issue = units.issues("ships")[-1]
     assert (issue.line, issue.excerpt and issue.excerpt.text) == (3, "FROM ships")
-
-
-def test_the_place_is_from_the_root(tmp_path: Path) -> None:
-    """With forward slashes, wherever the project lies."""
-    assert project(tmp_path).place == PLACE
 
 
 class Notes(Kind):
