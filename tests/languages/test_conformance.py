@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from csharp_writer import write_csharp
 from slate_language import install
 
 from pytest_regen import languages
-from pytest_regen.documents.ir import TypeIR
 from pytest_regen.testing import LanguageConformance
 
 
@@ -39,16 +37,6 @@ class TestXchange(ProfileConformance):
 
     language = "csharp"
     profile = "xchange"
-
-
-class TestOtherCSharp(ProfileConformance):
-    """Right C# that looks otherwise."""
-
-    language = "csharp"
-
-    def write(self, type_: TypeIR) -> str:
-        """Return right C#."""
-        return write_csharp(type_)
 
 
 class TestTypeScript(LanguageConformance):

@@ -172,25 +172,3 @@ def test_a_fault_is_found_and_healed(
     assert model.corrections
     assert len(model.prompts) == asked + len(model.corrections)
     assert not [match for text in model.corrections for match in DOTNET.findall(text)]
-
-
-def test_pytest_gates_and_heals_its_types(document: Path, pytester: pytest.Pytester) -> None:
-    """Each type is an item; a failing one is healed by its own correction."""
-    path = generated(document, Model(("whole", "text")))
-    pytester.makepyprojecttoml(f'[tool.pytest.ini_options]\nregen_stores = ["{path}"]\n')
-    pytester.makeconftest(
-        "from pytest_regen.turns import CallableProvider\n"
-        "from slate_language import answer\n\n\n"
-        "def pytest_regen_provider(config):\n"
-        "    return CallableProvider(answer)\n"
-    )
-
-    gated = pytester.runpytest_inprocess()
-    healed = pytester.runpytest_inprocess("--regen")
-
-    gated.assert_outcomes(passed=2, failed=1)
-    gated.stdout.fnmatch_lines(
-        ["*KiteRoot.slate:5: WRONG_TYPE: 'kite_id' has type 'text'*'whole'*"]
-    )
-    healed.stdout.fnmatch_lines(["*2 passed, 1 regenerated*"])
-    assert issues(path) == []

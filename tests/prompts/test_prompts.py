@@ -147,14 +147,6 @@ def test_a_page_asks_for_its_units_and_no_others() -> None:
         assert tuple(unit.wire for unit in page.units) == entry.fields
 
 
-def test_the_last_page_tells_its_own_range() -> None:
-    """Values 61 to 65 of 65 are called so on a short last page."""
-    entries = prompts_of(enum_of(*(f"v{number}" for number in range(1, 66))), per_page=15)
-
-    assert "  page 5 of 5: values 61-65 of 65\n" in entries[-1].user
-    assert "  page 1 of 5: values 1-15 of 65\n" in entries[0].user
-
-
 def test_a_page_with_gaps_tells_its_ranges() -> None:
     """A field added in the middle joins a page it does not follow."""
     type_ = object_of(*(field_named(f"f{number}") for number in range(1, 7)))

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_documents import document_of
@@ -170,19 +169,3 @@ def test_whatever_a_model_says_the_store_can_be_read(
     codes(path)
     partial_regenerate(path, provider=a_model_of(text).provider)
     codes(path)
-
-
-def test_pytest_and_the_commands_tell_of_such_a_page(pytester: pytest.Pytester) -> None:
-    """One failure for the type, and no traceback."""
-    store = make_store(pytester.path / "store", {("Owner", 1): DEEP["generics"]}).path
-    pytester.makeini("[pytest]\nregen_stores = store\n")
-
-    validated, listed = command("validate", store), command("history", store)
-    tested = pytester.runpytest("-q")
-
-    assert (validated.code, listed.code) == (1, 0)
-    assert "200 levels" in validated.out
-    tested.assert_outcomes(passed=2, failed=1)
-    tested.stdout.fnmatch_lines(["*nested more than 200 levels deep*"])
-    outputs = (validated.err, listed.out + listed.err, str(tested.stdout))
-    assert not any("Traceback" in text for text in outputs)

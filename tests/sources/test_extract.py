@@ -8,6 +8,7 @@ from laws import scaled
 from tables import each
 
 from pytest_regen.languages.csharp import CSharp
+from pytest_regen.languages.typescript import TypeScript
 from pytest_regen.sources import extract_code
 
 CLASS = "public class A\n{\n    public int X { get; set; }\n}"
@@ -226,3 +227,18 @@ def test_nothing_but_thinking_is_no_code(reply: str) -> None:
 def test_the_tags_in_code_are_text(reply: str, text: str) -> None:
     """A string or a comment may hold them, at the start of a line as well."""
     assert answer(reply.format(text)) == text
+
+
+@pytest.mark.parametrize("language", [CSharp, TypeScript])
+def test_nothing_is_diagnosed_in_a_reply_of_members(language: type[CSharp | TypeScript]) -> None:
+    """Members are legal as they stand; reading them as a file would look for what is wrong."""
+
+    class Unread(language):  # type: ignore[valid-type, misc]
+        def read(self, code: str) -> object:
+            raise AssertionError(code)
+
+    code = "berth?: number;" if language is TypeScript else "public int? Berth { get; init; }"
+
+    found = extract_code(f"```\n{code}\n```", language=Unread(), type_name="Ship", fields=["berth"])
+
+    assert found == code

@@ -6,7 +6,6 @@ import pytest
 import yaml  # noqa: F401 - its C classes are made once in a process, and pytester forgets
 from command_line import command
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from pages import blocks
 
 from pytest_regen import strategies
@@ -23,7 +22,6 @@ settings.register_profile(
 )
 settings.load_profile("quickly")
 """
-STORE = "generated/GET_kites_latest"
 
 
 @pytest.fixture
@@ -99,20 +97,6 @@ def test_what_nothing_satisfies_says_so(tmp_path: Path, schema: str, reason: str
 
     with pytest.raises(NoInstanceError, match="Y"):
         strategies.from_schema(document, "#/components/schemas/Y").validate()
-
-
-@pytest.mark.usefixtures("kites")
-def test_strategies_compose() -> None:
-    """They are strategies like any other."""
-    pairs = st.tuples(strategies.valid(STORE), strategies.valid(STORE, "Tail"))
-
-    @settings(max_examples=10, database=None)
-    @given(st.lists(pairs, max_size=2))
-    def holds(found: list[tuple[dict[str, object], dict[str, object]]]) -> None:
-        assert all("id" in kite and "colours" not in kite for kite, _ in found)
-        assert all(tail.keys() <= {"colours", "next"} for _, tail in found)
-
-    holds()
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,6 @@ def respelt(wire: str | int) -> str | int:
     return f"{wire[:middle]}zq{wire[middle:]}"
 
 
-def recased(wire: str | int) -> str:
-    """Return a name with capitals and small letters exchanged."""
-    return str(wire).swapcase()
-
-
 def wrong_scalar(spelled: str) -> str:
     return "bool" if spelled != "bool" else "int"
 

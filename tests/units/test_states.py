@@ -47,13 +47,6 @@ def test_a_unit_that_is_named_and_not_there_is_missing(tmp_path: Path) -> None:
     assert units.missing("leave") == (1,)
 
 
-def test_all_units_of_an_absent_file_are_missing(tmp_path: Path) -> None:
-    """The file is made by the first answer."""
-    file = project(tmp_path, None)
-
-    assert codes(file.open()) == all_with("MISSING_UNIT")
-
-
 def test_another_text_than_the_recorded_one_is_drift(tmp_path: Path) -> None:
     """It is told first, and nobody may ask for the unit."""
     file = project(tmp_path)
