@@ -16,6 +16,7 @@ __all__ = [
     "GERMAN",
     "PLACE",
     "German",
+    "Queries",
     "codes",
     "entry_of",
     "kinds_with",
@@ -60,6 +61,17 @@ class German(Kind):
         want, have = (sorted(re.findall(r"\{\w+\}", text)) for text in (source, unit.text))
         if want != have:
             yield "PLACEHOLDER", f"has {have}, the English text has {want}"
+
+
+class Queries(Kind):
+    """Blocks between markers."""
+
+    files = "queries.sql"
+    system = "Write SQL."
+
+    def prompt(self, unit: Unit) -> str:
+        """The order."""
+        return unit.name
 
 
 def write_json(path: Path, value: object) -> None:

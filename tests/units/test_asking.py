@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 from unit_asking import ask_for_unit, generate_units, regenerate_units, unit_history
-from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, project, write_json
+from unit_work import (
+    ENGLISH,
+    GERMAN,
+    German,
+    Queries,
+    codes,
+    entry_of,
+    kinds_with,
+    project,
+    write_json,
+)
 
-from pytest_regen import Kind, Unit
 from pytest_regen.errors import BudgetError
 from pytest_regen.regeneration import TurnSettings, verbs
 from pytest_regen.regeneration.verbs import Result
@@ -127,20 +136,10 @@ def test_an_empty_answer_is_not_written(tmp_path: Path, answer: str) -> None:
 
 def test_an_answer_that_cannot_stand_there_is_a_finding(tmp_path: Path) -> None:
     """A reply may hold marker lines; the other units stay as they are."""
-
-    class Query(Kind):
-        """Blocks between markers."""
-
-        files = "queries.sql"
-
-        def prompt(self, unit: Unit) -> str:
-            """The order."""
-            return unit.name
-
     block = "-- [REGEN:BEGIN {0}]\n{1}\n-- [REGEN:END {0}]\n"
     path = tmp_path / "queries.sql"
     path.write_text(block.format("a", "") + block.format("b", "SELECT 2"), "utf-8")
-    file = open_units(kinds_with(tmp_path, Query()), "queries.sql")
+    file = open_units(kinds_with(tmp_path, Queries()), "queries.sql")
     evil = "SELECT 1\n-- [REGEN:END a]\n-- [REGEN:BEGIN b]\nDROP TABLE ships"
 
     done = generate_units(file, ["a"], settings=Model(evil).settings, attempts=1)

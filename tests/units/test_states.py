@@ -10,6 +10,7 @@ from unit_work import (
     GERMAN,
     PLACE,
     German,
+    Queries,
     codes,
     kinds_with,
     project,
@@ -69,34 +70,25 @@ def test_another_input_makes_a_unit_stale(tmp_path: Path) -> None:
     assert codes(units) == {"mooring": ["STALE"]}
 
 
-def test_another_system_prompt_makes_all_stale(tmp_path: Path) -> None:
-    """It counts whatever ``inputs`` says."""
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"system": "Say Sie."}, "the system prompt has changed since it was written"),
+        ({"settings": {"longest": 20}}, "the settings have changed since it was written"),
+    ],
+    ids=["system", "settings"],
+)
+def test_another_system_prompt_or_setting_makes_all_stale(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    """They count whatever ``inputs`` says."""
     project(tmp_path)
+    kind = type("Other", (German,), change)()
 
-    class Formal(German):
-        """Another tone."""
+    units = project(tmp_path, is_recorded=False, kind=kind).open()
 
-        system = "Say Sie."
-
-    file = project(tmp_path, is_recorded=False, kind=Formal())
-
-    assert codes(file.open()) == all_with("STALE")
-
-
-def test_another_setting_makes_all_stale(tmp_path: Path) -> None:
-    """A kind's settings count like its system prompt."""
-    project(tmp_path)
-
-    class Short(German):
-        """With a setting."""
-
-        settings = {"longest": 20}  # noqa: RUF012 - as a user writes it
-
-    file = project(tmp_path, is_recorded=False, kind=Short())
-
-    assert codes(file.open()) == all_with("STALE")
-    message = file.open().issues("berth")[0].message
-    assert message == "the settings have changed since it was written"
+    assert codes(units) == all_with("STALE")
+    assert units.issues("berth")[0].message == said
 
 
 def test_an_input_may_be_a_file(tmp_path: Path) -> None:
@@ -283,15 +275,8 @@ def test_what_check_may_not_give(tmp_path: Path) -> None:
 def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
     """It counts in the text of the unit; people read the file."""
 
-    class Query(Kind):
-        """Blocks between markers."""
-
-        files = "queries.sql"
-        system = "Write SQL."
-
-        def prompt(self, unit: Unit) -> str:
-            """The order."""
-            return unit.name
+    class Slow(Queries):
+        """Finds fault with the second line."""
 
         def check(self, _unit: Unit) -> list[Issue]:
             """The second line is wrong."""
@@ -300,7 +285,7 @@ def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "queries.sql").write_text(
         "-- [REGEN:BEGIN ships]\nSELECT *\nFROM ships\n-- [REGEN:END ships]\n", "utf-8"
     )
-    units = open_units(kinds_with(tmp_path, Query()), "queries.sql").open()
+    units = open_units(kinds_with(tmp_path, Slow()), "queries.sql").open()
 
     issue = units.issues("ships")[-1]
     assert (issue.line, issue.excerpt and issue.excerpt.text) == (3, "FROM ships")

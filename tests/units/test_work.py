@@ -8,9 +8,18 @@ from pathlib import Path
 
 import pytest
 from unit_asking import unit_history
-from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, project, write_json
+from unit_work import (
+    ENGLISH,
+    GERMAN,
+    German,
+    Queries,
+    codes,
+    entry_of,
+    kinds_with,
+    project,
+    write_json,
+)
 
-from pytest_regen import Kind, Unit
 from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.modes import HAND
 from pytest_regen.regeneration import verbs
@@ -197,22 +206,16 @@ def test_forget_of_a_unit_in_use_drops_its_entry_alone(tmp_path: Path) -> None:
 def test_forget_says_what_is_left_to_do_by_hand(tmp_path: Path) -> None:
     """Where a region cannot take a text out."""
 
-    class Query(Kind):
-        """One block between markers."""
-
-        files = "queries.sql"
+    class OneQuery(Queries):
+        """Names one of two."""
 
         def units(self, _file: Path) -> list[str]:
             """Only one of two."""
             return ["ships"]
 
-        def prompt(self, unit: Unit) -> str:
-            """The order."""
-            return unit.name
-
     block = "-- [REGEN:BEGIN {0}]\nSELECT 1\n-- [REGEN:END {0}]\n"
     (tmp_path / "queries.sql").write_text(block.format("ships") + block.format("old"), "utf-8")
-    file = open_units(kinds_with(tmp_path, Query()), "queries.sql")
+    file = open_units(kinds_with(tmp_path, OneQuery()), "queries.sql")
 
     done = verbs.forget(file)
 

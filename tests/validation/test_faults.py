@@ -1,7 +1,7 @@
 """Each fault has one issue with the right code, type, line and field."""
 
 import pytest
-from ships import FLAG, SHIP, SHIPS, issues_of, ships
+from ships import FLAG, SHIP, SHIPS, TYPES, issues_of, ships
 from tables import each
 
 from pytest_regen.sources import assemble
@@ -83,27 +83,6 @@ SHIP_CASES: dict[str, Case] = {
 }
 
 
-@each("case", SHIP_CASES.values(), ids=SHIP_CASES)
-def test_a_fault_in_a_class_is_one_issue(case: Case) -> None:
-    """One fault is one issue of its code, at its line, naming its field."""
-    old, new, code, line, field = case
-    assert old in SHIP
-
-    (issue,) = issues_of(SHIP.replace(old, new, 1))
-
-    assert (issue.code, issue.type_name, issue.field) == (code, "ShipDataObject", field)
-    assert (issue.line is None) == (line is None)
-    if line is not None and issue.line is not None:
-        assert issue.line - first_line_of_ship() + 1 == line
-
-
-def first_line_of_ship() -> int:
-    """Return the line of the assembled source on which the class begins."""
-    (issue,) = issues_of(SHIP.replace("class Ship", "class Boat"))
-    assert issue.line is not None
-    return issue.line
-
-
 FLAG_CASES: dict[str, Case] = {
     "missing": (
         '    [JsonStringEnumMemberName("red")]\n    Red,\n',
@@ -140,25 +119,24 @@ FLAG_CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("case", FLAG_CASES.values(), ids=FLAG_CASES)
-def test_a_fault_in_an_enum_is_one_issue(case: Case) -> None:
-    """One fault is one issue of its code, at its line, naming its value."""
+CASES = [
+    *(("ShipDataObject", case) for case in SHIP_CASES.values()),
+    *(("Flag", case) for case in FLAG_CASES.values()),
+]
+
+
+@each(("name", "case"), CASES, ids=[*SHIP_CASES, *FLAG_CASES])
+def test_a_fault_is_one_issue(name: str, case: Case) -> None:
+    """Of its code, at its line, naming its field or value."""
     old, new, code, line, field = case
-    assert old in FLAG
+    assert old in TYPES[name]
+    blocks = {**TYPES, name: TYPES[name].replace(old, new, 1)}
+    above = assemble(list(blocks.items())).partition(f"[REGEN:BEGIN {name}]\n")[0].count("\n") + 1
 
-    (issue,) = issues_of(flag=FLAG.replace(old, new, 1))
+    (issue,) = issues_of(*blocks.values())
 
-    assert (issue.code, issue.type_name, issue.field) == (code, "Flag", field)
-    assert (issue.line is None) == (line is None)
-    if line is not None and issue.line is not None:
-        assert issue.line - first_line_of_flag() + 1 == line
-
-
-def first_line_of_flag() -> int:
-    """Return the line of the assembled source on which the enum begins."""
-    (issue,) = issues_of(flag=FLAG.replace("enum Flag", "enum Flags"))
-    assert issue.line is not None
-    return issue.line - 1
+    assert (issue.code, issue.type_name, issue.field) == (code, name, field)
+    assert issue.line == (line and line + above)
 
 
 NUMBERS = "public enum Flag\n{\n    Red = 1,\n    Green,\n    Old = -1,\n}\n"
