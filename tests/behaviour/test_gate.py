@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from run_stores import behaviour_issues, edit, run_store
+from small_documents import document_of
 
 from pytest_regen.documents import read_document
 from pytest_regen.languages.python.runner import PythonRunner
@@ -401,15 +402,8 @@ def test_what_an_illegal_page_lacks_is_not_told_of_its_fields(tmp_path: Path) ->
     """The type is run without that page: that its fields are lost follows from it."""
     fields = {name: {"type": "integer", "minimum": 1} for name in ("a", "b", "c", "d")}
     schema = {"type": "object", "properties": fields, "required": list(fields)}
-    content = {"application/json": {"schema": schema}}
-    answer = {"200": {"description": "A kite.", "content": content}}
-    data = {
-        "openapi": "3.1.0",
-        "info": {"title": "Kites", "version": "1"},
-        "paths": {"/kite": {"get": {"responses": answer}}},
-    }
     (tmp_path / "pytest.ini").touch()
-    (tmp_path / "api.json").write_text(json.dumps(data), "utf-8")
+    (tmp_path / "api.json").write_text(json.dumps(document_of(schema)), "utf-8")
     document = read_document(tmp_path / "api.json")
     made = generate_store(
         document,

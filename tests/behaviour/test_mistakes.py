@@ -52,7 +52,7 @@ def store_with(folder: Path, mistakes: Sequence[BehaviourMistake], language: str
     document.write_text(json.dumps(document_with(tuple(mistakes))), "utf-8")
     made = generate_store(
         document,
-        "GET /all",
+        "GET /things",
         folder / "api",
         provider=TemplateProvider(),
         language=language,

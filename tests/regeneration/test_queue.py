@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_writer import ReferenceWriter
+from small_documents import document_of
 
 from pytest_regen.errors import RegenError, RejectedRequestError, TransportError
 from pytest_regen.regeneration import (
@@ -90,25 +91,13 @@ def write_document(path: Path, names: str = "abcd", shared: str = "") -> Path:
             "properties": {f"by_{name}": {"type": "string"}},
         }
     paths = {
-        f"/{name}": {
-            "get": {
-                "responses": {
-                    "200": {
-                        "description": "",
-                        "content": {
-                            "application/json": {
-                                "schema": {"$ref": f"#/components/schemas/Whole{name.upper()}"}
-                            }
-                        },
-                    }
-                }
-            }
-        }
+        f"/{name}": document_of({"$ref": f"#/components/schemas/Whole{name.upper()}"})["paths"][
+            "/things"
+        ]
         for name in names
     }
     file = path / "api.json"
-    head = {"openapi": "3.0.3", "info": {"title": "T", "version": "1"}}
-    file.write_text(json.dumps({**head, "paths": paths, "components": {"schemas": schemas}}))
+    file.write_text(json.dumps({**document_of({}, schemas), "paths": paths}))
     return file
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from small_documents import document_of
+
 __all__ = [
     "INTERFACES",
     "PYTHON",
@@ -125,13 +127,7 @@ def document_with(mistakes: tuple[BehaviourMistake, ...]) -> dict[str, Any]:
             name[0].lower() + name[1:]: {"$ref": f"#/components/schemas/{name}"} for name in copies
         },
     }
-    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/All"}}}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Regattas", "version": "1"},
-        "paths": {"/all": {"get": {"responses": {"200": {"description": "All.", **body}}}}},
-        "components": {"schemas": {"All": root, **copies, **_OTHERS}},
-    }
+    return document_of({"$ref": "#/components/schemas/All"}, {"All": root, **copies, **_OTHERS})
 
 
 def _mistake(
