@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from killing import run_together
 from laws import scaled
 from small_store import IR_OF_STORE, PROMPTS, filled_store, new_store, page, plan, source_of
-from store_work import change_plan, replace_page, wide_plan
+from store_work import change_plan, replace_page, tree, wide_plan
 
 from pytest_regen.errors import StoreWriteError, UnknownPageError
 from pytest_regen.files import observe_effects
@@ -25,15 +25,6 @@ from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, history
 def store(tmp_path: Path) -> RegenStore:
     """A complete store."""
     return filled_store(tmp_path / "GET_v1_projects")
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder with its content."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def test_a_page_and_its_source_are_written_together(store: RegenStore) -> None:

@@ -23,12 +23,22 @@ __all__ = [
     "replace_one_of_many",
     "replace_page",
     "replace_pages_for_ever",
+    "tree",
     "try_and_accept",
     "try_and_reject",
     "wide_plan",
 ]
 
 NEW_OUTPUT = "// a new page 2"
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Return every file below a folder with its content."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def with_new_page(store: RegenStore, new: StoredPage) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "Queries",
     "codes",
     "entry_of",
+    "german",
     "kinds_with",
     "project",
     "record",
@@ -131,6 +132,12 @@ def record(file: UnitFile) -> UnitFile:
                 )
         write.commit()
     return file
+
+
+def german(root: Path) -> dict[str, str]:
+    """Return what stands in the file with units."""
+    strings: dict[str, str] = json.loads((root / PLACE).read_text("utf-8"))
+    return strings
 
 
 def codes(units: FileUnits) -> dict[str, list[str]]:

@@ -1,6 +1,5 @@
 """Units asked for: what is sent, what is kept, when it stops."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from unit_work import (
     Queries,
     codes,
     entry_of,
+    german,
     kinds_with,
     project,
     write_json,
@@ -54,12 +54,6 @@ class Model:
 def names(result: Result) -> list[str]:
     """Return the units that have another text now."""
     return [name for name, _ in result.regenerated]
-
-
-def german(root: Path) -> dict[str, str]:
-    """Return what stands in the file."""
-    strings: dict[str, str] = json.loads((root / "locales/de.json").read_text("utf-8"))
-    return strings
 
 
 def test_generate_asks_for_what_is_missing(tmp_path: Path) -> None:

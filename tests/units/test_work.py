@@ -15,6 +15,7 @@ from unit_work import (
     Queries,
     codes,
     entry_of,
+    german,
     kinds_with,
     project,
     write_json,
@@ -25,12 +26,6 @@ from pytest_regen.modes import HAND
 from pytest_regen.regeneration import verbs
 from pytest_regen.units.ledger import as_bytes, entry_name
 from pytest_regen.units.place import open_units
-
-
-def german(root: Path) -> dict[str, str]:
-    """Return what stands in the file."""
-    strings: dict[str, str] = json.loads((root / "locales/de.json").read_text("utf-8"))
-    return strings
 
 
 def hand_lines(root: Path) -> list[list[str]]:
