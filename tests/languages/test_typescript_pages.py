@@ -96,6 +96,7 @@ def test_a_formatter_changes_nothing(written: str, formatted: str) -> None:
         ("type T = 'a' | 'b';", "type T = 'a' & 'b';"),
         ("interface T { a: string }", "interface T { a?: string }"),
         ("interface T { a: 'x y' }", "interface T { a: 'x  y' }"),
+        ("type T = [a, b];", "type T = [a | b];"),
         ("// one\ntype T = 1;", "// two\ntype T = 1;"),
     ],
 )

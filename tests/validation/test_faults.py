@@ -133,7 +133,7 @@ def test_a_fault_is_one_issue(name: str, case: Case) -> None:
     blocks = {**TYPES, name: TYPES[name].replace(old, new, 1)}
     above = assemble(list(blocks.items())).partition(f"[REGEN:BEGIN {name}]\n")[0].count("\n") + 1
 
-    (issue,) = issues_of(*blocks.values())
+    (issue,) = issues_of(blocks["ShipDataObject"], blocks["Flag"])
 
     assert (issue.code, issue.type_name, issue.field) == (code, name, field)
     assert issue.line == (line and line + above)
