@@ -89,7 +89,6 @@ def test_an_enum_is_held_against_its_texts(tmp_path: Path) -> None:
             "  crane: Crane,",
             "Harbour",
         ),
-        ("zod", "  model: z.string(),", "  model: z.string().text(),", "Crane"),
     ],
 )
 def test_what_does_not_load_is_its_own_fault(

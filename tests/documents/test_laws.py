@@ -168,31 +168,3 @@ def test_an_unrelated_type_changes_no_other(document: Any) -> None:
     after = {type_.schema_id: type_ for type_ in second.ir.types}
     for type_ in first.ir.types[1:]:
         assert after[type_.schema_id] == type_
-
-
-def test_every_broken_reference_is_told_wherever_it_stands() -> None:
-    """Each place at which a reference leads nowhere has its own defect."""
-    broken = {"$ref": "#/components/schemas/Nowhere"}
-    document = document_of(
-        {
-            "properties": {
-                "plain": broken,
-                "items": {"items": broken},
-                "map": {"additionalProperties": broken},
-                "all": {"allOf": [broken, {"type": "string"}]},
-                "one": {"oneOf": [broken, {"type": "null"}]},
-                "deep": {"properties": {"inner": broken}},
-            }
-        }
-    )
-    made = built(document)
-    assert isinstance(made, IRBuild)
-    start = "#/paths/~1things/get/responses/200/content/application~1json/schema/properties/"
-    assert [defect.where.removeprefix(start) for defect in made.defects] == [
-        "all/allOf/0",
-        "deep/properties/inner",
-        "items/items",
-        "map/additionalProperties",
-        "one/oneOf/0",
-        "plain",
-    ]

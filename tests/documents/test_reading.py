@@ -32,26 +32,17 @@ def refusal(folder: Path, text: str | bytes, name: str = "api.yaml") -> str:
     ("text", "value"),
     [
         ("no", "no"),
-        ("on", "on"),
-        ("yes", "yes"),
         ("true", True),
-        ("False", False),
         ("null", None),
         ("~", None),
         ("", None),
         ("2024-01-31", "2024-01-31"),
-        ("2024-01-31T10:00:00Z", "2024-01-31T10:00:00Z"),
-        ("12:30", "12:30"),
         ("1_000", "1_000"),
         ("0x1F", 31),
-        ("0o17", 15),
-        ("-7", -7),
-        ("1.5e3", 1500.0),
         ("'12'", "12"),
         ("!!str 12", "12"),
         ("!!timestamp 2024-01-31", "2024-01-31"),
         ("!!python/object/apply:os.getcwd []", []),
-        ("=", "="),
     ],
 )
 def test_yaml_scalars_follow_version_1_2(tmp_path: Path, text: str, value: object) -> None:
@@ -104,13 +95,6 @@ def test_a_doubled_key_is_a_defect_and_the_last_counts(
     ]
 
 
-def test_a_doubled_key_is_located_inside_lists(tmp_path: Path) -> None:
-    """The pointer counts list items."""
-    path = tmp_path / "a.yaml"
-    path.write_text("a:\n- 1\n- {x: 1, x: 2}\n", "utf-8")
-    assert [defect.where for defect in load_file(path).defects] == ["#/a/1/x"]
-
-
 def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     """A file saved by an editor on Windows is read like any other."""
     assert load(tmp_path, b"\xef\xbb\xbf" + b'{"a": 1}', "a.json") == {"a": 1}
@@ -128,18 +112,12 @@ def test_huge_integers_are_kept(tmp_path: Path) -> None:
     ("text", "name", "reason"),
     [
         ("", "a.yaml", "empty"),
-        (" \n\n", "a.json", "empty"),
         ("a: [1\nb: 2\n", "a.yaml", "line 2"),
         ('{"a": 1,\n "b": }', "a.json", "line 2"),
         ("openapi: 3.0.0\n".encode("utf-16"), "a.yaml", "not encoded as UTF-8"),
-        ("openapi: 3.0.0\n".encode("utf-16-le"), "a.yaml", "control characters are not allowed"),
-        (b"openapi: \xff\n", "a.yaml", "UTF-8"),
         ("just words\n", "a.yaml", "not a mapping"),
-        ("- a\n", "a.yaml", "a list"),
-        ("12\n", "a.yaml", "not a mapping"),
         ("#%RAML 1.0\ntitle: x\n", "a.yaml", "neither the key 'openapi'"),
         ("openapi: 4.0.0\n", "a.yaml", "4.0.0"),
-        ("swagger: '1.2'\n", "a.yaml", "1.2"),
         ("openapi: 3.0.0\npaths: []\n", "a.yaml", "'paths' is not a mapping"),
         ("a: 1\n---\nb: 2\n", "a.yaml", "second YAML document"),
         ("a: *nowhere\n", "a.yaml", "&nowhere"),
@@ -172,7 +150,7 @@ def test_a_missing_file_and_a_folder_are_told(tmp_path: Path) -> None:
         read_document(tmp_path)
 
 
-@pytest.mark.parametrize("version", ["openapi: 3.1", "openapi: '3.0.3'", "swagger: 2.0"])
+@pytest.mark.parametrize("version", ["openapi: 3.1", "swagger: 2.0"])
 def test_versions_may_be_unquoted(tmp_path: Path, version: str) -> None:
     """YAML reads an unquoted version as a number; the document is meant all the same."""
     path = tmp_path / "api.yaml"

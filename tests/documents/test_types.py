@@ -8,22 +8,16 @@ from short_types import COLOUR, NULL_OBJECT, PET, fields_of, ref, spelled
 from small_documents import build, build_field, messages
 from tables import each
 
-from pytest_regen.errors import NothingToGenerateError
-
 
 @each(
     ("schema", "expected"),
     [
         ({"type": "string"}, "string"),
         ({"type": "string", "format": "date-time"}, "string:date-time"),
-        ({"type": "integer", "format": "int64"}, "integer:int64"),
-        ({"type": "number", "format": "decimal"}, "number:decimal"),
-        ({"type": "boolean"}, "boolean"),
         ({"type": ["integer", "number"]}, "number"),
         ({}, "any"),
         (True, "any"),
         ({"type": "object"}, "{any}"),
-        ({"type": "object", "additionalProperties": False}, "{any}"),
         ({"additionalProperties": {"type": "string"}}, "{string}"),
         ({"type": "object", "patternProperties": {"^a": {"type": "integer"}}}, "{integer}"),
         ({"type": "object", "additionalProperties": {"type": "array"}}, "{[any]}"),
@@ -31,13 +25,9 @@ from pytest_regen.errors import NothingToGenerateError
         ({"items": {"type": "string"}}, "[string]"),
         ({"type": "array", "items": {"type": "array", "items": {"type": "number"}}}, "[[number]]"),
         ({"type": "array", "prefixItems": [{"type": "number"}, {"type": "integer"}]}, "[number]"),
-        ({"type": "array", "items": [{"type": "string"}, {"type": "string"}]}, "[string]"),
         ({"type": "array", "items": True}, "[any]"),
         ({"const": "x"}, "string"),
-        ({"const": 1}, "integer"),
         ({"anyOf": [{"type": "string"}, COLOUR]}, "string"),
-        ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "number"),
-        ({"allOf": [{"type": "string"}, {"maxLength": 5}]}, "string"),
         ({"type": "string", "anyOf": [{"format": "a"}, {"format": "b"}]}, "string"),
     ],
 )
@@ -51,10 +41,8 @@ def test_what_needs_no_type_of_its_own(tmp_path: Path, schema: Any, expected: st
 @pytest.mark.parametrize(
     ("schema", "word"),
     [
-        ({"type": ["string", "integer"]}, "integer or string"),
         ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, "integer or string"),
         ({"oneOf": [{"type": "string"}, ref("Pet")]}, "object or string"),
-        ({"oneOf": [{"type": "object", "additionalProperties": ref("Pet")}, ref("Pet")]}, "map"),
         ({"enum": ["a", 1]}, "enum of int and str"),
         ({"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}]}, "boolean"),
         ({"allOf": [{"type": "string"}, {"type": "integer"}]}, "at once"),
@@ -91,9 +79,7 @@ def test_other_enums_are_their_plain_type(tmp_path: Path, enum: Any, expected: s
     ("schema", "values", "names"),
     [
         (COLOUR, ("red", "green"), None),
-        ({"enum": [3, 1]}, (3, 1), None),
         ({"type": "integer", "enum": [1.0, 2]}, (1, 2), None),
-        ({"enum": [2**70]}, (2**70,), None),
         ({"enum": ["a", "b"], "x-enum-varnames": ["Alpha", "Beta"]}, ("a", "b"), ("Alpha", "Beta")),
         ({"enum": [1, None, 2], "x-enumNames": ["One", "Two"]}, (1, 2), ("One", "Two")),
         (
@@ -101,7 +87,6 @@ def test_other_enums_are_their_plain_type(tmp_path: Path, enum: Any, expected: s
             (1, 2),
             ("ONE", "TWO"),
         ),
-        ({"oneOf": [{"const": "a"}, {"const": "b", "title": "B"}]}, ("a", "b"), None),
         ({"anyOf": [COLOUR, {"enum": ["blue", "red"]}]}, ("red", "green", "blue"), None),
         ({"allOf": [COLOUR, {"enum": ["green", "blue"]}]}, ("green",), None),
     ],
@@ -131,16 +116,12 @@ def test_a_narrowed_enum_stays_the_enum(tmp_path: Path) -> None:
     [
         ({"type": "string", "nullable": True}, "3.0.3"),
         ({"allOf": [ref("Pet")], "nullable": True}, "3.0.3"),
-        ({"allOf": [ref("Pet"), {"nullable": True}]}, "3.0.3"),
         ({"allOf": [{"type": "string", "nullable": True}, {"nullable": False}]}, "3.0.3"),
         ({"oneOf": [ref("Pet"), NULL_OBJECT]}, "3.0.3"),
         (ref("Maybe"), "3.0.3"),
         ({"type": "string", "x-nullable": True}, "2.0"),
-        ({"type": ["string", "null"]}, "3.1.0"),
         ({"type": "null"}, "3.1.0"),
         ({"oneOf": [{"type": "null"}, ref("Pet")]}, "3.1.0"),
-        ({"anyOf": [ref("Pet"), {"type": "null"}]}, "3.1.0"),
-        ({"oneOf": [{"type": ["string", "null"]}, {"type": "string"}]}, "3.1.0"),
         ({"enum": ["a", None]}, "3.1.0"),
         ({"oneOf": [{"const": "a"}, {"const": "b"}, {"const": None}]}, "3.1.0"),
         (ref("Pet", nullable=True), "3.1.0"),
@@ -156,11 +137,8 @@ def test_null_in_every_dialect(tmp_path: Path, schema: Any, version: str) -> Non
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "string"},
         {"type": "string", "nullable": False},
-        ref("Pet"),
         {"type": "object", "allOf": [ref("Maybe")]},
-        {"oneOf": [ref("Pet"), ref("Pet")]},
     ],
 )
 def test_null_is_not_invented(tmp_path: Path, schema: Any) -> None:
@@ -226,7 +204,6 @@ def test_not_a_number_is_left_out(tmp_path: Path) -> None:
     [
         {"type": "string", "writeOnly": True},
         {"allOf": [{"type": "string", "writeOnly": True}]},
-        {"type": "object", "properties": {"a": {}}, "writeOnly": True},
     ],
 )
 def test_what_is_only_written_is_not_demanded_of_a_response(tmp_path: Path, schema: Any) -> None:
@@ -238,18 +215,9 @@ def test_what_is_only_written_is_not_demanded_of_a_response(tmp_path: Path, sche
     assert (id_.required, id_.read_only) == (True, True)
 
 
-@pytest.mark.parametrize("values", [["a", ""], ["  "], ["a", "", None]])
-def test_an_enum_that_the_language_cannot_hold_is_a_string(
-    tmp_path: Path, values: list[str | None]
-) -> None:
+def test_an_enum_that_the_language_cannot_hold_is_a_string(tmp_path: Path) -> None:
     """No name can stand for some values; REVIEW says so, and every value can be read."""
-    field, made = build_field(tmp_path, {"type": ["string", "null"], "enum": values})
+    field, made = build_field(tmp_path, {"type": ["string", "null"], "enum": ["a", "", None]})
     assert spelled(field.type) == "string"
     assert "no enum member can stand for" in messages(made)
     assert [each.field for each in made.ir.reviews] == ["x"]
-
-
-def test_such_an_enum_as_the_whole_response_leaves_nothing_to_generate(tmp_path: Path) -> None:
-    """It is a plain value then, and the document is sound."""
-    with pytest.raises(NothingToGenerateError, match="is an array"):
-        build(tmp_path, {"items": {"type": "string", "enum": ["a", ""]}})

@@ -4,16 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from csharp_writer import write_csharp
 from slate_language import install
 
 from pytest_regen import languages
-from pytest_regen.documents.ir import TypeIR
 from pytest_regen.testing import LanguageConformance
 
 
 class ProfileConformance(LanguageConformance):
-    """A language, or a profile of it, whose broken code is looked at in the sweep."""
+    """A language, or a profile of it, of which what takes long is looked at in the sweep."""
 
     @pytest.mark.sweep
     def test_broken_code_is_read_as_far_as_it_goes(self) -> None:
@@ -41,16 +39,6 @@ class TestXchange(ProfileConformance):
     profile = "xchange"
 
 
-class TestOtherCSharp(ProfileConformance):
-    """Right C# that looks otherwise."""
-
-    language = "csharp"
-
-    def write(self, type_: TypeIR) -> str:
-        """Return right C#."""
-        return write_csharp(type_)
-
-
 class TestTypeScript(LanguageConformance):
     """TypeScript, as interfaces."""
 
@@ -70,14 +58,26 @@ class TestPython(LanguageConformance):
     language = "python"
 
 
-class TestPythonDataclass(ProfileConformance):
+SLOW = pytest.mark.sweep
+
+
+class PythonProfile(ProfileConformance):
+    """Each mistake starts an interpreter: those of the smallest type stand for all."""
+
+    @pytest.mark.parametrize("number", [*(pytest.param(at, marks=SLOW) for at in range(3)), 3])
+    def test_a_mistake_is_found(self, number: int) -> None:
+        """As everywhere."""
+        super().test_a_mistake_is_found(number)
+
+
+class TestPythonDataclass(PythonProfile):
     """Python: dataclasses."""
 
     language = "python"
     profile = "dataclass"
 
 
-class TestPythonTypedDict(ProfileConformance):
+class TestPythonTypedDict(PythonProfile):
     """Python: typed dicts."""
 
     language = "python"

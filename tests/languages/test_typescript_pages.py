@@ -20,10 +20,8 @@ def joined(*pages: str, is_enum: bool = False) -> str:
     "page",
     [
         "// BEGIN_FIELDS\n  b: number;\n// END_FIELDS",
-        "b: number;",
         "  b: number",
         "export interface T {\n  b: number;\n}",
-        "interface T {\n    b: number;\n}",
         'import { z } from "zod";\nexport type T = {\n  b: number;\n};',
         "Of course:\n// BEGIN_FIELDS\n  b: number;\n// END_FIELDS\nDone.",
     ],

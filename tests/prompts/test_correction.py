@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kite_ir import HOSTILE
 
 from pytest_regen.prompts import correction_block, with_correction
 from pytest_regen.prompts.correction import MAX_CORRECTIONS
@@ -87,16 +86,6 @@ def test_an_issue_cannot_forge_structure(texts: list[tuple[str, str, str | None]
 
     assert is_well_formed(block)
     assert len(heads) == len(set(issues))
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_stays_on_its_line(text: str) -> None:
-    """Text that tries to be an order, a heading or another issue is quoted where it stands."""
-    block = correction_block([Issue.of(text, text, detail=text, field=text), text])
-
-    assert is_well_formed(block)
-    assert block.count("\nCORRECTION REQUIRED") == 0
-    assert len([line for line in block.splitlines() if line.startswith("  [")]) == 2
 
 
 def test_many_corrections_are_counted() -> None:

@@ -180,16 +180,6 @@ def test_pages_are_balanced() -> None:
     assert not uneven
 
 
-def test_the_number_of_fields_is_no_constant() -> None:
-    """Fields with much to say share a page with fewer others."""
-    brief, wordy = plain(40), plain(40)
-    told = tuple(
-        field.model_copy(update={"description": "many words " * 30}) for field in wordy.fields
-    )
-
-    assert len(plan(wordy.model_copy(update={"fields": told}))) > len(plan(brief))
-
-
 def test_enum_values_weigh_less_than_fields() -> None:
     """More values than fields fit a page, because their lines and their code are shorter."""
     values = tuple(f"value_{number:03}" for number in range(100))

@@ -2,7 +2,6 @@
 
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +13,7 @@ from harbour_store import HARBOUR, harbour_store
 from store_asking import heal_type
 
 from pytest_regen.errors import TransportError
-from pytest_regen.regeneration import TurnSettings, heal_store, partial_regenerate
+from pytest_regen.regeneration import TurnSettings, heal_store
 from pytest_regen.turns import CallableProvider
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.validation import by_type
@@ -59,26 +58,9 @@ def count_validations() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def good(tmp_path: Path) -> Path:
-    """A store of five types with nothing wrong."""
-    return harbour_store(tmp_path / "good").path
-
-
-@pytest.fixture
 def wrong(tmp_path: Path) -> Path:
     """The same with errors in three types."""
     return harbour_store(tmp_path / "wrong", WRONG).path
-
-
-def test_a_command_validates_a_store_once_and_what_it_makes_of_it_once(good: Path) -> None:
-    """However often it is asked what is wrong with either of the two."""
-    with count_validations() as validated:
-        done = partial_regenerate(
-            good, ["Tide"], provider=Model(lambda name: f"// new\n{HARBOUR[name, 1]}")
-        )
-
-    assert done.regenerated == [("Tide", 1)]
-    assert len(validated) == 2
 
 
 def test_healing_validates_a_store_once_for_each_state_of_it(wrong: Path) -> None:
@@ -105,54 +87,21 @@ def test_each_round_goes_over_all_that_is_wrong(tmp_path: Path) -> None:
     assert done.stop_reasons == {"Owner": "clean", "Berth": "clean"}
 
 
-def test_types_are_asked_at_the_same_time(wrong: Path) -> None:
-    """With several jobs; the first request goes alone, so that it warms the cache."""
-    together = threading.Barrier(2, timeout=30)
-
-    def answer(name: str) -> str:
-        if name != "Owner":
-            together.wait()
-        return HARBOUR[name, 1]
-
-    model = Model(answer)
-    done = heal_store(wrong, settings=TurnSettings(model, jobs=2), attempts=1)
-
-    assert model.asked[0] == "Owner"
-    assert done.stop_reasons == dict.fromkeys(("Owner", "Berth", "Tide"), "clean")
-    assert done.source == harbour_store(wrong.parent / "right").source
-
-
-@pytest.mark.parametrize("jobs", [1, 4])
-def test_a_lost_connection_ends_the_work_on_all_types(wrong: Path, jobs: int) -> None:
+def test_a_lost_connection_ends_the_work_on_all_types(wrong: Path) -> None:
     """The first request shows it; no other is sent, and types not reached have no result."""
 
     def answer(_name: str) -> str:
         raise TransportError("the connection was lost", hint="try again")
 
     model = Model(answer)
-    done = heal_store(wrong, settings=TurnSettings(model, jobs=jobs), attempts=3)
+    done = heal_store(wrong, settings=TurnSettings(model, jobs=4), attempts=3)
 
     assert model.asked == ["Owner"]
     assert done.stop_reasons == {"Owner": "transport"}
     assert [failure.what for failure in done.failures] == ["the connection was lost"]
 
 
-def test_what_was_answered_before_the_connection_was_lost_is_kept(wrong: Path) -> None:
-    """The type that failed is named; the one before it is healed, the one after it untouched."""
-
-    def answer(name: str) -> str:
-        if name == "Berth":
-            raise TransportError("the connection was lost", hint="try again")
-        return HARBOUR[name, 1]
-
-    done = heal_store(wrong, settings=TurnSettings(Model(answer)))
-
-    assert done.regenerated == [("Owner", 1)]
-    assert done.stop_reasons == {"Owner": "clean", "Berth": "transport"}
-
-
-@pytest.mark.parametrize("jobs", [1, 4])
-def test_a_refusal_ends_the_work_on_its_type_alone(wrong: Path, jobs: int) -> None:
+def test_a_refusal_ends_the_work_on_its_type_alone(wrong: Path) -> None:
     """Whatever the model declines to write, it may write the rest."""
     model = Model()
     send = model.send
@@ -166,7 +115,7 @@ def test_a_refusal_ends_the_work_on_its_type_alone(wrong: Path, jobs: int) -> No
             is_owner = model.asked[-1] == "Owner"
             return replace(reply, stop_reason="refusal", text="") if is_owner else reply
 
-    done = heal_store(wrong, settings=TurnSettings(Declining(), jobs=jobs))
+    done = heal_store(wrong, settings=TurnSettings(Declining(), jobs=4))
 
     assert done.stop_reasons == {"Owner": "refused", "Berth": "clean", "Tide": "clean"}
 
@@ -208,16 +157,6 @@ def test_a_finding_asks_for_its_page_and_no_other(tmp_path: Path) -> None:
 
         assert done.regenerated == [(root, page)]
         assert model.asked == [root]
-
-
-def test_an_output_with_as_many_errors_is_not_kept(wrong: Path) -> None:
-    """Healing keeps what has fewer; what only reads otherwise is put aside."""
-    model = Model(lambda name: f"// new\n{WRONG[name, 1]}")
-
-    done = heal_store(wrong, settings=TurnSettings(model), attempts=1)
-
-    assert not done.regenerated
-    assert len(done.rejected) == 3
 
 
 def test_an_output_that_makes_another_type_wrong_is_not_kept(tmp_path: Path) -> None:
@@ -264,8 +203,7 @@ def test_pages_asked_in_one_round_are_one_attempt(tmp_path: Path) -> None:
     assert result.is_clean
 
 
-@pytest.mark.parametrize("jobs", [1, 4])
-def test_a_refused_page_spares_the_other_pages_of_its_type(tmp_path: Path, jobs: int) -> None:
+def test_a_refused_page_spares_the_other_pages_of_its_type(tmp_path: Path) -> None:
     """A correction of half a type is of no use; the model would be asked in vain."""
     root = "ProjectDataObject"
     wrong = {
@@ -278,7 +216,7 @@ def test_a_refused_page_spares_the_other_pages_of_its_type(tmp_path: Path, jobs:
         asked.append(root)
         return Reply("", stop_reason="refusal")
 
-    settings = TurnSettings(CallableProvider(decline), jobs=jobs)
+    settings = TurnSettings(CallableProvider(decline), jobs=4)
     done = heal_store(path, settings=settings, attempts=3)
 
     assert asked == [root]

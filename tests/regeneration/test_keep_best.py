@@ -92,17 +92,6 @@ def test_a_page_of_several_is_held_to_the_same(tmp_path: Path, page: int) -> Non
     assert RegenStore.open(path).pages_of(key[0])[page - 1].output == wrong
 
 
-def test_less_code_does_not_replace_more(tmp_path: Path) -> None:
-    """Of two outputs that cannot be read, the one that hides fewer fields stays."""
-    half = OWNER.replace("get; set;", "get; set", 1)
-    path = a_store(tmp_path, half)
-
-    partial_regenerate(path, ["Owner"], settings=answering("I am sorry."))
-    heal_store(path, settings=answering(""))
-
-    assert owner_after(path) == half
-
-
 def test_code_with_errors_replaces_what_cannot_be_read(tmp_path: Path) -> None:
     """Prose has the errors of all its fields, so that code with fewer is an improvement."""
     nearly = OWNER.replace('("name")', '("nmae")')
@@ -125,15 +114,6 @@ def test_the_first_output_of_a_page_is_taken_as_it_is_read(tmp_path: Path) -> No
     heal_store(path, settings=answering(half), type_names=["Owner"], attempts=1)
 
     assert owner_after(path) == half
-
-
-def test_any_output_is_taken_where_that_is_asked(tmp_path: Path) -> None:
-    """``accept_any`` overrides."""
-    path = a_store(tmp_path, WRONG)
-
-    partial_regenerate(path, ["Owner"], settings=answering("I am sorry."), accept_any=True)
-
-    assert owner_after(path) == "I am sorry."
 
 
 def test_a_finding_on_another_line_is_not_repeated() -> None:

@@ -9,7 +9,6 @@ from reference_writer import ReferenceWriter, request_body
 from small_store import new_store
 
 from pytest_regen.documents.ir import IR
-from pytest_regen.errors import HandEditError, UnknownPageError
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import build_prompts
 from pytest_regen.regeneration import TurnSettings, heal_store, partial_regenerate, verbs
@@ -68,12 +67,6 @@ def test_what_was_replaced_can_be_restored(store: RegenStore) -> None:
     assert reasons == ["replaced"] * pages + ["restored"] * pages
 
 
-def test_a_type_that_was_never_replaced_cannot_be_restored(store: RegenStore) -> None:
-    """The error names the type and the command that lists what there is."""
-    with pytest.raises(UnknownPageError, match="was ever replaced"):
-        verbs.restore(StorePlace(store.path), "Wind")
-
-
 def edited_types(store: RegenStore) -> tuple[str, ...]:
     """Return the types whose block is not what their pages make."""
     results = validate_store(store, behaviour=False)
@@ -96,17 +89,6 @@ def test_an_edit_of_one_page_is_adopted_as_that_page(store: RegenStore) -> None:
     assert "// checked by hand" in after.source
     assert not any(result.has_errors for result in validate_store(after).values())
     assert [entry.reason for entry in history(store.path)] == ["adopted"]
-
-
-def test_a_drifted_type_is_not_regenerated_but_others_are(store: RegenStore) -> None:
-    """The edit stays byte for byte while another type is regenerated."""
-    edit(store, "[REGEN:BEGIN Wind]\n", "[REGEN:BEGIN Wind]\n// mine\n")
-
-    partial_regenerate(store.path, ["Level"], provider=writer(style=2))
-    with pytest.raises(HandEditError):
-        partial_regenerate(store.path, ["Wind"], provider=writer())
-
-    assert "// mine" in RegenStore.open(store.path).source
 
 
 def test_healing_may_discard_edits(store: RegenStore) -> None:

@@ -98,15 +98,6 @@ def test_no_call_is_paid_for_what_the_prompt_asks_for() -> None:
     assert len(result.validation.errors) == 4
 
 
-def test_generate_does_not_ask_again_either() -> None:
-    """The drafts are all: their faults are not the model's."""
-    model = Model()
-
-    make(model, attempts=4)
-
-    assert len(model.requests) == 4
-
-
 def test_what_a_reply_can_correct_is_still_asked_for() -> None:
     """A type with a fault of its own beside it: that alone is in the correction, and is healed."""
     path = make(Model({'name "name": text?': 'name "nom": text?'}))

@@ -15,7 +15,7 @@ from pytest_regen.emulator import EmulatedReply
 from pytest_regen.errors import EditedPromptError, HandEditError, StoreWriteError
 from pytest_regen.regeneration import TurnSettings, heal_store, partial_regenerate, verbs
 from pytest_regen.regeneration.store_place import StorePlace
-from pytest_regen.stores import RegenStore, history
+from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.validation import stale_types, validate_store
@@ -150,20 +150,6 @@ def test_a_fault_around_the_blocks_is_not_paid_for(tmp_path: Path) -> None:
 
     assert provider.requests == []
     assert [issue.code for issue in result.validation.errors] == ["MISSING_USING"]
-
-
-def test_an_edit_that_is_discarded_is_kept_aside(tmp_path: Path) -> None:
-    """What a person wrote is in the history before a reply takes its place."""
-    store = make_store(tmp_path / "store")
-    store.source_path.write_text(store.source.replace("? Name", "? Mine"), "utf-8")
-
-    partial_regenerate(
-        store.path, ["Owner"], provider=CallableProvider(write_owner), discard_edits=True
-    )
-
-    dropped = [one for one in history(store.path, "Owner") if one.reason == "dropped"]
-    assert [one.model for one in dropped] == ["hand"]
-    assert "? Mine" in dropped[0].output
 
 
 def test_a_function_is_named_as_the_one_that_wrote(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_writer import ReferenceWriter
+from small_documents import document_of
 
 from pytest_regen.errors import RegenError, RejectedRequestError, TransportError
 from pytest_regen.regeneration import (
@@ -90,25 +91,13 @@ def write_document(path: Path, names: str = "abcd", shared: str = "") -> Path:
             "properties": {f"by_{name}": {"type": "string"}},
         }
     paths = {
-        f"/{name}": {
-            "get": {
-                "responses": {
-                    "200": {
-                        "description": "",
-                        "content": {
-                            "application/json": {
-                                "schema": {"$ref": f"#/components/schemas/Whole{name.upper()}"}
-                            }
-                        },
-                    }
-                }
-            }
-        }
+        f"/{name}": document_of({"$ref": f"#/components/schemas/Whole{name.upper()}"})["paths"][
+            "/things"
+        ]
         for name in names
     }
     file = path / "api.json"
-    head = {"openapi": "3.0.3", "info": {"title": "T", "version": "1"}}
-    file.write_text(json.dumps({**head, "paths": paths, "components": {"schemas": schemas}}))
+    file.write_text(json.dumps({**document_of({}, schemas), "paths": paths}))
     return file
 
 
@@ -147,11 +136,10 @@ def test_a_system_prompt_is_warmed_once_per_run(tmp_path: Path) -> None:
     assert model.most == 7
 
 
-@pytest.mark.parametrize("jobs", [1, 8])
-def test_stores_do_not_depend_on_the_number_of_jobs(tmp_path: Path, jobs: int) -> None:
+def test_stores_do_not_depend_on_the_number_of_jobs(tmp_path: Path) -> None:
     """Nor on the order in which replies come."""
     file = write_document(tmp_path, shared="bd")
-    generated(file, "abcd", Model(), jobs)
+    generated(file, "abcd", Model(), 8)
 
     sources = [RegenStore.open(tmp_path / "out" / f"GET_{name}").source for name in "abcd"]
     alone = tmp_path / "alone"
@@ -159,17 +147,6 @@ def test_stores_do_not_depend_on_the_number_of_jobs(tmp_path: Path, jobs: int) -
     for name, source in zip("abcd", sources, strict=True):
         generated(write_document(alone, shared="bd"), name, Model(), 1)
         assert RegenStore.open(alone / "out" / f"GET_{name}").source == source
-
-
-def test_one_job_asks_one_page_after_the_other(tmp_path: Path) -> None:
-    """And one store after the other."""
-    model = Model()
-    done = generated(write_document(tmp_path), "abcd", model, 1)
-
-    assert model.most == 1
-    assert list(done) == parts_of()
-    names = [request.messages[-1].content for request in model.asked]
-    assert [("WholeA" in name) or ("PartA" in name) for name in names[:2]] == [True, True]
 
 
 def test_a_page_shared_by_stores_that_are_made_at_once_is_asked_for_once(tmp_path: Path) -> None:
@@ -241,12 +218,11 @@ def rejecting(*words: str) -> Model:
     return Model(answer)
 
 
-@pytest.mark.parametrize("jobs", [1, 8])
-def test_a_page_that_is_rejected_ends_no_other(tmp_path: Path, jobs: int) -> None:
+def test_a_page_that_is_rejected_ends_no_other(tmp_path: Path) -> None:
     """One invalid request says nothing about the next; its store tells of it."""
     model = rejecting('TYPE: "PartB"')
 
-    done = generated(write_document(tmp_path), "abcd", model, jobs)
+    done = generated(write_document(tmp_path), "abcd", model, 8)
 
     failed = {name for name in done if done[name].failures}  # type: ignore[union-attr]
     assert failed == {"GET /b"}

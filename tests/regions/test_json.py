@@ -256,15 +256,11 @@ def test_a_text_that_is_no_json_cannot_be_a_value() -> None:
     [
         ('{\n"a": "x",\n"a": "y"}', 3, "a second time .first: line 2"),
         ('{"a": "x"', 1, "Expecting ',' delimiter .column 10"),
-        ("{'a': 1}", 1, "Expecting property name"),
-        ('{"a" "x"}', 1, "Expecting ':' delimiter"),
-        ('{"a": 01}', 1, "Expecting ',' delimiter"),
         ('{"a": NaN}', 1, "NaN"),
         ('\n{"a": "\t"}', 2, "Invalid control character"),
         ('{"a": "x"} {', 1, "Extra data"),
         ('{\n<<<<<<< HEAD\n"a": "x"}', 2, "Expecting property name"),
         ("[" * 100_000, 1, "nested too deeply"),
-        ('{"a":' * 100_000, 1, "nested too deeply"),
     ],
 )
 def test_what_is_no_json_is_an_error_with_the_line(file: str, line: int, problem: str) -> None:

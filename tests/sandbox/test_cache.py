@@ -109,13 +109,10 @@ def put_in(content: bytes | Callable[[bytes], bytes]) -> Callable[[Path], None]:
 
 
 HARMS: dict[str, Callable[[Path], None]] = {
-    "empty": put_in(b""),
     "half": put_in(lambda text: text[: len(text) // 2]),
     "no seal": put_in(b'{"passed": true}'),
     "another's seal": put_in(b"0" * 64 + b'\n{"passed": true}'),
     "another value": put_in(lambda text: text.replace(b"false", b"true")),
-    "bytes": put_in(bytes(range(256))),
-    "deep": put_in(b"[" * 100_000),
     "long": put_in(b"0" * (17 << 20)),
     "moved to another key": move,
     "moved to another section": other_section,

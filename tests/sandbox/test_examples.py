@@ -148,7 +148,6 @@ def test_it_is_told_which_example_did_not_come_back(tmp_path: Path) -> None:
         SOURCE,
         'def f(): "x\\n>>> 1\\n1"; return 2\n',
         'def f():\r\n    r"""\u00e4\r\n    >>> "\\n"\r\n    "x" """\r\n    return 1\r\n',
-        '"""é\n>>> 1\n2"""; x = 1\n',
         "class A:\n    \"a\" '''\n    >>> 1\n    1\n    \n    after'''\n    x = 1\n",
         'def f():\n    "about f"\n',
         'def f():\n    """\n    >>>1\n    """\n',

@@ -90,7 +90,7 @@ def test_folders_that_are_reached_by_links(venv: Path, tmp_path: Path) -> None:
         assert says(code, python, import_path=[project]) == "acme"
 
 
-@pytest.mark.parametrize("way", ["..", "in/../..", "link/../.."])
+@pytest.mark.parametrize("way", ["..", "link/../.."])
 def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path, way: str) -> None:
     """Python keeps the dots in ``sys.executable``; folders on that way need not be in there."""
     (tmp_path / "here" / "in").mkdir(parents=True)

@@ -60,11 +60,9 @@ def test_usings_and_namespaces_belong_to_the_header(pages: tuple[str, ...]) -> N
     [
         "public class Sample { public int A { get; set; } }",
         "public class Sample { public int A { get; set; } // }\n}",
-        "enum Kind { X, Y }\npublic class Sample\n{\n    public int A { get; set; }\n}",
         "public class Sample\n{\n    enum L { X }\n    public int A { get; set; }\n}\nenum K { Z }",
         'class Sample\n{\n    [D("use { here")]\n    public int A { get; set; }\n    // rest: }\n}',
         "class Sample\n{\n    #region r\n    public int A { get; set; }\n    #endregion\n}",
-        "record struct Sample(int A)\n{\n}",
         "public record Sample(int A);",
         "public class Sample(int A) : Base(A);",
         "namespace N { sealed partial class Sample { public int A { get; set; } } }",
@@ -91,11 +89,6 @@ def test_page_one_may_spell_the_name_otherwise(declared: str, name: str) -> None
     assert names(joined(first, SECOND, name=name).text, declared) == ["A", "B"]
 
 
-def test_an_empty_class_takes_members() -> None:
-    """A body without members is filled at the usual indentation."""
-    assert joined("class Sample\n{\n}", SECOND).text == f"class Sample\n{{\n    {SECOND}\n}}"
-
-
 def test_a_page_without_members_adds_nothing() -> None:
     """An empty page is no fault of structure and changes nothing."""
     assert joined(FIRST, "", "// nothing").text.count("public") == 2
@@ -117,7 +110,6 @@ def test_a_positional_record_gets_a_body() -> None:
     ("first", "rest"),
     [
         ("enum Sample { A }", ["B", "C"]),
-        ("enum Sample { A, }", ["B,", "C,"]),
         ("enum Sample\n{\n    A // a\n}", ["B /* b */,", "// c\nC // ,"]),
         ("enum Sample\n{\n    A, // a,\n}", ["enum Sample { B }", '[X(",")]\nC = 5']),
         ("[J] public enum Sample : int\n{\n    A = 1\n    // more to come\n}", ["B", "", "C"]),
@@ -154,7 +146,6 @@ def test_deeper_indentation_is_levelled() -> None:
     [
         ("public int B { get; set; }\npublic int C { get; set;", 2, "SYNTAX"),
         ("public int B { get; set; }\n}\n\nclass Other\n{\n    int c;", 1, "SYNTAX"),
-        ("public int B { get; set; }\n\npublic int C", 3, "SYNTAX"),
         ("Here are the remaining members for you.", 1, "ARTIFACT"),
         ("record Sample(int B);", 1, "SYNTAX"),
     ],

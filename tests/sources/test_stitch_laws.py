@@ -2,13 +2,12 @@
 
 from csharp_members import Sample, planned
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from laws import scaled
 
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Declaration, StitchedType
 from pytest_regen.languages.csharp.tree import parse
-from pytest_regen.sources import assemble, extract_type_block, stitch
+from pytest_regen.sources import stitch
 
 Planned = tuple[list[str], list[list[Sample]]]
 
@@ -68,25 +67,3 @@ def test_each_line_is_a_line_of_its_page(case: Planned) -> None:
     for text, page, line in zip(lines, stitched.line_pages, stitched.page_lines, strict=True):
         bare = text.strip().replace(",", "")
         assert bare in pages[page - 1][line - 1].replace(",", "")
-
-
-@given(planned(is_enum=False), st.booleans())
-def test_assembly_leads_back(case: Planned, is_last: bool) -> None:  # noqa: FBT001 - drawn
-    """A stitched type comes out of the assembled file as it went in; its lines are all pages'."""
-    outputs, plan = case
-    stitched = joined(outputs, is_enum=False)
-    other = ("Other", "class Other\n{\n}")
-    types = [other, ("Sample", stitched.text)] if is_last else [("Sample", stitched.text), other]
-    source = assemble(types)
-    assert extract_type_block(source, "Sample") == stitched.text
-    assert {*stitched.line_pages} == set(range(1, len(plan) + 1))
-
-
-@given(planned(is_enum=False))
-@settings(max_examples=scaled(30))
-def test_stitching_is_deterministic(case: Planned) -> None:
-    """The same pages give the same text, with LF line ends only."""
-    outputs, _ = case
-    first, second = (stitch(outputs, name="Sample", is_enum=False) for _ in range(2))
-    assert first == second
-    assert "\r" not in first.text

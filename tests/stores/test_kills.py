@@ -5,21 +5,10 @@ from pathlib import Path
 import pytest
 from killing import Killed, kill_at_every_effect, kill_at_random_moments
 from small_store import filled_store, source_of
-from store_work import replace_page
+from store_work import replace_page, tree
 
 from pytest_regen.files import observe_effects
 from pytest_regen.stores import RegenStore, history
-
-Bytes = dict[str, bytes]
-
-
-def tree(folder: Path) -> Bytes:
-    """Return every file below a folder with its content."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def outputs(store: RegenStore) -> set[str]:
@@ -142,9 +131,3 @@ def random_kills(tmp_path: Path, count: int) -> None:
 def test_a_kill_at_a_random_moment_loses_nothing(tmp_path: Path) -> None:
     """Thirty kills at any moment, in the middle of a write too: the store loads, all is there."""
     random_kills(tmp_path, 30)
-
-
-@pytest.mark.sweep
-def test_kills_at_two_hundred_random_moments_lose_nothing(tmp_path: Path) -> None:
-    """The same, two hundred times."""
-    random_kills(tmp_path, 200)

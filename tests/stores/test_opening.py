@@ -87,23 +87,6 @@ def test_a_store_that_was_made_meanwhile_is_updated(store: RegenStore) -> None:
     assert (store.path / "schema.md").read_text("utf-8") != "# Another\n"
 
 
-def test_types_and_pages_come_in_the_order_of_the_prompts(store: RegenStore) -> None:
-    """Types as planned; the pages and prompts of one by number."""
-    assert store.type_names == ("ProjectDataObject", "Owner", "State")
-    assert [one.page for one in store.pages_of("ProjectDataObject")] == [1, 2, 3]
-    assert [one.page for one in store.prompts_of("ProjectDataObject")] == [1, 2, 3]
-    assert store.pages_of("Nope") == ()
-
-
-def test_an_opened_store_does_not_follow_later_changes(store: RegenStore) -> None:
-    """A snapshot stays what it was."""
-    with RegenStore.update(store.path) as tx:
-        tx.write(pages=[page("Owner", 1, "// new")], source="// new\n")
-
-    assert store.pages_of("Owner")[0].output != "// new"
-    assert RegenStore.open(store.path).pages_of("Owner")[0].output == "// new"
-
-
 def test_line_ends_of_the_source_are_kept(store: RegenStore) -> None:
     """CRLF, lone CR, a byte order mark and a missing final line end survive write and read."""
     text = "\ufeffa\r\nb\rc\nd"

@@ -1,15 +1,11 @@
 """A candidate on trial: in place while a test looks, then kept, or gone without a trace."""
 
-import os
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
 from killing import kill_at_every_effect
 from small_store import filled_store, page, source_of
-from store_work import NEW_OUTPUT, on_trial, with_new_page
+from store_work import on_trial, with_new_page
 
 from pytest_regen.errors import StoreWriteError, UnknownPageError
 from pytest_regen.prompts.values import PageKey
@@ -76,30 +72,6 @@ def test_an_accepted_candidate_stays(store: RegenStore) -> None:
     assert not [name for name in artifacts(store.path) if name.startswith(".")]
 
 
-def test_an_error_in_the_test_puts_the_candidate_back(store: RegenStore) -> None:
-    """Whatever ends the block without an ``accept`` is a rejection."""
-    before = artifacts(store.path)
-    with (
-        pytest.raises(KeyboardInterrupt),
-        on_trial(store, CANDIDATE),
-    ):
-        raise KeyboardInterrupt
-
-    assert artifacts(store.path) == before
-
-
-def test_what_others_wrote_meanwhile_stays(store: RegenStore) -> None:
-    """Another type committed during the trial survives its end, in pages and source."""
-    other = page("Owner", 1, "// by another", attempt=2)
-    with on_trial(store, CANDIDATE):
-        write_by_another(store.path, other)
-
-    after = RegenStore.open(store.path)
-    assert after.pages[KEY] == store.pages[KEY]
-    assert after.pages_of("Owner")[0].output == "// by another"
-    assert after.source == source_of(after)
-
-
 def test_another_page_of_the_type_that_others_wrote_stays(store: RegenStore) -> None:
     """The candidate is taken out from beside it; pages and source stay a pair."""
     other = page("ProjectDataObject", 3, "// by another", attempt=2)
@@ -149,27 +121,6 @@ def test_a_block_edited_by_hand_during_the_trial_is_kept(store: RegenStore) -> N
         store.source_path.write_text(text.replace("// header", "// my header"))
 
     assert RegenStore.open(store.path).source == store.source.replace("// header", "// my header")
-
-
-def test_two_trials_of_a_store_follow_each_other(store: RegenStore) -> None:
-    """The second candidate is put over what the first one left, not over its candidate."""
-    started, seen = threading.Event(), []
-
-    def second() -> None:
-        started.set()
-        with on_trial(store, page("Owner", 1, "// second")):
-            seen.append(RegenStore.open(store.path).pages[KEY].output)
-
-    with on_trial(store, CANDIDATE):
-        thread = threading.Thread(target=second)
-        thread.start()
-        started.wait()
-        thread.join(0.2)
-        assert not seen
-    thread.join()
-
-    assert seen == [store.pages[KEY].output]
-    assert RegenStore.open(store.path).pages == store.pages
 
 
 def test_a_page_without_a_prompt_is_not_tried(store: RegenStore) -> None:
@@ -238,27 +189,3 @@ def test_a_trial_that_cannot_be_written_is_told(store: RegenStore) -> None:
 
     assert artifacts(store.path) == before
     assert RegenStore.open(store.path).pages[PageKey(*KEY)] == store.pages[KEY]
-
-
-def test_a_trial_of_another_process_is_left_alone(store: RegenStore) -> None:
-    """While its owner lives, readers see the candidate, and writers do not take it out."""
-    work = "import sys; from pathlib import Path; from store_work import hold_trial"
-    with subprocess.Popen(
-        [sys.executable, "-c", f"{work}; hold_trial(Path(sys.argv[1]))", store.path],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as owner:
-        assert owner.stdout is not None
-        assert owner.stdout.readline() == b"on trial\n"
-        seen = RegenStore.open(store.path).pages[KEY].output
-        write_by_another(store.path, page("Owner", 1, "// by another", attempt=2))
-        after = RegenStore.open(store.path)
-        owner.communicate(b"end\n", timeout=20)
-
-    assert seen == NEW_OUTPUT
-    assert after.pages[KEY].output == NEW_OUTPUT
-    assert owner.returncode == 0
-    left = RegenStore.open(store.path)
-    assert left.pages[KEY].output == store.pages[KEY].output
-    assert left.pages[page("Owner").key].output == "// by another"

@@ -38,7 +38,6 @@ PICKED = {
 
 CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
     ("nullable", "3.0.3", {"type": "string", "nullable": True}, ["a", None], [1]),
-    ("nullable enum", "3.0.3", {"enum": ["a"], "nullable": True}, ["a", None], ["b"]),
     ("nullable reference", "3.0.3", {"allOf": [TEXT], "nullable": True}, ["ab", None], ["a"]),
     ("x-nullable", "2.0", {"type": "string", "x-nullable": True}, ["a", None], [1]),
     ("nullable means nothing since", "3.1.0", {"type": "string", "nullable": True}, ["a"], [None]),
@@ -46,14 +45,9 @@ CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
     ("integer", "3.0.3", {"type": "integer"}, [1, 1.0], ["1", True, 1.5]),
     ("exclusive, boolean", "3.0.3", {"minimum": 1, "exclusiveMinimum": True}, [2, 1.1], [1]),
     ("exclusive, number", "3.1.0", {"exclusiveMinimum": 1, "exclusiveMaximum": 3}, [2], [1, 3]),
-    ("exclusive, number too early", "3.0.3", {"exclusiveMaximum": 3}, [2, 2.9], [3, 4]),
-    ("exclusive maximum", "2.0", {"maximum": 3, "exclusiveMaximum": True}, [2], [3]),
     ("siblings are void", "3.0.3", {**TEXT, "maxLength": 2}, ["abc"], ["a"]),
     ("siblings count", "3.1.0", {**TEXT, "maxLength": 2}, ["ab"], ["abc", "a"]),
-    ("const", "3.0.3", {"const": "a"}, ["a"], ["b"]),
-    ("file", "2.0", {"type": "file"}, ["a"], [1]),
     ("no type", "3.0.3", {"type": "money"}, [1, "a", None], []),
-    ("multiples", "3.1.0", {"multipleOf": 0.25}, [0.75, 19, 1e21], [0.1]),
     ("pattern to the end", "3.1.0", {"pattern": "^a$"}, ["a"], ["a\n", "b"]),
     ("ASCII digits", "3.1.0", {"pattern": r"^\d$"}, ["1"], ["\u0661"]),
     ("a sign in brackets", "3.1.0", {"pattern": r"^[[$]\/$"}, ["[/", "$/"], ["a/"]),
@@ -65,7 +59,6 @@ CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
         ["2023-02-29T01:02:03Z"],
     ),
     ("date", "3.1.0", {"format": "date"}, ["2024-02-29"], ["2023-02-29", "20240229", "2024-W01-1"]),
-    ("int32", "3.1.0", {"format": "int32"}, [2**31 - 1, -(2**31)], [2**31]),
     ("base64", "3.1.0", {"format": "byte"}, ["aGVsbG8=", ""], ["a"]),
     (
         "formats by another name",

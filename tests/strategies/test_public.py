@@ -37,7 +37,6 @@ components:
         colours: {type: array, maxItems: 3, items: {type: string, enum: [red, blue]}}
         next: {$ref: "#/components/schemas/Tail"}
 """
-STORE = "generated/GET_kites_latest"
 
 
 @pytest.fixture
@@ -102,20 +101,6 @@ def test_what_nothing_satisfies_says_so(tmp_path: Path, schema: str, reason: str
 
     with pytest.raises(NoInstanceError, match="Y"):
         strategies.from_schema(document, "#/components/schemas/Y").validate()
-
-
-@pytest.mark.usefixtures("kites")
-def test_strategies_compose() -> None:
-    """They are strategies like any other."""
-    pairs = st.tuples(strategies.valid(STORE), strategies.valid(STORE, "Tail"))
-
-    @settings(max_examples=10, database=None)
-    @given(st.lists(pairs, max_size=2))
-    def holds(found: list[tuple[dict[str, object], dict[str, object]]]) -> None:
-        assert all("id" in kite and "colours" not in kite for kite, _ in found)
-        assert all(tail.keys() <= {"colours", "next"} for _, tail in found)
-
-    holds()
 
 
 @pytest.mark.parametrize(

@@ -97,25 +97,11 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         [-2, 2, 0],
     ),
     (
-        "int64",
-        "3.1.0",
-        {"type": "integer", "format": "int64"},
-        lambda v: -(2**63) <= v < 2**63,
-        [2**63 - 1, -(2**63)],
-    ),
-    (
         "exclusive",
         "3.0.3",
         {"type": "number", "minimum": 0, "exclusiveMinimum": True},
         lambda v: v > 0,
         [0.5, 1],
-    ),
-    (
-        "multiples",
-        "3.1.0",
-        {"type": "number", "multipleOf": 0.25},
-        lambda v: v * 4 == int(v * 4),
-        [0.25, 0],
     ),
     (
         "cents",
@@ -155,52 +141,11 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         ["a", 1, None, {"x": []}],
     ),
     (
-        "enums of a type",
-        "3.1.0",
-        {"enum": ["a", 1, None], "type": "string"},
-        lambda v: v == "a",
-        ["a"],
-    ),
-    (
-        "constants with titles",
-        "3.1.0",
-        {"oneOf": [{"const": 1, "title": "one"}, {"const": 2}], "type": "integer"},
-        lambda v: v in {1, 2},
-        [1, 2],
-    ),
-    (
         "null",
         "3.1.0",
         {"type": ["boolean", "null"]},
         lambda v: v in (True, False, None),
         [True, False, None],
-    ),
-    (
-        "not",
-        "3.1.0",
-        {"type": "string", "enum": ["a", "b", "c"], "not": {"const": "b"}},
-        lambda v: v in {"a", "c"},
-        ["a", "c"],
-    ),
-    (
-        "if",
-        "3.1.0",
-        {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": 20,
-            "if": {"minimum": 10},
-            "then": {"multipleOf": 10},
-        },
-        lambda v: v < 10 or v in {10, 20},
-        [10, 1],
-    ),
-    (
-        "arrays",
-        "3.1.0",
-        {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2},
-        lambda v: 1 <= len(v) <= 2 and all(map(is_integer, v)),
-        [],
     ),
     (
         "sets",
@@ -210,27 +155,11 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         [[], [1, 2, 3]],
     ),
     (
-        "tuples that say nothing of what follows",
-        "3.0.3",
-        {"type": "array", "items": [{"type": "string"}, {"type": "boolean"}]},
-        lambda v: (
-            len(v) <= 2 and all(map(is_text, v[:1])) and all(i in (True, False) for i in v[1:])
-        ),
-        [],
-    ),
-    (
         "maps",
         "3.1.0",
         {"type": "object", "additionalProperties": {"type": "boolean"}},
         lambda v: all(i in (True, False) for i in v.values()),
         [{}],
-    ),
-    (
-        "maps of a size",
-        "3.1.0",
-        {**LIMITS, "additionalProperties": {"type": "integer"}},
-        lambda v: 2 <= len(v) <= 3,
-        [],
     ),
     (
         "names by pattern",
@@ -263,24 +192,6 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
     ),
     ("objects of a size", "3.1.0", {**LIMITS, "properties": ROW}, lambda v: 2 <= len(v) <= 3, []),
     (
-        "needed together",
-        "3.1.0",
-        {"type": "object", "properties": ROW, "dependentRequired": {"a": ["b"]}},
-        lambda v: "a" not in v or "b" in v,
-        [{}],
-    ),
-    (
-        "typed extras",
-        "3.1.0",
-        {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}},
-            "additionalProperties": {"type": "string"},
-        },
-        lambda v: all(is_text(i) for k, i in v.items() if k != "a"),
-        [{}],
-    ),
-    (
         "allOf",
         "3.1.0",
         {
@@ -297,13 +208,6 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         "3.1.0",
         {"type": "object", "properties": ROW, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
         lambda v: "a" in v or "b" in v,
-        [],
-    ),
-    (
-        "one is required",
-        "3.1.0",
-        {"type": "object", "properties": ROW, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
-        lambda v: ("a" in v) != ("b" in v),
         [],
     ),
     (
@@ -354,13 +258,6 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         {"$ref": "#/components/schemas/Base"},
         is_vehicle,
         [{"kind": "boat"}, {"kind": "car", "wheels": 3}],
-    ),
-    (
-        "a subtype",
-        "3.0.3",
-        {"$ref": "#/components/schemas/Boat"},
-        lambda v: v["kind"] == "boat",
-        [{"kind": "boat", "sails": True}],
     ),
     (
         "not in an answer",
@@ -486,8 +383,8 @@ def test_a_pattern_that_cannot_be_read_is_told_of_the_types_that_need_it(tmp_pat
     assert {"may"} <= drawn[root] <= {"may", "x-new", "newField"}
 
 
-@pytest.mark.parametrize("outer", [{}, {"nullable": True}, {"nullable": False}])
-@pytest.mark.parametrize("inner", [{}, {"nullable": True}, {"nullable": False}])
+@pytest.mark.parametrize("outer", [{}, {"nullable": False}])
+@pytest.mark.parametrize("inner", [{}, {"nullable": True}])
 @pytest.mark.parametrize("beside", [{"nullable": False}, {"description": "no more"}])
 def test_null_is_drawn_where_the_ir_has_it(
     tmp_path: Path, outer: dict[str, Any], inner: dict[str, Any], beside: dict[str, Any]

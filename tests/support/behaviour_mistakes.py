@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from small_documents import document_of
+
 __all__ = [
     "INTERFACES",
-    "PLAIN_ZOD",
     "PYTHON",
     "READ_AS_RIGHT",
     "ZOD",
@@ -126,13 +127,7 @@ def document_with(mistakes: tuple[BehaviourMistake, ...]) -> dict[str, Any]:
             name[0].lower() + name[1:]: {"$ref": f"#/components/schemas/{name}"} for name in copies
         },
     }
-    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/All"}}}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Regattas", "version": "1"},
-        "paths": {"/all": {"get": {"responses": {"200": {"description": "All.", **body}}}}},
-        "components": {"schemas": {"All": root, **copies, **_OTHERS}},
-    }
+    return document_of({"$ref": "#/components/schemas/All"}, {"All": root, **copies, **_OTHERS})
 
 
 def _mistake(
@@ -183,16 +178,6 @@ def _after(field: str, expression: str) -> tuple[str, str]:
     return pattern, code.replace(', mode="before"', "")
 
 
-def _dumped(field: str, expression: str) -> tuple[str, str]:
-    """Return a change that works on what is dumped."""
-    return _added(
-        field,
-        "from pydantic import field_serializer\n\n"
-        f'@field_serializer("{field}")\n'
-        f"def _write(self, value: Any) -> Any:\n    return {expression}",
-    )
-
-
 def _missing(code: str) -> tuple[str, str]:
     """Return a change that adds a look-up to an enum."""
     return (
@@ -205,32 +190,13 @@ _python = partial(_mistake, "default")
 
 PYTHON = (
     _python("strips", "name", _config("str_strip_whitespace=True"), base="Short"),
-    _python("lower_case", "name", _config("str_to_lower=True"), base="Short"),
-    _python(
-        "rounds_by_encoder",
-        "fee",
-        _config("json_encoders={float: lambda value: round(value, 1)}"),
-        base="Short",
-    ),
     _python(
         "zone_dropped",
         "at",
         _config("json_encoders={dt.datetime: lambda at: at.replace(tzinfo=None).isoformat()}"),
         base="Short",
     ),
-    _python(
-        "day_only",
-        "at",
-        _config("json_encoders={dt.datetime: lambda at: at.date().isoformat()}"),
-        base="Short",
-    ),
-    _python(
-        "moves_zone", "at", _loaded("at", "self.at = self.at.replace(tzinfo=dt.UTC)"), base="Short"
-    ),
-    _python("seconds_only", "at", _dumped("at", "value.replace(microsecond=0)"), base="Short"),
     _python("cents", "fee", _loaded("fee", "self.fee = round(self.fee, 2)")),
-    _python("whole_fee", "fee", _dumped("fee", "int(value)")),
-    _python("fee_as_text", "fee", _dumped("fee", "str(value)")),
     _python(
         "swapped",
         "windIn windOut",
@@ -246,17 +212,6 @@ PYTHON = (
         codes="ACCEPTS_INVALID",
     ),
     _python(
-        "clamps",
-        "laps",
-        _before("laps", "max(value, 1) if isinstance(value, int) else value"),
-        codes="ACCEPTS_INVALID",
-    ),
-    _python(
-        "empty_is_null",
-        "firstMate",
-        _loaded("first_mate", "self.first_mate = self.first_mate or None"),
-    ),
-    _python(
         "null_is_absent",
         "motto",
         _loaded("motto", 'self.model_fields_set.discard("" if self.motto else "motto")'),
@@ -266,26 +221,11 @@ PYTHON = (
         "tags",
         _loaded("tags", "self.tags = sorted(self.tags) if self.tags else self.tags"),
     ),
-    _python(
-        "unique_tags", "tags", _after("tags", "list(dict.fromkeys(value)) if value else value")
-    ),
-    _python("few_tags", "tags", _dumped("tags", "value and value[:2]")),
-    _python(
-        "one_tag",
-        "tags",
-        _before("tags", "[value] if isinstance(value, str) else value"),
-        codes="ACCEPTS_INVALID",
-    ),
     _python("float_price", "price", _after("price", "value and str(float(value))")),
     _python(
         "lost_scores",
         "scores",
         _after("scores", "value and {key.strip('$'): each for key, each in value.items()}"),
-    ),
-    _python(
-        "zero_scores",
-        "scores",
-        _dumped("scores", "value and {key: each for key, each in value.items() if each}"),
     ),
     _python(
         "default_of_enum",
@@ -300,13 +240,6 @@ PYTHON = (
         _missing("return cls.__members__.get(str(value))"),
         codes="ACCEPTS_INVALID",
         base="State",
-    ),
-    _python(
-        "nearest_number",
-        "",
-        _missing("return cls(min(3, max(1, value))) if isinstance(value, int) else None"),
-        codes="ACCEPTS_INVALID",
-        base="Level",
     ),
 )
 
@@ -333,25 +266,16 @@ _TEXTS, _SCORES = "z.array(z.string())", "z.record(z.string(), z.number())"
 
 ZOD = (
     _zod("trims", "name", _checked("name", _TEXT, "seen.value = seen.value.trim();")),
-    _zod("lowers", "name", _checked("name", _TEXT, "seen.value = seen.value.toLowerCase();")),
-    _zod("composes", "name", _checked("name", _TEXT, 'seen.value = seen.value.normalize("NFC");')),
-    _zod("shortens", "name", _checked("name", _TEXT, "seen.value = seen.value.slice(0, 255);")),
     _zod("rounds", "fee", _checked("fee", _NUMBER, "seen.value = Math.round(seen.value);")),
     _zod(
         "cents",
         "windIn",
         _checked("windIn", _NUMBER, "seen.value = Number(seen.value.toFixed(2));"),
     ),
-    _zod("absolute", "windOut", _checked("windOut", _NUMBER, "seen.value = Math.abs(seen.value);")),
     _zod(
         "null_is_absent",
         "motto",
         _checked("motto", "z.string().nullable().optional()", "seen.value ??= undefined;"),
-    ),
-    _zod(
-        "empty_is_null",
-        "motto",
-        _checked("motto", "z.string().nullable().optional()", "seen.value ||= null;"),
     ),
     _zod(
         "false_is_absent",
@@ -364,74 +288,18 @@ ZOD = (
         _checked("startsAt", _TEXT, "seen.value = seen.value.slice(0, 19);"),
     ),
     _zod(
-        "day_only", "startsAt", _checked("startsAt", _TEXT, "seen.value = seen.value.slice(0, 10);")
-    ),
-    _zod(
         "float_price", "price", _checked("price", _TEXT, "seen.value = String(Number(seen.value));")
     ),
     _zod("sorted_tags", "tags", _refined("tags", _TEXTS, "value.sort();")),
-    _zod("reversed_tags", "tags", _refined("tags", _TEXTS, "value.reverse();")),
-    _zod("one_tag_less", "tags", _refined("tags", _TEXTS, "value.pop();")),
     _zod("lost_scores", "scores", _refined("scores", _SCORES, 'delete value["$x"];')),
-    _zod(
-        "whole_scores",
-        "scores",
-        _refined(
-            "scores", _SCORES, "for (const key in value) value[key] = Math.trunc(value[key] ?? 0);"
-        ),
-    ),
 )
-
-PLAIN_ZOD = (
-    _zod("plain_trim", "name", (r"name: z\.string\(\)", "name: z.string().trim()")),
-    _zod("plain_normalize", "name", (r"name: z\.string\(\)", 'name: z.string().normalize("NFC")')),
-    _zod(
-        "plain_overwrite",
-        "fee",
-        (r"fee: z\.number\(\)", "fee: z.number().overwrite((value) => Math.round(value))"),
-    ),
-    _zod(
-        "plain_transform",
-        "fee",
-        (r"fee: z\.number\(\)", "fee: z.number().transform((value) => Math.round(value))"),
-    ),
-    _zod(
-        "plain_coerce",
-        "fee",
-        (r"fee: z\.number\(\)", "fee: z.coerce.number()"),
-        codes="ACCEPTS_INVALID",
-    ),
-    _zod(
-        "plain_default",
-        "spare",
-        (r"spare: z\.int\(\)\.optional\(\)", "spare: z.int().optional().default(0)"),
-    ),
-    _zod(
-        "plain_catch",
-        "laps",
-        (r"laps: z\.int\(\)\.min\(1\)\.optional\(\)", "laps: z.int().min(1).optional().catch(1)"),
-        codes="ACCEPTS_INVALID",
-    ),
-    _zod(
-        "plain_preprocess",
-        "tags",
-        (
-            r"tags: z\.array\(z\.string\(\)\)",
-            "tags: z.preprocess((value) => [value].flat(), z.array(z.string()))",
-        ),
-        codes="ACCEPTS_INVALID",
-    ),
-)
-"""What the reader of zod schemas knows by name, and tells of without running anything."""
 
 _sealed = partial(_mistake, "zod", base="Sealed")
 
 READ_AS_RIGHT = (
     _sealed("fraction", "laps", (r"z\.int\(\)", "z.number()"), codes="ACCEPTS_INVALID"),
-    _sealed("whole", "fee", (r"z\.number\(\)", "z.int()")),
     _sealed("invented", "code", (r"\+\$/u\)", r"\g<0>.min(17)")),
     _sealed("dropped", "laps", (r"\.min\(1\)", ""), codes="ACCEPTS_INVALID"),
-    _sealed("raised", "laps", (r"\.min\(1\)", ".min(71)")),
     _sealed("other_pattern", "code", (r"\[a-z\]", "[b-z]")),
     _sealed("other_literal", "kind", (r'"seal"', '"eel"'), codes="ROUND_TRIP ACCEPTS_INVALID"),
     _sealed("no_literal", "kind", (r'z\.literal\("seal"\)', _TEXT), codes="ACCEPTS_INVALID"),

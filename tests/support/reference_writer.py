@@ -66,7 +66,6 @@ class ReferenceWriter:
         mistake: a name in ``MISTAKES``.
         target: type and page on which the mistake is made; ``None`` makes it wherever it can be.
         victim: which of the fields that the mistake can hit is hit.
-        borrowed: a field of another type, for the mistake ``borrow_field``.
     """
 
     def __init__(
@@ -76,10 +75,9 @@ class ReferenceWriter:
         mistake: str | None = None,
         target: tuple[str, int] | None = None,
         victim: int = 0,
-        borrowed: str | None = None,
     ) -> None:
         self._style = None if style is None else style_named(style)
-        self._mistake = mistake_named(mistake, borrowed=borrowed) if mistake else None
+        self._mistake = mistake_named(mistake) if mistake else None
         self._target = target
         self._victim = victim
 

@@ -1,53 +1,16 @@
-"""C# as the reference writer writes it: strings, types, members, declarations, replies."""
+"""C# as the reference writer writes it: strings, members, declarations, replies."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from reference_writer_request import PageRequest, Unit
 from reference_writer_styles import Style
 
-__all__ = ["Draft", "Member", "csharp_string", "draft_of", "map_type", "write"]
+__all__ = ["Draft", "Member", "csharp_string", "draft_of", "write"]
 
-_FRAMEWORK = {
-    "bool": "Boolean",
-    "byte": "Byte",
-    "decimal": "Decimal",
-    "double": "Double",
-    "float": "Single",
-    "int": "Int32",
-    "long": "Int64",
-    "object": "Object",
-    "sbyte": "SByte",
-    "short": "Int16",
-    "string": "String",
-    "uint": "UInt32",
-    "ulong": "UInt64",
-    "ushort": "UInt16",
-}
-_NAMESPACES = {
-    **dict.fromkeys([*_FRAMEWORK.values()], "System"),
-    **dict.fromkeys(
-        ["DateTimeOffset", "DateOnly", "TimeOnly", "Guid", "Uri", "TimeSpan", "DateTime"], "System"
-    ),
-    **dict.fromkeys(
-        ["List", "IReadOnlyList", "Dictionary", "IReadOnlyDictionary", "IDictionary"],
-        "System.Collections.Generic",
-    ),
-    "JsonElement": "System.Text.Json",
-}
-_ATTRIBUTE_NAMESPACES = {
-    "JsonPropertyName": "System.Text.Json.Serialization",
-    "JsonConverter": "System.Text.Json.Serialization",
-    "JsonStringEnumMemberName": "System.Text.Json.Serialization",
-    "Description": "System.ComponentModel",
-    "Required": "System.ComponentModel.DataAnnotations",
-    "Key": "System.ComponentModel.DataAnnotations",
-}
-_SEQUENCES = {"List", "IList", "IReadOnlyList"}
-_MAPS = {"Dictionary", "IDictionary", "IReadOnlyDictionary"}
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 _DISTRACTIONS = (
     '// } a brace, and an open quote " that mean nothing {',
@@ -68,13 +31,8 @@ class Member:
     description: str = ""
     is_required: bool = False
     is_key: bool = False
-    access: str = "public"
     accessors: str = ""
     """``{ get; }``, where they are not those of the style."""
-    wire_attribute: str = ""
-    """What carries the name on the wire, where it is not the attribute that does."""
-    target: str | None = None
-    """``property: `` or nothing, where it is not that of the style."""
     has_wire_name: bool = True
     has_comma: bool = True
     edit: Callable[[str], str] = str
@@ -94,22 +52,15 @@ class Draft:
     """Lines put after the members, inside the declaration."""
     closes_before_last: bool = False
     class_key: bool = True
-    converter: str | None = None
-    """The converter of an enum where it is not the right one; "" for none."""
-    base: str | None = None
-    """What an enum is based on where it is not what the request says."""
+    has_converter: bool = True
     edit_code: Callable[[str], str] = str
     edit_reply: Callable[[str], str] = str
 
 
 def draft_of(request: PageRequest, style: Style) -> Draft:
     """Return the page as it should be, before it is written down."""
-    units = list(request.units)
-    if style.order == "reversed":
-        units.reverse()
-    elif style.order == "sorted":
-        units.sort(key=lambda unit: unit.identifier)
-    return Draft(request, style, [_member(unit, request) for unit in units], request.type_name)
+    members = [_member(unit, request) for unit in request.units]
+    return Draft(request, style, members, request.type_name)
 
 
 def _member(unit: Unit, request: PageRequest) -> Member:
@@ -126,18 +77,9 @@ def write(draft: Draft) -> str:
     return "\ufeff" + reply if draft.style.byte_order_mark else reply
 
 
-# -- strings and types -------------------------------------------------------------------------
-
-
-def csharp_string(text: str, kind: str = "regular") -> str:
-    """Return a C# literal of ``text``; a kind that cannot hold it gives way to a regular one."""
-    plain = not any(map(_is_special, text))
-    if kind == "verbatim" and plain:
-        return '@"' + text.replace('"', '""') + '"'
-    if kind == "raw" and plain and text.strip() and '"' not in text:
-        return f'"""{text}"""'
-    escape_all = kind == "escaped"
-    return '"' + "".join(_escaped(character, escape_all=escape_all) for character in text) + '"'
+def csharp_string(text: str) -> str:
+    """Return a C# literal of ``text``."""
+    return '"' + "".join(map(_escaped, text)) + '"'
 
 
 @cache
@@ -146,92 +88,32 @@ def _is_special(character: str) -> bool:
 
 
 @cache
-def _escaped(character: str, *, escape_all: bool) -> str:
+def _escaped(character: str) -> str:
     if character in _SHORT_ESCAPES:
         return _SHORT_ESCAPES[character]
-    if _is_special(character) or (escape_all and not character.isalnum()):
+    if _is_special(character):
         code = ord(character)
         return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
     return character
 
 
-def map_type(text: str, change: Callable[[str, list[str]], str]) -> str:
-    """Return a spelled type rebuilt from the inside out, ``change`` given each name and arguments.
-
-    ``[]`` is passed as a name with its element as the argument.
-    """
-    built, rest = _type(text, change)
-    if rest.strip():
-        raise ValueError(f"no type: {text!r}, from {rest!r} on")
-    return built
-
-
-def _type(text: str, change: Callable[[str, list[str]], str]) -> tuple[str, str]:
-    match = re.match(r"\s*([^\s<>,\[\]?]+)", text)
-    if match is None:
-        raise ValueError(f"no type: {text!r}")
-    arguments, rest = [], text[match.end() :]
-    if rest.startswith("<"):
-        while not rest.startswith(">"):
-            argument, rest = _type(rest[1:], change)
-            arguments.append(argument)
-        rest = rest[1:]
-    built = change(match[1], arguments)
-    while rest.startswith(("?", "[]")):
-        if rest.startswith("?"):
-            built, rest = f"{built}?", rest[1:]
-        else:
-            built, rest = change("[]", [built]), rest[2:]
-    return built, rest
-
-
-def _restyled(text: str, style: Style) -> str:
-    def change(name: str, arguments: list[str]) -> str:
-        if name == "[]":
-            return f"{arguments[0]}[]"
-        if name in _SEQUENCES and len(arguments) == 1:
-            # byte[] is base64 text on the wire, not an array of numbers.
-            is_bytes = re.fullmatch(r"(System\.)?[Bb]yte", arguments[0])
-            if style.array == "[]" and not is_bytes:
-                return f"{arguments[0]}[]"
-            name = name if style.array in {"[]", "as asked"} else style.array
-        elif name in _MAPS and len(arguments) == 2:
-            name = name if style.map == "as asked" else style.map
-        elif style.types != "keyword":
-            name = _FRAMEWORK.get(name, name)
-        if style.types == "qualified" and name in _NAMESPACES:
-            name = f"{_NAMESPACES[name]}.{name}"
-        return f"{name}<{', '.join(arguments)}>" if arguments else name
-
-    return map_type(text, change)
-
-
 # -- members and declarations ------------------------------------------------------------------
 
 
-def _attribute(name: str, argument: str, style: Style) -> str:
-    if style.attributes == "suffixed":
-        name += "Attribute"
-    elif style.attributes == "qualified" and name in _ATTRIBUTE_NAMESPACES:
-        name = f"{_ATTRIBUTE_NAMESPACES[name]}.{name}"
-    return f"{name}({argument})" if argument else name
-
-
-def _attribute_lines(pairs: Sequence[tuple[str, str]], style: Style, target: str) -> list[str]:
-    """Return attribute lists: one per line, or all in one."""
-    written = [_attribute(name, argument, style) for name, argument in pairs]
-    if style.attributes == "combined":
-        return [f"[{target}{', '.join(written)}]"] if written else []
-    return [f"[{target}{attribute}]" for attribute in written]
+def _attribute_lines(pairs: Iterable[tuple[str, str]], target: str = "") -> list[str]:
+    """Return attribute lists, one per line."""
+    return [
+        f"[{target}{name}({argument})]" if argument else f"[{target}{name}]"
+        for name, argument in pairs
+    ]
 
 
 def _property_attributes(member: Member, draft: Draft) -> Iterator[tuple[str, str]]:
     style = draft.style
     if member.has_wire_name:
-        name = member.wire_attribute or "JsonPropertyName"
-        yield name, csharp_string(str(member.wire), style.strings)
+        yield "JsonPropertyName", csharp_string(str(member.wire))
     if member.description and style.descriptions:
-        yield "Description", csharp_string(_sentence(member.description), style.strings)
+        yield "Description", csharp_string(_sentence(member.description))
     if member.is_required and not member.type.endswith("?"):
         yield "Required", ""
     if member.is_key:
@@ -244,30 +126,21 @@ def _property(member: Member, draft: Draft, number: int) -> str:
     style = draft.style
     keyword = "required " if member.is_required and style.required == "keyword" else ""
     promised = member.is_required and style.required == "default!"
-    spelled = _restyled(member.type, style)
     accessors = member.accessors or f"{{ get; {style.accessor}; }}"
-    access = f"{member.access} " if member.access else ""
-    declared = f"{access}{keyword}{spelled} {member.identifier} {accessors}" + (
+    declared = f"public {keyword}{member.type} {member.identifier} {accessors}" + (
         " = default!;" if promised and not member.type.endswith("?") else ""
     )
-    target = "property: " if style.property_target else ""
-    attributes = _attribute_lines(list(_property_attributes(member, draft)), style, target)
-    if style.attributes == "inline":
-        attributes = [" ".join([*attributes, declared])]
-    else:
-        attributes.append(declared)
-    return member.edit("\n".join([*_comment(member, style, number), *attributes]))
+    lines = [
+        *_comment(member, style, number),
+        *_attribute_lines(_property_attributes(member, draft)),
+    ]
+    return member.edit("\n".join([*lines, declared]))
 
 
 def _parameter(member: Member, draft: Draft, number: int) -> str:
-    attributes = _attribute_lines(
-        list(_property_attributes(member, draft)),
-        draft.style,
-        "property: " if member.target is None else member.target,
-    )
-    spelled = _restyled(member.type, draft.style)
+    attributes = _attribute_lines(_property_attributes(member, draft), "property: ")
     lines = [f"// parameter {number}"] if draft.style.comments != "none" else []
-    return member.edit("\n".join([*lines, *attributes, f"{spelled} {member.identifier}"]))
+    return member.edit("\n".join([*lines, *attributes, f"{member.type} {member.identifier}"]))
 
 
 def _comment(member: Member, style: Style, number: int) -> list[str]:
@@ -325,7 +198,7 @@ def _class_attributes(draft: Draft) -> list[str]:
     request = draft.request
     lines = [] if draft.style.comments == "none" else ["/// <summary>A type.</summary>"]
     if request.is_first:
-        lines += _attribute_lines(_described(draft), draft.style, "")
+        lines += _attribute_lines(_described(draft))
     if not (request.is_xchange and request.primary_key and request.is_first and draft.class_key):
         return lines
     name, identifier = request.primary_key
@@ -358,17 +231,11 @@ def _enum(draft: Draft) -> str:
     base = (
         " : long" if request.value_kind.endswith("exceeding 32 bits") and not draft.keyword else ""
     )
-    base = base if draft.base is None else draft.base
-    converter = (
-        f"typeof(JsonStringEnumConverter<{draft.type_name}>)"
-        if style.generic_converter
-        else "typeof(JsonStringEnumConverter)"
-    )
-    pairs = [("JsonConverter", converter)] if request.value_kind.startswith("strings") else []
-    if draft.converter is not None:
-        pairs = [("JsonConverter", f"typeof({draft.converter})")] if draft.converter else []
+    pairs = []
+    if draft.has_converter and request.value_kind.startswith("strings"):
+        pairs = [("JsonConverter", "typeof(JsonStringEnumConverter)")]
     pairs += _described(draft) if request.is_first else []
-    head = [*_attribute_lines(pairs, style, ""), f"public {keyword} {draft.type_name}{base}"]
+    head = [*_attribute_lines(pairs), f"public {keyword} {draft.type_name}{base}"]
     return "\n".join([*head, "{", *([body] if body else []), "}"])
 
 
@@ -378,12 +245,9 @@ def _value(member: Member, draft: Draft, number: int) -> str:
     if isinstance(member.wire, int):
         lines = [f"{member.identifier} = {member.wire}{comma}"]
     else:
-        wire = csharp_string(member.wire, style.strings)
-        name = member.wire_attribute or "JsonStringEnumMemberName"
-        lines = _attribute_lines([(name, wire)], style, "")
+        wire = csharp_string(member.wire)
+        lines = _attribute_lines([("JsonStringEnumMemberName", wire)])
         lines.append(f"{member.identifier}{comma}")
-        if style.attributes == "inline":
-            lines = [" ".join(lines)]
     return member.edit("\n".join([*_comment(member, style, number), *lines]))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from reference_writer_csharp import Draft, Member, map_type
+from reference_writer_csharp import Draft, Member
 from reference_writer_mistake import Edit, PageEdit, Suits
 from reference_writer_request import PageRequest, Unit
 
@@ -72,21 +72,13 @@ def respelt(wire: str | int) -> str | int:
     return f"{wire[:middle]}zq{wire[middle:]}"
 
 
-def recased(wire: str | int) -> str:
-    """Return a name with capitals and small letters exchanged."""
-    return str(wire).swapcase()
-
-
 def wrong_scalar(spelled: str) -> str:
     return "bool" if spelled != "bool" else "int"
 
 
 def wrong_inside(spelled: str) -> str:
     """Return a generic type with its last argument replaced."""
-    return map_type(
-        spelled,
-        lambda name, args: f"{name}<{', '.join([*args[:-1], 'bool'])}>" if args else name,
-    )
+    return re.sub(r"\w+>$", "bool>", spelled)
 
 
 def other_type(draft: Draft, member: Member) -> None:
@@ -134,13 +126,6 @@ def matches(pattern: str) -> Suits:
     return lambda _request, unit: bool(re.fullmatch(pattern, unit.bare_type))
 
 
-def recases(request: PageRequest, unit: Unit) -> bool:
-    """Return whether the unit's name, recased, is another name that nothing else has."""
-    new = recased(unit.wire)
-    taken = {str(other.wire) for other in request.units} | {*request.other_fields}
-    return isinstance(unit.wire, str) and new not in taken
-
-
 def loses_mark(_request: PageRequest, unit: Unit) -> bool:
     # A JsonElement holds null and absence by itself.
     return unit.is_nullable and unit.bare_type != "JsonElement"
@@ -186,11 +171,6 @@ def without_last_brace(text: str) -> str:
     return before + after
 
 
-def extra_brace(_draft: Draft, code: str) -> str:
-    before, _, after = code.rpartition("}")
-    return f"{before}}}\n}}{after}"
-
-
 def swapped_braces(_draft: Draft, code: str) -> str:
     first, last = code.index("{"), code.rindex("}")
     return f"{code[:first]}}}{code[first + 1 : last]}{{{code[last + 1 :]}"
@@ -202,21 +182,10 @@ def with_foreign(draft: Draft, code: str) -> str:
     return f"{code}\n\npublic {keyword} {name}\n{{\n}}"
 
 
-def with_helper(draft: Draft, code: str) -> str:
-    return f"{code}\n\npublic class {draft.type_name}Helper\n{{\n}}"
-
-
 def declares(**changes: Any) -> PageEdit:
     def edit(draft: Draft) -> None:
         for name, value in changes.items():
             setattr(draft, name, f"{draft.type_name}Dto" if value is None else value)
-
-    return edit
-
-
-def adds(member: Member) -> PageEdit:
-    def edit(draft: Draft) -> None:
-        draft.members.append(replace(member))
 
     return edit
 
@@ -226,34 +195,9 @@ def is_value_kind(kind: str) -> Callable[[PageRequest], bool]:
     return lambda request: request.value_kind.startswith(kind)
 
 
-def is_text(_request: PageRequest, unit: Unit) -> bool:
-    return isinstance(unit.wire, str)
-
-
-def is_text_apart_from_its_name(_request: PageRequest, unit: Unit) -> bool:
-    return isinstance(unit.wire, str) and unit.wire != unit.identifier
-
-
 def in_head(old: str, new: str) -> PageEdit:
     """Return an edit of the line that declares the type."""
     return on_code(lambda _draft, code: code.replace(old, new, 1))
-
-
-def with_constructor(draft: Draft) -> None:
-    draft.loose.append(f"private {draft.type_name}() {{ }}")
-
-
-def under_directive(text: str) -> str:
-    return f"\n#if DEBUG\n{text}\n#endif"
-
-
-def same_numbers(draft: Draft) -> None:
-    for member in draft.members[:2]:
-        member.edit = lambda text: re.sub(r",?$", " = 7000007,", text, count=1)
-
-
-def named_as_class(draft: Draft, member: Member) -> None:
-    member.identifier = draft.type_name
 
 
 def invent(draft: Draft) -> None:

@@ -31,10 +31,7 @@ FIRST = FIRST_OBJECT | {"enum_only"}
 ALL = OBJECT_MODES | ENUM_MODES
 PLAIN_CLASS: Mapping[str, Any] = {
     "shape": "class",
-    "attributes": "lines",
     "comments": "none",
-    "strings": "regular",
-    "order": "document",
     "descriptions": False,
 }
 """A shape in which a fault made by editing text hits what it is meant to hit."""
@@ -62,8 +59,6 @@ class Mistake:
     names_field: bool = True
     """Whether an issue must name the victim."""
     style: Mapping[str, Any] = field(default_factory=dict)
-    is_grammatical: bool = False
-    """Whether only a compiler refuses it: the syntax tree has no error."""
 
     @property
     def codes(self) -> frozenset[str]:
@@ -92,9 +87,6 @@ class Mistake:
     def make(self, draft: Draft, skip: int = 0) -> None:
         """Spoil the draft."""
         draft.style = draft.style.with_(self.style)
-        if self.style.get("order") == "document":
-            order = {unit.wire: number for number, unit in enumerate(draft.request.units)}
-            draft.members.sort(key=lambda member: order[member.wire])
         if self.edit_page:
             self.edit_page(draft)
         victim = self.victim(draft.request, skip)

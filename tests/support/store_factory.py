@@ -22,7 +22,7 @@ from pytest_regen.prompts import PromptEntry, build_prompts
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.values import Usage
 
-__all__ = ["FACTORY_IR", "GOOD", "MISSPELT", "good_output", "make_store"]
+__all__ = ["FACTORY_IR", "GOOD", "MISSPELT", "make_store"]
 
 _STRING = Scalar(kind="string")
 
@@ -108,11 +108,6 @@ MISSPELT: Mapping[tuple[str, int], str] = {
 _FIELDS_PER_PAGE = 2
 _MADE: dict[tuple[object, ...], dict[str, bytes]] = {}
 """The files of each store made so far, by what the store holds."""
-
-
-def good_output(type_name: str, page: int) -> str:
-    """Return the right code for a page."""
-    return GOOD[type_name, page]
 
 
 def make_store(

@@ -2,19 +2,15 @@
 
 import itertools
 import os
-import resource
 import signal
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from small_store import IR_OF_STORE, PROMPTS, filled_store, new_store, page, plan, source_of
+from small_store import IR_OF_STORE, PROMPTS, new_store, page, plan, source_of
 
 from pytest_regen.commit import Candidate, Trial, View
 from pytest_regen.documents.ir import IR
-from pytest_regen.errors import StoreWriteError
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
 from pytest_regen.stores.history import store_files
 from pytest_regen.validation.issues import Issue
@@ -22,21 +18,27 @@ from pytest_regen.validation.issues import Issue
 __all__ = [
     "change_plan",
     "die_in_trial",
-    "hold_trial",
     "on_trial",
     "recover",
     "replace_one_of_many",
     "replace_page",
     "replace_pages_for_ever",
-    "rewrite_first_page_for_ever",
+    "tree",
     "try_and_accept",
     "try_and_reject",
     "wide_plan",
-    "write_as_stranger",
-    "write_with_little_space",
 ]
 
 NEW_OUTPUT = "// a new page 2"
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Return every file below a folder with its content."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def with_new_page(store: RegenStore, new: StoredPage) -> str:
@@ -114,30 +116,10 @@ def try_and_reject(folder: Path) -> None:
         pass
 
 
-def hold_trial(folder: Path) -> None:
-    """Put a candidate on trial, say so, and keep it there until a line is read."""
-    store = RegenStore.open(folder)
-    new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
-    with on_trial(store, new):
-        sys.stdout.write("on trial\n")
-        sys.stdout.flush()
-        sys.stdin.readline()
-
-
 def wide_plan(folder: Path, pages: int) -> RegenStore:
     """Return a new store whose root has ``pages`` pages, all of them missing."""
     root = IR_OF_STORE.types[0]
     return new_store(folder, ir=IR_OF_STORE, prompts=plan(root, pages), source_file="Root.cs")
-
-
-def rewrite_first_page_for_ever(folder: Path) -> None:
-    """Give page 1 and the source the same new text, again and again until killed."""
-    entry = RegenStore.open(folder).prompts[0]
-    for attempt in itertools.count(1):
-        text = f"// round {attempt}"
-        new = StoredPage.of(entry, text, model="model-a", type_hash=None, attempt=attempt)
-        with RegenStore.update(folder) as tx:
-            tx.write(pages=[new], source=text)
 
 
 def die_in_trial(folder: Path) -> None:
@@ -152,34 +134,6 @@ def recover(folder: Path) -> None:
     """Lock the store and do nothing, which finishes what a killed writer left."""
     with RegenStore.update(folder):
         pass
-
-
-def write_with_little_space(folder: Path) -> str:
-    """Try to write files larger than this process may; return what is said."""
-    # Bytecode cut by the limit would break every later import of the module.
-    sys.dont_write_bytecode = True
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
-    return told(folder)
-
-
-def write_as_stranger(folder: Path) -> str:
-    """Try to write a folder that this process may only read; return what is said."""
-    with tempfile.TemporaryDirectory() as name:
-        # The stranger may not be allowed to load what Python imports on first use.
-        replace_page(filled_store(Path(name) / "x").path)
-    if os.geteuid() == 0:
-        os.setuid(65534)
-    assert RegenStore.open(folder).missing_pages == ()
-    return told(folder)
-
-
-def told(folder: Path) -> str:
-    """Return the error of replacing a page."""
-    try:
-        replace_page(folder)
-    except StoreWriteError as error:
-        return str(error)
-    return "written"
 
 
 def replace_one_of_many(folder: Path, number: int) -> None:

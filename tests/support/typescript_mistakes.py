@@ -4,7 +4,6 @@ A mistake takes the text of a page and returns it wrong, or ``None`` where the p
 get wrong in that way. With it stand the codes that may tell of it.
 """
 
-import html
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -151,16 +150,6 @@ def wrap_json(page: Page) -> str | None:
     return json.dumps({"code": page.text})
 
 
-def escape_html(page: Page) -> str | None:
-    """Escape the code as HTML."""
-    text = html.escape(page.text)
-    return (
-        text
-        if text != page.text and re.search(r"[<>\"]", re.sub(r"/\*.*", "", page.text))
-        else None
-    )
-
-
 def ghost(page: Page) -> str | None:
     """Use a type that nobody declares."""
     return in_type(r"(?<![\w.\"])[A-Z]\w*(?![\w\"<])", "Ghost")(page)
@@ -187,7 +176,6 @@ def _mistake(name: str, profiles: str, codes: str, make: Callable[[Page], str | 
 
 
 BOTH = "default zod"
-_EXPORTED = r"^export (?=interface|const|type)"
 MISTAKES: tuple[Mistake, ...] = (
     # --- properties
     _mistake("property left out", BOTH, "MISSING_FIELD", drop_member),
@@ -203,58 +191,14 @@ MISTAKES: tuple[Mistake, ...] = (
         "MISSING_FIELD PHANTOM_FIELD",
         replaced(MEMBER, r"  renamed_by_hand\g<mark>: \g<type>\g<end>"),
     ),
-    _mistake(
-        "property in other case",
-        BOTH,
-        "MISSING_FIELD PHANTOM_FIELD",
-        replaced(r"^  ([a-z]+)_([a-z])(\w*\??: )", lambda m: f"  {m[1]}{m[2].upper()}{m[3]}"),
-    ),
-    _mistake(
-        "getter renamed",
-        "zod",
-        "MISSING_FIELD PHANTOM_FIELD",
-        replaced(r"^  get ([\w$]+)\(", r"  get \1_2("),
-    ),
     _mistake("property invented", "default", "PHANTOM_FIELD", insert_member("invented: string;")),
     _mistake("property invented", "zod", "PHANTOM_FIELD", insert_member("invented: z.string(),")),
     _mistake("property twice", BOTH, "DUPLICATE_FIELD", replaced(MEMBER, r"\g<0>\n\g<0>")),
-    _mistake(
-        "question mark left out", "default", "NULLABILITY", replaced(r"^(  \S+)\?: ", r"\1: ")
-    ),
-    _mistake(
-        "question mark added",
-        "default",
-        "NULLABILITY",
-        replaced(r'^(  (?:[\w$]+|"(?:\\.|[^"\\])*")): ', r"\1?: "),
-    ),
-    _mistake("null left out", "default", "NULLABILITY", in_type(r" \| null$", "")),
-    _mistake(
-        "null added",
-        "default",
-        "NULLABILITY",
-        in_type(r"^(?!.*null$|.*unknown)(.*)$", r"\1 | null"),
-    ),
     _mistake(
         "undefined for absent",
         "default",
         "WRONG_TYPE",
         replaced(r"^(  \S+)\?: ([^\n]*);$", r"\1: \2 | undefined;"),
-    ),
-    _mistake("optional left out", "zod", "NULLABILITY", in_type(r"\.optional\(\)$", "")),
-    _mistake(
-        "optional added",
-        "zod",
-        "NULLABILITY",
-        in_type(r"^(?!.*optional\(\)$)(.*)$", r"\1.optional()"),
-    ),
-    _mistake(
-        "nullable left out", "zod", "NULLABILITY", in_type(r"\.nullable\(\)(?=$|\.optional)", "")
-    ),
-    _mistake(
-        "nullable added",
-        "zod",
-        "NULLABILITY",
-        in_type(r"^(?!.*nullable\(\)|.*unknown)(.*)$", r"\1.nullable()"),
     ),
     _mistake(
         "nullish for optional",
@@ -268,47 +212,12 @@ MISTAKES: tuple[Mistake, ...] = (
         "PHANTOM_FIELD",
         on_first(insert_member("[key: string]: unknown;")),
     ),
-    _mistake("method", "default", "MISSING_FIELD", replaced(MEMBER, r"  \g<name>(): \g<type>;")),
     _mistake("no type", "default", "WRONG_TYPE REVIEW SYNTAX", replaced(MEMBER, r"  \g<name>;")),
     # --- types
-    _mistake("string as number", "default", "WRONG_TYPE", in_type(r"\bstring\b(?!,)", "number")),
-    _mistake("number as string", "default", "WRONG_TYPE", in_type(r"\bnumber\b", "string")),
-    _mistake("number as bigint", "default", "WRONG_TYPE", in_type(r"\bnumber\b", "bigint")),
-    _mistake("number as object", "default", "WRONG_TYPE", in_type(r"\bnumber\b", "Number")),
-    _mistake("boolean as string", "default", "WRONG_TYPE", in_type(r"\bboolean\b", "string")),
-    _mistake("string as date", "default", "WRONG_TYPE", in_type(r"\bstring\b(?!,)", "Date")),
-    _mistake(
-        "anything", "default", "WRONG_TYPE", in_type(r"\b(?:string|number|boolean)\b(?!,)", "any")
-    ),
-    _mistake(
-        "unknown",
-        "default",
-        "WRONG_TYPE",
-        in_type(r"\b(?:string|number|boolean)\b(?!,)", "unknown"),
-    ),
-    _mistake("unknown as any", "default", "REVIEW", in_type(r"^unknown$", "any")),
-    _mistake("array left out", "default", "WRONG_TYPE", in_type(r"\[\]", "")),
-    _mistake("array added", "default", "WRONG_TYPE", in_type(r"^([\w]+)$", r"\1[]")),
-    _mistake("array as set", "default", "WRONG_TYPE", in_type(r"^(\w+)\[\]", r"Set<\1>")),
-    _mistake("array as tuple", "default", "WRONG_TYPE", in_type(r"^(\w+)\[\]", r"[\1]")),
-    _mistake("map as array", "default", "WRONG_TYPE", in_type(r"Record<string, (.*)>", r"(\1)[]")),
-    _mistake("map as Map", "default", "WRONG_TYPE", in_type(r"Record<", "Map<")),
-    _mistake("map by number", "default", "WRONG_TYPE", in_type(r"Record<string", "Record<number")),
     _mistake("type that is not declared", BOTH, "UNDECLARED_TYPE", ghost),
-    _mistake("inline object", "default", "WRONG_TYPE", in_type(r"^[A-Z]\w*$", "{ a: string }")),
     _mistake(
         "option of a union left out", "default", "WRONG_TYPE", in_type(r"^\w+ \| (?!null)", "")
     ),
-    _mistake(
-        "option of a union added",
-        "default",
-        "WRONG_TYPE",
-        in_type(r"^(\w+ \| )(?!null)", r"symbol | \1"),
-    ),
-    # --- schemas
-    _mistake("string as number", "zod", "WRONG_TYPE", in_type(r"z\.string\(\)(?!,)", "z.number()")),
-    _mistake("integer as bigint", "zod", "WRONG_TYPE", in_type(r"z\.int\(\)", "z.bigint()")),
-    _mistake("boolean as text", "zod", "WRONG_TYPE", in_type(r"z\.boolean\(\)", "z.stringbool()")),
     _mistake(
         "coercion", "zod", "WRONG_TYPE", in_type(r"^z\.(string|number|boolean)\(", r"z.coerce.\1(")
     ),
@@ -319,31 +228,7 @@ MISTAKES: tuple[Mistake, ...] = (
         "WRONG_TYPE",
         in_type(r"^(z\.string\(\))", r"\1.transform((x) => x.length)"),
     ),
-    _mistake("trim", "zod", "WRONG_TYPE", in_type(r"^(z\.string\(\))", r"\1.trim()")),
     _mistake("catch", "zod", "WRONG_TYPE", in_type(r"^(z\.(?:int|number)\(\))", r"\1.catch(0)")),
-    _mistake("email", "zod", "WRONG_TYPE", in_type(r"^z\.string\(\)", "z.email()")),
-    _mistake("uuid", "zod", "WRONG_TYPE", in_type(r"z\.guid\(\)", "z.uuid()")),
-    _mistake("date", "zod", "WRONG_TYPE", in_type(r"z\.iso\.date\(\)", "z.date()")),
-    _mistake(
-        "anything",
-        "zod",
-        "WRONG_TYPE",
-        in_type(r"^z\.(?:string|int|number|boolean)\(\)", "z.any()"),
-    ),
-    _mistake("unknown as any", "zod", "REVIEW", in_type(r"^z\.unknown\(\)", "z.any()")),
-    _mistake(
-        "array left out", "zod", "WRONG_TYPE", in_type(r"z\.array\((z\.\w+\(\)|\w+)\)", r"\1")
-    ),
-    _mistake(
-        "array added",
-        "zod",
-        "WRONG_TYPE",
-        in_type(r"^(z\.(?:string|int|number|boolean)\(\))", r"z.array(\1)"),
-    ),
-    _mistake("array as set", "zod", "WRONG_TYPE", in_type(r"z\.array\(", "z.set(")),
-    _mistake(
-        "map as array", "zod", "WRONG_TYPE", in_type(r"z\.record\(z\.string\(\), ", "z.array(")
-    ),
     _mistake(
         "map without its key",
         "zod",
@@ -378,7 +263,6 @@ MISTAKES: tuple[Mistake, ...] = (
         "ENUM_MEMBER",
         change_value(lambda text: f'"x{text[1:]}' if text[0] == '"' else f"{text}99".lstrip("0")),
     ),
-    _mistake("value in capitals", BOTH, "ENUM_MEMBER", change_value(str.upper)),
     _mistake(
         "value as text",
         BOTH,
@@ -402,45 +286,10 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     _mistake("any text beside the values", "default", "ENUM_MEMBER", open_enum),
     _mistake(
-        "enum as text",
-        "default",
-        "MISSING_CLASS",
-        on_first(on_enums(replaced(r"(?s)(export type \w+ =).*", r"\1 string;"))),
-    ),
-    _mistake(
-        "enum as text",
-        "zod",
-        "MISSING_CLASS",
-        on_first(on_enums(replaced(r"(?s)z\.(?:enum|literal)\(\[.*?\]\)", "z.string()"))),
-    ),
-    # --- declarations
-    _mistake("not exported", BOTH, "MISSING_CLASS", on_first(replaced(_EXPORTED, ""))),
-    _mistake(
-        "exported as default",
-        "default",
-        "MISSING_CLASS",
-        on_first(replaced(r"export interface", "export default interface")),
-    ),
-    _mistake(
         "called otherwise",
         "default",
         "MISSING_CLASS",
         on_first(replaced(r"^export (interface|type) (\w+)", r"export \1 \2Dto")),
-    ),
-    _mistake(
-        "schema called otherwise",
-        "zod",
-        "MISSING_CLASS UNDECLARED_TYPE",
-        on_first(replaced(r"^export const (\w+)", r"export const \1Schema")),
-    ),
-    _mistake(
-        "class", "default", "MISSING_CLASS", on_first(replaced(r"export interface", "export class"))
-    ),
-    _mistake(
-        "type parameters",
-        "default",
-        "MISSING_CLASS",
-        on_first(replaced(r"(export interface \w+) ", r"\1<T> ")),
     ),
     _mistake(
         "annotated as any schema",
@@ -467,12 +316,6 @@ MISTAKES: tuple[Mistake, ...] = (
         in_type(r"^z\.array\((z\.\w+\(\)|\w+)\)", r"z.array(\1.nullable())"),
     ),
     _mistake(
-        "no type of the schema",
-        "zod",
-        "MISSING_CLASS",
-        on_first(replaced(r"\n\nexport type [^\n]*$", "")),
-    ),
-    _mistake(
         "type of the schema not exported",
         "zod",
         "MISSING_CLASS",
@@ -495,28 +338,6 @@ MISTAKES: tuple[Mistake, ...] = (
         ),
     ),
     _mistake(
-        "interface in place of a schema",
-        "zod",
-        "MISSING_CLASS",
-        lambda page: (
-            page_of(page.type_, page.units, 1, "default").text
-            if page.number == 1 and len(page.units) == len(page.type_.units)
-            else None
-        ),
-    ),
-    _mistake(
-        "another type beside it",
-        "default",
-        "FOREIGN_TYPE",
-        on_first(lambda page: f"{page.text}\n\nexport interface Stranger {{\n  a: string;\n}}"),
-    ),
-    _mistake(
-        "a constant beside it",
-        "default",
-        "FOREIGN_TYPE",
-        on_first(lambda page: f"{page.text}\n\nexport const limit = 5;"),
-    ),
-    _mistake(
         "a function beside it",
         BOTH,
         "FOREIGN_TYPE",
@@ -524,22 +345,7 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     # --- slips
     _mistake(
-        "closing brace left out",
-        "default",
-        "SYNTAX",
-        on_first(on_objects(replaced(r"\n\}$", "\n"))),
-    ),
-    _mistake(
         "opening brace left out", BOTH, "SYNTAX", on_first(on_objects(replaced(r"\{\n", "\n")))
-    ),
-    _mistake(
-        "closing parenthesis left out",
-        "zod",
-        "SYNTAX",
-        on_first(replaced(r"\);\n\nexport", ";\n\nexport")),
-    ),
-    _mistake(
-        "brace too many", "default", "SYNTAX", on_first(on_objects(replaced(r"\n\}$", "\n}\n}")))
     ),
     _mistake("colon left out", BOTH, "SYNTAX", replaced(MEMBER, r"  \g<name> \g<type>\g<end>")),
     _mistake(
@@ -559,22 +365,10 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     _mistake("quotes of a name left out", BOTH, "INVALID_IDENTIFIER SYNTAX", unquote),
     _mistake(
-        "initial value",
-        "default",
-        "SYNTAX",
-        replaced(MEMBER, r'  \g<name>\g<mark>: \g<type> = "x";'),
-    ),
-    _mistake(
         "prose before",
         BOTH,
         "ARTIFACT SYNTAX FOREIGN_TYPE",
         on_first(lambda page: f"Here is the code you asked for:\n{page.text}"),
-    ),
-    _mistake(
-        "prose after",
-        BOTH,
-        "ARTIFACT SYNTAX FOREIGN_TYPE",
-        on_first(lambda page: f"{page.text}\nLet me know if you need more."),
     ),
     _mistake(
         "fence inside",
@@ -589,9 +383,6 @@ MISTAKES: tuple[Mistake, ...] = (
         on_objects(replaced(f"({MEMBER})", r"\1\n  // ... other properties")),
     ),
     _mistake(
-        "ellipsis", BOTH, "ARTIFACT SYNTAX", on_objects(replaced(f"({MEMBER})", r"\1\n  ..."))
-    ),
-    _mistake(
         "review",
         BOTH,
         "REVIEW",
@@ -600,7 +391,6 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     _mistake("cut short", BOTH, "SYNTAX MISSING_CLASS", cut(0.6)),
     _mistake("JSON around it", BOTH, "ARTIFACT SYNTAX", wrap_json),
-    _mistake("HTML escaped", BOTH, "SYNTAX", escape_html),
     _mistake(
         "thinking",
         BOTH,
@@ -609,5 +399,4 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     _mistake("comment that ends early", BOTH, "SYNTAX", replaced(r"^(\s*/\*\* )", r"\1*/ ")),
     _mistake("nothing", BOTH, "EMPTY_OUTPUT", lambda _: ""),
-    _mistake("comments alone", BOTH, "EMPTY_OUTPUT", lambda _: "// as before"),
 )

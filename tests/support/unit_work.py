@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_regen import Kind, Unit, quoted, regions
-from pytest_regen.units.ledger import Entry, as_bytes, entry_name
+from pytest_regen.units.ledger import Entry
 from pytest_regen.units.loading import KindOfFile, ProjectKinds
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.view import FileUnits
@@ -16,8 +16,10 @@ __all__ = [
     "GERMAN",
     "PLACE",
     "German",
+    "Queries",
     "codes",
     "entry_of",
+    "german",
     "kinds_with",
     "project",
     "record",
@@ -60,6 +62,17 @@ class German(Kind):
         want, have = (sorted(re.findall(r"\{\w+\}", text)) for text in (source, unit.text))
         if want != have:
             yield "PLACEHOLDER", f"has {have}, the English text has {want}"
+
+
+class Queries(Kind):
+    """Blocks between markers."""
+
+    files = "queries.sql"
+    system = "Write SQL."
+
+    def prompt(self, unit: Unit) -> str:
+        """The order."""
+        return unit.name
 
 
 def write_json(path: Path, value: object) -> None:
@@ -121,6 +134,12 @@ def record(file: UnitFile) -> UnitFile:
     return file
 
 
+def german(root: Path) -> dict[str, str]:
+    """Return what stands in the file with units."""
+    strings: dict[str, str] = json.loads((root / PLACE).read_text("utf-8"))
+    return strings
+
+
 def codes(units: FileUnits) -> dict[str, list[str]]:
     """Return the codes of what is wrong with each unit that has something."""
     found = {name: [issue.code for issue in units.issues(name)] for name in units.names}
@@ -132,10 +151,3 @@ def entry_of(file: UnitFile, name: str) -> Entry:
     found = file.open().entry(name)
     assert found is not None
     return found
-
-
-def write_entry(file: UnitFile, entry: Entry) -> None:
-    """Write an entry as another process would."""
-    path = file.root / entry_name(file.place, entry.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(as_bytes(entry.to_json()))

@@ -93,7 +93,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-PAIRS = [pytest.param(seed, marks=() if seed < 4 else pytest.mark.sweep) for seed in range(200)]
+PAIRS = [pytest.param(seed, marks=() if seed < 2 else pytest.mark.sweep) for seed in range(200)]
 
 
 @pytest.mark.parametrize("seed", PAIRS)

@@ -10,6 +10,7 @@ from unit_work import (
     GERMAN,
     PLACE,
     German,
+    Queries,
     codes,
     kinds_with,
     project,
@@ -26,13 +27,6 @@ from pytest_regen.units.place import UnitFile, open_units
 def all_with(code: str) -> dict[str, list[str]]:
     """Return what ``codes`` says where every unit has this one."""
     return {name: [code] for name in ENGLISH}
-
-
-def test_a_recorded_text_is_clean(tmp_path: Path) -> None:
-    """What stands there is what the ledger has, and its inputs are the same."""
-    file = project(tmp_path)
-
-    assert codes(file.open()) == {}
 
 
 def test_a_text_without_an_entry_is_a_persons_where_names_come_from_elsewhere(
@@ -52,13 +46,6 @@ def test_a_unit_that_is_named_and_not_there_is_missing(tmp_path: Path) -> None:
 
     assert codes(units) == {"mooring": ["MISSING_UNIT"], "leave": ["MISSING_UNIT"]}
     assert units.missing("leave") == (1,)
-
-
-def test_all_units_of_an_absent_file_are_missing(tmp_path: Path) -> None:
-    """The file is made by the first answer."""
-    file = project(tmp_path, None)
-
-    assert codes(file.open()) == all_with("MISSING_UNIT")
 
 
 def test_another_text_than_the_recorded_one_is_drift(tmp_path: Path) -> None:
@@ -83,32 +70,25 @@ def test_another_input_makes_a_unit_stale(tmp_path: Path) -> None:
     assert codes(units) == {"mooring": ["STALE"]}
 
 
-def test_another_system_prompt_makes_all_stale(tmp_path: Path) -> None:
-    """It counts whatever ``inputs`` says."""
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"system": "Say Sie."}, "the system prompt has changed since it was written"),
+        ({"settings": {"longest": 20}}, "the settings have changed since it was written"),
+    ],
+    ids=["system", "settings"],
+)
+def test_another_system_prompt_or_setting_makes_all_stale(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    """They count whatever ``inputs`` says."""
     project(tmp_path)
+    kind = type("Other", (German,), change)()
 
-    class Formal(German):
-        """Another tone."""
+    units = project(tmp_path, is_recorded=False, kind=kind).open()
 
-        system = "Say Sie."
-
-    file = project(tmp_path, is_recorded=False, kind=Formal())
-
-    assert codes(file.open()) == all_with("STALE")
-
-
-def test_another_setting_makes_all_stale(tmp_path: Path) -> None:
-    """A kind's settings count like its system prompt."""
-    project(tmp_path)
-
-    class Short(German):
-        """With a setting."""
-
-        settings = {"longest": 20}  # noqa: RUF012 - as a user writes it
-
-    file = project(tmp_path, is_recorded=False, kind=Short())
-
-    assert codes(file.open()) == all_with("STALE")
+    assert codes(units) == all_with("STALE")
+    assert units.issues("berth")[0].message == said
 
 
 def test_an_input_may_be_a_file(tmp_path: Path) -> None:
@@ -194,14 +174,6 @@ def test_a_file_that_cannot_be_read_fails_every_unit(tmp_path: Path) -> None:
     assert units.obstacle("berth")
 
 
-def test_a_file_that_is_no_text_fails_every_unit(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8."""
-    file = project(tmp_path)
-    file.path.write_bytes(b'{"berth": "\xff"}')
-
-    assert codes(file.open()) == all_with("SYNTAX")
-
-
 CONFLICT = """{
 <<<<<<< HEAD
   "berth": "Liegeplatz {number}",
@@ -244,7 +216,7 @@ def test_a_region_decides_what_is_the_same(tmp_path: Path) -> None:
     assert codes(file.open()) == {}
 
 
-@pytest.mark.parametrize("method", ["units", "prompt", "inputs", "check", "is_empty"])
+@pytest.mark.parametrize("method", ["units", "prompt", "inputs", "check"])
 def test_an_exception_in_a_kind_is_its_own_error(tmp_path: Path, method: str) -> None:
     """It has the user's traceback and nothing of ours, and no model is asked about it."""
     project(tmp_path)
@@ -303,15 +275,8 @@ def test_what_check_may_not_give(tmp_path: Path) -> None:
 def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
     """It counts in the text of the unit; people read the file."""
 
-    class Query(Kind):
-        """Blocks between markers."""
-
-        files = "queries.sql"
-        system = "Write SQL."
-
-        def prompt(self, unit: Unit) -> str:
-            """The order."""
-            return unit.name
+    class Slow(Queries):
+        """Finds fault with the second line."""
 
         def check(self, _unit: Unit) -> list[Issue]:
             """The second line is wrong."""
@@ -320,15 +285,10 @@ def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "queries.sql").write_text(
         "-- [REGEN:BEGIN ships]\nSELECT *\nFROM ships\n-- [REGEN:END ships]\n", "utf-8"
     )
-    units = open_units(kinds_with(tmp_path, Query()), "queries.sql").open()
+    units = open_units(kinds_with(tmp_path, Slow()), "queries.sql").open()
 
     issue = units.issues("ships")[-1]
     assert (issue.line, issue.excerpt and issue.excerpt.text) == (3, "FROM ships")
-
-
-def test_the_place_is_from_the_root(tmp_path: Path) -> None:
-    """With forward slashes, wherever the project lies."""
-    assert project(tmp_path).place == PLACE
 
 
 class Notes(Kind):

@@ -3,6 +3,7 @@
 from pathlib import Path
 from textwrap import indent
 
+import pytest
 from unit_work import GERMAN, kinds_with, project, record, write_json
 
 from pytest_regen import Kind, Unit, regions
@@ -17,40 +18,28 @@ def shown(recorded: str, stands: str) -> list[str]:
     return difference(("recorded", recorded), ("stands", stands))[1].splitlines()
 
 
-def test_one_line_is_shown_with_the_other() -> None:
-    """Both in quotes, below each other."""
-    assert shown("Ab {time}", "Ab um {time}") == [
-        'recorded: "Ab {time}"',
-        'stands:   "Ab um {time}"',
-    ]
+@pytest.mark.parametrize(
+    ("recorded", "stands", "lines"),
+    [
+        ("Ab {time}", "Ab um {time}", ['recorded: "Ab {time}"', 'stands:   "Ab um {time}"']),
+        ("a\nb\nc\nd", "a\nb\nC\nd", ["--- recorded", "+++ stands", "- c", "+ C"]),
+        ("-- a\nb", "b", ["--- recorded", "+++ stands", "- -- a"]),
+        ("a\nb", "a\nb ", ["--- recorded", "+++ stands", "- b", '+ "b "']),
+    ],
+    ids=["one line", "many lines", "a comment of SQL", "a blank at the end"],
+)
+def test_what_differs_is_shown(recorded: str, stands: str, lines: list[str]) -> None:
+    """Of one line both, of many those that differ."""
+    assert shown(recorded, stands) == lines
 
 
-def test_a_long_line_is_cut_around_the_difference() -> None:
-    """Not before it, where both are alike."""
+def test_what_is_long_is_cut() -> None:
+    """A line around the difference, a diff after a few lines."""
     old, new = shown(f"{LONG}end", f"{LONG}End")
 
     assert old.endswith('goes on end"')
     assert new.endswith('goes on End"')
     assert len(new) < 100
-
-
-def test_of_many_lines_those_that_differ_are_shown() -> None:
-    """As a diff without its context."""
-    assert shown("a\nb\nc\nd", "a\nb\nC\nd") == ["--- recorded", "+++ stands", "- c", "+ C"]
-
-
-def test_a_line_that_looks_like_a_head_is_a_line() -> None:
-    """SQL has comments with two dashes."""
-    assert shown("-- a\nb", "b")[2:] == ["- -- a"]
-
-
-def test_blanks_at_the_end_of_a_line_are_seen() -> None:
-    """Two lines that look alike explain nothing."""
-    assert shown("a\nb", "a\nb ")[2:] == ["- b", '+ "b "']
-
-
-def test_a_long_diff_is_counted() -> None:
-    """The rest is in the file."""
     assert shown("\n".join("abcdefghi"), "x\n" * 9)[-1].endswith(" more lines")
 
 

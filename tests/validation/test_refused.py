@@ -46,29 +46,16 @@ def test_a_property_that_the_serializer_does_not_set_is_missing() -> None:
             for accessors, words in (
                 ("{ get; }", "'Name' has no set or init"),
                 ("{ get; } = null;", "'Name' has no set or init"),
-                ('{ get; } = "";', "'Name' has no set or init"),
-                ("{ get => null; }", "'Name' has no set or init"),
-                ('{ get { return ""; } }', "'Name' has no set or init"),
                 ("=> null;", "'Name' is computed"),
                 ("{ get; private set; }", "has 'private set'"),
-                ("{ get; internal set; }", "has 'internal set'"),
                 ("{ get; protected set; }", "has 'protected set'"),
-                ("{ get; private init; }", "has 'private init'"),
-                ("{ get; protected internal set; }", "has 'protected internal set'"),
                 ("{ get; private protected init; }", "has 'private protected init'"),
                 ("{ private get; init; }", "has 'private get', so nothing is written"),
                 ("{ set { } }", "has accessors { set { } }"),
-                ("{ init; }", "has accessors { init; }"),
                 ("{ get; set; init; }", "has accessors { get; set; init; }"),
             )
         ]
     )
-
-
-def test_a_required_property_needs_a_setter_as_well() -> None:
-    """The keyword is no setter: a field that must be there is lost all the same."""
-    id_ = "public required long Id { get; init; }"
-    check([(id_, "public long Id { get; }", "MISSING_FIELD", "id", "write { get; init; }")])
 
 
 def test_a_property_that_is_not_public_is_missing() -> None:
@@ -79,7 +66,6 @@ def test_a_property_that_is_not_public_is_missing() -> None:
             for modifier, words in (
                 ("", "has no access modifier"),
                 ("private ", "is private"),
-                ("internal ", "is internal"),
                 ("protected internal ", "is protected internal"),
                 ("public static ", "is static"),
             )
@@ -93,7 +79,6 @@ def test_a_property_that_is_always_ignored_is_missing() -> None:
     ignored = [
         "JsonIgnore",
         "JsonIgnore(Condition = JsonIgnoreCondition.Always)",
-        "JsonIgnoreAttribute(Condition=System.Text.Json.Serialization.JsonIgnoreCondition.Always)",
     ]
     check(
         [
@@ -102,9 +87,7 @@ def test_a_property_that_is_always_ignored_is_missing() -> None:
         ]
     )
     kept = [
-        "JsonIgnore(Condition = JsonIgnoreCondition.Never)",
         "JsonIgnore(Condition = JsonIgnoreCondition.WhenWritingNull)",
-        "JsonIgnore(Condition = JsonIgnoreCondition.WhenWritingDefault)",
         "Newtonsoft.Json.JsonIgnore",
     ]
     check_clean({one: SHIP.replace(attribute, f"{attribute} [{one}]") for one in kept})
@@ -135,13 +118,7 @@ def test_what_the_serializer_sets_in_another_way_is_there() -> None:
             "included setter": SHIP.replace(
                 NAME, f"[JsonInclude] {NAME}".replace("init", "private set")
             ),
-            "included": SHIP.replace(
-                NAME, f"[JsonInclude] internal {NAME.removeprefix('public ')}"
-            ),
             "included field": SHIP.replace(NAME, "[JsonInclude] public string? Name;"),
-            "setter with a body": SHIP.replace(
-                NAME, "public string? Name { get => _name; set => _name = value; } string? _name;"
-            ),
             "constructor": read_only.replace("required ", "").replace(
                 "{\n", "{\n    public ShipDataObject(String? name) => Name = name;\n", 1
             ),
@@ -154,12 +131,6 @@ def test_what_the_serializer_sets_in_another_way_is_there() -> None:
             "primary constructor": read_only.replace(
                 "Object\n", "Object(string? name)\n", 1
             ).replace("Name { get; }", "Name { get; } = name;"),
-            "computed from it": SHIP.replace("Object\n", "Object(string? name)\n", 1).replace(
-                NAME, "public string? Name => name;"
-            ),
-            "struct": read_only.replace("public class", "public readonly struct").replace(
-                "{\n", "{\n    [JsonConstructor] public ShipDataObject(string? name) { }\n", 1
-            ),
             "body of a record": (
                 "public record ShipDataObject\n"
                 '([property: JsonPropertyName("name")] string? Name)\n{\n'
@@ -208,7 +179,6 @@ def test_a_word_that_stands_twice() -> None:
         [
             (NAME, f"public {NAME}", "MISSING_FIELD", "name", "'public' twice"),
             (name, f"{name} {name}", "MISSING_FIELD", "name", "'JsonPropertyName' twice"),
-            (name, f'{name} [JsonPropertyName("nom")]', "MISSING_FIELD", "name", "twice"),
         ]
     )
     check_clean(
@@ -241,7 +211,6 @@ def test_attributes_of_positional_records() -> None:
             (name, other, "MISSING_FIELD", "name", f"lacks {name}")
             for other in (
                 '[JsonPropertyName("name")]',
-                '[param: JsonPropertyName("name")]',
                 '[field: JsonPropertyName("name")]',
             )
         ],
@@ -262,7 +231,6 @@ def test_wrappers_that_the_compiler_refuses() -> None:
     check(
         [
             ("string?", "Nullable<string>", "WRONG_TYPE", "name", "'Nullable<string>'"),
-            ("string?", "System.Nullable<String>", "WRONG_TYPE", "name", "'string?'"),
             ("long", "long*", "WRONG_TYPE", "id", "'long*'"),
         ]
     )
@@ -287,7 +255,6 @@ def test_a_class_that_the_serializer_cannot_create() -> None:
                 (head.replace("class", "static class"), "is static"),
                 (head.replace("Object\n", "Object<T>\n"), "is generic"),
                 (f"{head}    private ShipDataObject() {{ }}\n", "no public constructor"),
-                (f"{head}    internal ShipDataObject() {{ }}\n", "no public constructor"),
                 (f"{head}{made}(int other) {{ }}\n", "'other' matches no property"),
                 (f"{head}{made}(int id) {{ }}\n", "'id' matches no property by its type"),
                 (
@@ -303,19 +270,13 @@ def test_a_class_that_the_serializer_cannot_create() -> None:
     )
     check_clean(
         {
-            "plain one too": SHIP.replace(head, f"{head}{made}() {{ }}\n{made}(int other) {{ }}\n"),
-            "static constructor": SHIP.replace(head, f"{head}    static ShipDataObject() {{ }}\n"),
             "matching": SHIP.replace(head, f"{head}{made}(Int64 id, Flag flag) {{ }}\n"),
             "marked": SHIP.replace(
                 head, f"{head}    [JsonConstructor] internal ShipDataObject() {{ }}\n"
             ),
-            "ignored": SHIP.replace(
-                head, f"{head}{made}(int n) {{ }} [JsonIgnore] public int N {{ get; }}\n"
-            ),
             "marked primary": POSITIONAL.replace(
                 "public", "[method: JsonConstructor] public"
             ).replace(";\n", " { public ShipDataObject(int n) : this(n, null, default) { } }\n"),
-            "positional": POSITIONAL,
             "positional struct": POSITIONAL.replace("record", "record struct"),
         }
     )
@@ -339,9 +300,7 @@ def test_a_type_that_only_an_attribute_names() -> None:
             ("public class", f"[{one}]\npublic class", "UNDECLARED_TYPE", None, "'Ghost'")
             for one in (
                 "JsonDerivedType(typeof(Ghost))",
-                'JsonDerivedType(typeof(Ghost), "ghost")',
                 "JsonConverter(typeof(Ghost))",
-                "JsonConverter(typeof(Ghost<ShipDataObject>))",
             )
         ]
     )
@@ -372,14 +331,11 @@ def test_an_enum_of_text_without_a_converter_that_reads_text() -> None:
     check(
         [
             (CONVERTER, "", "ENUM_MEMBER", None, "has no converter"),
-            (CONVERTER, f"// {CONVERTER}", "ENUM_MEMBER", None, f"write {CONVERTER}"),
             (CONVERTER, "[JsonConverter]", "ENUM_MEMBER", None, "has no converter"),
-            (CONVERTER, "[JsonStringEnumConverter]", "ENUM_MEMBER", None, "has no converter"),
             *(
                 (CONVERTER, f"[JsonConverter(typeof({name}))]", "ENUM_MEMBER", None, words)
                 for name, words in (
                     ("StringEnumConverter", "System.Text.Json does not take"),
-                    ("Newtonsoft.Json.Converters.StringEnumConverter", "does not take"),
                     ("JsonStringEnumConverter<Colour>", "is for 'Colour'"),
                     ("JsonNumberEnumConverter<Flag>", "reads numbers"),
                 )
@@ -396,21 +352,11 @@ def test_an_enum_of_text_without_a_converter_that_reads_text() -> None:
     )
 
 
-def test_a_misspelt_enum_is_one_fault() -> None:
-    """A converter that names the enum as it is declared is no second one."""
-    generic = FLAG.replace("Converter))", "Converter<Flags>))").replace("enum Flag", "enum Flags")
-    (issue,) = issues_of(flag=generic)
-
-    assert issue.code == "MISSING_CLASS"
-
-
 def test_converters_that_read_text() -> None:
     """On the enum or on each property that uses it, qualified or generic."""
     names = [
         "JsonStringEnumConverter<Flag>",
-        "JsonStringEnumConverter<Models.Flag>",
         "System.Text.Json.Serialization.JsonStringEnumConverter",
-        "Json.JsonStringEnumConverter",
     ]
     for name in names:
         flag = FLAG.replace(CONVERTER, f"[JsonConverter(typeof({name}))]")
