@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from command_line import command
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pytest_regen import strategies
 from pytest_regen.errors import NoInstanceError, StoreMissingError
@@ -37,6 +36,7 @@ components:
         colours: {type: array, maxItems: 3, items: {type: string, enum: [red, blue]}}
         next: {$ref: "#/components/schemas/Tail"}
 """
+STORE = "generated/GET_kites_latest"
 
 
 @pytest.fixture
