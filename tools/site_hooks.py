@@ -249,7 +249,7 @@ def contents(config: "MkDocsConfig", nav: "Navigation", address: str) -> str:
     for item in nav.items:
         if item.is_page:
             continue  # the front article says what the line above says
-        name = "Optional" if item.title == "Internals" else item.title
+        name = "Optional" if item.title == "Project" else item.title
         lines = [
             f"- [{page.title}]({address}{posixpath.join(page.url, MIRROR).removeprefix('./')})"
             f"{': ' + said if (said := first_sentence(page.markdown or '')) else ''}"
