@@ -25,6 +25,7 @@ WRONG = {
     "regen(store=4)": ["the path of a store"],
     "regen('a', 'b', 2, [], 'c', 'x')": ["and no more"],
     "regen(store='generated/GET_v1_project')": ["there is no store", f"there is {STORE}"],
+    "regen('src/a.py::f')": ["there is no store", "regen(unit='src/a.py::f')"],
     "cassette(nam='x')": ["unknown argument", "it takes name, record"],
     "cassette(record='onec')": ["it is one of"],
     "cassette(normalize=1)": ["it is a function"],
