@@ -11,9 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+
+from byte_code import keep_byte_code
+from table import print_table
 
 from pytest_regen.regeneration import verbs
 from pytest_regen.settings import read_settings
@@ -90,18 +93,19 @@ def seconds(root: Path, *options: str) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def compare(label: str, runs: Mapping[str, Callable[[], float]], bar: float) -> None:
-    """Measure two things in turn, and print the ratio of the shortest of each."""
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(ROUNDS + 1):  # The first writes byte code and what is kept between runs.
-        for name, run in runs.items():
-            times[name].append(run())
-    (ours, mine), (theirs, other) = ((name, min(each[1:])) for name, each in times.items())
-    print(f"{label}: {ours} {mine:.2f} s, {theirs} {other:.2f} s: {mine / other:.2f} (bar: {bar})")
+def compare(
+    label: str, gate: Callable[[], float], beside: str, other: Callable[[], float]
+) -> tuple[str, ...]:
+    """Measure two things in turn; return a row with the shortest of each, and their ratio."""
+    rounds = [(gate(), other()) for _ in range(ROUNDS + 1)]
+    # The first writes byte code and what is kept between runs.
+    ours, theirs = (min(times) for times in zip(*rounds[1:], strict=True))
+    return label, f"{ours:.2f} s", f"{beside}: {theirs:.2f} s", f"{ours / theirs:.2f}"
 
 
 def main(files: int, each: int) -> None:
-    """Print three ratios."""
+    """Print the rows."""
+    keep_byte_code()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "functions")
         write_functions(root, files, each)
@@ -110,17 +114,20 @@ def main(files: int, each: int) -> None:
             forget(root)
             return seconds(root)
 
+        beside = "pytest --doctest-modules"
         doctests = partial(seconds, root, "-p", "no:regen", "--doctest-modules", "src")
         label = f"{files * each:,} functions in {files} files"
-        compare(f"{label}, never seen", {"gated": cold, "--doctest-modules": doctests}, 2)
-        warm = partial(seconds, root)
-        compare(f"{label}, unchanged", {"gated": warm, "--doctest-modules": doctests}, 1.2)
+        rows = [
+            compare(f"{label}, never seen", cold, beside, doctests),
+            compare(f"{label}, unchanged", partial(seconds, root), beside, doctests),
+        ]
         suite = Path(folder, "suite")
         write_functions(suite, files // 3, each)
         write_plain(suite, PLAIN)
-        label = f"{PLAIN:,} plain tests beside {files // 3 * each} functions, unchanged"
+        label = f"{PLAIN:,} plain tests beside {files // 3 * each} unchanged functions"
         without = partial(seconds, suite, "-p", "no:regen")
-        compare(label, {"gated": partial(seconds, suite), "without the plugin": without}, 1.1)
+        rows.append(compare(label, partial(seconds, suite), "without the plugin", without))
+    print_table(("suite", "pytest with the plugin", "beside", "ratio"), rows)
 
 
 if __name__ == "__main__":
