@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import yaml  # noqa: F401 - its C classes are made once in a process, and pytester forgets
 from _pytest._code import code
 
 try:

@@ -2,12 +2,13 @@
 
 import os
 import re
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from processor_time import children_seconds
 
 __all__ = ["RIVALS", "child", "cpu", "cpu_of", "peak_memory", "start_child"]
 
@@ -39,7 +40,7 @@ def peak_memory() -> int:
 
 def cpu_of(words: list[str], folder: Path, environment: Mapping[str, str] | None = None) -> float:
     """Return the CPU seconds of a process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = children_seconds()
     subprocess.run(
         words,
         cwd=folder,
@@ -47,8 +48,7 @@ def cpu_of(words: list[str], folder: Path, environment: Mapping[str, str] | None
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return children_seconds() - before
 
 
 def start_child(subject: str, *words: str) -> "subprocess.Popen[str]":

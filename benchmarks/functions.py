@@ -6,7 +6,6 @@ what 100 functions that have not changed add to a suite of 2,000 plain tests.
 python benchmarks/functions.py [FILES [FUNCTIONS_PER_FILE]]
 """
 
-import resource
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from byte_code import keep_byte_code
+from processor_time import children_seconds
 from table import print_table
 
 from pytest_regen.regeneration import verbs
@@ -85,12 +85,12 @@ def write_plain(root: Path, count: int) -> None:
 def seconds(root: Path, *options: str) -> float:
     """Return the processor time that pytest takes there, its children included."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = children_seconds()
     done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = children_seconds() - before
     if done.returncode:
         raise SystemExit(done.stdout[-2000:] + done.stderr)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return spent
 
 
 def compare(

@@ -7,22 +7,21 @@ the median of its CPU time, child processes included.
 """
 
 import argparse
-import resource
 import statistics
 import subprocess
 
+from processor_time import children_seconds
 from table import print_table
 
 
 def run(python: str, words: list[str]) -> tuple[float, str]:
     """Return the CPU seconds of a run, and its last line."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = children_seconds()
     done = subprocess.run(
         [python, "-m", "pytest", *words], check=False, stdout=subprocess.PIPE, text=True
     )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    taken = children_seconds() - before
     lines = done.stdout.strip().splitlines() or [f"exit code {done.returncode}"]
-    taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return taken, lines[-1].strip("= ")
 
 

@@ -6,7 +6,6 @@ Pairs of runs, with the plugin and with ``-p no:regen``, in turn; the median of 
 processor time within a pair, and the modules that the plugin adds.
 """
 
-import resource
 import statistics
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from byte_code import keep_byte_code
+from processor_time import children_seconds
 from table import print_table
 
 RUNS = 31
@@ -48,10 +48,9 @@ def measure(folder: Path, *options: str) -> tuple[float, int]:
     # is installed for us alone.
     plugins = {point.name for point in entry_points(group="pytest11")} - {"regen"}
     command += [word for name in sorted(plugins) for word in ("-p", f"no:{name}")]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = children_seconds()
     result = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    spent = children_seconds() - before
     line = next(line for line in result.stdout.splitlines() if "MODULES" in line)
     return spent, int(line.split()[-1])
 

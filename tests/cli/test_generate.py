@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import command
+from store_work import tree
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cli.selection import PartOptions, select_operations
@@ -305,7 +306,7 @@ def test_a_check_says_what_moved_on(document: Path, api: Emulator, here: Path) -
     document.write_text(
         text.replace('"span": {"type": "number"}', '"span": {"type": "string"}'), "utf-8"
     )
-    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    before = tree(here)
 
     moved = command("generate", document, KITES, "--check")
     as_json = command("generate", document, KITES, "--check", "--json")
@@ -320,7 +321,7 @@ def test_a_check_says_what_moved_on(document: Path, api: Emulator, here: Path) -
         f"  next: pytest-regen generate {document} '{KITES}'\n"
     )
     assert as_json.json["asked"] == [{"type_name": "KiteDataObject", "page": 1, "total_pages": 1}]
-    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
+    assert tree(here) == before
     assert api.requests == []
 
 

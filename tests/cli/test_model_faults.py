@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from command_line import command
 from reference_writer import ReferenceWriter
+from store_work import tree
 
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.stores import RegenStore
@@ -147,12 +148,6 @@ def test_without_a_page_to_ask_no_key_is_needed(
     assert "0 calls" in again.err
 
 
-def files_below(folder: Path) -> dict[str, bytes]:
-    """Return every file of a folder, hidden ones too."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
-
-
 NO_ANSWER: dict[str, tuple[str, ...]] = {
     "network": ("--provider", "models_of_a_test:unreachable"),
     "budget": ("--budget", "1", "--provider", "models_of_a_test:unreachable"),
@@ -182,12 +177,12 @@ def unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("reason", NO_ANSWER)
 def test_where_nobody_answers_nothing_is_left(reason: str, here: Path, document: Path) -> None:
     """No store, no folder, no lock and no half recording; what is told does not claim otherwise."""
-    before = files_below(here)
+    before = tree(here)
 
     ran = command("generate", document, KITES, *NO_ANSWER[reason])
 
     assert ran.code == (1 if reason == "budget" else 3)
-    assert files_below(here) == before
+    assert tree(here) == before
     assert not (here / "generated").exists()
     assert "added" not in ran.err
     assert "what was finished is stored" not in ran.err
@@ -204,12 +199,12 @@ def test_where_nobody_answers_a_store_stays_as_it_is(
         patched.setenv("ANTHROPIC_API_KEY", "sk-ant-of-a-test")
         assert command("generate", document, KITES).code == 0
     document.write_text(document.read_text("utf-8").replace('"span"', '"width"'), "utf-8")
-    before = files_below(here)
+    before = tree(here)
 
     ran = command("generate", document, KITES, *NO_ANSWER[reason])
 
     assert ran.code == (1 if reason == "budget" else 3)
-    assert files_below(here) == before
+    assert tree(here) == before
 
 
 @pytest.mark.parametrize("place", ["generated/GET_kites", ".regen"])

@@ -9,6 +9,7 @@ import pytest
 from command_line import command
 from plugin_answers import asked_page
 from store_factory import FACTORY_IR, GOOD, MISSPELT, make_store
+from store_work import tree
 
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 
@@ -137,7 +138,7 @@ def test_the_model_is_chosen(
 
 def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
     """The pages and an estimate are shown; no provider is needed."""
-    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    before = tree(here)
 
     ran = command("regenerate", broken, "--from-errors", "--dry-run")
     told = command("regenerate", broken, "--dry-run", "--json").json
@@ -154,7 +155,7 @@ def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
         ("State", 1),
     ]
     assert all(page["estimated_input_tokens"] > 100 for page in told["pages"])
-    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
+    assert tree(here) == before
 
 
 @pytest.mark.parametrize(

@@ -7,26 +7,13 @@ from pathlib import Path
 import pytest
 from article_projects import GIVEN
 from articles import KeptModules, Reader
-from pages import ROOT
+from pages import FOLLOWED, ROOT
 from tables import each
 
 from pytest_regen import sandbox
 
-FOLLOWED = (
-    "behaviour",
-    "diff",
-    "documents",
-    "functions",
-    "kinds",
-    "languages",
-    "providers",
-    "sandbox",
-    "scale",
-    "template",
-)
 ARTICLES = [
     ROOT / "README.md",
-    ROOT / "docs/pytest.md",
     *sorted(ROOT.glob("docs/tutorials/*.md")),
     *sorted(ROOT.glob("docs/how-to/*.md")),
     *(ROOT / "docs" / f"{name}.md" for name in FOLLOWED),

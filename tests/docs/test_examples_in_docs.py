@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pages import ROOT, blocks
+from pages import FOLLOWED, ROOT, blocks
 from plugin_project import emulated
 from store_factory import make_store
 
@@ -16,17 +16,10 @@ from pytest_regen.emulator.values import Fault
 
 OF_THEIR_OWN = frozenset(
     {
-        "behaviour",
+        *FOLLOWED,
         "cassettes",
         "context",
-        "documents",
-        "functions",
-        "how-to",
         "index",  # the code of README, which is followed
-        "kinds",
-        "providers",
-        "pytest",
-        "scale",
         "sessions",
     }
 )

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # noqa: F401 - its C classes are made once in a process
 from plugin_project import emulated
 from unit_asking import generate_units, heal_units, regenerate_units
 

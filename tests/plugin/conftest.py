@@ -8,7 +8,6 @@ import anthropic  # noqa: F401 - see below
 import httpcore2  # noqa: F401 - loaded by the first call of the SDK
 import pytest
 import vcr.stubs.urllib3_stubs  # noqa: F401 - loaded by the first block that patches clients
-import yaml  # noqa: F401 - its C classes are made once in a process
 from plugin_project import Project, emulated
 from recorded_talk import say
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import yaml  # noqa: F401 - its C classes are made once in a process
 
 # Before the runs in this process, because pytester forgets what a run has imported.
 import pytest_regen.pytest_plugin.healing.sessions  # noqa: F401

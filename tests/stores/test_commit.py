@@ -25,6 +25,7 @@ from commit_work import (
 )
 from killing import Killed, kill_at_every_effect
 from power import states_after_power_loss
+from store_work import tree
 
 from pytest_regen.commit import Contents, View
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
@@ -120,12 +121,7 @@ def test_a_kill_at_any_effect_leaves_before_or_after(
 
 def made_or_not(folder: Path) -> bool:
     """Return whether the root that ``make_root`` makes is there; it is whole then."""
-    root = folder / "root"
-    found = {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file()
-    }
+    found = tree(folder / "root")
     assert found in ({}, NEW)
     return bool(found)
 

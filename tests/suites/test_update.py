@@ -11,6 +11,7 @@ import yaml
 from failing_models import Body, Responder
 from reference_writer import ReferenceWriter, parse_request
 from served_stores import EXAMPLE, EXAMPLE_OPERATION, Served, issues_of, served
+from store_work import tree
 
 from pytest_regen.emulator import EmulatedReply, Fault
 from pytest_regen.errors import HandEditError
@@ -74,10 +75,6 @@ def work(written: Path, tmp_path: Path) -> Any:
 
 def store_in(work: Work) -> RegenStore:
     return RegenStore.open(next(work.out.glob("GET_*")))
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def texts(store: RegenStore) -> dict[str, str]:

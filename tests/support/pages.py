@@ -8,9 +8,23 @@ from pathlib import Path
 
 from warm_python import run_python
 
-__all__ = ["PROGRAMS", "ROOT", "blocks", "environment", "printed", "sessions"]
+__all__ = ["FOLLOWED", "PROGRAMS", "ROOT", "blocks", "environment", "printed", "sessions"]
 
 ROOT = Path(__file__).parents[2]
+FOLLOWED = (
+    "behaviour",
+    "diff",
+    "documents",
+    "functions",
+    "kinds",
+    "languages",
+    "providers",
+    "pytest",
+    "sandbox",
+    "scale",
+    "template",
+)
+"""Articles of docs/ that are followed from top to bottom, as tutorials and how-tos are."""
 PROGRAMS = {
     "pytest": ["-m", "pytest", "-p", "no:cacheprovider"],
     "pytest-regen": ["-m", "pytest_regen"],
