@@ -8,8 +8,7 @@ from tables import each
 
 from pytest_regen.emulator import Emulator
 from pytest_regen.emulator.limits import Clock, RateLimits
-from pytest_regen.emulator.script import Script
-from pytest_regen.emulator.values import BatchStep, Fault
+from pytest_regen.emulator.values import Fault
 
 ROOT = "/v1/messages/batches"
 
@@ -19,8 +18,8 @@ def create(core: Emulator, *params: dict[str, Any]) -> dict[str, Any]:
     return said(send(core, {"requests": requests}, path=ROOT))
 
 
-def get(core: Emulator, path: str, **query: str) -> dict[str, Any]:
-    return said(send(core, method="GET", path=f"{ROOT}{path}", query=query))
+def get(core: Emulator, path: str) -> dict[str, Any]:
+    return said(send(core, method="GET", path=f"{ROOT}{path}", host="127.0.0.1:9"))
 
 
 def results(core: Emulator, batch: dict[str, Any]) -> list[dict[str, Any]]:
@@ -109,54 +108,6 @@ def test_batches_have_limits_of_their_own() -> None:
     assert created == 200
     assert listed == [200, 200, 429]
     assert send(core, body()).status == 200
-
-
-def test_a_batch_can_take_a_time_of_its_own() -> None:
-    steps = Script(batches=[BatchStep(seconds=5), BatchStep(seconds=9)])
-    core = api(script=steps)
-    made = [create(core, body(max_tokens=n)) for n in (1, 2, 3)]
-    core.clock.advance(6)
-
-    states = [get(core, f"/{batch['id']}")["processing_status"] for batch in made]
-
-    assert states == ["ended", "in_progress", "in_progress"]
-
-
-def test_a_batch_can_be_there_although_nobody_was_told() -> None:
-    """The connection is closed instead of the answer; where it is refused there is no batch."""
-    steps = Script(
-        batches=[BatchStep(fault=Fault(kind=kind)) for kind in ("drop", "cut", "status")]
-    )
-    core = api(script=steps)
-    requests = {"requests": [{"custom_id": "a", "params": body()}]}
-
-    dropped, cut, refused = (send(core, requests, path=ROOT) for _ in range(3))
-
-    assert [dropped.end, cut.end, refused.status] == ["drop", "cut", 529]
-    assert len(get(core, "")["data"]) == 2
-
-
-def test_a_batch_can_be_listed_late() -> None:
-    """The API may still be busy with the call that creates it."""
-    core = api(script=Script(batches=[BatchStep(unlisted=5)]))
-    batch = create(core, body())
-    early = get(core, "")["data"], send(core, method="GET", path=f"{ROOT}/{batch['id']}").status
-    core.clock.advance(5)
-
-    assert early == ([], 404)
-    assert [listed["id"] for listed in get(core, "")["data"]] == [batch["id"]]
-
-
-def test_batches_are_listed_in_pages() -> None:
-    core = api()
-    ids = [create(core, body(max_tokens=n + 1))["id"] for n in range(3)][::-1]
-
-    first = get(core, "", limit="2")
-    second = get(core, "", limit="2", after_id=first["last_id"])
-
-    assert [batch["id"] for batch in first["data"]] == ids[:2]
-    assert [batch["id"] for batch in second["data"]] == ids[2:]
-    assert [page["has_more"] for page in (first, second)] == [True, False]
 
 
 @each(

@@ -1,10 +1,9 @@
 """Rate limits hold by the minute, refill by the clock, and are reported in headers."""
 
-import anthropic
 import pytest
 from emulator_requests import api, ask, body, said, send, text, user
 
-from pytest_regen.emulator import Clock, EmulatedReply, Emulator, RateLimits
+from pytest_regen.emulator import EmulatedReply, RateLimits
 from pytest_regen.errors import UsageError
 
 PREFIX = "anthropic-ratelimit-"
@@ -20,28 +19,6 @@ def test_cache_reads_do_not_count_as_input() -> None:
 
     assert statuses == [200] * 5
     assert uncached.status == 429
-
-
-def test_a_client_that_obeys_gets_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK waits as long as it is told to, and each of its calls is answered."""
-    clock = Clock(0.0)
-    slept: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        clock.advance(seconds)
-
-    with (
-        Emulator(lambda _body: "Hello.", clock=clock, limits=RateLimits(requests=2)) as emulator,
-        anthropic.Anthropic(api_key="k", base_url=emulator.base_url, max_retries=1) as client,
-    ):
-        client.messages.create(**body())
-        monkeypatch.setattr("time.sleep", sleep)
-        replies = [client.messages.create(**body()).content[-1].text for _ in range(4)]
-
-    assert replies == ["Hello."] * 4
-    assert slept == [30.0] * 3
-    assert len(emulator.requests) == 8
 
 
 def test_each_class_of_models_has_buckets_that_refill() -> None:

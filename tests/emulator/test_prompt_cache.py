@@ -1,10 +1,9 @@
 """The prompt cache reads, writes and charges what the documented rules say."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from emulator_requests import HEADERS, api, ask, body, dumped, said, text, user
+from emulator_requests import api, ask, text, user
 from tables import each
 
 from pytest_regen.emulator import Emulator
@@ -58,18 +57,6 @@ def test_an_entry_lives_from_the_start_of_the_request(ttl: str, lifetime: int) -
     assert usage(core, system=system)[0] == LONG_TOKENS
     core.clock.advance(lifetime)
     assert usage(core, system=system)[0] == 0
-
-
-def test_what_is_written_shows_only_when_the_response_begins() -> None:
-    core = api()
-    fields = body(system=marked((LONG, "5m")))
-    request = ("POST", urlsplit("/v1/messages"), HEADERS, dumped(fields))
-
-    waiting = core.handle(*request)
-    other = core.handle(*request)
-
-    assert said(waiting)["usage"]["cache_creation_input_tokens"] == LONG_TOKENS
-    assert said(other)["usage"]["cache_creation_input_tokens"] == LONG_TOKENS
 
 
 @pytest.mark.parametrize(("added", "read"), [(19, LONG_TOKENS), (20, 0)])

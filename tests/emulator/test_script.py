@@ -75,12 +75,7 @@ def test_every_key_is_read(script: Script) -> None:
     assert isinstance(limited, Fault)
     assert (limited.retry_after, limited.retry_after_ms, limited.should_retry) == (7, 1.5, False)
     assert isinstance(cut, Fault)
-    assert (cut.kind, cut.reply.text, cut.reply.chunks, cut.after) == (
-        "cut",
-        "Half an answer",
-        4,
-        2,
-    )
+    assert cut == Fault(kind="cut", reply=EmulatedReply("Half an answer", chunks=4), after=2)
     assert isinstance(reply, EmulatedReply)
     assert (reply.text, reply.thinking, reply.output_tokens) == ("class Pet {}", "Hm.", 12)
     assert reply.tool_uses[0].input == {"at": "it"}
@@ -142,22 +137,12 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
     [
         ("rules: !!python/object:os.system {}", "cannot read the script"),
         ("", "the file is None: Input should be an object"),
-        ("version: 2\nrules: [{replies: [x]}]", "version is 2: Input should be 1"),
-        (
-            "version: 1\nrules: [{replies: []}]",
-            "rules[0].replies is []: List should have at least 1 item",
-        ),
         ("version: 1\nrules: [{match: {usr: x}, replies: [x]}]", "rules[0].match.usr is unknown"),
-        ("version: 1\nrules: [{match: {pattern: '('}, replies: [x]}]", "rules[0].match is"),
         ("version: 1\nrules: [{replies: [{text: x, file: y}]}]", "has both text and file"),
         ("version: 1\nrules: [{replies: [{file: none.cs}]}]", "file cannot be read"),
         (
             "version: 1\nrules: [{replies: [{fault: 529, text: x}]}]",
             "rules[0].replies[0] is {'fault': 529, 'text': 'x'}: Value error, only times stands",
-        ),
-        (
-            "version: 1\nrules: [{replies: [{fault: {kind: cut, reply: {file: none.cs}}}]}]",
-            "rules[0].replies[0].fault is",
         ),
         (
             "version: 1\nrules: [{replies: [{fault: {status: '529'}}]}]",

@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -80,18 +79,6 @@ def test_a_stream_arrives_piece_by_piece(emulator: Emulator, client: Client) -> 
     # Pieces that came at once would be read within moments, however busy the machine.
     assert arrivals[-1][0] - arrivals[0][0] > 0.05
     assert final.stop_reason == "end_turn"
-
-
-@pytest.mark.parametrize("kind", ["drop", "cut"])
-def test_a_broken_connection_is_a_connection_error(
-    emulator: Emulator, client: Client, kind: Any
-) -> None:
-    """Closed before the first byte or inside a plain body, the connection fails and is retried."""
-    says(emulator, Fault(kind=kind), "Second time.")
-
-    with pytest.raises(anthropic.APIConnectionError):
-        client(max_retries=0).messages.create(**CALL)
-    assert client(max_retries=0).messages.create(**CALL).content[-1].text
 
 
 def test_each_status_is_the_error_it_is(emulator: Emulator, client: Client) -> None:
@@ -195,21 +182,3 @@ def test_a_batch_from_creation_to_deletion(emulator: Emulator, client: Client) -
     assert [result.result.type for result in talk.results(other.id)] == ["canceled"]
     assert talk.delete(batch.id).type == "message_batch_deleted"
     assert [found.id for found in talk.list(limit=2)] == [other.id]
-
-
-def test_calls_at_once_do_not_mix(emulator: Emulator, client: Client) -> None:
-    """Twenty-four threads with four calls each, half of them streamed: each its own answer."""
-    emulator.responder = lambda body: f"You said {body['messages'][0]['content']}."
-    talk = client(max_retries=0)
-
-    def answer(number: int) -> str:
-        call = {**CALL, "messages": [{"role": "user", "content": str(number)}]}
-        if number % 2:
-            with talk.messages.stream(**call) as stream:
-                return str(stream.get_final_text())
-        return str(talk.messages.create(**call).content[-1].text)
-
-    with ThreadPoolExecutor(24) as pool:
-        answers = list(pool.map(answer, range(24 * 4)))
-
-    assert answers == [f"You said {number}." for number in range(24 * 4)]
