@@ -60,7 +60,7 @@ def test_a_refusal_has_its_reason(limit: int) -> None:
     ("fault", "kind", "shown"),
     [
         (Fault(400, message="messages: too odd"), RejectedRequestError, "too odd"),
-        (Fault(401), RejectedRequestError, "did not accept the key"),
+        (Fault(401, message=f"{KEY}: no"), RejectedRequestError, "did not accept the key"),
         (Fault(404, message="model: nope"), RejectedRequestError, "model: nope"),
         (Fault(429), TransportError, "limits the rate"),
         (Fault(500), TransportError, "HTTP 500"),

@@ -35,6 +35,7 @@ from pytest_regen.turns.chat import strict_schema
 from pytest_regen.turns.structured import describe_schema
 
 KEY = "sk-proj-" + "Zz9" * 12
+OTHER = "sk-proj-" + "Yy8" * 12
 SOON = (("retry-after-ms", "1"),)
 SCHEMA = {
     "type": "object",
@@ -61,16 +62,14 @@ def of_litellm(address: str) -> LiteLLMProvider:
 
 
 Make = Callable[[str], Any]
-ALL: tuple[Make, ...] = (of_anthropic, of_openai, of_ollama, of_litellm)
-every = each("make", ALL)
+every = each("make", [of_anthropic, of_openai, of_ollama, of_litellm])
 
 
 def ask(provider: Any, way: str, request: TurnRequest | None = None) -> Reply:
     if way == "send":
         reply: Reply = provider.send(request or turn())
-        provider_close = getattr(provider, "close", None)
-        if provider_close:
-            provider_close()
+        if hasattr(provider, "close"):
+            provider.close()
         return reply
     answer: Reply = asyncio.run(provider.asend(request or turn()))
     return answer
@@ -125,20 +124,20 @@ HOSTILE = f"no\n::error::planted {KEY}\r\n\x1b]8;;javascript:x\x07 \u2028::warni
 
 
 @every
-@pytest.mark.parametrize("status", [400, 401, 418])
-def test_what_a_server_says_is_one_line_without_the_key(make: Make, status: int) -> None:
+@pytest.mark.parametrize(("status", "secret"), [(400, KEY), (401, KEY), (418, OTHER)])
+def test_what_a_server_says_is_one_line_without_a_key(make: Make, status: int, secret: str) -> None:
     """A log of GitHub would obey a line that begins with ``::``, a terminal an escape sequence.
 
     Sending it again cannot help.
     """
-    errors, asked = outcomes(make, Failed(status, HOSTILE))
+    errors, asked = outcomes(make, Failed(status, HOSTILE.replace(KEY, secret)))
 
     for error in errors:
         assert isinstance(error, RejectedRequestError)
         assert error.status == status
         assert "planted" in error.why
         assert error.why.isprintable()
-        assert KEY[:16] not in "".join(format_exception(error))
+        assert secret[:16] not in "".join(format_exception(error))
         assert "key" in error.hint.lower() or status != 401
     assert len(asked) == 1
 

@@ -143,7 +143,7 @@ def test_output_is_limited_by_what_replies_take() -> None:
 
 
 def test_a_refusal_holds_everybody() -> None:
-    """Nothing goes out before the time that the server named; then it does."""
+    """Nothing goes out before the time that the server named, unless the clock begins anew."""
     clock = Clock(1_000.0)
     limiter = RateLimiter(clock=clock.now)
 
@@ -151,6 +151,9 @@ def test_a_refusal_holds_everybody() -> None:
     assert pause_before(limiter) == 7.0
     clock.advance(7)
     assert pause_before(limiter) == 0
+    assert sent(limiter, Outcome(refused=7.0))
+    clock.advance(-500)
+    assert pause_before(limiter) < 7
 
 
 @pytest.mark.parametrize("returns", [True, False])

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,7 @@ def test_a_reference_names_a_provider(module: str) -> None:
     said = [load_provider(f"{module}:{name}").send(turn("hi")).text for name in names]
 
     assert said == ["class", "class", "class", "hi", "class"]
+    assert str(Path.cwd()) not in sys.path
 
 
 @each(
