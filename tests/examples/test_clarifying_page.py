@@ -143,30 +143,6 @@ def test_what_is_required_may_be_skipped(page: Page) -> None:
     assert "(User skipped clarification)" in page.model.prompts[-1]
 
 
-@each(
-    ("status", "body", "words"),
-    [
-        (413, "too large", "The server answered 413"),
-        (429, '{"error": "Too many requests."}', "Too many requests. Try again in about an hour."),
-        (503, '{"error": "The model could not be reached."}', "could not be reached"),
-    ],
-)
-def test_a_first_turn_that_fails_says_why(page: Page, status: int, body: str, words: str) -> None:
-    """The answer's own words, or those of its status; what was typed stays."""
-    page.open()
-    page.driver.execute_script(
-        "window.fetch = async () => new Response(arguments[1],"
-        " {status: arguments[0], headers: {'retry-after': '3595'}})",
-        status,
-        body,
-    )
-    page.describe()
-
-    page.reads("#alert", words)
-    assert page.driver.switch_to.active_element.get_attribute("id") == "alert"
-    assert page.value("#message") == MESSAGE
-
-
 def test_texts_of_the_model_are_no_html(page: Page) -> None:
     """A question may hold whatever a model writes."""
     hostile = "<img src=x onerror=document.title='caught'> Which city?"

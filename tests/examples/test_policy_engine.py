@@ -1,12 +1,17 @@
-"""The example's policy engine, by behaviour."""
+"""The example's policy engine, by behaviour, and its agreement with real decisions."""
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engine import Decision, PolicyEngine, PolicyError
+from hypothesis import given
+from hypothesis import strategies as st
 from tables import each
 
+DATA = Path(__file__).parents[3] / "shared" / "data" / "policy-readonly"
 HOME = "/no/home/ada"
 SANDBOX = "/no/home/ada/box"
 
@@ -218,3 +223,46 @@ def test_a_policy_that_cannot_be_read_is_refused(rules: list[Any], message: str)
     """A rule that would silently mean something else never becomes an engine."""
     with pytest.raises(PolicyError, match=message):
         engine(*rules)
+
+
+names = st.sampled_from(["a", "b", "such", "box", "no", ".", "..", "", "a b", "ä", "~", "BOX"])
+
+
+@given(st.lists(names, max_size=8).map("/".join))
+def test_a_path_below_the_sandbox_stays_there_whatever_dots_it_holds(path: str) -> None:
+    """The sandbox allows exactly what really lies in it; traversal leads to the protected rest."""
+    really = os.path.normpath(f"{SANDBOX}/{path}")
+    guarded = engine(protected=["/no"])
+
+    decided = guarded.evaluate(call("filesystem", "write", path=f"{SANDBOX}/{path}"))
+
+    if f"{really}/".startswith(f"{SANDBOX}/"):
+        assert decided == Decision("allow", "structural-sandbox-allow")
+    else:
+        assert decided.decision == "deny"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real policy data is not beside this checkout")
+@pytest.mark.parametrize("allowlists", [None, "domainAllowlists_variant"])
+def test_real_scenarios_are_decided_as_by_the_original_engine(allowlists: str | None) -> None:
+    """248 requests to 213 real tools under 58 rules: decision, rule and escalated roles agree."""
+
+    def load(name: str) -> Any:
+        return json.loads((DATA / f"{name}.json").read_text("utf-8"))
+
+    expected, scenarios = load("expected-decisions"), load("test-scenarios")["scenarios"]
+    where = expected["env"]
+    original = PolicyEngine(
+        load("compiled-policy"),
+        load("tool-annotations"),
+        home=where["HOME"],
+        sandbox=where["sandbox"],
+        protected=where["protectedPaths"],
+        allowlists=where[allowlists] if allowlists else None,
+    )
+
+    assert len(expected["results"]) == len(scenarios) == 248
+    for entry in expected["results"]:
+        scenario, roles = scenarios[entry["i"]], tuple(entry.get("escalatedRoles", ()))
+        right = Decision(entry["decision"], entry["rule"], roles)
+        assert original.evaluate(scenario["request"]) == right, scenario["description"]

@@ -10,17 +10,7 @@ import pytest
 from example_runs import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
 BREAK = "import demo, pathlib; demo.break_one_type(pathlib.Path(demo.STORE))"
-
-STUBS = """
-import demo, pathlib
-from pytest_regen import regions
-path = pathlib.Path(demo.FILE)
-text = path.read_text("utf-8")
-stubs = dict.fromkeys(regions.Marked().find(text), "...")
-path.write_text(regions.Marked().replace(text, stubs), "utf-8")
-"""
 
 # What notes the cassettes has imported the package by the time pytest wants to.
 PYTEST = ("-m", "pytest", "-q", "-W", "ignore:Module already imported")
@@ -33,27 +23,9 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
          "--cassette", "cassettes/generate_port_call.yaml"),
         (*PYTEST, "--regen"),
     ),
-    "policy_scenarios": (PYTEST,),
     "clarifying_agent": (PYTEST, ("flow.py",)),
-    "test_data": (PYTEST, ("library.py",)),
-    "translations": (
-        ("-c", "import os; os.remove('locales/de.json'); os.remove('locales/fr.json')"),
-        ("-m", "pytest_regen", "generate", "locales/de.json",
-         "--cassette", "cassettes/generate_de.yaml"),
-        ("-m", "pytest_regen", "generate", "locales/fr.json",
-         "--cassette", "cassettes/generate_fr.yaml"),
-        ("-c", "import demo, pathlib; demo.break_one_string(pathlib.Path())"),
-        (*PYTEST, "--regen"),
-    ),
-    "functions": (
-        ("-c", STUBS),
-        ("-m", "pytest_regen", "generate", "src/kitchen/amounts.py",
-         "--cassette", "cassettes/generate.yaml"),
-        ("-c", "import demo, pathlib; demo.break_one_function(pathlib.Path())"),
-        (*PYTEST, "--regen"),
-    ),
 }  # fmt: skip
-"""What plays the recordings of an example."""
+"""What plays the recordings of an example; the tests of the others play theirs."""
 
 
 @pytest.fixture
@@ -71,16 +43,7 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
     return copy
 
 
-@pytest.mark.parametrize(
-    "name",
-    # The others are slow, and their own tests run nearly the same.
-    [
-        name
-        if name in {"csharp_dto", "clarifying_agent"}
-        else pytest.param(name, marks=pytest.mark.sweep)
-        for name in NAMES
-    ],
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_every_recording_is_played_and_the_check_has_nothing_to_tell(
     name: str, copied: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -88,11 +51,9 @@ def test_every_recording_is_played_and_the_check_has_nothing_to_tell(
     folder, notes = copied(name), tmp_path / "notes.jsonl"
 
     for program in PROGRAMS[name]:
-        noted = () if program[0] == "-c" else (played_recordings.__file__, str(notes))
-        done = run(folder, *noted, *program)
+        done = run(folder, played_recordings.__file__, str(notes), *program)
         assert done.returncode == 0, done.stdout + done.stderr
-    folders = [where for where in ("cassettes", "tests/cassettes") if (folder / where).is_dir()]
-    checked = run(folder, "-m", "pytest_regen", "cassettes", "check", *folders, "--json")
+    checked = run(folder, "-m", "pytest_regen", "cassettes", "check", "cassettes", "--json")
 
     used = [json.loads(line) for line in notes.read_text("utf-8").splitlines()]
     recordings = {str(path.resolve()) for path in folder.rglob("cassettes/**/*.yaml")}

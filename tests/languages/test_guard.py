@@ -4,18 +4,15 @@
 """
 
 import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final
 
-from kite_ir import kite_ir
-from reference_writer import ReferenceWriter, request_body
 from tables import each
 
 from pytest_regen.documents.ir import IR
 from pytest_regen.languages import find_language, find_weaknesses
-from pytest_regen.prompts import build_prompts, output_mode
-from pytest_regen.sources import assemble, extract_code, stitch
+from pytest_regen.prompts import output_mode
+from pytest_regen.sources import assemble
 from pytest_regen.validation import validate_by_type
 
 CHEATS: Final = json.loads(Path(__file__).with_name("cheats.json").read_text("utf-8"))
@@ -84,28 +81,6 @@ def test_a_cheat_is_found(cheat: dict[str, str]) -> None:
     assert weaknesses or any(result.has_errors for result in results.values())
     assert all(found.message and found.detail for found in weaknesses)
     assert not find_weaknesses(find_language(language), type_, code, code)
-
-
-def written(style: str) -> dict[str, str]:
-    """Return the types of the kite as the reference writer writes them in a style."""
-    target, ir = find_language("csharp"), kite_ir()
-    pages: defaultdict[str, list[str]] = defaultdict(list)
-    for entry in build_prompts(ir, language=target, fields_per_page=4):
-        reply = ReferenceWriter(style)(request_body(entry.system, entry.user))
-        pages[entry.type_name].append(extract_code(reply, language=target))
-    kinds = {type_.name: type_.kind for type_ in ir.types}
-    return {
-        name: stitch(outputs, name=name, is_enum=kinds[name] == "enum").text
-        for name, outputs in pages.items()
-    }
-
-
-def test_an_honest_reworking_is_left_alone() -> None:
-    """From the way that is asked for to another that is accepted, and back."""
-    target, before, after = find_language("csharp"), written("as_asked"), written("positional")
-    for type_ in kite_ir().types:
-        for old, new in ((before, after), (after, before)):
-            assert not find_weaknesses(target, type_, old[type_.name], new[type_.name])
 
 
 @each(

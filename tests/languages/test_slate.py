@@ -80,7 +80,7 @@ class Model:
         return [block.partition("\nOUTPUT MODE:")[0] for block in blocks if block]
 
 
-def generated(document: Path, model: Model, attempts: int = 1, per_page: int = 2) -> Path:
+def generated(document: Path, model: Model) -> Path:
     """Return the store of the document's operation, as ``model`` answers for it."""
     return generate_store(
         document,
@@ -89,8 +89,8 @@ def generated(document: Path, model: Model, attempts: int = 1, per_page: int = 2
         settings=TurnSettings(CallableProvider(model)),
         language="slate",
         namespace="acme.kites",
-        attempts=attempts,
-        fields_per_page=per_page,
+        attempts=1,
+        fields_per_page=2,
     ).plan.path
 
 
@@ -103,8 +103,9 @@ def issues(path: Path) -> list[tuple[str, str | None, str | None]]:
 
 
 def test_a_store_is_generated_behind_its_comment_sign(document: Path) -> None:
-    """Header, boundaries, pages joined: what the model wrote, and nothing of another language."""
-    path = generated(document, Model())
+    """Header, boundaries, pages joined; no request has a word of another language in it."""
+    model = Model()
+    path = generated(document, model)
 
     store = RegenStore.open(path)
     assert store.source_path.name == "KiteRoot.slate"
@@ -130,13 +131,6 @@ def test_a_store_is_generated_behind_its_comment_sign(document: Path) -> None:
         "# [REGEN:END Wind]\n"
     )
     assert issues(path) == []
-
-
-def test_prompts_speak_of_the_language_alone(document: Path) -> None:
-    """No request has a word of .NET in it; the nouns are those of the language."""
-    model = Model()
-    generated(document, model)
-
     assert len(model.prompts) == 5
     assert not [match for prompt in model.prompts for match in DOTNET.findall(prompt)]
     assert all("the complete record TYPE" in prompt for prompt in model.prompts)
