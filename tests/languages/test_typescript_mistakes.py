@@ -12,7 +12,7 @@ from pytest_regen.validation import PageText, validate_by_type
 IR = sample()
 INFERRED = "export type Square = z.infer<typeof Square>;"
 Mistake = tuple[str, int, str, str, str]
-"""Type, page, what stands there ("" for all of it), what is written instead, and the code."""
+"""Type, page, what stands there ("" for all of it), what is written instead; code and field."""
 
 
 def told(
@@ -37,7 +37,7 @@ def told(
     source = assemble(blocks, TYPESCRIPT, profile=profile)
     results = validate_by_type(source, IR, pages=texts, profile=profile)
     return {
-        (issue.type_name, issue.page, issue.code)
+        (issue.type_name, issue.page, f"{issue.code} {issue.field}")
         for result in results.values()
         for issue in result.issues
         if not (issue.code == "REVIEW" and "in the document" in (issue.detail or ""))
@@ -45,34 +45,53 @@ def told(
 
 
 IN_INTERFACES: Sequence[Mistake] = (
-    ("Kite", 1, "  metres: number;\n", "", "MISSING_FIELD"),
-    ("Kite", 1, "maker_name: string;", "maker_name;", "WRONG_TYPE"),
-    ("Kite", 2, "code?: string;", "code?: string;\n  code?: string;", "DUPLICATE_FIELD"),
-    ("Kite", 2, "born?: string;", "born: string | undefined;", "WRONG_TYPE"),
-    ("Kite", 2, "flies?: boolean;", "flies?: boolean;\n  invented: string;", "PHANTOM_FIELD"),
-    ("Kite", 3, "knots: string[];", "knots: (string | null)[];", "NULLABILITY"),
-    ("Kite", 3, "winds?: Wind[];", "winds?: Ghost[];", "UNDECLARED_TYPE"),
-    ("Kite", 4, "Round | Square", "Round", "WRONG_TYPE"),
-    ("Wind", 1, "  gusts", "  [key: string]: unknown;\n  gusts", "PHANTOM_FIELD"),
-    ("Square", 1, "interface Square", "interface SquareDto", "MISSING_CLASS"),
-    ("Colour", 1, '"sky-blue"', '"xsky-blue"', "ENUM_MEMBER"),
-    ("Colour", 2, '"grey"', '"grey" | string', "ENUM_MEMBER"),
-    ("Level", 1, "| 0", '| "0"', "ENUM_MEMBER"),
+    ("Kite", 1, "  metres: number;\n", "", "MISSING_FIELD metres"),
+    ("Kite", 1, "maker_name: string;", "maker_name;", "WRONG_TYPE maker_name"),
+    ("Kite", 2, "code?: string;", "code?: string;\n  code?: string;", "DUPLICATE_FIELD code"),
+    ("Kite", 2, "born?: string;", "born: string | undefined;", "WRONG_TYPE born"),
+    (
+        "Kite",
+        2,
+        "flies?: boolean;",
+        "flies?: boolean;\n  invented: string;",
+        "PHANTOM_FIELD invented",
+    ),
+    ("Kite", 3, "knots: string[];", "knots: (string | null)[];", "NULLABILITY knots"),
+    ("Kite", 3, "winds?: Wind[];", "winds?: Ghost[];", "UNDECLARED_TYPE winds"),
+    ("Kite", 4, "Round | Square", "Round", "WRONG_TYPE shape"),
+    (
+        "Wind",
+        1,
+        "  gusts",
+        "  [key: string]: unknown;\n  gusts",
+        "PHANTOM_FIELD [key: string]: unknown",
+    ),
+    ("Square", 1, "interface Square", "interface SquareDto", "MISSING_CLASS None"),
+    ("Colour", 1, '"sky-blue"', '"xsky-blue"', "ENUM_MEMBER sky-blue"),
+    ("Colour", 2, '"grey"', '"grey" | string', "ENUM_MEMBER string"),
+    ("Level", 1, "| 0", '| "0"', "ENUM_MEMBER 0"),
 )
 IN_SCHEMAS: Sequence[Mistake] = (
-    ("Kite", 1, "  metres: z.number(),\n", "", "MISSING_FIELD"),
-    ("Kite", 1, "z.string().min(1)", "z.coerce.string()", "WRONG_TYPE"),
-    ("Kite", 2, "z.iso.date().optional()", "z.iso.date().nullish()", "NULLABILITY"),
-    ("Kite", 3, "z.array(z.string())", "z.array(z.string().optional())", "WRONG_TYPE"),
-    ("Kite", 3, "get winds() {\n    return", "get winds() {\n    const x =", "MISSING_FIELD"),
-    ("Kite", 4, "z.record(z.string(), ", "z.record(", "WRONG_TYPE"),
-    ("Kite", 4, "get level()", "get level(): z.ZodTypeAny", "WRONG_TYPE"),
-    ("Kite", 5, "z.int().nullable()", "z.int()", "NULLABILITY"),
-    ("Wind", 1, "});", "}).partial();", "MISSING_CLASS"),
-    ("Round", 1, "const Round =", "const Round: z.ZodTypeAny =", "MISSING_CLASS"),
-    ("Square", 1, f"\n\n{INFERRED}", f"\n\n{INFERRED.removeprefix('export ')}", "MISSING_CLASS"),
-    ("Colour", 1, '  "red",\n', "", "ENUM_MEMBER"),
-    ("Level", 2, "8,", "8,\n  8,", "ENUM_MEMBER"),
+    ("Kite", 1, "  metres: z.number(),\n", "", "MISSING_FIELD metres"),
+    ("Kite", 1, "z.string().min(1)", "z.coerce.string()", "WRONG_TYPE maker_name"),
+    ("Kite", 2, "z.iso.date().optional()", "z.iso.date().nullish()", "NULLABILITY born"),
+    ("Kite", 3, "z.array(z.string())", "z.array(z.string().optional())", "WRONG_TYPE knots"),
+    ("Kite", 3, "get winds() {\n    return", "get winds() {\n    const x =", "MISSING_FIELD winds"),
+    ("Kite", 4, "z.record(z.string(), ", "z.record(", "WRONG_TYPE sizes"),
+    ("Kite", 4, 'Union("kind"', 'Union("tag"', "WRONG_TYPE shape"),
+    ("Kite", 4, "get level()", "get level(): z.ZodTypeAny", "WRONG_TYPE level"),
+    ("Kite", 5, "z.int().nullable()", "z.int()", "NULLABILITY maybe"),
+    ("Wind", 1, "});", "}).partial();", "MISSING_CLASS None"),
+    ("Round", 1, "const Round =", "const Round: z.ZodTypeAny =", "MISSING_CLASS None"),
+    (
+        "Square",
+        1,
+        f"\n\n{INFERRED}",
+        f"\n\n{INFERRED.removeprefix('export ')}",
+        "MISSING_CLASS None",
+    ),
+    ("Colour", 1, '  "red",\n', "", "ENUM_MEMBER red"),
+    ("Level", 2, "8,", "8,\n  8,", "ENUM_MEMBER 8"),
 )
 
 
@@ -105,7 +124,9 @@ def test_one_fault_of_a_page_is_one_issue(profile: str, mistake: Mistake) -> Non
     """A slip, what is no code, and what does not belong there."""
     name, page, *_, code = mistake
 
-    assert told(profile, [mistake]) == {(name, page, code)}
+    found = told(profile, [mistake])
+
+    assert [(of, at, words.split()[0]) for of, at, words in found] == [(name, page, code)]
 
 
 @pytest.mark.parametrize("profile", ["default", "zod"])
