@@ -24,22 +24,6 @@ ANNOTATIONS = [
         "args": {"source": ["read-path", "delete-path"], "destination": ["write-path"]},
     },
     {"serverName": "archive", "toolName": "read", "args": {"path": ["read-path"]}},
-    {
-        "serverName": "archive",
-        "toolName": "sync",
-        "args": {
-            "target": {
-                "default": ["write-path", "delete-path"],
-                "when": [
-                    {"condition": {"arg": "prune", "is": "falsy"}, "roles": ["write-path"]},
-                    {"condition": {"arg": "mode", "equals": 1}, "roles": ["read-path"]},
-                    {"condition": {"arg": "mode", "in": ["a", True]}, "roles": ["none"]},
-                ],
-            },
-            "prune": ["none"],
-            "mode": ["none"],
-        },
-    },
     {"serverName": "web", "toolName": "fetch", "args": {"url": ["fetch-url"]}},
     {"serverName": "mail", "toolName": "send", "args": {"to": ["email-address"]}},
 ]
@@ -104,30 +88,6 @@ def test_a_role_that_leaves_the_sandbox_is_judged() -> None:
     assert decided == Decision("escalate", "ask", ("write-path",))
 
 
-@each(
-    ("arguments", "rule_name"),
-    [
-        ({}, "write"),
-        ({"prune": True}, "delete"),
-        ({"prune": 1, "mode": 1}, "read"),
-        ({"prune": 1, "mode": True}, "none"),
-        ({"prune": 1, "mode": "a"}, "none"),
-    ],
-)
-def test_roles_depend_on_the_call(arguments: dict[str, Any], rule_name: str) -> None:
-    """The first case that holds gives the roles, else the default; ``true`` is not 1."""
-    decided = engine(
-        rule("delete", "escalate", roles=["delete-path"]),
-        rule("write", "escalate", roles=["write-path"]),
-        rule("read", "escalate", roles=["read-path"]),
-        rule("none", tool=["sync"]),
-    ).evaluate(call("archive", "sync", target="/srv", **arguments))
-    strictest = "write" if rule_name == "delete" else rule_name
-
-    assert decided.rule == strictest
-    assert ("delete-path" in decided.escalated_roles) == (rule_name == "delete")
-
-
 def test_links_out_of_the_sandbox_lead_out_of_it(tmp_path: Path) -> None:
     """A link is where it points; a link from outside into the sandbox is inside."""
     sandbox, secret = tmp_path / "box", tmp_path / "secret"
@@ -171,17 +131,6 @@ def test_domains_of_urls(url: str, pattern: str, *, matches: bool) -> None:
     web = engine(rule("known", domains={"roles": ["fetch-url"], "allowed": [pattern]}))
 
     assert (web.evaluate(call("web", "fetch", url=url)).decision == "allow") == matches
-
-
-def test_a_url_outside_the_servers_domains_is_escalated() -> None:
-    """No rule lets a server reach a domain it was not given; inside, rules decide."""
-    gated = engine(rule("all", tool=["fetch"]), allowlists={"web": ["*.example"]})
-
-    outside = gated.evaluate(call("web", "fetch", url="https://evil.test/"))
-    inside = gated.evaluate(call("web", "fetch", url="https://a.example/"))
-
-    assert outside == Decision("escalate", "structural-domain-escalate", ("fetch-url",))
-    assert inside == Decision("allow", "all")
 
 
 LISTED = {"roles": ["email-address"], "allowed": ["@team", "x@a.example"], "matchType": "emails"}

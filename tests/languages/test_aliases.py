@@ -119,20 +119,6 @@ def test_an_alias_is_what_the_document_says(
     assert not finding or finding in issues[0].message
 
 
-def test_a_field_may_write_an_alias_out(tmp_path: Path) -> None:
-    """But not as a generic."""
-    ir = ir_of(tmp_path, "typescript")
-    types = written(ir)
-
-    def told(value: str) -> list[str]:
-        company = types["Company"].replace("owner?: Customer", f"owner?: {value}")
-        source = assemble([*(types | {"Company": company}).items()], "typescript")
-        return [issue.code for issue in validate_generated_code(source, ir).errors]
-
-    assert told("Company | Person") == []
-    assert told("Customer<string>") == ["WRONG_TYPE"]
-
-
 def test_a_prompt_asks_for_an_alias_by_its_value(tmp_path: Path) -> None:
     """Without fields; those of other types say nothing of aliases."""
     made = build_prompts(ir_of(tmp_path, "typescript"), language=find_language("typescript"))
