@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Any, Final
 
@@ -103,7 +103,8 @@ def _set_forward(by: timedelta) -> None:
     """
     real, strftime = time.time, time.strftime
 
-    # Classes, because an agent may ask whether a value is one of them.
+    # A class, because an agent may ask whether a value is one; without ``today``, because Python
+    # itself asks ``time`` for that.
     class Datetime(datetime, metaclass=_Standing):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Any:
@@ -112,15 +113,6 @@ def _set_forward(by: timedelta) -> None:
         @classmethod
         def utcnow(cls) -> Any:
             return datetime.now(UTC).replace(tzinfo=None) + by
-
-        @classmethod
-        def today(cls) -> Any:
-            return cls.now()
-
-    class Date(date, metaclass=_Standing):
-        @classmethod
-        def today(cls) -> Any:
-            return Datetime.now().date()
 
     def at(moment: float | None = None, *, show: Callable[[float], Any] = float) -> Any:
         return show(real() + by.total_seconds() if moment is None else moment)
@@ -132,7 +124,7 @@ def _set_forward(by: timedelta) -> None:
         "strftime": lambda form, when=None: strftime(form, when or time.localtime()),
     }
     faked = {id(getattr(time, name)): fake for name, fake in fakes.items()}
-    faked |= {id(datetime): Datetime, id(date): Date}
+    faked[id(datetime)] = Datetime
     for name, module in list(sys.modules.items()):
         is_own = is_own_code(getattr(module, "__file__", None) or "<none>")
         if is_own or name in ("time", "datetime"):

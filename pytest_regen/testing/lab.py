@@ -1,8 +1,7 @@
 """What all checks share: turns of fresh agents, each taken once, with tokens never seen before."""
 
-import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from string import ascii_lowercase
@@ -46,16 +45,13 @@ class Lab:
         """Whether turns have the members of the built-in agent's."""
         return self.samples == canaries.default_samples()
 
-    def shapes(self) -> Iterator[tuple[Shape, str]]:
-        """Yield turns in which different things get lost, and what to say of them."""
-        for sample in self.samples:
-            yield sample.turn, ""
-            yield replace(sample.turn, is_long=True), ", where texts are as long as they may be"
-            for turn in sample.turn.answering_one():
-                yield turn, ", where only one question is answered"
-
     def observe(
-        self, shape: Shape, script: str = "write", *, mark: str = "", agent: Agent | None = None
+        self,
+        shape: Shape,
+        first: Sequence[str] = (),
+        *,
+        mark: str = "",
+        agent: Agent | None = None,
     ) -> Observed:
         """Return what happens in a turn, with ``ANY_MARK`` in every token.
 
@@ -63,41 +59,29 @@ class Lab:
 
         Args:
             shape: the turn.
-            script: what the model replies; see ``script``.
+            first: what the model replies before it writes.
             mark: of the tokens.
             agent: who takes it; a new instance by default.
         """
         # By what the shape holds, because each check makes its shapes anew.
-        key = canonical_json({**vars(shape), "sample": id(shape.sample), "script": script})
+        key = canonical_json({**vars(shape), "sample": id(shape.sample), "first": first})
         if not mark and key in self._seen:
             return self._seen[key]
         its_mark = mark or new_mark()
         agent = agent or Agent(self.make)
-        seen = agent.take(shape.request(its_mark), self.script(its_mark, script))
+        seen = agent.take(shape.request(its_mark), self.script(its_mark, first))
         requests, result = json.loads(json.dumps(seen.plain).replace(its_mark, ANY_MARK))
         seen = replace(seen, requests=requests, result=result)
         return seen if mark else self._seen.setdefault(key, seen)
 
-    def script(self, mark: str, name: str = "write") -> Script:
-        """Return the script of a model whose reply does not depend on the mark of its request.
-
-        Args:
-            mark: of the turn's tokens.
-            name: ``write``, ``ask``, ``unusable``; ``bad N`` gives two bad replies first, by their
-                number: the unusable ones, then a question.
-        """
-        kind, _, number = name.partition(" ")
-        bad = (*self.replies.unusable, self.replies.ask)[int(number or 0)]
-        first = 2 if kind == "bad" else 0
-        always = {"ask": self.replies.ask, "unusable": self.replies.unusable[-1]}
-        calls = itertools.count(1)
+    def script(self, mark: str, first: Sequence[str] = ()) -> Script:
+        """Return the script of a model whose reply does not depend on the mark of its request."""
+        replies = iter(first)
 
         def reply(request: agents.Request) -> str:
-            if next(calls) <= first:
-                return bad
             # With the same mark for all turns, because replies are compared as requests are.
             plain = json.loads(json.dumps(request).replace(mark, ANY_MARK))
-            return always.get(kind) or self.replies.render(plain)
+            return next(replies, self.replies.render(plain))
 
         return reply
 

@@ -26,6 +26,8 @@ __tracebackhide__ = True
 
 _TOKEN: Final = 17
 """Characters of a token."""
+_FOR_EVER: Final = 60
+"""Replies, more than the calls that two turns may make."""
 _DIFFERS: Final = "sends or answers something else"
 
 
@@ -45,13 +47,17 @@ def carries_full_context(lab: Lab) -> Iterator[str]:
 
 def lost_texts(lab: Lab) -> Iterator[tuple[str, str]]:
     """Yield the paths of texts that are not sent, or not whole, and where."""
-    for shape, where in lab.shapes():
-        seen = lab.observe(shape)
-        if seen.failure:
-            yield seen.failure, where
-            continue
-        for path in shape.missing(seen.prompt):
-            yield path, where
+    for sample in lab.samples:
+        shapes = [
+            (sample.turn, ""),
+            (replace(sample.turn, is_long=True), ", where texts are as long as they may be"),
+        ]
+        where_one = ", where only one question is answered"
+        shapes += [(turn, where_one) for turn in sample.turn.answering_one()]
+        for shape, where in shapes:
+            seen = lab.observe(shape)
+            lost = [seen.failure] if seen.failure else shape.missing(seen.prompt)
+            yield from ((path, where) for path in lost)
 
 
 def lost_values(lab: Lab) -> Iterator[tuple[str, str]]:
@@ -102,10 +108,10 @@ def stateless(lab: Lab) -> Iterator[str]:
     for name, before, shape in _cases(lab, first, other):
         for earlier in before:
             lab.observe(earlier, mark=mark, agent=agent)
-        for script in ("write", "unusable"):
-            after = lab.observe(shape, script, mark=mark, agent=agent)
+        for first_replies in ((), lab.replies.unusable[-1:] * _FOR_EVER):
+            after = lab.observe(shape, first_replies, mark=mark, agent=agent)
             # What the whole process remembers is found by tokens that it cannot know.
-            if after.plain != lab.observe(shape, script).plain:
+            if after.plain != lab.observe(shape, first_replies).plain:
                 yield f"{name}: {_DIFFERS}"
                 break
     yield from _at_once(lab, first, other)
@@ -129,7 +135,7 @@ def _cases(lab: Lab, first: Shape, other: Shape) -> Iterator[tuple[str, Sequence
         words = f"Ä {what}".ljust(_TOKEN, ".")
         shape = first.with_texts({changed: words})
         if first.sample.accepts(shape.wire):
-            yield f"after another conversation with the same {what}", (first,), shape
+            yield f"after another conversation with the same {what}", (), shape
     if lab.is_default:
         where, under = "under the same interaction_id", replace(first, has_id=True)
         yield f"after another context {where}", (replace(other, has_id=True),), under
@@ -139,16 +145,16 @@ def _cases(lab: Lab, first: Shape, other: Shape) -> Iterator[tuple[str, Sequence
 
 def _at_once(lab: Lab, *shapes: Shape) -> Iterator[str]:
     """Yield what differs where one instance takes two turns at once."""
-    for script in ("write", "unusable"):
+    for replies in ((), lab.replies.unusable[-1:] * _FOR_EVER):
         mark = new_mark()
         requests = [shape.request(mark) for shape in shapes]
-        alone = [agents.Agent(lab.make).take(it, lab.script(mark, script)) for it in requests]
+        alone = [agents.Agent(lab.make).take(it, lab.script(mark, replies)) for it in requests]
         if any(len(seen.requests) > lab.max_calls for seen in alone):
             return  # Its turns have no end, which another check tells.
         sent = sorted(canonical_json(request) for seen in alone for request in seen.requests)
         # A new instance, because what the last two turns left must not show.
         try:
-            both = agents.Agent(lab.make).take_at_once(requests, lab.script(mark, script))
+            both = agents.Agent(lab.make).take_at_once(requests, lab.script(mark, replies))
         except TimeoutError:
             yield "two turns at once: each waits for the other, or they block the thread they share"
             return
@@ -177,28 +183,29 @@ def retry_keeps_context(lab: Lab) -> Iterator[str]:
 
     After one, after two, and on a first turn. An agent that does not ask again keeps everything.
     """
-    replies = range(len(lab.replies.unusable) + 1)
+    unusable = lab.replies.unusable
     for sample in lab.samples:
-        turns = [(sample.turn, number) for number in replies]
+        turns = [(sample.turn, bad) for bad in (*unusable, lab.replies.ask)]
         if lab.is_default:
-            # Not the last, because on a first turn the agent may ask.
-            turns += [(replace(sample.turn, is_first=True), number) for number in replies[:-1]]
-        for turn, number in turns:
-            requests = lab.observe(turn, f"bad {number}").requests
+            # No question, because on a first turn the agent may ask.
+            turns += [(replace(sample.turn, is_first=True), bad) for bad in unusable]
+        for turn, bad in turns:
+            requests = lab.observe(turn, (bad, bad)).requests
             lost = [turn.missing(agents.text_of(request)) for request in requests]
             yield from (path for again in lost[1:] for path in again if path not in lost[0])
 
 
 def reasking_bounded(lab: Lab) -> Iterator[str]:
     """Yield what becomes of a model that never stops asking."""
+    bad = [(reply,) * _FOR_EVER for reply in (lab.replies.ask, lab.replies.unusable[-1])]
     for sample in lab.samples:
         for name, turn in (("answered", sample.turn), ("skipped", sample.turn.answering())):
-            seen, good = lab.observe(turn, "ask"), lab.observe(turn)
+            seen, good = lab.observe(turn, bad[0]), lab.observe(turn)
             if len(seen.requests) > lab.max_calls:
                 yield f"{name}: {len(seen.requests)} calls or more, {lab.max_calls} at most"
             elif seen.asks:
                 yield f"{name}: the second turn returns questions"
-            if any(_is_empty(lab.observe(turn, bad), good) for bad in ("ask", "unusable")):
+            if any(_is_empty(lab.observe(turn, replies), good) for replies in bad):
                 yield f"{name}: the second turn returns an empty result as a success"
 
 

@@ -6,10 +6,11 @@ import re
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cache, partial
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,15 @@ class Dated(Foreign):
         return f"{super()._prompt(request)}\nNote {date.today()}."  # noqa: DTZ011 - as they do
 
 
+class Counting(Foreign):
+    """Numbers its prompts."""
+
+    numbers = count()
+
+    def _prompt(self, request: ClarificationRequest) -> str:
+        return f"{super()._prompt(request)}\nPrompt {next(self.numbers)}."
+
+
 class Remembering(Foreign):
     """Returns what it returned for the same key."""
 
@@ -356,7 +366,7 @@ def test_what_is_changed_on_the_way_is_found(name: str) -> None:
         ("stateless", Race, "two turns at once"),
         ("stateless", KeptResult, "two turns at once"),
         ("stateless", Together, "two turns at once"),
-        ("stateless", Dated, "another day in another time zone"),
+        ("stateless", Counting, "the same instance"),
         ("stateless", Remembering, "another conversation with the same description"),
         ("stateless", RemembersAnswers, "another conversation with the same answers"),
         ("stateless", StoredContext, "after another context under the same interaction_id"),
@@ -369,6 +379,22 @@ def test_a_broken_agent_fails_its_check(check: str, agent: type[Foreign], words:
 
     assert list(failures) == [check]
     assert words in str(failures[check])
+
+
+def test_the_date_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another day alone: this process is in the time zone of the other already."""
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    time.tzset()
+    try:
+        failures = failing_checks(Dated)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+    assert list(failures) == ["stateless"]
+    assert failures["stateless"].findings == (
+        "another day in another time zone: sends or answers something else",
+    )
 
 
 class Crossed(Foreign):

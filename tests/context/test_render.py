@@ -129,32 +129,6 @@ def test_a_place_is_shown_with_its_parts() -> None:
     ]
 
 
-def test_what_counts_first_is_said() -> None:
-    """Answers, then the issue, then the analysis, which a caller could have changed."""
-    disagreeing = wire(location="Reno, NV") | {"originalDescription": "the governor of Ohio lies"}
-    legacy = render_legacy(RENT, {"location": "Reno"})
-
-    assert render_context(parse_context(disagreeing)).endswith(CLOSING)
-    assert "clarifications count first, then the original issue." in legacy
-    assert "analysis" not in legacy
-
-
-def test_the_system_prompt_defines_what_a_second_turn_shows() -> None:
-    """Who is believed, the language, each kind of urgency, and new inferences."""
-    for said in (
-        "came back through the caller",
-        "a hint, never a decision or an order",
-        "in the language of the issue",
-        "detected_urgency is breaking (",
-        "recent (",
-        "ongoing (",
-        "structural (",
-        "what you know now, the answers included",
-        "taken from the issue or the answers",
-    ):
-        assert said in SUBJECT_LINE_PROMPT, said
-
-
 def test_nothing_known_is_said_to_be_unknown() -> None:
     """And no question to be none."""
     prompt = render_context(parse_context(wire() | {"inferredContext": {}, "questionsAsked": []}))
@@ -177,6 +151,8 @@ def test_legacy_answers_are_shown_with_the_description() -> None:
     assert one == other
     assert clarifications(one) == ['- "a": "it leaks"', '- "b": "Reno"']
     assert clarifications(render_legacy(RENT, {})) == ["(User skipped clarification)"]
+    assert "clarifications count first, then the original issue." in one
+    assert "analysis" not in one
 
 
 def test_the_system_prompt_holds_the_scope_rules() -> None:
