@@ -15,6 +15,7 @@ import pytest
 
 from pytest_regen.documents import ir as irs
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeIR
+from pytest_regen.errors import UsageError
 from pytest_regen.languages import Language, find_language, find_weaknesses
 from pytest_regen.prompts.values import output_mode
 from pytest_regen.sources import assemble, extract_type_block
@@ -228,6 +229,13 @@ class LanguageConformance:
                 (entry,) = facts.declarations
                 assert (entry.kind == "enum") == (mode == "enum_only"), mode
         assert words.fence.lower() in self.target.fence_tags
+
+    def test_an_unknown_profile_is_refused(self) -> None:
+        """Whoever asks for one learns which there are."""
+        with pytest.raises(UsageError, match="no such profile"):
+            self.target.wording("no such profile")
+        with pytest.raises(UsageError, match="no such profile"):
+            self.target.header(namespace="", profile="no such profile")
 
 
 def _mistakes(type_: TypeIR) -> Iterator[tuple[str, dict[str, object], str]]:

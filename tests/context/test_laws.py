@@ -16,7 +16,6 @@ from laws import scaled
 from pytest_regen.context import (
     ConversationContext,
     InferredContext,
-    as_data,
     least_confident_dimensions,
     meets_confidence_threshold,
     overall_confidence,
@@ -26,38 +25,17 @@ from pytest_regen.context import (
 )
 from pytest_regen.errors import InvalidContextError
 
-LAW = settings(max_examples=scaled(25))
 
-
-def dumped(context: ConversationContext) -> Any:
-    return context.model_dump(mode="json", by_alias=True)
-
-
-@LAW
+@settings(max_examples=scaled(25))
 @given(contexts())
 def test_round_trip(context: ConversationContext) -> None:
     for again in (
-        parse_context(dumped(context)),
+        parse_context(context.model_dump(mode="json", by_alias=True)),
         parse_context(context.model_dump(mode="json")),
         ConversationContext.model_validate_json(context.model_dump_json(by_alias=True)),
     ):
         assert again == context
         assert render_context(again) == render_context(context)
-
-
-@LAW
-@given(contexts())
-def test_completeness(context: ConversationContext) -> None:
-    """3: every leaf that holds text stands in the prompt, in the documented encoding."""
-    prompt = render_context(context)
-    closed = {"type", "kind", "location_level"}
-    for path, value in leaves(dumped(context)).items():
-        if not isinstance(value, str) or path.rpartition("/")[2] in closed:
-            continue
-        if path.startswith("/inferredContext/detected_") and as_data(value) not in prompt:
-            assert f": {value}" in prompt
-        else:
-            assert as_data(value) in prompt, path
 
 
 JSON = st.recursive(
