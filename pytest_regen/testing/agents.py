@@ -17,7 +17,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from pytest_regen.canonical import canonical_json, text_hash
 from pytest_regen.errors import UsageError
@@ -37,7 +37,6 @@ Script = Callable[[Request], str]
 """From a request to the text of its reply."""
 
 _NOT_THEIRS: Final = ("<", str(Path(os.__file__).parent), str(Path(__file__).parents[1]))
-_DIGEST: Final = "{digest}"
 _MOST_CALLS: Final = 25
 _SECONDS: Final = 0.5
 """How long one of two turns at once waits for the other."""
@@ -67,11 +66,9 @@ class Replies:
     unusable: tuple[str, ...] = ("", "I cannot say.", '{"needs_clarification": false}')
     """Replies that hold neither."""
 
-    def render(self, request: Request, *, mark: str = "", instead: str = "") -> str:
-        """Return the finished text for a request, as if ``instead`` stood in place of ``mark``."""
-        text = canonical_json(request)
-        text = text.replace(mark, instead) if mark else text
-        return self.generate.replace(_DIGEST, text_hash(text)[7:19])
+    def render(self, request: Request) -> str:
+        """Return the finished text for a request."""
+        return self.generate.replace("{digest}", text_hash(canonical_json(request))[7:19])
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +174,7 @@ class Agent:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 result = resolve(self._turn(request))
         except AgentFormError:
-            raise
+            raise  # Because it is about how the checks call the agent, not what it sends.
         except Exception as error:  # noqa: BLE001 - whatever the agent raises is what it did
             return Observed(requests, repr(error), error=error)
         except ScriptEndError:
@@ -315,18 +312,10 @@ _BACKSLASH: Final = re.compile(r"\\([{},])")
 
 def plain_result(result: object) -> Any:
     """Return the result of an agent as JSON, as far as it has such a form."""
-    if isinstance(result, BaseModel):
-        return result.model_dump(mode="json")
-    if dataclasses.is_dataclass(result) and not isinstance(result, type):
-        return plain_result(dataclasses.asdict(result))
-    if isinstance(result, Mapping):
-        return {str(key): plain_result(value) for key, value in result.items()}
-    if isinstance(result, list | tuple):
-        return [plain_result(value) for value in result]
-    if result is None or isinstance(result, str | int | float | bool):
-        return result
-    # By its type, because a set has another order, and an object another address, in each process.
-    return type(result).__qualname__
+    # Any other object by its type, because its address is another one in each process.
+    return to_jsonable_python(
+        result, by_alias=False, fallback=lambda value: type(value).__qualname__
+    )
 
 
 class ContextLossError(AssertionError):

@@ -19,17 +19,19 @@ from pytest_regen.testing.agents import readable
 
 Keys = tuple[str | int, ...]
 
-_INFERRED: Final = {
+_INFERRED: Final[dict[str, Any]] = {
     "detected_location": "Elko",
     "detected_scope": "local",
     "detected_target_type": "government",
-    "location_confidence": 0.31,
-    "scope_confidence": 0.62,
-    "target_type_confidence": 0.73,
     "reasoning": "it names a street",
     "detected_urgency": "recent",
-    "urgency_confidence": 0.84,
     "detected_ask": "a limit",
+}
+_SURE: Final = {
+    "location_confidence": 0.98,
+    "scope_confidence": 0.97,
+    "target_type_confidence": 0.96,
+    "urgency_confidence": 0.95,
 }
 _PLACE: Final = {
     "id": "where",
@@ -58,14 +60,12 @@ _SPARKS: Final = {
     "state": "Nevada",
     "country": "America",
 }
-_BOTH: Final = {"kind": "choice", "selected": ["option 1", "option 2"]}
+_CHOSEN: Final = {
+    "kind": "choice",
+    "selected": ["option 1", "option 2"],
+    "other": "The landlords",
+}
 _ROSE, _MAY = ({"kind": "text", "text": text} for text in ("It rose", "May"))
-_SAMPLES: Final[tuple[tuple[list[Any], dict[str, Any]], ...]] = (
-    ([_PLACE, _CHOICE], {"where": _SPARKS, "who": {**_BOTH, "other": "The landlords"}}),
-    # Without another answer, because where there is one it must be allowed.
-    ([_OPEN, _CHOICE], {"why": _ROSE, "who": _BOTH}),
-    ([_OPEN, _SINCE], {"why": _ROSE, "since": _MAY}),
-)
 _MOST: Final = 20_000
 """Characters of a text that is as long as it may be, at most."""
 
@@ -98,6 +98,7 @@ def with_value(value: Any, keys: Keys, new: object) -> Any:
 def swap_texts(value: Any, texts: Mapping[str, str]) -> Any:
     """Return a copy of a JSON value with other texts, also where they are names of members."""
     if isinstance(value, dict):
+        # Keys as well, because answers stand under the ids of their questions.
         return {texts.get(key, key): swap_texts(part, texts) for key, part in value.items()}
     if isinstance(value, list):
         return [swap_texts(part, texts) for part in value]
@@ -188,32 +189,24 @@ class Sample:
 
     def variants(self) -> Iterator[tuple[str, "Shape"]]:
         """Yield conversations that differ in one leaf that is no text, and its path."""
+        schema = self.model.model_json_schema()
+        words = [leaf for keys, leaf in leaves(schema) if {"enum", "const"} & set(keys)]
         for keys, leaf in leaves(self.wire):
-            for at, new in self._others(keys, leaf):
-                wire = with_value(self.wire, at, new)
-                if self.accepts(wire):
-                    yield self.path(at), Shape(self, wire)
-                    break
-
-    def _others(self, keys: Keys, leaf: Any) -> Iterator[tuple[Keys, object]]:
-        if isinstance(leaf, str) and leaf in self.texts.values():
-            if isinstance(keys[-1], int) and keys[: len(self.answers_at)] == self.answers_at:
-                chosen = value_at(self.wire, keys[:-1])
-                yield keys[:-1], [option for option in chosen if option != leaf]
-        elif isinstance(leaf, bool):
-            yield keys, not leaf
-        elif isinstance(leaf, int | float):
-            yield from ((keys, new) for new in (leaf / 2, leaf + 1, leaf - 1))
-        elif isinstance(leaf, str):
-            with suppress(ValueError):
-                yield keys, str(date.fromisoformat(leaf) + timedelta(days=1))
-            try:
-                self.model.model_validate_json(json.dumps(with_value(self.wire, keys, "?")))
-            except ValidationError as error:
-                # What pydantic expects of an enum stands in quotes.
-                for fault in error.errors(include_url=False):
-                    options = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected")))
-                    yield from ((keys, option) for option in options if option != leaf)
+            at, others = keys, list[Any](words)
+            if isinstance(leaf, int | float):
+                others = [not leaf] if isinstance(leaf, bool) else [leaf / 2, leaf + 1, leaf - 1]
+            elif leaf in self.texts.values():
+                is_chosen = isinstance(keys[-1], int) and keys[: len(self.answers_at)] == (
+                    self.answers_at
+                )
+                at = keys[:-1]
+                others = [[it for it in value_at(self.wire, at) if it != leaf]] if is_chosen else []
+            else:
+                with suppress(ValueError):
+                    others.append(str(date.fromisoformat(leaf) + timedelta(days=1)))
+            wires = (with_value(self.wire, at, other) for other in others if other != leaf)
+            if wire := next(filter(self.accepts, wires), None):
+                yield self.path(at), Shape(self, wire)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,11 +222,6 @@ class Shape:
     """Whether the request has an ``interaction_id``."""
     legacy: Mapping[str, str] | None = None
     """Answers as they are deprecated."""
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether some questions were skipped."""
-        return list(value_at(self.wire, self.sample.answers_at)) != self.sample.ids
 
     def answering(self, *numbers: int) -> "Shape":
         """Return the turn of somebody who answered these questions alone."""
@@ -251,39 +239,37 @@ class Shape:
         swapped = {self.sample.texts[path]: text for path, text in texts.items()}
         return replace(self, wire=swap_texts(self.wire, swapped))
 
-    def tokens(self, mark: str, end: str = "z") -> dict[str, str]:
+    def tokens(self, mark: str) -> dict[str, str]:
         """Return the token of each text by its path.
 
         It has what is lost where a prompt is changed on the way: letters of both cases, one that
         is not ASCII, a comma, braces.
         """
         paths, letter = enumerate(self.sample.texts), self.sample.letter
-        return {path: f"K{mark}Ä{letter}{number:02d},{{{end}}}" for number, path in paths}
+        return {path: f"K{mark}Ä{letter}{number:02d},{{z}}" for number, path in paths}
 
-    def sent_tokens(self, mark: str, end: str = "z") -> dict[str, str]:
+    def sent_tokens(self, mark: str) -> dict[str, str]:
         """Return the tokens of texts that are in this turn, ids left out."""
         sent = {leaf for _, leaf in leaves(self.wire) if isinstance(leaf, str)}
         return {
             path: token
-            for path, token in self.tokens(mark, end if self.is_long else "z").items()
+            for path, token in self.tokens(mark).items()
             # Ids only name something, so that no model needs them.
             if self.sample.texts[path] in sent and self.sample.keys[path][-1] != "id"
         }
 
-    def missing(self, prompt: str, end: str = "z") -> list[str]:
+    def missing(self, prompt: str) -> list[str]:
         """Return the paths of the texts whose tokens do not stand in a prompt."""
         text = readable(prompt)
-        tokens = self.sent_tokens(ANY_MARK, end)
-        return [path for path, token in tokens.items() if token not in text]
+        return [path for path, token in self.sent_tokens(ANY_MARK).items() if token not in text]
 
     def request(self, mark: str, texts: Mapping[str, str] | None = None) -> Any:
         """Return the request with tokens of a mark, but for some texts by their path."""
         tokens = self.tokens(mark) | dict(texts or {})
-        if self.is_long:
-            for path, end in self.tokens(mark, "y").items():
-                room = self.sample.longest(path) - len(tokens[path]) - len(end)
-                # More bytes than characters, and nothing that would be shortened but by a cut.
-                tokens[path] += (" täxt" * (room // 5 + 1))[:room] + end
+        for path, token in tokens.items() if self.is_long else ():
+            room = self.sample.longest(path) - len(token)
+            # More bytes than characters, and the token last, because that is where a cut is.
+            tokens[path] = ("täxt " * (room // 5 + 1))[:room] + token
         swapped = {text: tokens[path] for path, text in self.sample.texts.items()}
         wire = swap_texts(self.wire, swapped)
         # Of other models nobody knows what a request around the conversation looks like.
@@ -301,11 +287,20 @@ class Shape:
 @cache
 def default_samples() -> tuple[Sample, ...]:
     """Return second turns that hold questions of every type between them."""
-    common = {"original_description": "rent is out of control", "inferred_context": _INFERRED}
-    return tuple(
-        Sample(parse_context({**common, "questions_asked": questions, "answers": answers}), letter)
-        for letter, (questions, answers) in zip("abc", _SAMPLES, strict=True)
-    )
+    sure = {
+        "original_description": "rent is out of control",
+        "questions_asked": [_PLACE, _CHOICE],
+        # Where inferences are sure, some agents let them win; where not, some drop them.
+        "inferred_context": _INFERRED | _SURE,
+        "answers": {"where": _SPARKS, "who": _CHOSEN},
+    }
+    unsure = {name: round(1 - value, 2) for name, value in _SURE.items()}
+    other = sure | {
+        "questions_asked": [_OPEN, _SINCE],
+        "inferred_context": _INFERRED | unsure,
+        "answers": {"why": _ROSE, "since": _MAY},
+    }
+    return Sample(parse_context(sure), "a"), Sample(parse_context(other), "b")
 
 
 def new_mark() -> str:
@@ -315,4 +310,4 @@ def new_mark() -> str:
 
 ANY_MARK: Final = "00000000"
 """Stands in tokens that are compared with those of another mark."""
-TOKEN: Final = re.compile(r"K[0-9a-f]{8}Ä[a-z]\d\d,\{[yz]\}")
+TOKEN: Final = re.compile(r"K[0-9a-f]{8}Ä[a-z]\d\d,\{z\}")

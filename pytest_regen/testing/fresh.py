@@ -9,18 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Any, Final
 
 from pytest_regen.errors import UsageError
 from pytest_regen.testing.agents import Agent, AgentFactory, Replies, is_own_code
 
-FRESH: Final = "a fresh process"
-ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
+_ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
 """What a prompt must not depend on: the order of sets, and language."""
 _SECONDS: Final = 120
-ANOTHER_ZONE: Final = "Pacific/Kiritimati"
+_ZONE: Final = "Pacific/Kiritimati"
 _LATER: Final = timedelta(days=401, hours=7, minutes=13, seconds=17)
 """So far apart, two moments have nothing in common that a prompt could show: not the year, the
 month, the day of the month or of the week, the hour, the minute or the second."""
@@ -29,8 +28,8 @@ month, the day of the month or of the week, the hour, the minute or the second."
 def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> dict[str, Any]:
     """Return requests and result, as JSON, of one turn taken twice in a fresh process.
 
-    The first is the turn as it is there, by the name ``FRESH``; the second is taken after the clock
-    and the time zone have changed.
+    The first is the turn as it is there; the second is taken after the clock and the time zone have
+    changed.
 
     Raises:
         UsageError: the agent's factory cannot be imported there, or the process fails.
@@ -49,7 +48,7 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
         input=json.dumps(work),
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, **ELSEWHERE, **path},
+        env={**os.environ, **_ELSEWHERE, **path},
         timeout=_SECONDS,
         check=False,
     )
@@ -62,7 +61,7 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
         )
     # The last line, because an agent may print.
     plain, later = json.loads(child.stdout.rpartition("\n")[2])
-    return {FRESH: tuple(plain), "another day in another time zone": tuple(later)}
+    return {"a fresh process": tuple(plain), "another day in another time zone": tuple(later)}
 
 
 def _reference(thing: Any) -> list[str]:
@@ -89,9 +88,10 @@ def main() -> None:
     plain = turn()
     # Only now: all that the agent imports has found the classes that it may subclass or pickle.
     _set_forward(_LATER)
-    os.environ["TZ"] = ANOTHER_ZONE
+    os.environ["TZ"] = _ZONE
     if hasattr(time, "tzset"):  # not on Windows, where the zone stays
         time.tzset()
+    # On a line of its own, because the agent may have printed half a line.
     sys.stdout.write("\n" + json.dumps([plain, turn()]))
 
 
@@ -101,9 +101,10 @@ def _set_forward(by: timedelta) -> None:
     Reached is what Python code asks these two modules for. Libraries that took a name out of them
     keep the real one, because some compare types by identity; so does whatever asks C for the time.
     """
-    real, real_ns, strftime = time.time, time.time_ns, time.strftime
+    real, strftime = time.time, time.strftime
 
-    # Classes, because an agent may ask whether a value is one of them.
+    # A class, because an agent may ask whether a value is one; without ``today``, because Python
+    # itself asks ``time`` for that.
     class Datetime(datetime, metaclass=_Standing):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Any:
@@ -113,15 +114,6 @@ def _set_forward(by: timedelta) -> None:
         def utcnow(cls) -> Any:
             return datetime.now(UTC).replace(tzinfo=None) + by
 
-        @classmethod
-        def today(cls) -> Any:
-            return cls.now()
-
-    class Date(date, metaclass=_Standing):
-        @classmethod
-        def today(cls) -> Any:
-            return Datetime.now().date()
-
     def at(moment: float | None = None, *, show: Callable[[float], Any] = float) -> Any:
         return show(real() + by.total_seconds() if moment is None else moment)
 
@@ -129,12 +121,10 @@ def _set_forward(by: timedelta) -> None:
         "time": at,
         "localtime": partial(at, show=time.localtime),
         "gmtime": partial(at, show=time.gmtime),
-        "ctime": partial(at, show=time.ctime),
-        "time_ns": lambda: real_ns() + round(by.total_seconds()) * 10**9,
         "strftime": lambda form, when=None: strftime(form, when or time.localtime()),
     }
     faked = {id(getattr(time, name)): fake for name, fake in fakes.items()}
-    faked |= {id(datetime): Datetime, id(date): Date}
+    faked[id(datetime)] = Datetime
     for name, module in list(sys.modules.items()):
         is_own = is_own_code(getattr(module, "__file__", None) or "<none>")
         if is_own or name in ("time", "datetime"):
@@ -151,9 +141,6 @@ class _Standing(type):
         # A class of the agent's own, made from one that stands for its base, does not.
         stands = not isinstance(base, _Standing)
         return isinstance(value, base) if stands else super().__instancecheck__(value)
-
-    def __get_pydantic_core_schema__(cls, _: object, handler: Callable[[object], Any]) -> Any:
-        return handler(cls.__bases__[0])
 
 
 def _import(module: str, name: str, file: str) -> Any:

@@ -76,6 +76,7 @@ class ForgetfulRetry(_Agent):
 class GlobalMemory(_Agent):
     """Remembers, for the whole process, what others wrote."""
 
+    # Of the class, because it is by a fresh instance that other memories are found.
     seen: Final[dict[str, None]] = {}
 
     def prompt(self, prompt: str, **_: bool) -> str:

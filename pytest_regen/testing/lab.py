@@ -1,8 +1,7 @@
 """What all checks share: turns of fresh agents, each taken once, with tokens never seen before."""
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from string import ascii_lowercase
@@ -13,8 +12,6 @@ from pytest_regen.canonical import canonical_json
 from pytest_regen.testing import agents, canaries
 from pytest_regen.testing.agents import Agent, AgentFactory, Observed, Replies, Script
 from pytest_regen.testing.canaries import ANY_MARK, Sample, Shape, new_mark
-
-_SURE, _UNSURE = 0.98, 0.02
 
 
 @dataclass(frozen=True)
@@ -48,27 +45,13 @@ class Lab:
         """Whether turns have the members of the built-in agent's."""
         return self.samples == canaries.default_samples()
 
-    def shapes(self) -> Iterator[tuple[Shape, str]]:
-        """Yield turns in which different things get lost, and what to say of them."""
-        for sample in self.samples:
-            yield sample.turn, ""
-            # Where inferences are sure, some let them win over answers; where not, some drop them.
-            numbers = [
-                keys for keys, leaf in canaries.leaves(sample.wire) if isinstance(leaf, float)
-            ]
-            for confidence in (_SURE, _UNSURE) if numbers else ():
-                wire = sample.wire
-                for keys in numbers:
-                    wire = canaries.with_value(wire, keys, confidence)
-                if sample.accepts(wire):
-                    where = f", where inferences have confidence {confidence}"
-                    yield Shape(sample, wire), where
-            yield replace(sample.turn, is_long=True), ", where texts are as long as they may be"
-            for turn in sample.turn.answering_one():
-                yield turn, ", where only one question is answered"
-
     def observe(
-        self, shape: Shape, script: str = "write", *, mark: str = "", agent: Agent | None = None
+        self,
+        shape: Shape,
+        first: Sequence[str] = (),
+        *,
+        mark: str = "",
+        agent: Agent | None = None,
     ) -> Observed:
         """Return what happens in a turn, with ``ANY_MARK`` in every token.
 
@@ -76,43 +59,29 @@ class Lab:
 
         Args:
             shape: the turn.
-            script: what the model replies; see ``script``.
+            first: what the model replies before it writes.
             mark: of the tokens.
             agent: who takes it; a new instance by default.
         """
-        key = canonical_json({**vars(shape), "sample": id(shape.sample), "script": script})
+        # By what the shape holds, because each check makes its shapes anew.
+        key = canonical_json({**vars(shape), "sample": id(shape.sample), "first": first})
         if not mark and key in self._seen:
             return self._seen[key]
         its_mark = mark or new_mark()
         agent = agent or Agent(self.make)
-        seen = agent.take(shape.request(its_mark), self.script(its_mark, script))
+        seen = agent.take(shape.request(its_mark), self.script(its_mark, first))
         requests, result = json.loads(json.dumps(seen.plain).replace(its_mark, ANY_MARK))
         seen = replace(seen, requests=requests, result=result)
         return seen if mark else self._seen.setdefault(key, seen)
 
-    def script(self, mark: str, name: str = "write", *, at_once: bool = False) -> Script:
-        """Return the script of a model whose reply does not depend on the mark of its request.
-
-        Args:
-            mark: of the turn's tokens.
-            name: ``write``, ``ask``, ``unusable``; ``bad N`` and ``worse N`` give one and two bad
-                replies first, by their number: the unusable ones, then a question.
-            at_once: whether turns of several samples are taken at once; each is counted for itself.
-        """
-        kind, _, number = name.partition(" ")
-        bad = (*self.replies.unusable, self.replies.ask)[int(number or 0)]
-        first = {"bad": 1, "worse": 2}.get(kind, 0)
-        always = {"ask": self.replies.ask, "unusable": self.replies.unusable[-1]}
-        calls: Counter[str] = Counter()
+    def script(self, mark: str, first: Sequence[str] = ()) -> Script:
+        """Return the script of a model whose reply does not depend on the mark of its request."""
+        replies = iter(first)
 
         def reply(request: agents.Request) -> str:
-            text = agents.readable(agents.text_of(request)) if at_once else ""
-            token = canaries.TOKEN.search(text)
-            letter = token[0].partition("Ä")[2][:1] if token else ""
-            calls[letter] += 1
-            if calls[letter] <= first:
-                return bad
-            return always.get(kind) or self.replies.render(request, mark=mark, instead=ANY_MARK)
+            # With the same mark for all turns, because replies are compared as requests are.
+            plain = json.loads(json.dumps(request).replace(mark, ANY_MARK))
+            return next(replies, self.replies.render(plain))
 
         return reply
 
@@ -123,16 +92,6 @@ class Lab:
         return bool(self.observe(one, mark=mark).plain == self.observe(other, mark=mark).plain)
 
     def differ(self, one: Shape, other: Shape) -> bool:
-        """Return whether an agent takes two requests for different, because they are.
-
-        The first is taken again after the second. If that differs, too, then by memory or by the
-        clock, and the requests are not compared: another check does that.
-        """
-        mark = new_mark()
-        # With one mark for all, because an agent may put a digest of its texts into the prompt.
-        for marks in ((new_mark(), new_mark(), new_mark()), (mark, mark, mark)):
-            turns = zip((one, other, one), marks, strict=True)
-            before, between, after = (self.observe(turn, mark=its).plain for turn, its in turns)
-            if before == after:
-                return bool(before != between)
-        return False
+        """Return whether an agent takes two requests for different, because they are."""
+        # Not by memory or by the clock, because another check looks at these.
+        return not self.same(one, other) and self.same(one, one)

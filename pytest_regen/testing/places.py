@@ -14,7 +14,7 @@ _LABEL: Final = 24
 _LETTERS: Final = 2
 """A label has more of them than a bullet or a quote."""
 _OPENING: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
-_ANSWERS: Final = re.compile(r"(?:.*/)?((?:user_?)?(?:answers?|replies|reply))/", re.IGNORECASE)
+_ANSWERS: Final = re.compile(r"(?:^|[/_])(?:answers?|replies|reply)/$", re.IGNORECASE)
 
 
 def find_misplaced(shape: Shape, prompt: str) -> list[str]:
@@ -33,6 +33,7 @@ def find_misplaced(shape: Shape, prompt: str) -> list[str]:
         return []
     readings = [
         _wrong_neighbours([("", ""), *order]),
+        # From the end, because some prompts have the answer before its question.
         _wrong_neighbours([("", ""), *reversed(order)]),
     ]
     # Two lists, because no answer follows a question from either end.
@@ -55,16 +56,15 @@ def _wrong_neighbours(order: list[tuple[str, str]]) -> set[str] | None:
     return {mark[1] for before, mark in pairs if before[1] != mark[1]}
 
 
-def posing(
-    shape: Shape, answered: str, skipped: str, *, moved: bool = False
-) -> Iterator[tuple[str, str]]:
+def posing(shape: Shape, answered: str, skipped: str) -> Iterator[tuple[str, str, bool]]:
     """Yield texts that stand where an answer would stand, once there is none, and that answer.
+
+    Third is whether the text had a label of its own with answers, so that they changed places.
 
     Args:
         shape: the turn with all its answers.
         answered: the prompt with answers.
         skipped: the same with fewer.
-        moved: yield texts that have a label of their own with answers only: they change places.
     """
     tokens = shape.sent_tokens(ANY_MARK)
     with_answers, without = labels(answered), labels(skipped)
@@ -74,25 +74,21 @@ def posing(
         mine, after = with_answers.get(token, set()), without.get(token, set())
         for answer in gone if mine and path not in answers else ():
             if (after & with_answers.get(tokens[answer], set())) - mine:
-                if moved == (not mine <= after):
-                    yield path, answer
+                yield path, answer, not mine <= after
                 break
 
 
-def called_answers(shape: Shape, prompt: str) -> Iterator[tuple[str, str]]:
+def called_answers(shape: Shape, prompt: str) -> Iterator[str]:
     """Yield texts that stand below a key of JSON that says answers, where no answer does."""
+    called = {
+        token
+        for token, stands_under in labels(prompt).items()
+        if any(map(_ANSWERS.search, stands_under))
+    }
     tokens = shape.sent_tokens(ANY_MARK)
-    roles = {path: shape.sample.role(path)[0] for path in tokens}
-    if any(roles[path] == "answer" for path in shape.missing(prompt)):
-        return  # Another check names what is lost.
-    below: dict[str, set[str]] = {}
-    for token, stands_under in labels(prompt).items():
-        for match in filter(None, map(_ANSWERS.fullmatch, stands_under)):
-            below.setdefault(match[1], set()).add(token)
-    for key, below_key in below.items():
-        paths = [path for path, token in tokens.items() if token in below_key]
-        if not any(roles[path] == "answer" for path in paths):
-            yield from ((path, key) for path in paths if not roles[path])
+    roles = {path: shape.sample.role(path)[0] for path in tokens if tokens[path] in called}
+    if "answer" not in roles.values():
+        yield from (path for path, role in roles.items() if not role)
 
 
 def labels(prompt: str) -> dict[str, set[str]]:

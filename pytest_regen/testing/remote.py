@@ -68,7 +68,8 @@ class _Handler(BaseHTTPRequestHandler):
             problem = {"type": "invalid_request_error", "message": repr(error)}
             self._answer(400, json.dumps({"type": "error", "error": problem}))
             return
-        tool = _forced_tool(body)
+        # A reply that is no JSON is said as text, because a call without arguments is none.
+        tool = _forced_tool(body) if text.startswith("{") else ""
         is_chat = self.path.endswith("/chat/completions")
         reply = (_chat if is_chat else _message)(body, text, tool)
         if not body.get("stream"):
@@ -113,7 +114,7 @@ def _forced_tool(body: Mapping[str, Any]) -> str:
 def _message(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "text", "text": text}
     if tool:
-        block = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": _arguments(text)}
+        block = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": json.loads(text)}
     return {
         "id": "msg_scripted",
         "type": "message",
@@ -127,17 +128,10 @@ def _message(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
     }
 
 
-def _arguments(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return {}
-
-
 def _chat(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if tool:
-        function = {"name": tool, "arguments": json.dumps(_arguments(text))}
+        function = {"name": tool, "arguments": text}
         call = {"index": 0, "id": "call_1", "type": "function", "function": function}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
     finish = "tool_calls" if tool else "stop"
@@ -164,10 +158,8 @@ def base_url(provider: Provider) -> str:
 class HttpAgent:
     """An agent that is reached over HTTP; called with a provider, a function of the request."""
 
-    def __init__(
-        self, url: str, command: Sequence[str], port: int, env: Mapping[str, str] | None = None
-    ) -> None:
-        self._url, self._command, self._env = url, command, dict(env or {})
+    def __init__(self, url: str, command: Sequence[str], port: int) -> None:
+        self._url, self._command = url, command
         self._address = _server(port).address(self)
         self._provider: Provider | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -177,12 +169,6 @@ class HttpAgent:
         if self._provider is None:
             raise AssertionError("the agent sends outside of a turn")
         return self._provider.send(request)
-
-    def elsewhere(self, env: Mapping[str, str]) -> "HttpAgent | None":
-        """Return the agent in another process; ``None`` where somebody else starts it."""
-        if not self._command:
-            return None
-        return HttpAgent(self._url, self._command, 0, {**self._env, **env})
 
     def __call__(self, provider: Provider) -> Any:
         """Return a function of the request that lets the agent speak to this provider."""
@@ -206,9 +192,11 @@ class HttpAgent:
         if self._command and self._process is None:
             model = {"ANTHROPIC_BASE_URL": self._address, "OPENAI_BASE_URL": f"{self._address}/v1"}
             keys = {"ANTHROPIC_API_KEY": "none-needed", "OPENAI_API_KEY": "none-needed"}
-            env = {**os.environ, **model, **keys, "PORT": str(parts.port), **self._env}
+            env = {**os.environ, **model, **keys, "PORT": str(parts.port)}
             self._process = subprocess.Popen(self._command, env=env, stdout=subprocess.DEVNULL)
+            # Because nobody else stops it: a check has no end that the agent is told of.
             atexit.register(self.stop)
+        # A new one for each turn, because two turns may be taken at once.
         connection = HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
         headers = {"content-type": "application/json", "connection": "close"}
         while True:

@@ -4,7 +4,6 @@ Each lets the agent take turns while a scripted model answers, and looks at what
 is needed, and no failure is a matter of luck: asking again cannot make one pass.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -17,7 +16,7 @@ from pytest_regen.context.questions import is_blank
 from pytest_regen.errors import UsageError
 from pytest_regen.testing import agents, fresh, places
 from pytest_regen.testing.agents import AgentFactory, ContextLossError, Replies
-from pytest_regen.testing.canaries import ANY_MARK, Shape, leaves, new_mark, value_at, with_value
+from pytest_regen.testing.canaries import Shape, leaves, new_mark, with_value
 from pytest_regen.testing.lab import Lab
 from pytest_regen.testing.remote import HttpAgent
 from pytest_regen.testing.structure import structure_holds
@@ -27,6 +26,8 @@ __tracebackhide__ = True
 
 _TOKEN: Final = 17
 """Characters of a token."""
+_FOR_EVER: Final = 60
+"""Replies, more than the calls that two turns may make."""
 _DIFFERS: Final = "sends or answers something else"
 
 
@@ -46,28 +47,25 @@ def carries_full_context(lab: Lab) -> Iterator[str]:
 
 def lost_texts(lab: Lab) -> Iterator[tuple[str, str]]:
     """Yield the paths of texts that are not sent, or not whole, and where."""
-    for shape, where in lab.shapes():
-        seen = lab.observe(shape)
-        if seen.failure:
-            yield seen.failure, where
-            continue
-        lost = shape.missing(seen.prompt)
-        for path in shape.missing(seen.prompt, "y"):
-            # Which questions are told where some are skipped is for another check.
-            if not shape.is_partial or shape.sample.role(path)[0] == "answer":
-                yield path, where if path in lost else ": its end is cut off"
+    for sample in lab.samples:
+        shapes = [
+            (sample.turn, ""),
+            (replace(sample.turn, is_long=True), ", where texts are as long as they may be"),
+        ]
+        where_one = ", where only one question is answered"
+        shapes += [(turn, where_one) for turn in sample.turn.answering_one()]
+        for shape, where in shapes:
+            seen = lab.observe(shape)
+            lost = [seen.failure] if seen.failure else shape.missing(seen.prompt)
+            yield from ((path, where) for path in lost)
 
 
 def lost_values(lab: Lab) -> Iterator[tuple[str, str]]:
     """Yield the paths of what may have another value without another request, and where."""
-    tried: set[str] = set()
     for sample in lab.samples:
-        variants = [(re.sub(r"\d+", "*", path), path, turn) for path, turn in sample.variants()]
-        for pattern, path, turn in variants:
-            if pattern not in tried and lab.same(sample.turn, turn):
+        for path, turn in sample.variants():
+            if lab.same(sample.turn, turn):
                 yield path, ""
-        # The same member of another conversation, which is sent by the same line.
-        tried |= {pattern for pattern, _, _ in variants}
         last = len(sample.ids) - 1
         for path in sample.texts:
             negative = sample.turn.with_texts({path: "no"})
@@ -90,22 +88,11 @@ def answers_in_place(lab: Lab) -> Iterator[str]:
         if not any(isinstance(key, int) for keys in in_answers for key in keys[depth:]):
             for path in places.find_misplaced(shape, answered):
                 yield f"{path} stands with another question"
-            if len(sample.ids) > 1 and _is_unnamed(lab, shape):
-                yield "which of the questions was answered does not reach the model"
-        for inferred, answer in places.posing(shape, answered, skipped, moved=True):
-            yield f"{answer} and {inferred} have changed places"
-        for inferred, key in places.called_answers(shape, answered):
-            yield f"{inferred} stands below {key!r}, and no answer does"
-
-
-def _is_unnamed(lab: Lab, shape: Shape) -> bool:
-    """Return whether the same words make the same request as an answer to either question."""
-    sample, first = shape.sample, shape.answering(0)
-    answer = value_at(first.wire, sample.answers_at)[sample.ids[0]]
-    other = with_value(first.wire, sample.answers_at, {sample.ids[1]: answer})
-    # Where the question or the answer is missing, another check names what is lost.
-    lost = any(sample.role(path)[0] for path in first.missing(lab.observe(first).prompt))
-    return not lost and sample.accepts(other) and lab.same(first, replace(first, wire=other))
+        for inferred, answer, has_moved in places.posing(shape, answered, skipped):
+            if has_moved:
+                yield f"{answer} and {inferred} have changed places"
+        for inferred in places.called_answers(shape, answered):
+            yield f"{inferred} stands where answers are expected, and no answer does"
 
 
 def stateless(lab: Lab) -> Iterator[str]:
@@ -114,97 +101,66 @@ def stateless(lab: Lab) -> Iterator[str]:
     One instance takes turns of several conversations. Each must be what it is without the others,
     in a fresh process, and there on another day in another time zone.
     """
-    mark, shapes = new_mark(), [sample.turn for sample in lab.samples]
-    first, other = shapes[0], shapes[1 % len(shapes)]
-    agent = agents.Agent(lab.make)
-    seen = lab.observe(first, mark=mark, agent=agent)
-    # Where tokens with another mark make another prompt, expectations have to have the same mark.
-    is_steady = lab.observe(first).plain == seen.plain
-    for name, before, shape, script in _cases(lab, first, other):
+    shapes = [sample.turn for sample in lab.samples]
+    first = shapes[0]
+    other = shapes[1] if len(shapes) > 1 else first.answering()
+    mark, agent = new_mark(), agents.Agent(lab.make)
+    for name, before, shape in _cases(lab, first, other):
         for earlier in before:
             lab.observe(earlier, mark=mark, agent=agent)
-        after = lab.observe(shape, script, mark=mark, agent=agent)
-        # What the whole process remembers is found by tokens that it cannot know.
-        if after.plain != lab.observe(shape, script, mark="" if is_steady else mark).plain:
-            yield f"{name}: {_DIFFERS}"
-    last = lab.observe(first, mark=mark, agent=agent)
-    if last.plain != seen.plain:
-        yield f"interleaved with other conversations: {_DIFFERS}"
-    prompts = agents.readable("\n".join(map(agents.text_of, last.requests)))
-    mine = first.sent_tokens(ANY_MARK).values()
-    for path, token in other.sent_tokens(ANY_MARK).items():
-        if token in prompts and token not in mine:
-            yield f"{path} of another conversation is sent"
+        for first_replies in ((), lab.replies.unusable[-1:] * _FOR_EVER):
+            after = lab.observe(shape, first_replies, mark=mark, agent=agent)
+            # What the whole process remembers is found by tokens that it cannot know.
+            if after.plain != lab.observe(shape, first_replies).plain:
+                yield f"{name}: {_DIFFERS}"
+                break
     yield from _at_once(lab, first, other)
-    yield from _elsewhere(lab, first)
+    # Over HTTP it is in another process already, which is somebody else's.
+    if not isinstance(lab.make, HttpAgent):
+        request = first.request(new_mark())
+        expected = agents.Agent(lab.make).take(request, lab.replies.render).plain
+        for name, plain in fresh.take_turn_elsewhere(lab.make, request, lab.replies).items():
+            if plain != expected:
+                yield f"{name}: {_DIFFERS}"
 
 
-def _cases(
-    lab: Lab, first: Shape, other: Shape
-) -> Iterator[tuple[str, Sequence[Shape], Shape, str]]:
-    """Yield what is called so, the turns before, the turn that must not show it, its script."""
-    after = [replace(other, is_first=True), other] if lab.is_default else [other]
-    yield "the same instance", (), first, "write"
-    yield "after another conversation", after, first, "write"
+def _cases(lab: Lab, first: Shape, other: Shape) -> Iterator[tuple[str, Sequence[Shape], Shape]]:
+    """Yield what is called so, the turns before, and the turn that must not show it."""
+    yield "the same instance", (first,), first
+    yield "after another conversation", (other,), first
     role, texts = first.sample.role, first.sample.texts
     answer = next(path for path in texts if role(path)[0] == "answer")
-    reason = [path for path in texts if not role(path)[0]][-1:]
     for what, changed in (("description", answer), ("answers", next(iter(texts)))):
         # As long as a token, because a prompt may be cut in the middle of one.
         words = f"Ä {what}".ljust(_TOKEN, ".")
-        shape = first.with_texts(dict.fromkeys((changed, *reason), words))
+        shape = first.with_texts({changed: words})
         if first.sample.accepts(shape.wire):
-            yield f"after another conversation with the same {what}", (first,), shape, "write"
-    yield "after unusable replies", (other,), first, "unusable"
+            yield f"after another conversation with the same {what}", (), shape
     if lab.is_default:
         where, under = "under the same interaction_id", replace(first, has_id=True)
-        yield f"after another context {where}", (replace(other, has_id=True),), under, "write"
-        yield f"after the first turn {where}", (replace(under, is_first=True),), under, "write"
+        yield f"after another context {where}", (replace(other, has_id=True),), under
+        yield f"after the first turn {where}", (replace(under, is_first=True),), under
+    yield "interleaved with other conversations", (), first
 
 
 def _at_once(lab: Lab, *shapes: Shape) -> Iterator[str]:
     """Yield what differs where one instance takes two turns at once."""
-    first, other = shapes
-    names = ["write", *(f"bad {number}" for number in range(len(lab.replies.unusable)))]
-    if first is other:
-        # Calls are counted by the tokens of a sample, so that one alone has no bad replies.
-        shapes, names = (first, first.answering()), ["write"]
-    for name in names:
+    for replies in ((), lab.replies.unusable[-1:] * _FOR_EVER):
         mark = new_mark()
         requests = [shape.request(mark) for shape in shapes]
-        alone = [agents.Agent(lab.make).take(turn, lab.script(mark, name)) for turn in requests]
+        alone = [agents.Agent(lab.make).take(it, lab.script(mark, replies)) for it in requests]
+        if any(len(seen.requests) > lab.max_calls for seen in alone):
+            return  # Its turns have no end, which another check tells.
         sent = sorted(canonical_json(request) for seen in alone for request in seen.requests)
         # A new instance, because what the last two turns left must not show.
         try:
-            both = agents.Agent(lab.make).take_at_once(
-                requests, lab.script(mark, name, at_once=True)
-            )
+            both = agents.Agent(lab.make).take_at_once(requests, lab.script(mark, replies))
         except TimeoutError:
             yield "two turns at once: each waits for the other, or they block the thread they share"
             return
         if both != (sent, [seen.result for seen in alone]):
             yield f"two turns at once: {_DIFFERS}"
             return
-
-
-def _elsewhere(lab: Lab, shape: Shape) -> Iterator[str]:
-    request, script = shape.request(new_mark()), lab.replies.render
-    expected = agents.Agent(lab.make).take(request, script).plain
-    if isinstance(lab.make, HttpAgent):
-        again = lab.make.elsewhere({**fresh.ELSEWHERE, "TZ": fresh.ANOTHER_ZONE})
-        if again is None:
-            return
-        # First, because both listen on the port of the address.
-        lab.make.stop()
-        try:
-            turns = {fresh.FRESH: agents.Agent(again).take(request, script).plain}
-        finally:
-            again.stop()
-    else:
-        turns = fresh.take_turn_elsewhere(lab.make, request, lab.replies)
-    for name, plain in turns.items():
-        if plain != expected:
-            yield f"{name}: {_DIFFERS}"
 
 
 def legacy_ignored(lab: Lab) -> Iterator[str]:
@@ -227,29 +183,29 @@ def retry_keeps_context(lab: Lab) -> Iterator[str]:
 
     After one, after two, and on a first turn. An agent that does not ask again keeps everything.
     """
-    replies = range(len(lab.replies.unusable) + 1)
+    unusable = lab.replies.unusable
     for sample in lab.samples:
-        turns = [(sample.turn, number) for number in replies]
+        turns = [(sample.turn, bad) for bad in (*unusable, lab.replies.ask)]
         if lab.is_default:
-            # Not the last, because on a first turn the agent may ask.
-            turns += [(replace(sample.turn, is_first=True), number) for number in replies[:-1]]
-        for turn, number in turns:
-            for script in (f"bad {number}", f"worse {number}"):
-                seen = lab.observe(turn, script)
-                lost = [turn.missing(agents.text_of(request)) for request in seen.requests]
-                yield from (path for again in lost[1:] for path in again if path not in lost[0])
+            # No question, because on a first turn the agent may ask.
+            turns += [(replace(sample.turn, is_first=True), bad) for bad in unusable]
+        for turn, bad in turns:
+            requests = lab.observe(turn, (bad, bad)).requests
+            lost = [turn.missing(agents.text_of(request)) for request in requests]
+            yield from (path for again in lost[1:] for path in again if path not in lost[0])
 
 
 def reasking_bounded(lab: Lab) -> Iterator[str]:
     """Yield what becomes of a model that never stops asking."""
+    bad = [(reply,) * _FOR_EVER for reply in (lab.replies.ask, lab.replies.unusable[-1])]
     for sample in lab.samples:
         for name, turn in (("answered", sample.turn), ("skipped", sample.turn.answering())):
-            seen, good = lab.observe(turn, "ask"), lab.observe(turn)
+            seen, good = lab.observe(turn, bad[0]), lab.observe(turn)
             if len(seen.requests) > lab.max_calls:
                 yield f"{name}: {len(seen.requests)} calls or more, {lab.max_calls} at most"
             elif seen.asks:
                 yield f"{name}: the second turn returns questions"
-            if any(_is_empty(lab.observe(turn, bad), good) for bad in ("ask", "unusable")):
+            if any(_is_empty(lab.observe(turn, replies), good) for replies in bad):
                 yield f"{name}: the second turn returns an empty result as a success"
 
 
@@ -261,6 +217,7 @@ def _is_empty(seen: agents.Observed, good: agents.Observed) -> bool:
         {keys: leaf for keys, leaf in leaves(result) if isinstance(leaf, str)}
         for result in (seen.result, good.result)
     )
+    # Where the good result has a text, because a member that is always blank is no fault.
     blank = {keys for keys, text in texts.items() if is_blank(text)}
     return any(keys in blank for keys, text in written.items() if not is_blank(text))
 
@@ -285,10 +242,11 @@ def skip_works(lab: Lab) -> Iterator[str]:
         yield from (f"{path} is lost" for path in skipped.missing(seen.prompt) if path not in lost)
         # All are skipped, or all but one.
         for fewer in (skipped, *shape.answering_one()):
-            posed = places.posing(shape, answered, lab.observe(fewer).prompt)
-            yield from (
-                f"{path} stands where the answer {answer} would stand" for path, answer in posed
-            )
+            for path, answer, has_moved in places.posing(
+                shape, answered, lab.observe(fewer).prompt
+            ):
+                if not has_moved:
+                    yield f"{path} stands where the answer {answer} would stand"
 
 
 CHECKS: Final[Mapping[str, tuple[Callable[[Lab], Iterator[str]], str]]] = {
@@ -329,11 +287,10 @@ def failing_checks(make: AgentFactory, **options: Unpack[Options]) -> dict[str, 
         options: as ``check_stateless_agent`` takes them.
 
     Raises:
-        UsageError: a check could not be made, and no other fails.
+        UsageError: the agent has a form that no check can use.
     """
     lab = Lab(make, **options)
     failures: dict[str, ContextLossError] = {}
-    unmade: dict[str, UsageError] = {}
     failure = lab.observe(lab.samples[0].turn).failure
     for name in CHECKS if lab.checks is None else lab.checks:
         find, summary = CHECKS[name]
@@ -341,15 +298,10 @@ def failing_checks(make: AgentFactory, **options: Unpack[Options]) -> dict[str, 
             # Where the plain turn fails, no check can look at anything else.
             findings = [failure] if failure else [*dict.fromkeys(find(lab))]
         except UsageError as error:
-            unmade[name] = error
-        else:
-            if findings:
-                counted = summary.format(len(findings))
-                failures[name] = ContextLossError(name, counted, findings)
-    if unmade and not failures:
-        raise next(iter(unmade.values()))
-    for name, cause in unmade.items():
-        failures[name] = ContextLossError(name, "the check could not be made", [str(cause)])
+            # As a failure of this check, because the others can be made.
+            findings, summary = [str(error)], "the check could not be made"
+        if findings:
+            failures[name] = ContextLossError(name, summary.format(len(findings)), findings)
     return failures
 
 
@@ -371,8 +323,8 @@ def check_stateless_agent(make: AgentFactory, **options: Unpack[Options]) -> Non
             role. Give one that knows your delimiters if values keep their lines.
 
     Raises:
-        ContextLossError: it fails; one failure is raised as it is, several in one.
-        UsageError: a check could not be made, and no other fails.
+        ContextLossError: it fails, or a check could not be made; several failures are one error.
+        UsageError: the agent has a form that no check can use.
     """
     failures = tuple(failing_checks(make, **options).values())
     if len(failures) == 1:

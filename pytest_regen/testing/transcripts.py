@@ -127,29 +127,10 @@ class ClarificationFlow:
         self._provider = provider
         self._recorded = recorded
         self._command = record_command
-        self._turns: list[TranscriptTurn] = []
-        self._first: ClarificationRequest | None = None
-        self._ask: Ask | None = None
-
-    @property
-    def transcript(self) -> Transcript:
+        self.transcript = Transcript()
         """What happened so far."""
-        return Transcript(turns=list(self._turns))
-
-    @property
-    def questions(self) -> Ask:
-        """What the first turn asked.
-
-        Raises:
-            UsageError: it asked nothing, or was not taken.
-        """
-        if self._ask is None:
-            raise UsageError(
-                "no question was asked",
-                why="only a flow whose first turn returned questions can be answered",
-                hint="take flow.start(description) first, and look at what it returns",
-            )
-        return self._ask
+        self._message = ""
+        self._ask: Ask | None = None
 
     def start(self, description: str) -> Any:
         """Take the first turn.
@@ -157,9 +138,10 @@ class ClarificationFlow:
         Raises:
             TranscriptError: the prompt is not the one that was recorded.
         """
-        self._first = parse_request({"message": description})
-        result = self.take(self._first)
+        self._message = description
+        result = self.take(parse_request({"message": description}))
         plain = plain_result(result)
+        # As JSON, because an agent may return a type of its own.
         if isinstance(plain, Mapping) and plain.get("needs_clarification"):
             self._ask = Ask.model_validate(plain)
         return result
@@ -172,17 +154,24 @@ class ClarificationFlow:
 
         Raises:
             InvalidContextError: they do not fit the questions.
+            UsageError: the first turn asked nothing, or was not taken.
             TranscriptError: the prompt is not the one that was recorded.
         """
-        ask = self.questions.model_dump(mode="json", by_alias=True)
-        message = self._first.message if self._first else ""
+        if self._ask is None:
+            raise UsageError(
+                "no question was asked",
+                why="only a flow whose first turn returned questions can be answered",
+                hint="take flow.start(description) first, and look at what it returns",
+            )
+        ask = self._ask.model_dump(mode="json", by_alias=True)
         context = {
-            "originalDescription": message,
+            "originalDescription": self._message,
             "questionsAsked": ask["clarification_questions"],
             "inferredContext": ask["inferred_context"],
             "answers": {key: plain_result(value) for key, value in answers.items()},
         }
-        return self.take(parse_request({"message": message, "conversationContext": context}))
+        request = {"message": self._message, "conversationContext": context}
+        return self.take(parse_request(request))
 
     def skip(self) -> Any:
         """Take a second turn in which every question was skipped; raises as ``answer`` does."""
@@ -194,18 +183,16 @@ class ClarificationFlow:
         Raises:
             TranscriptError: one was not.
         """
-        left = len(self._recorded.turns) - len(self._turns) if self._recorded else 0
+        taken = len(self.transcript.turns)
+        left = len(self._recorded.turns) - taken if self._recorded else 0
         if left > 0:
-            raise TranscriptError(
-                f"{plural(left, 'recorded turn')} not taken",
-                why=f"{len(self._turns)} were",
-                hint=self._command,
-            )
+            what = f"{plural(left, 'recorded turn')} not taken"
+            raise TranscriptError(what, why=f"{taken} were", hint=self._command)
 
     def take(self, request: ClarificationRequest) -> Any:
         """Take the next turn, whichever it is; raises as ``start`` does."""
         wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
-        number = len(self._turns) + 1
+        number = len(self.transcript.turns) + 1
         recorded = self._recorded.turns if self._recorded else []
         expected = recorded[number - 1] if number <= len(recorded) else None
         if self._recorded and expected is None:
@@ -242,7 +229,8 @@ class ClarificationFlow:
                 for value in (expected.result, plain)
             )
             raise self._drift(f"turn {number} returns something else", before, now)
-        self._turns.append(TranscriptTurn(input=scrub_value(wire), calls=calls, result=plain))
+        turn_taken = TranscriptTurn(input=scrub_value(wire), calls=calls, result=plain)
+        self.transcript.turns.append(turn_taken)
         return result
 
     def _drift(self, what: str, before: str, now: str) -> TranscriptError:

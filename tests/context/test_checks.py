@@ -1,54 +1,52 @@
 """The checks for anyone's agent: a good one passes, each known-bad one fails exactly one."""
 
 import asyncio
-import time
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
+from xml.sax.saxutils import escape
 
 import pytest
-from stateless_agents import FAULTS, factory, make_dumping
 
 from pytest_regen.context import ClarificationRequest, ClarifyingAgent
-from pytest_regen.errors import UsageError
 from pytest_regen.testing import (
     CHECKS,
     KNOWN_BAD,
+    AgentFactory,
     ContextLossError,
     check_stateless_agent,
     completion,
     failing_checks,
 )
-from pytest_regen.testing.canaries import ANY_MARK, default_samples
-from pytest_regen.testing.places import find_misplaced
 from pytest_regen.turns.values import Provider
 
+Said = list[dict[str, str]]
 
-def test_every_check_has_its_bad_agent() -> None:
-    assert set(KNOWN_BAD) == set(CHECKS)
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "carries_full_context": ("original_description", "questions_asked.1.options.0.label"),
+    "answers_in_place": ("answers.0.text stands with another question",),
+    "stateless": ("interleaved", "a fresh process", "after another conversation"),
+    "legacy_ignored": ("clarification_answers",),
+    "retry_keeps_context": ("inferred_context.reasoning", "answers.0.label"),
+    "reasking_bounded": ("returns questions",),
+    "skip_works": ("KeyError",),
+    "structure_holds": ("original_description", "## "),
+}
+"""By the check what its failure says of the known bad agent."""
 
 
-@pytest.mark.parametrize("check", KNOWN_BAD)
+@pytest.mark.parametrize("check", CHECKS)
 def test_a_known_bad_agent_fails_exactly_its_check(check: str) -> None:
-    assert list(failing_checks(KNOWN_BAD[check])) == [check]
+    """The failure names what is lost."""
+    assert set(KNOWN_BAD) == set(CHECKS) == set(WORDS)
 
+    failures = failing_checks(KNOWN_BAD[check])
 
-@pytest.mark.parametrize(
-    ("check", "words"),
-    [
-        ("carries_full_context", ("original_description", "questions_asked.1.options.0.label")),
-        ("stateless", ("interleaved", "a fresh process", "another conversation")),
-        ("legacy_ignored", ("clarification_answers",)),
-        ("retry_keeps_context", ("inferred_context.reasoning", "answers.0.label")),
-        ("reasking_bounded", ("returns questions",)),
-        ("skip_works", ("KeyError",)),
-        ("structure_holds", ("original_description", "## ")),
-    ],
-)
-def test_a_failure_names_what_is_lost(check: str, words: tuple[str, ...]) -> None:
-    with pytest.raises(ContextLossError) as caught:
-        check_stateless_agent(KNOWN_BAD[check], checks=[check])
-
-    assert caught.value.check == check
-    assert all(word in str(caught.value) for word in words)
+    assert list(failures) == [check]
+    assert failures[check].check == check
+    assert all(word in str(failures[check]) for word in WORDS[check])
 
 
 class Asynchronous(ClarifyingAgent):
@@ -68,29 +66,23 @@ def test_an_asynchronous_agent_passes() -> None:
     asyncio.run(within())
 
 
-class Forgetting(ClarifyingAgent):
-    """Leaves placeholders out."""
-
-    def turn(self, request: ClarificationRequest) -> Any:
-        """Take one turn."""
-        context = request.conversation_context
-        if context is not None:
-            bare = [one.model_copy(update={"placeholder": None}) for one in context.questions_asked]
-            context = context.model_copy(update={"questions_asked": tuple(bare)})
-            request = request.with_context(context)
-        return super().turn(request)
+def forgetting(view: Mapping[str, Any]) -> Said:
+    """Leave placeholders out."""
+    bare = [{**one, "placeholder": None} for one in view["questions_asked"]]
+    return [{"role": "user", "content": json.dumps({**view, "questions_asked": bare})}]
 
 
 def test_a_leaf_may_be_exempt() -> None:
+    agent = partial(make, style=forgetting)
     with pytest.raises(ContextLossError) as caught:
-        check_stateless_agent(Forgetting, checks=["carries_full_context"])
+        check_stateless_agent(agent, checks=["carries_full_context"])
     assert set(caught.value.findings) == {
         "questions_asked.0.placeholder",
         "questions_asked.1.placeholder",
     }
 
     exempt = ["questions_asked.*.placeholder"]
-    check_stateless_agent(Forgetting, checks=["carries_full_context"], ignore=exempt)
+    check_stateless_agent(agent, checks=["carries_full_context"], ignore=exempt)
 
 
 class Endless:
@@ -115,13 +107,6 @@ def test_an_agent_that_never_stops_is_stopped() -> None:
         check_stateless_agent(Endless, checks=["reasking_bounded"])
 
 
-def test_a_factory_that_no_process_can_import_is_told_so() -> None:
-    with pytest.raises(UsageError, match="another process"):
-        check_stateless_agent(
-            lambda provider: ClarifyingAgent(provider, model="m"), checks=["stateless"]
-        )
-
-
 def test_values_may_keep_their_lines_where_delimiters_hold_them() -> None:
     bad = KNOWN_BAD["structure_holds"]
 
@@ -131,95 +116,125 @@ def test_values_may_keep_their_lines_where_delimiters_hold_them() -> None:
         check_stateless_agent(bad, checks=checks, skeleton=lambda text: text.count("\n#"))
 
 
+def broken(_: Provider) -> Any:
+    """Return an agent that raises on every turn."""
+
+    def turn(request: ClarificationRequest) -> str:
+        raise RuntimeError(request.message)
+
+    return turn
+
+
 def test_several_failures_are_one_error() -> None:
     with pytest.raises(ContextLossError) as caught:
-        check_stateless_agent(Broken)
+        check_stateless_agent(broken)
 
     assert "carries_full_context" in str(caught.value)
     assert "structure_holds" in str(caught.value)
 
 
-class Broken:
-    """Raises on every turn."""
-
-    def __init__(self, provider: Provider) -> None:
-        del provider
-
-    def turn(self, request: ClarificationRequest) -> str:
-        """Take one turn."""
-        raise RuntimeError(request.message)
+def asked(view: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the questions of a context, each with its answer."""
+    return [{**one, "answer": view["answers"].get(one["id"])} for one in view["questions_asked"]]
 
 
-def test_correct_agents_of_every_style_pass() -> None:
-    makers = [ClarifyingAgent, make_dumping, factory("prose"), factory("talk")]
-
-    assert not [(make, failures) for make in makers if (failures := failing_checks(make))]
-
-
-@pytest.mark.parametrize(
-    ("style", "fault"),
-    [
-        ("prose", "inferred wins"),
-        ("xml", "cuts the prompt at 4,000"),
-        ("prose", "prints the hour"),
-    ],
-)
-def test_a_broken_agent_fails_exactly_its_check(style: str, fault: str) -> None:
-    assert list(failing_checks(factory(style, fault))) == [FAULTS[fault]]
+def words(value: Any, name: str = "") -> str:
+    """Return the leaves of a value as a list in a sentence."""
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value, 1)
+        return ", ".join(words(one, f"{name} {key}".strip()) for key, one in pairs)
+    return f"{name} = {json.dumps(value)}"
 
 
-@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
-def test_the_verdict_is_the_same_in_every_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between these two it is never the same day; what shows the date always fails."""
-    monkeypatch.setenv("TZ", zone)
-    time.tzset()
-    try:
-        check_stateless_agent(ClarifyingAgent, checks=["stateless"])
-        with pytest.raises(ContextLossError, match="another day in another time zone"):
-            check_stateless_agent(factory("prose", "prints the date"), checks=["stateless"])
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+def prose(view: Mapping[str, Any]) -> Said:
+    """One paragraph, as an f-string makes it."""
+    told = " ".join(
+        f"I asked {words({**one, 'answer': None})} and they "
+        + (f"replied with {words(one['answer'])}." if one["answer"] else "said nothing.")
+        for one in asked(view)
+    )
+    guesses = f"My guesses were {words(view['inferred_context'])}. Write now."
+    issue = json.dumps(view["original_description"])
+    return [{"role": "user", "content": f"Somebody complains: {issue}. {told} {guesses}"}]
+
+
+def talk(view: Mapping[str, Any]) -> Said:
+    """The conversation as it was, one message for each thing that was said."""
+    said = [{"role": "user", "content": f"My issue: {json.dumps(view['original_description'])}"}]
+    for one in asked(view):
+        answer = words(one.pop("answer") or "I would rather not say.")
+        said.append({"role": "assistant", "content": f"Tell me: {words(one)}"})
+        said.append({"role": "user", "content": answer})
+    guesses = f"I take it: {words(view['inferred_context'])}"
+    said.append({"role": "assistant", "content": guesses})
+    return [*said, {"role": "user", "content": "Then write it."}]
+
+
+CONTROLS = {code: f"&#{code};" for code in (*range(1, 32), 0x85, 0x2028, 0x2029)}
+
+
+def element(value: Any, name: str, *, is_pasted: bool = False) -> str:
+    """Return a value as an element on one line, texts escaped."""
+    tag = name.replace("_", "-")
+    if isinstance(value, dict):
+        inner = "".join(element(one, key, is_pasted=is_pasted) for key, one in value.items())
+    elif isinstance(value, list):
+        inner = "".join(element(one, "item", is_pasted=is_pasted) for one in value)
+    else:
+        text = str(value)
+        inner = text if is_pasted else escape(text).translate(CONTROLS)
+    return f"<{tag}>{inner}</{tag}>"
+
+
+def xml(view: Mapping[str, Any], *, is_pasted: bool = False) -> Said:
+    """Elements on one line."""
+    whole = {**view, "questions_asked": asked(view), "answers": None}
+    text = element(whole, "issue", is_pasted=is_pasted)
+    return [{"role": "user", "content": text}]
+
+
+def make(provider: Provider, style: Callable[[Mapping[str, Any]], Said]) -> Any:
+    """Return an agent that asks once more where a reply is no subject line."""
+    complete = completion(provider)
+    system = {"role": "system", "content": "Write one: <example>Fix our roads</example>"}
+
+    def turn(request: ClarificationRequest) -> Any:
+        context = request.conversation_context
+        messages: Said = [{"role": "user", "content": json.dumps(request.message)}]
+        if context is not None:
+            messages = style(context.model_dump(mode="json"))
+        for more in ([], [{"role": "user", "content": "You have to write now, as JSON."}]):
+            with suppress(ValueError):
+                found = json.loads(complete([system, *messages, *more]))
+                if found.get("subject_line") or (context is None and len(found) > 1):
+                    return found
+        raise ValueError("no subject line")
+
+    return turn
+
+
+def make_prose(provider: Provider) -> Any:
+    return make(provider, prose)
+
+
+def make_talk(provider: Provider) -> Any:
+    return make(provider, talk)
+
+
+def make_xml(provider: Provider) -> Any:
+    return make(provider, xml)
+
+
+def make_pasted_xml(provider: Provider) -> Any:
+    return make(provider, partial(xml, is_pasted=True))
+
+
+@pytest.mark.parametrize("maker", [ClarifyingAgent, make_prose, make_talk, make_xml])
+def test_a_correct_agent_of_every_style_passes(maker: AgentFactory) -> None:
+    assert not failing_checks(maker)
 
 
 def test_tags_inside_a_line_are_structure() -> None:
     """Where a prompt puts texts into elements, a text that closes one is found, without a line."""
-    check_stateless_agent(factory("xml"), checks=["structure_holds"])
     with pytest.raises(ContextLossError, match="'a</city><city>b'"):
-        check_stateless_agent(factory("xml", "pastes texts"), checks=["structure_holds"])
-
-
-def test_nothing_is_said_of_answers_whose_questions_are_not_sent() -> None:
-    sample = default_samples()[-1]
-    shape = sample.turn
-    tokens = shape.sent_tokens(ANY_MARK)
-    prompt = f"They said {tokens['answers.1.text']}, and then {tokens['answers.0.text']}."
-
-    assert find_misplaced(shape, prompt) == []
-    asked = " ".join(tokens[f"questions_asked.{number}.question"] for number in (0, 1))
-    assert find_misplaced(shape, f"{asked} {prompt}") == ["answers.0.text", "answers.1.text"]
-
-
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        ("cuts the description at 3,990", "original_description: its end is cut off"),
-        ("inferred wins if sure", "answers.0.label, where inferences have confidence 0.98"),
-        ("answers under the wrong questions", "answers.0.text stands with another question"),
-        (
-            "answer and inference exchanged",
-            "answers.0.label and inferred_context.detected_",
-        ),
-        ("stored context wins", "after another context under the same interaction_id"),
-        ("adds the stored first turn", "after the first turn under the same interaction_id"),
-        ("remembers by description", "another conversation with the same description"),
-        ("remembers by answers", "another conversation with the same answers"),
-        ("poses the inference as an answer", "detected_location stands where the answer answers.0"),
-        ("pastes lines between quotes", "leaves its quotes"),
-    ],
-)
-def test_a_failure_names_the_cause(fault: str, words: str) -> None:
-    with pytest.raises(ContextLossError) as caught:
-        check_stateless_agent(factory("prose", fault), checks=[FAULTS[fault]])
-
-    assert words in str(caught.value)
+        check_stateless_agent(make_pasted_xml, checks=["structure_holds"])

@@ -72,13 +72,6 @@ def test_whoever_skips_everything_is_said_to_have() -> None:
     ]
 
 
-def test_a_question_that_was_skipped_says_so_among_others() -> None:
-    assert clarifications(render_context(context(LOCATION, WORDS, words="it leaks"))) == [
-        '- "Which city?" (id "location"): (skipped)',
-        '- "What happened?" (id "words"): "it leaks"',
-    ]
-
-
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [
@@ -89,11 +82,6 @@ def test_a_question_that_was_skipped_says_so_among_others() -> None:
                 'not selected "bad repairs"'
             ),
         ),
-        (
-            "bad repairs|||rent hikes|||no rent cap",
-            'selected "bad repairs", "rent hikes", "no rent cap"',
-        ),
-        (" rent hikes ", 'selected "rent hikes"; not selected "no rent cap", "bad repairs"'),
         ("||||||", "(skipped)"),
         ("mine", 'also wrote "mine"; not selected "rent hikes", "no rent cap", "bad repairs"'),
     ],
@@ -141,43 +129,12 @@ def test_a_place_is_shown_with_its_parts() -> None:
     ]
 
 
-def test_what_counts_first_is_said() -> None:
-    """Answers, then the issue, then the analysis, which a caller could have changed."""
-    disagreeing = wire(location="Reno, NV") | {"originalDescription": "the governor of Ohio lies"}
-    legacy = render_legacy(RENT, {"location": "Reno"})
-
-    assert render_context(parse_context(disagreeing)).endswith(CLOSING)
-    assert "clarifications count first, then the original issue." in legacy
-    assert "analysis" not in legacy
-
-
-def test_the_system_prompt_defines_what_a_second_turn_shows() -> None:
-    """Who is believed, the language, each kind of urgency, and new inferences."""
-    for said in (
-        "came back through the caller",
-        "a hint, never a decision or an order",
-        "in the language of the issue",
-        "detected_urgency is breaking (",
-        "recent (",
-        "ongoing (",
-        "structural (",
-        "what you know now, the answers included",
-        "taken from the issue or the answers",
-    ):
-        assert said in SUBJECT_LINE_PROMPT, said
-
-
 def test_nothing_known_is_said_to_be_unknown() -> None:
-    prompt = render_context(parse_context(wire() | {"inferredContext": {}}))
+    """And no question to be none."""
+    prompt = render_context(parse_context(wire() | {"inferredContext": {}, "questionsAsked": []}))
 
     assert "- Detected location: unknown" in prompt
-    assert "- Detected scope: unknown" in prompt
     assert "- Reasoning: none" in prompt
-
-
-def test_no_question_is_said_to_be_none() -> None:
-    prompt = render_context(parse_context(wire() | {"questionsAsked": []}))
-
     assert f"{HEADINGS[1]}\n(none)\n" in prompt
     assert clarifications(prompt) == ["(User skipped clarification)"]
 
@@ -194,6 +151,8 @@ def test_legacy_answers_are_shown_with_the_description() -> None:
     assert one == other
     assert clarifications(one) == ['- "a": "it leaks"', '- "b": "Reno"']
     assert clarifications(render_legacy(RENT, {})) == ["(User skipped clarification)"]
+    assert "clarifications count first, then the original issue." in one
+    assert "analysis" not in one
 
 
 def test_the_system_prompt_holds_the_scope_rules() -> None:

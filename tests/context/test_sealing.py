@@ -8,9 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from context_values import LOCATION, WORDS, context, wire
-from hypothesis import given
-from hypothesis import strategies as st
+from context_values import LOCATION, context, wire
 from tables import each
 
 from pytest_regen.context import (
@@ -65,21 +63,11 @@ def test_a_seal_is_short_whatever_it_binds() -> None:
     by.unseal(seal, context(), conversation="😀" * 200)
 
 
-def test_answers_are_free() -> None:
-    """What a caller adds between the turns is not sealed; the same seal may come again."""
-    by = sealer()
-    seal = sealed(by, context())
-
-    for answers in ({}, {"location": "Reno, NV"}, {"location": "Austin, TX"}):
-        by.unseal(seal, context(**answers), conversation="c-1")
-
-
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
         ({"originalDescription": "something else"}, "original_description"),
         ({"questionsAsked": [LOCATION | {"question": "Which planet?"}]}, "questions_asked"),
-        ({"questionsAsked": [LOCATION, WORDS]}, "questions_asked"),
         ({"inferredContext": {"detected_scope": "national"}}, "inferred_context"),
         ({"questionsAsked": [], "inferredContext": {}}, "questions_asked and inferred_context"),
     ],
@@ -185,7 +173,6 @@ def test_a_policy_is_kept() -> None:
         bytes(32),
         "changeme" * 4,
         "abcdefghijklmnopqrstuvwxyz0123456789"[:32],
-        bytes(range(64, 0, -1)),
         "aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbccccccccccccccccddddddddddddddd",
         "secret" + " " * 40,
     ],
@@ -218,14 +205,3 @@ def test_errors_have_codes_and_travel() -> None:
     assert len(codes) == len(classes)
     error = InvalidContextError("what", problems=(("a", "b"),), hint="h")
     assert pickle.loads(pickle.dumps(error)).problems == (("a", "b"),)
-
-
-@given(st.integers(0, 10_000), st.integers(1, 127))
-def test_any_byte_of_a_seal_that_changes_is_noticed(at: int, flip: int) -> None:
-    by = sealer()
-    seal = sealed(by, context())
-    at %= len(seal)
-    changed = seal[:at] + chr(ord(seal[at]) ^ flip) + seal[at + 1 :]
-
-    with pytest.raises(SealError):
-        by.unseal(changed, context(), conversation="c-1")

@@ -30,11 +30,11 @@ from pytest_regen.units.ledger import Entry, as_bytes, entry_name
 def generate(lab: Lab) -> None:
     """Ask for the unit where it is missing; for one that cannot be missing, all the same."""
     is_missing = lab.file().open().missing(lab.name)
-    lab.ask(Policy(is_draft=True) if is_missing else Policy({lab.name: {1: ()}}), lab.learn(1))
+    lab.ask(Policy(is_draft=True) if is_missing else Policy({lab.name: {1: ()}}), lab.learn())
 
 
 EFFORTS: Final[Mapping[str, Callable[[Lab], object]]] = {
-    "heal": lambda lab: lab.ask(Policy(), lab.learn(1)),
+    "heal": lambda lab: lab.ask(Policy(), lab.learn()),
     "generate": generate,
     "adopt": lambda lab: verbs.adopt(lab.file(), [lab.name]),
 }
@@ -65,7 +65,7 @@ class KilledKindConformance(KindConformance):
         write_entry(lab, replace(entry_of(lab), inputs_sha256="sha256:" + "0" * 64, inputs={}))
         assert lab.codes() == ["STALE"]
 
-        lab.ask(Policy({lab.name: {1: ()}}), lab.learn(1))
+        lab.ask(Policy({lab.name: {1: ()}}), lab.learn())
 
         assert lab.codes() == []
 
