@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 from run_stores import behaviour_issues, run_store
@@ -12,7 +11,7 @@ from run_stores import behaviour_issues, run_store
 from pytest_regen.behaviour import Block, Known, Subject, check
 from pytest_regen.documents.ir import IR, Endpoint, FieldIR, Scalar, TypeIR
 from pytest_regen.languages import find_language, find_runner
-from pytest_regen.languages.csharp.runner import CSharpRunner, project_files, read_answers
+from pytest_regen.languages.csharp.runner import CSharpRunner, read_answers
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault
 from pytest_regen.sandbox import Outcome
 from pytest_regen.strategies import Instances
@@ -30,23 +29,6 @@ QUESTIONS = [Question(SHIP, {"id": "Id"}, ('{"id":1}', '{"id":"1"}'))]
 def answers_to(printed: str, code: int = 0) -> object:
     """Return what is read of what dotnet printed."""
     return read_answers(Outcome(code, printed.encode(), b"", b"", None), "w", QUESTIONS)
-
-
-def test_the_project_compiles_the_store_and_the_program() -> None:
-    """For the SDK that is there, and without packages."""
-    files = project_files("class Ship {}", 9)
-    project = ET.fromstring(files["Behaviour.csproj"])
-
-    assert project.findtext("PropertyGroup/TargetFramework") == "net9.0"
-    assert {*files} == {"Behaviour.csproj", "Store.cs", "Program.cs"}
-    assert not list(project.iter("PackageReference"))
-
-
-def test_the_program_is_legal() -> None:
-    """As far as our own reader of C# can tell."""
-    code = project_files("", 9)["Program.cs"].decode()
-
-    assert not find_language("csharp").read(code).faults
 
 
 def test_replies_are_read_from_what_it_prints() -> None:
@@ -116,15 +98,6 @@ def test_lines_around_the_types_are_at_fault_themselves(tmp_path: Path) -> None:
     assert (issue.code, issue.line) == ("IMPORT_FAILED", 2)
     assert (issue.detail or "").startswith("CS0103: no name 'Ghost'")
     assert not found.asked
-
-
-def test_a_program_that_does_not_answer_is_a_fault() -> None:
-    """Whatever its exit code is, and where it ended."""
-    loaded = f"w {json.dumps({'loaded': True})}\n"
-
-    for printed, name in (("", None), (loaded, "Ship")):
-        [fault] = getattr(answers_to(printed), "faults")  # noqa: B009
-        assert (fault.type_name, "exit code 0" in fault.message) == (name, True)
 
 
 def test_no_sdk_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,14 +12,9 @@ from store_factory import GOOD, make_store
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.testing.conformance import Lab
 
-PATTERNS, QUERIES, BOOKINGS, GUIDE = (
+PATTERNS, GUIDE = (
     next(block.text for block in blocks_of(ROOT / "docs" / page) if "(Kind)" in block.text)
-    for page in (
-        "kinds.md",
-        "how-to/check-sql.md",
-        "how-to/check-records.md",
-        "how-to/check-markdown-blocks.md",
-    )
+    for page in ("kinds.md", "how-to/check-markdown-blocks.md")
 )
 """The kinds that articles show."""
 
@@ -43,53 +38,6 @@ class TestPatterns(KilledKindConformance):
         """As the page has it."""
         wanted = blocks("docs/kinds.md", "toml")[0]
         write(root, {"regen_kinds.py": PATTERNS, "patterns.toml": wanted})
-
-
-class TestQueries(KilledKindConformance):
-    """Marked blocks behind ``--``, explained by a database."""
-
-    kill_every = 3
-
-    kind = "queries_kinds:Queries"
-    examples = (
-        ("late", "SELECT id\nFROM bookings\nWHERE until = date('now')", "SELECT id FROM booking"),
-        ("free_berths", "SELECT name FROM berths", "SELECT name FROM berths; DROP TABLE berths"),
-    )
-
-    def make_project(self, root: Path, project: Path) -> None:
-        """A schema, and a file with a place for each query."""
-        markers = (
-            f"-- [REGEN:BEGIN {name}]\n-- [REGEN:END {name}]\n" for name in ("free_berths", "late")
-        )
-        schema = "CREATE TABLE berths (id, name);\nCREATE TABLE bookings (id, berth, until);\n"
-        files = {
-            "queries_kinds.py": QUERIES,
-            "schema.sql": schema,
-            "queries.sql": "\n".join(markers),
-        }
-        write(root, files)
-
-
-class TestBookings(KilledKindConformance):
-    """JSON values, checked by a schema."""
-
-    kill_every = 4
-
-    kind = "bookings_kinds:Bookings"
-    examples = (
-        ("short", '{"nights": 1, "guests": 2}', '{\n  "nights": "one"\n}'),
-        ("long", '{\n  "nights": 120,\n  "guests": 0\n}', "[]"),
-    )
-
-    def make_project(self, root: Path, project: Path) -> None:
-        """A schema; the file with the records is not there yet."""
-        number = {"type": "integer", "minimum": 0}
-        schema = {
-            "type": "object",
-            "properties": {"nights": number, "guests": number},
-            "required": ["nights", "guests"],
-        }
-        write(root, {"bookings_kinds.py": BOOKINGS, "booking.schema.json": json.dumps(schema)})
 
 
 class TestGuide(KilledKindConformance):
@@ -214,12 +162,6 @@ class TestTypes(KilledKindConformance):
         return lab
 
 
-for law in (
-    "test_a_text_never_weakens_itself",
-    "test_what_is_missing_is_generated",
-    "test_a_changed_input_makes_it_stale",
-    "test_text_from_before_the_ledger_is_unrecorded",
-    "test_what_nothing_names_is_an_orphan",
-):
+for law in ("test_a_text_never_weakens_itself", "test_what_is_missing_is_generated"):
     # Types of an API have no kind that says it, and no ledger.
     setattr(TestTypes, law, None)

@@ -1,10 +1,8 @@
 """Python works under ``bwrap`` however it and the project are laid out on the disk."""
 
-import os
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -112,25 +110,6 @@ def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path, way:
     )
 
     assert (done.stdout, done.stderr) == ("bwrap 1\n", "")
-
-
-@pytest.mark.skipif(not os.access("/usr/bin/python3", os.X_OK), reason="no Python of the system")
-def test_the_python_of_the_system() -> None:
-    """It needs nothing beyond the system's folders."""
-    assert says("import json; print(1)", Path("/usr/bin/python3")) == "1"
-
-
-def test_an_archive_on_the_import_path(tmp_path: Path) -> None:
-    """Can be imported from like a folder."""
-    with zipfile.ZipFile(tmp_path / "acme.zip", "w") as archive:
-        archive.writestr("acme.py", "here = 'zipped'")
-    [result] = ask(
-        [Job(Module("acme"), (None,))],
-        handler="def answer(module, question): return module.here",
-        import_path=[tmp_path / "acme.zip"],
-    )
-
-    assert [answer and answer.value for answer in result.answers] == ["zipped"]
 
 
 def test_a_module_of_a_package_sees_its_neighbours(tmp_path: Path) -> None:

@@ -317,20 +317,6 @@ def test_each_field_goes_through_its_own_values(tmp_path: Path) -> None:
     assert any("note" not in each for each in first)
 
 
-def test_a_wide_object_is_covered_by_small_instances(tmp_path: Path) -> None:
-    """Of sixty optional fields each is there and is absent; hardly an instance has all."""
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {f"f{n}": {"type": "string"} for n in range(60)},
-    }
-    (found,) = instances_in(tmp_path, schema).values()
-
-    assert len(found.valid) == 100
-    names = {name for each in found.valid for name in each}
-    assert names - {"x-new", "newField"} == schema["properties"].keys()
-    assert sorted(map(len, found.valid))[len(found.valid) // 2] <= 30
-
-
 @pytest.mark.parametrize(
     ("more", "kinds"),
     [({}, {str, int, bool}), ({"additionalProperties": {"type": "string"}}, {str})],
@@ -346,15 +332,6 @@ def test_some_instances_have_names_that_are_not_declared(
     added = [each for each in found.valid if {"x-new", "newField"} & each.keys()]
     assert [set(each) - {"x-new", "newField"} for each in added] == [set(), set(), {"a"}]
     assert {type(value) for each in added for name, value in each.items() if name != "a"} <= kinds
-
-
-@pytest.mark.parametrize("word", ["additionalProperties", "unevaluatedProperties"])
-def test_a_closed_object_has_its_own_names_alone(tmp_path: Path, word: str) -> None:
-    """The document says that there are no others."""
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, word: False}
-    (found,) = instances_in(tmp_path, schema).values()
-
-    assert {name for each in found.valid for name in each} == {"a"}
 
 
 def test_a_pattern_that_cannot_be_read_is_told_of_the_types_that_need_it(tmp_path: Path) -> None:
@@ -475,15 +452,10 @@ def test_compositions_that_explode_come_to_an_end(tmp_path: Path) -> None:
     assert time.process_time() - begin < 10
 
 
-def test_the_same_values_come_out_each_time(tmp_path: Path) -> None:
-    """Two readings of one document agree, chance and patterns included."""
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {
-            **ROW,
-            "d": {"type": "string", "pattern": "^[a-c]+$"},
-            "e": {"type": "number"},
-        },
-    }
+def test_a_closed_object_has_its_own_names_alone(tmp_path: Path) -> None:
+    """The document says that there are no others."""
+    own = {"a": {"type": "integer"}}
+    schema = {"type": "object", "properties": own, "unevaluatedProperties": False}
+    (found,) = instances_in(tmp_path, schema).values()
 
-    assert instances_in(tmp_path, schema) == instances_in(tmp_path, schema)
+    assert {name for each in found.valid for name in each} == {"a"}

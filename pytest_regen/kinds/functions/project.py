@@ -41,6 +41,8 @@ class Project:
         self.root = root
         self._more = tuple(path)
         self._lists = lists or read_pytest_lists(root)
+        self.doctest_flags = self._lists["doctest_optionflags"]
+        """The names of the flags that pytest's ``doctest_optionflags`` sets for all examples."""
         pyproject = root / "pyproject.toml"
         self._table = load_toml(pyproject) if pyproject.is_file() else {}
         self._states: dict[Path, tuple[str, dict[Path, _Stamp], str]] = {}
@@ -53,11 +55,6 @@ class Project:
         # The layouts that pip and pytest find without settings.
         folders += [self.root / "src", self.root]
         return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
-
-    @property
-    def doctest_flags(self) -> Sequence[str]:
-        """The names of the flags that pytest's ``doctest_optionflags`` sets for all examples."""
-        return self._lists["doctest_optionflags"]
 
     @cached_property
     def python(self) -> tuple[int, int]:

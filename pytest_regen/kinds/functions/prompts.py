@@ -101,8 +101,20 @@ def function_prompt(project: Project, path: Path, place: Place) -> str:
     text.append(_join(lines[first_line(place.node) - 1 : last]))
     order = f"Write {part} of the {kind} `{place.qualname}` in {_title(project, path)}:"
     parts = [order, _fenced("\n".join(text))]
-    if besides := _besides(place):
-        parts = ["More of what it may need:", _fenced(besides), *parts]
+    lines = _lines(module)
+    if len(_join(lines)) > _MODULE_LIMIT:
+        # The module is not shown whole then, so that what the function names comes with it.
+        scopes = (scope.name for scope in place.parents)
+        words = {*re.findall(r"\w+", " ".join(place.inputs)), *scopes}
+        besides, left = [], _OTHER_LIMIT
+        for node in module.tree.body:
+            statement = _join(lines[first_line(node) - 1 : node.end_lineno])
+            is_other = node is not place.node and not words.isdisjoint(_names_of(node))
+            if is_other and len(statement) < left:
+                besides.append(statement)
+                left -= len(statement) + 1
+        if besides:
+            parts = ["More of what it may need:", _fenced("\n".join(besides)), *parts]
     return "\n\n".join(parts)
 
 
@@ -115,22 +127,6 @@ def _fenced(code: str) -> str:
     longest = max((len(run) for run in re.findall(r"`{3,}", code)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}python\n{code}\n{fence}"
-
-
-def _besides(place: Place) -> str:
-    """Return what a function names of a module that is not shown whole."""
-    lines = _lines(place.module)
-    if len(_join(lines)) <= _MODULE_LIMIT:
-        return ""
-    words = {*re.findall(r"\w+", " ".join(place.inputs)), *(scope.name for scope in place.parents)}
-    texts, left = [], _OTHER_LIMIT
-    for node in place.module.tree.body:
-        text = _join(lines[first_line(node) - 1 : node.end_lineno])
-        is_other = node is not place.node and not words.isdisjoint(_names_of(node))
-        if is_other and len(text) < left:
-            texts.append(text)
-            left -= len(text) + 1
-    return "\n".join(texts)
 
 
 def _fit(lines: Sequence[str], limit: int) -> str:

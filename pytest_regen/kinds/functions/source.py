@@ -130,13 +130,6 @@ class FunctionRegion(Marked):
         except SyntaxError:
             return ()
 
-    def describe(self, name: str) -> str:
-        """Return which lines a file needs so that there is a block of that name."""
-        return (
-            f"write the two lines `# [REGEN:BEGIN {name}]` and `# [REGEN:END {name}]` inside the "
-            "function, below its docstring"
-        )
-
     def enclose_all(self, text: str, names: Sequence[str]) -> str:
         """Return a module with marker lines around the code of functions that have none yet.
 
