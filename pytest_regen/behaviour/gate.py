@@ -74,6 +74,7 @@ class Subject:
     @cached_property
     def reach(self) -> Mapping[str, frozenset[str]]:
         """Name of a type to the types that its code names, directly or not; and itself."""
+        # By words, because each language has its own ways to name a type.
         names = frozenset(self.blocks)
         direct = {name: _words(block.text) & names for name, block in self.blocks.items()}
         reach: dict[str, frozenset[str]] = {}
@@ -110,6 +111,7 @@ class Subject:
 
     def code(self, names: Collection[str]) -> str:
         """Return the source with the blocks of other types blank; every line keeps its place."""
+        # Blank lines stay, because messages of Python and compilers name lines of the file.
         lines = self.source.split("\n")
         for name, block in self.blocks.items():
             if name not in names:

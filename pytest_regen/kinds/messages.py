@@ -195,6 +195,7 @@ def read_icu(text: str) -> IcuMessage:
     """
     message = IcuMessage()
     # What stands in braces is a list; in each list, texts and lists take turns.
+    # A stack, because hostile nesting would exhaust recursion.
     stack: list[list[Any]] = [[""]]
     for part in _ICU_PART.findall(text):
         if part == "{":

@@ -2,19 +2,16 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from run_stores import behaviour_issues, run_store
 
-from pytest_regen.behaviour import Block, Known, Subject, check
-from pytest_regen.documents.ir import IR, Endpoint, FieldIR, Scalar, TypeIR
+from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.languages import find_language, find_runner
 from pytest_regen.languages.csharp.runner import CSharpRunner, read_answers
-from pytest_regen.languages.runner import Answers, Question, Reply, RunFault
+from pytest_regen.languages.runner import Question, Reply, RunFault
 from pytest_regen.sandbox import Outcome
-from pytest_regen.strategies import Instances
 from pytest_regen.validation.stores import behaviour_of_store
 
 SHIP = TypeIR(
@@ -52,52 +49,6 @@ def test_errors_of_the_compiler_are_faults_on_their_lines() -> None:
     assert getattr(answers, "faults") == (  # noqa: B009
         RunFault("CS0246: no type is called 'Berth'", line=3),
     )
-
-
-class Compiled(CSharpRunner):
-    """Answers what the compiler says of the second line, whatever the code is."""
-
-    def version(self, folder: Path) -> str:
-        """Return that of no SDK."""
-        return f"none, {folder.name}"
-
-    def run(
-        self,
-        code: str,
-        questions: Sequence[Question],
-        folder: Path,
-        blocks: Mapping[str, tuple[int, int]],
-    ) -> Answers:
-        """Read an error of the compiler back."""
-        del code, folder, blocks
-        error = "/tmp/x/Store.cs(2,1): error CS0103: no name 'Ghost' [/tmp/x/B.csproj]\n"
-        return read_answers(Outcome(1, error.encode(), b"", b"", None), "w", questions)
-
-
-def test_lines_around_the_types_are_at_fault_themselves(tmp_path: Path) -> None:
-    """An error on a line outside of the blocks is an issue about the file."""
-    block = Block("public class Ship\n{\n    public int Id { get; set; }\n}", 4)
-    source = f"using System;\n_ = Ghost;\n\n{block.text}\n"
-    ir = IR(
-        endpoint=Endpoint(method="GET", path="/ship"),
-        language="csharp",
-        types=(SHIP.model_copy(update={"is_root": True}),),
-    )
-    language = find_language("csharp")
-    subject = Subject(ir, language, "default", tmp_path, source, {"Ship": block}, frozenset())
-
-    found = check(
-        subject,
-        Compiled(),
-        lambda _: {"Ship": Instances(({"id": 1},))},
-        instances_key="",
-        known=Known(),
-    )
-
-    [issue] = found.issues["Ship"]
-    assert (issue.code, issue.line) == ("IMPORT_FAILED", 2)
-    assert (issue.detail or "").startswith("CS0103: no name 'Ghost'")
-    assert not found.asked
 
 
 def test_no_sdk_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from command_line import command
 from run_stores import behaviour_issues, run_store
 
@@ -70,19 +69,6 @@ def test_code_that_does_not_load_is_replaced_by_code_that_does(tmp_path: Path) -
     )
 
     assert result.regenerated == [("Berth", 1)]
-
-
-@pytest.mark.parametrize("policy", ["off", "auto"])
-def test_the_setting_turns_it_off(
-    tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``behaviour`` of the table holds for commands."""
-    store = stored(tmp_path, ROUNDED)
-    table = f'[tool.pytest-regen]\nbehaviour = "{policy}"\n'
-    (tmp_path / "pyproject.toml").write_text(table, "utf-8")
-    monkeypatch.chdir(tmp_path)
-
-    assert command("validate", store.path).code == (policy == "auto")
 
 
 def test_a_first_draft_is_tried_before_its_folder_is_there(tmp_path: Path) -> None:

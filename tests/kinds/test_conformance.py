@@ -12,11 +12,8 @@ from store_factory import GOOD, make_store
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.testing.conformance import Lab
 
-PATTERNS, GUIDE = (
-    next(block.text for block in blocks_of(ROOT / "docs" / page) if "(Kind)" in block.text)
-    for page in ("kinds.md", "how-to/check-markdown-blocks.md")
-)
-"""The kinds that articles show."""
+PATTERNS = next(b.text for b in blocks_of(ROOT / "docs/kinds.md") if "(Kind)" in b.text)
+"""The kind that the article shows."""
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -38,23 +35,6 @@ class TestPatterns(KilledKindConformance):
         """As the page has it."""
         wanted = blocks("docs/kinds.md", "toml")[0]
         write(root, {"regen_kinds.py": PATTERNS, "patterns.toml": wanted})
-
-
-class TestGuide(KilledKindConformance):
-    """A region of one's own, and a check that runs the text."""
-
-    kill_every = 5
-
-    kind = "guide_kinds:Guide"
-    examples = (
-        ("a_sum", "print(sum([1, 2]))", "print(sum(1, 2))"),
-        ("a_loop", 'for name in ("a", "b"):\n    print(name)', "for name in"),
-    )
-
-    def make_project(self, root: Path, project: Path) -> None:
-        """A page with two blocks."""
-        page = "# Guide\n\n```python a_sum\n\n```\n\nThen:\n\n```python a_loop\n\n```\n\nThe end.\n"
-        write(root, {"guide_kinds.py": GUIDE, "guide.md": page})
 
 
 class TestTranslations(KilledKindConformance):

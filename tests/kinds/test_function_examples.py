@@ -43,20 +43,6 @@ UNITS = {
     "loops": (">>> loops(0)\n0\n>>> loops(1)\n1", "while x:\n    pass\nreturn x"),
     "exits": (">>> exits(0)\n0", "import sys\nsys.exit(0)"),
     "dies": (">>> dies(0)\n0", "().__class__.__base__.__subclasses__()\nimport ctypes_of_nothing"),
-    "prints": (">>> prints(1)\none\n<BLANKLINE>\ntwo\n", 'print("one\\n\\ntwo")'),
-    "flags": (
-        (
-            ">>> flags(1)  # doctest: +ELLIPSIS\n[0, ..., 9]\n>>> flags(2)  # doctest: +SKIP\n9\n"
-            ">>> {}['a']  # doctest: +IGNORE_EXCEPTION_DETAIL\n"
-            "Traceback (most recent call last):\nKeyError: 'b'"
-        ),
-        "return list(range(10))",
-    ),
-    "shares": (">>> y = shares(1)\n>>> y\n1\n>>> calls\n[1]", "calls.append(x)\nreturn x"),
-    "is_alone": (
-        ">>> y\nTraceback (most recent call last):\nNameError: name 'y' is not defined",
-        "return x",
-    ),
     "broken": (">>> broken(1)\n1", "return ("),
     "refused": (">>> refused(1)\n1", 'return eval("1")'),
     "stub": (">>> stub(1)\n1", "raise NotImplementedError"),
@@ -66,7 +52,7 @@ UNITS = {
         'import inspect\nreturn int(inspect.getdoc(looks_it_up).split("\\n")[-1])',
     ),
 }
-RIGHT = ("right", "refuses", "prints", "flags", "shares", "is_alone", "plain", "waits", "stub")
+RIGHT = ("right", "refuses", "plain", "waits", "stub")
 ASYNC = '''
 
 async def waits(x):

@@ -28,14 +28,7 @@ RIGHT = {
     "sum_by": "return sum(key(one) for one in numbers)",
     "most": "return max(numbers)",
 }
-EXAMPLES = {
-    "mean": "mean([1, 3])\n2.0",
-    "spread": "spread([1, 3])\n0.5",
-    "variance": "variance([1, 3])\n1.0",
-    "mean_by": "mean_by([1, 3], float)\n2.0",
-    "sum_by": "sum_by([1, 3], float)\n4.0",
-    "most": "most([1, 3])\n3",
-}
+RESULTS = {"mean": 2.0, "spread": 0.5, "variance": 1.0, "mean_by": 2.0, "sum_by": 4.0, "most": 3}
 HELPER = "def _half(number):\n    return number / 2\n"
 FILE = "numbers_of.py"
 
@@ -43,7 +36,9 @@ FILE = "numbers_of.py"
 def module(bodies: Mapping[str, str]) -> str:
     parts = []
     for name, body in bodies.items():
-        lines = f'"""Do {name}.\n\n>>> {EXAMPLES[name]}\n"""\n# [REGEN:BEGIN {name}]\n{body}\n'
+        key = ", float" if name.endswith("_by") else ""
+        example = f">>> {name}([1, 3]{key})\n{RESULTS[name]}"
+        lines = f'"""Do {name}.\n\n{example}\n"""\n# [REGEN:BEGIN {name}]\n{body}\n'
         code = textwrap.indent(f"{lines}# [REGEN:END {name}]\n", "    ")
         parts.append(f"def {name}(numbers{', key' * name.endswith('_by')}):\n{code}")
     return "\n\n".join((*parts, HELPER))

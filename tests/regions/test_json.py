@@ -221,21 +221,6 @@ def test_what_is_no_json_is_an_error_with_the_line(file: str, line: int, problem
     assert caught.value.line == line
 
 
-def test_thousands_of_keys_are_read_once() -> None:
-    """A catalogue of 5,000 keys is read, changed, filled and emptied without quadratic work."""
-    half = {f"group{number}": dict[str, str]() for number in range(70)}
-    names = [f"group{number % 70}.key{number}" for number in range(5_000)]
-    file = json.dumps(half, indent=2)
-
-    filled = JsonStrings().insert(file, dict.fromkeys(names, "x"), names)
-
-    assert len(JsonStrings().find(filled)) == 5_000
-    assert JsonStrings().replace(filled, dict.fromkeys(names, "y")).count('"y"') == 5_000
-    assert json.loads(JsonStrings().remove(filled, names)) == half
-    one_line = json.dumps(dict.fromkeys(names, "x" * 200))
-    assert len(JsonValues().find(one_line)) == 5_000
-
-
 @given(st.text(st.sampled_from("ab\n\ufeff"), max_size=8), st.sampled_from(("\n", "\r\n")))
 def test_a_whole_file_is_one_unit(text: str, line_end: str) -> None:
     """Everything but a byte order mark and the last line end is the unit; it comes back exactly."""

@@ -163,16 +163,6 @@ def test_an_unknown_block_is_an_error_that_lists_names() -> None:
     assert "a, b" in str(caught.value)
 
 
-def test_a_large_file_is_read_once() -> None:
-    """Thousands of blocks, or a long line full of markers, take no quadratic work."""
-    file = "\n".join(block(f"n{number}", "x") for number in range(5_000))
-    texts = dict.fromkeys(Marked().find(file), "y")
-
-    assert len(texts) == 5_000
-    assert Marked().replace(file, texts).count("\ny\n") == 5_000
-    assert not Marked().find("x # [REGEN:BEGIN a]" * 100_000)
-
-
 @each(
     "body",
     [

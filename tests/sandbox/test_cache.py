@@ -69,6 +69,17 @@ def put_in(content: bytes | Callable[[bytes], bytes]) -> Callable[[Path], None]:
     return harm
 
 
+def instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Return a harm: something else in its place."""
+
+    def harm(path: Path) -> None:
+        path.rename(path.with_name("elsewhere"))
+        make(path)
+
+    return harm
+
+
+lead_away = instead(lambda path: path.symlink_to("elsewhere"))
 HARMS: list[Callable[[Path], object]] = [
     put_in(lambda text: text[: len(text) // 2]),
     put_in(b'{"passed": true}'),
@@ -76,10 +87,10 @@ HARMS: list[Callable[[Path], object]] = [
     put_in(lambda text: text.replace(b"false", b"true")),
     put_in(b"0" * (17 << 20)),
     lambda path: path.rename(path.with_name("0" * 64 + ".json")),
-    lambda path: path.rename(path.with_name("other")) and path.symlink_to("other"),
     lambda path: path.parent.rename(path.parents[1] / "instances"),
-    lambda path: path.parent.rename(path.parents[1] / "x") and path.parent.symlink_to("x"),
-    lambda path: path.rename(path.with_name("elsewhere")) and path.mkdir(),
+    lead_away,
+    lambda path: lead_away(path.parent),
+    instead(Path.mkdir),
 ]
 
 
@@ -119,11 +130,7 @@ def test_machines_share_results_by_a_secret(root: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     "harm",
-    [
-        lambda key: key.chmod(0o644),
-        lambda key: key.write_bytes(b""),
-        lambda key: key.rename(key.with_name("other")) and key.symlink_to("other"),
-    ],
+    [lambda key: key.chmod(0o644), put_in(b""), lead_away],
     ids=["readable", "empty", "link"],
 )
 def test_a_key_that_others_may_know_is_none(
@@ -206,3 +213,23 @@ def test_processes_make_one_key(root: Path, home: Path) -> None:
 
     assert [Cache(root).get("doctests", str(number)) for number in range(4)] == ["0", "1", "2", "3"]
     assert [path.name for path in (home / ".cache" / "pytest-regen").iterdir()] == ["cache.key"]
+
+
+@pytest.mark.parametrize("what", ["file", "link", "gitignore"])
+def test_where_nothing_can_be_kept_there_is_no_cache(root: Path, what: str) -> None:
+    """A folder that is a file, a link or full of traps is no error, and nothing outside changes."""
+    outside = root.parents[2] / "outside"
+    outside.mkdir()
+    root.parent.mkdir(parents=True)
+    if what == "file":
+        root.write_bytes(b"")
+    elif what == "link":
+        root.symlink_to(outside)
+    else:
+        root.mkdir()
+        (root / ".gitignore").symlink_to(outside / "made")
+
+    Cache(root).put("doctests", "key", "kept")
+
+    assert [*outside.iterdir()] == []
+    assert Cache(root).get("doctests", "key") == ("kept" if what == "gitignore" else None)

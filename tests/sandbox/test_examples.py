@@ -57,8 +57,8 @@ class Quiet:
     >>> Quiet()
     <BLANKLINE>
     quiet
-    >>> undefined
-    1
+    >>> x
+    [1, 2]
     """
 
     def __repr__(self):

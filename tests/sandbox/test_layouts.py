@@ -74,20 +74,6 @@ def test_a_virtual_environment_inside_the_project(venv: Path) -> None:
     assert said == "editable found installed ''"
 
 
-def test_folders_that_are_reached_by_links(venv: Path, tmp_path: Path) -> None:
-    """Of the project, of the virtual environment and of the interpreter."""
-    (venv.parent / "acme.py").write_text("here = 'acme'", "utf-8")
-    (tmp_path / "links").mkdir()
-    (tmp_path / "links" / "venv").symlink_to("../project/.venv")
-    (tmp_path / "links" / "project").symlink_to(venv.parent)
-    (tmp_path / "links" / "python").symlink_to("venv/bin/python")
-    project = tmp_path / "links" / "project"
-    code = f"import sys; sys.path.insert(0, {str(project)!r})\nimport acme; print(acme.here)"
-
-    for python in (tmp_path / "links" / "venv" / "bin" / "python", tmp_path / "links" / "python"):
-        assert says(code, python, import_path=[project]) == "acme"
-
-
 @pytest.mark.parametrize("way", ["..", "link/../.."])
 def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path, way: str) -> None:
     """Python keeps the dots in ``sys.executable``; folders on that way need not be in there."""

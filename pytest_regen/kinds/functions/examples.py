@@ -152,6 +152,7 @@ class Examples:
                 if self._waiting.pop(name, None):
                     message = f"{self._name} cannot be imported, as it calls this function"
                     self.issues[name] = (self._issue(name, message, line, words),)
+                # Left out from now on, because the units beside it may be right.
                 self._bodies.remove(name)
                 return
         self.give_up(f"{self._name} cannot be imported in the sandbox", words)
@@ -168,6 +169,7 @@ class Examples:
             first, *more = example.source.strip().split("\n")
             where = f"(line {failure.line})" if failure.line else ""
             message = f"the example {in_quotes(f'{first} …' if more else first)} {where}"
+            # By identity, because an example may be written twice.
             place = next(n for n, other in enumerate(test.examples) if other is example)
             if ended is None or place < ended:
                 message += " shows something else" if failure.raised is None else " raises"

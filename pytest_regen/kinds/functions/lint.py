@@ -90,7 +90,12 @@ def check_code(
         problems = [(error.lineno or 0, "SYNTAX", error.msg or "invalid syntax")]
     else:
         names = {n.id: n.lineno for n in reversed(nodes) if isinstance(n, ast.Name)}
-        lacking = names.keys() & _used_globals(place) - defined_names(place.module)
+        # The compiler's own table of names knows comprehensions, `global` and class scopes.
+        tables = _tables(symtable.symtable(_scope(place), "<module>", "exec"))
+        symbols = [symbol for table in tables for symbol in table.get_symbols()]
+        used = {s.get_name() for s in symbols if s.is_global() and s.is_referenced()}
+        used -= {s.get_name() for s in symbols if s.is_declared_global() and s.is_assigned()}
+        lacking = names.keys() & used - defined_names(place.module)
         for name in () if lacking and _UNLISTED.search(place.module.skeleton) else lacking:
             message = "is not defined: neither the module nor the code defines or imports it"
             problems.append((names[name], "UNDEFINED_NAME", f"{name} {message}"))
@@ -157,17 +162,6 @@ def defined_names(module: ModuleSource) -> frozenset[str]:
         if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
         if table is whole or symbol.is_declared_global()
     )
-
-
-def _used_globals(place: Place) -> set[str]:
-    """Return the global names that code uses and does not set itself."""
-    # The compiler's own table of names knows comprehensions, `global` and class scopes.
-    whole = symtable.symtable(_scope(place), "<module>", "exec")
-    symbols = [symbol for table in _tables(whole) for symbol in table.get_symbols()]
-    used = {
-        symbol.get_name() for symbol in symbols if symbol.is_global() and symbol.is_referenced()
-    }
-    return used - {s.get_name() for s in symbols if s.is_declared_global() and s.is_assigned()}
 
 
 def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:

@@ -101,6 +101,7 @@ def recorded(module: ModuleType, owner: Any, name: str, sources: "list[str]") ->
     for source in sources:
         before = set(room)
         attempt(exec, source, room)
+        # Only what is new, because the module has functions of its own.
         for test in [room[name] for name in room.keys() - before]:
             for case in cases(test) if inspect.isfunction(test) else ():
                 attempt(test, **case)
@@ -131,6 +132,7 @@ def cases(test: Any) -> "Iterator[dict[str, Any]]":
 def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> "tuple[str, ...]":
     """Return how what a call returns is shown, and what it changes or prints."""
     sys.stdout = io.StringIO()
+    # By time of the processor, because on a machine under load the clock runs on.
     signal.setitimer(signal.ITIMER_PROF, 0.05)
     try:
         value = function(*args, **keywords)
@@ -162,6 +164,7 @@ def judged(function: Any, before: Any, call: Call, constants: SimpleNamespace) -
     # What differs from one call to the next tells nothing: the time, a random number.
     is_stable = facts[0] and run() == facts
     for name, constant in list(vars(constants).items()) if is_stable else ():
+        # Far off, because a neighbour might lead to the same result by chance.
         changed = constant + (chr(127) if isinstance(constant, str) else 1000003)
         setattr(constants, name, changed)
         if run() != facts:

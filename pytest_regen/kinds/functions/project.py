@@ -67,6 +67,7 @@ class Project:
     @cached_property
     def dependencies(self) -> tuple[str, ...] | None:
         """The distributions that the project asks for, sorted; ``None`` where it does not say."""
+        # Both tables, because poetry has read its own before there was a standard.
         listed = _get(self._table, "project", "dependencies")
         poetry = _get(self._table, "tool", "poetry", "dependencies")
         if isinstance(listed, list):
@@ -134,6 +135,7 @@ class Project:
             return True
         if self.dependencies is None:
             return top in _distributions()
+        # By both names, because a distribution is often called otherwise than its module.
         names = {_plain(name) for name in (top, *_distributions().get(top, ()))}
         return not names.isdisjoint(map(_plain, self.dependencies))
 

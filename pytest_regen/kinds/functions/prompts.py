@@ -5,7 +5,7 @@ Providers cache what requests begin with, so nothing of the first part depends o
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
 from itertools import accumulate
@@ -79,7 +79,17 @@ def shared_prompt(project: Project, path: Path, module: ModuleSource) -> str:
         text = _fit(_outline(module.tree.body), _MODULE_LIMIT)
     parts = [f"The module {_title(project, path)}:", _fenced(text)]
     # Signatures say how to call what is imported; its code would only cost tokens.
-    if imported := _fit(list(_imported(project, path, module)), _OTHER_LIMIT):
+    imports: dict[Path, tuple[str, set[str]]] = {}
+    for other, name, file in project.imported(path, module.imports):
+        if file is not None and name and file != path:
+            imports.setdefault(file, (other, set()))[1].add(name)
+    lines: list[str] = []
+    for file, (other, names) in imports.items():
+        with suppress(OSError, ValueError, RegionError):
+            body = read_module(file.read_text("utf-8")).tree.body
+            outline = _outline([node for node in body if names & _names_of(node)])
+            lines += [f"# from {other}:", *outline] if outline else ()
+    if imported := _fit(lines, _OTHER_LIMIT):
         parts += ["What it imports by name from the project, without the code:", _fenced(imported)]
     return "\n\n".join(parts)
 
@@ -131,25 +141,13 @@ def _fenced(code: str) -> str:
 
 def _fit(lines: Sequence[str], limit: int) -> str:
     """Return as many lines as there is room for, and how many are left out."""
+    # Cut, because one table of a module would leave no room for its functions.
     lines = [f"{line[:_LINE_LIMIT]} …" if len(line) > _LINE_LIMIT else line for line in lines]
     sizes = accumulate(len(line) + 1 for line in lines)
     fitting = [line for line, size in zip(lines, sizes, strict=True) if size <= limit]
     if len(fitting) < len(lines):
         fitting.append(f"# {len(lines) - len(fitting):,} more lines are left out.")
     return "\n".join(fitting)
-
-
-def _imported(project: Project, path: Path, module: ModuleSource) -> Iterator[str]:
-    """Yield what the module imports by name from others of the project, without the code in it."""
-    imports: dict[Path, tuple[str, set[str]]] = {}
-    for other, name, file in project.imported(path, module.imports):
-        if file is not None and name and file != path:
-            imports.setdefault(file, (other, set()))[1].add(name)
-    for file, (other, names) in imports.items():
-        with suppress(OSError, ValueError, RegionError):
-            body = read_module(file.read_text("utf-8")).tree.body
-            lines = _outline([node for node in body if names & _names_of(node)])
-            yield from [f"# from {other}:", *lines] if lines else ()
 
 
 def _names_of(node: ast.stmt) -> set[str]:

@@ -331,6 +331,7 @@ def _without_layout(text: str) -> tuple[str, list[str]]:
         if isinstance(node, Scope) and (docstring := ast.get_docstring(node)) is not None:
             lines = [line.rstrip() for line in docstring.split("\n")]
             node.body[0] = ast.Expr(ast.Constant("\n".join(lines)))
+    # Comments by token, because the tree has none.
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
     return canonical(tree), [comment[1:].strip() for comment in comments]

@@ -47,6 +47,7 @@ def find_special_cases(nodes: Sequence[ast.AST], place: Place) -> Iterator[Weakn
             case ast.Dict(keys=keys):
                 groups[f"{node.lineno}:{node.col_offset}"] += filter(None, keys)
     for literals in groups.values():
+        # By share, because code may list an input among all that there is.
         special = [literal for literal in literals if _value(literal) in inputs - {""}]
         for literal in special if len(special) >= _SHARE * len(literals) else ():
             value = ast.literal_eval(literal)
@@ -58,6 +59,7 @@ def find_special_cases(nodes: Sequence[ast.AST], place: Place) -> Iterator[Weakn
 
 def is_named(value: object, place: Place) -> bool:
     """Return whether a docstring speaks of a value in its sentences."""
+    # Without the examples, because an input stands in each of them anyway.
     prose = re.sub(r"(?m)^\s*>>> .*(\n\s*\S.*)*", "", place.docstring or "")
     words = re.escape(str(value).strip())
     return bool(words) and re.search(rf"(?<![\w.]){words}(?!\w)", prose) is not None
