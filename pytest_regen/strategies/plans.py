@@ -159,7 +159,17 @@ class Plan:
                         format=next(iter(_all(parts, "format")), None),
                     )
                 case "integer" | "number":
-                    yield _numbers(parts, is_integer=name == "integer")
+                    is_integer = name == "integer"
+                    above, below = _all(parts, "exclusiveMinimum"), _all(parts, "exclusiveMaximum")
+                    low = max(above + _all(parts, "minimum"), default=None)
+                    high = min(below + _all(parts, "maximum"), default=None)
+                    yield Numbers(
+                        is_integer=is_integer,
+                        low=ceil(low) if is_integer and low is not None else low,
+                        high=floor(high) if is_integer and high is not None else high,
+                        excluded=frozenset(above + below),
+                        format=next(iter(_all(parts, "format")), None),
+                    )
                 case "boolean":
                     yield Values((True, False))
                 case "null":
@@ -243,21 +253,6 @@ class Plans:
             combinations = zip(*(islice(cycle(wholes), longest) for wholes in chosen), strict=True)
         for combination in combinations:
             yield (*parts.values(), *chain.from_iterable(combination))
-
-
-def _numbers(parts: Sequence[Part], *, is_integer: bool) -> Numbers:
-    above, below = _all(parts, "exclusiveMinimum"), _all(parts, "exclusiveMaximum")
-    low = max(above + _all(parts, "minimum"), default=None)
-    high = min(below + _all(parts, "maximum"), default=None)
-    if is_integer:
-        low, high = low if low is None else ceil(low), high if high is None else floor(high)
-    return Numbers(
-        is_integer=is_integer,
-        low=low,
-        high=high,
-        excluded=frozenset(above + below),
-        format=next(iter(_all(parts, "format")), None),
-    )
 
 
 def _all(parts: Sequence[Part], key: str) -> list[Any]:

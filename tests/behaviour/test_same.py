@@ -132,6 +132,29 @@ def test_a_difference_has_the_way_to_it() -> None:
     assert found.steps == (Step("Ship", "hulls"), Step("Hull", "m"))
 
 
+def test_the_tag_says_which_option_of_a_union_is_meant() -> None:
+    """Another option, which lacks the field that was changed, would find no difference."""
+    cup, purse = (
+        TypeIR(
+            name=name,
+            schema_id=f"#/{name}",
+            kind="object",
+            fields=(
+                FieldIR(json_name="kind", type=STRING, constraints={"const": name}),
+                *(type_of(x=ANY).fields if name == "Cup" else ()),
+            ),
+        )
+        for name in ("Cup", "Purse")
+    )
+    prize = type_of(prize=UnionOf(options=(Ref(name="Purse"), Ref(name="Cup"))))
+    types = {"Cup": cup, "Purse": purse, "Ship": prize}
+    before, after = ({"prize": {"kind": "Cup", "x": x}} for x in (1, 2))
+
+    [found] = differences(before, after, prize, types, Traits())
+
+    assert found.steps == (Step("Ship", "prize"), Step("Cup", "x"))
+
+
 def test_what_the_ir_left_out_is_not_missed() -> None:
     """Only what appears from nowhere is a difference."""
     type_ = type_of(x=STRING)

@@ -1,19 +1,14 @@
-"""Every kind that ships or is shown in the docs, held against the laws of the engine."""
+"""Every kind that ships, held against the laws of the engine."""
 
 import json
 from pathlib import Path
 
 import pytest
-from articles import blocks_of
 from killed_kinds import KilledKindConformance, StoreLab
-from pages import ROOT, blocks
 from store_factory import GOOD, make_store
 
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.testing.conformance import Lab
-
-PATTERNS = next(b.text for b in blocks_of(ROOT / "docs/kinds.md") if "(Kind)" in b.text)
-"""The kind that the article shows."""
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -21,20 +16,6 @@ def write(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text, "utf-8")
-
-
-class TestPatterns(KilledKindConformance):
-    """The first kind of the page: regular expressions with texts to try them on."""
-
-    kill_every = 2
-
-    kind = "regen_kinds:Patterns"
-    examples = (("imo", r"IMO ?\d{7}", r"IMO \d+"), ("draught", r"\d+[.,]?\d* m", "("))
-
-    def make_project(self, root: Path, project: Path) -> None:
-        """As the page has it."""
-        wanted = blocks("docs/kinds.md", "toml")[0]
-        write(root, {"regen_kinds.py": PATTERNS, "patterns.toml": wanted})
 
 
 class TestTranslations(KilledKindConformance):

@@ -103,7 +103,7 @@ def test_good_code(root: Path, code: str) -> None:
         ("open(text, mode='a')", "1 NOT_ALLOWED: opens a file for writing"),
         ("Path(text).write_text('')", "1 NOT_ALLOWED: changes files by write_text"),
         ("Path(text).unlink()", "1 NOT_ALLOWED: changes files by unlink"),
-        ("return Path(text).open(mode='r+b')", "1 NOT_ALLOWED: opens a file for writing"),
+        ("return Path(text).open('r+b')", "1 NOT_ALLOWED: opens a file for writing"),
         ("return gzip.open(text, 'ab')", "1 NOT_ALLOWED: opens a file for writing"),
         ("os.replace(text, 'b')", "1 NOT_ALLOWED: changes files by replace"),
         ("x = 1 \x00", "SYNTAX"),

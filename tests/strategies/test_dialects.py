@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawn import check_of
+from drawn import plan_of
 from tables import each
 
 from pytest_regen.documents import read_document
@@ -98,7 +98,7 @@ def test_a_version_allows_what_it_says(
     tmp_path: Path, version: str, schema: Any, good: list[Any], bad: list[Any]
 ) -> None:
     """Each verdict was written down by hand, from the specification of the version."""
-    check = check_of(tmp_path, schema, components=THINGS, version=version)
+    check = plan_of(tmp_path, schema, components=THINGS, version=version)
 
     assert [value for value in good if not check.allows(value)] == []
     assert [value for value in bad if check.allows(value)] == []
@@ -110,8 +110,8 @@ def test_a_request_lacks_what_is_only_read(tmp_path: Path) -> None:
         "required": ["id", "key"],
         "properties": {"id": {"readOnly": True}, "key": {"writeOnly": True}},
     }
-    answer = check_of(tmp_path, schema)
-    request = check_of(tmp_path, schema, direction="request")
+    answer = plan_of(tmp_path, schema)
+    request = plan_of(tmp_path, schema, direction="request")
 
     assert answer.allows({"id": 1})
     assert not answer.allows({"key": 1})
@@ -135,7 +135,7 @@ def test_files_beside_the_document_are_read_and_no_others(tmp_path: Path) -> Non
             "far": {"$ref": "https://example.com/schema.json"},
         }
     }
-    check = check_of(tmp_path, schema)
+    check = plan_of(tmp_path, schema)
 
     assert check.allows({"kite": {"sail": "red"}, "out": 1, "far": 2})
     assert not check.allows({"kite": {"sail": "green"}})

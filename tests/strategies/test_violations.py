@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drawn import check_of, instances_in
+from drawn import instances_in, plan_of
 
 from pytest_regen.strategies import Violation
 
@@ -87,7 +87,7 @@ def test_each_keyword_of_each_field_is_violated(found: tuple[Violation, ...]) ->
 
 def test_one_thing_is_wrong(found: tuple[Violation, ...], tmp_path: Path) -> None:
     """Without it the instance would be right: it is where the path leads, in the field named."""
-    check = check_of(tmp_path, SCHEMA, components=OTHERS)
+    check = plan_of(tmp_path, SCHEMA, components=OTHERS)
 
     for each in found:
         assert not check.allows(each.instance), each

@@ -137,25 +137,22 @@ class Examples:
     def take(self, result: ExamplesResult) -> None:
         """Note what came of a run."""
         if result.raised is not None or (result.stopped and result.reached is None):
-            self._take_import(result)
+            # The module could not be imported: it is tried again without the unit at fault.
+            line = result.raised.line if result.raised else None
+            words = _clip(result.raised.words) if result.raised else result.why
+            for name, marks in self._module.marks.items():
+                if marks.line_inside(line) and name in self._bodies:
+                    if self._waiting.pop(name, None):
+                        message = f"{self._name} cannot be imported, as it calls this function"
+                        self.issues[name] = (self._issue(name, message, line, words),)
+                    # Left out from now on, because the units beside it may be right.
+                    self._bodies.remove(name)
+                    return
+            self.give_up(f"{self._name} cannot be imported in the sandbox", words)
             return
         reached = result.reached[0] if result.reached else len(self._waiting)
         for number, name in enumerate(list(self._waiting)[: reached + 1]):
             self.issues[name] = tuple(self._judge(name, number, self._waiting.pop(name), result))
-
-    def _take_import(self, result: ExamplesResult) -> None:
-        """Note that the module could not be imported, and try again without the unit at fault."""
-        line = result.raised.line if result.raised else None
-        words = _clip(result.raised.words) if result.raised else result.why
-        for name, marks in self._module.marks.items():
-            if marks.line_inside(line) and name in self._bodies:
-                if self._waiting.pop(name, None):
-                    message = f"{self._name} cannot be imported, as it calls this function"
-                    self.issues[name] = (self._issue(name, message, line, words),)
-                # Left out from now on, because the units beside it may be right.
-                self._bodies.remove(name)
-                return
-        self.give_up(f"{self._name} cannot be imported in the sandbox", words)
 
     def _judge(
         self, name: str, number: int, test: doctest.DocTest, result: ExamplesResult
