@@ -65,6 +65,7 @@ def smallest(findings: Iterable[Finding]) -> list[Finding]:
     """Return one finding for each key: the one with the shortest instance."""
     best: dict[tuple[str, ...], tuple[int, Finding]] = {}
     for finding in findings:
+        # By its JSON, because that is what a person, or a model, has to read.
         size = len(_json(finding.instance))
         if finding.key not in best or size < best[finding.key][0]:
             best[finding.key] = size, finding
@@ -142,6 +143,7 @@ def steps_of(
     """
     steps: list[Step] = []
     places: list[TypeIR] = [type_]
+    # What is passed over is an index, or a word of a library, because fields alone have names.
     for key in path if type_.kind != "alias" else ("", *path):
         for place in places:
             field = _field(place, key)
@@ -182,6 +184,7 @@ class _Members:
             values = strict_loads(reply.members, decimals=True)
         except ValueError:
             return
+        # By name of the field, because two of them may be held by swapped members.
         for name, member in self._question.members.items():
             if member not in values or name not in self._fields:
                 continue

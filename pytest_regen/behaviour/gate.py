@@ -74,6 +74,7 @@ class Subject:
     @cached_property
     def reach(self) -> Mapping[str, frozenset[str]]:
         """Name of a type to the types that its code names, directly or not; and itself."""
+        # By words, because each language has its own ways to name a type.
         names = frozenset(self.blocks)
         direct = {name: _words(block.text) & names for name, block in self.blocks.items()}
         reach: dict[str, frozenset[str]] = {}
@@ -110,6 +111,7 @@ class Subject:
 
     def code(self, names: Collection[str]) -> str:
         """Return the source with the blocks of other types blank; every line keeps its place."""
+        # Blank lines stay, because messages of Python and compilers name lines of the file.
         lines = self.source.split("\n")
         for name, block in self.blocks.items():
             if name not in names:
@@ -375,12 +377,16 @@ class _Run:
                 place = fault.type_name or subject.type_at(fault.line)
                 if place is not None:
                     new.setdefault(place, self._fault(fault, place))
-            outside = None if new else self._fault_outside(answers, is_silent=is_silent)
-            if outside is not None:
+            # First by its line, because to run the lines around the types alone costs a process.
+            around = next((fault for fault in answers.faults if fault.line), None)
+            if not new and around is None and is_silent and not subject.names_outside:
+                around = next(iter(self._run(subject.outside, ()).faults), None)
+            if not new and around is not None:
                 # None of the types fails but what stands around them. That is said once, always on
                 # the same type; and not at all where it only misses a type that was left out.
                 if subject.names_outside & left_out:
                     break
+                outside = Finding.of_fault(around, None)
                 return replies, faulty | {next(iter(subject.blocks)): outside}
             if not new and is_silent:
                 loadable = [name for name in self._loaded if not reach[name] & subject.broken]
@@ -400,17 +406,6 @@ class _Run:
         # The first to be told counts, because later runs leave types out that others are made of.
         self._facts = {**answers.facts, **self._facts}
         return answers
-
-    def _fault_outside(self, answers: Answers, *, is_silent: bool) -> Finding | None:
-        """Return the finding that the lines around the types cannot be run, if they cannot.
-
-        Where a fault has no line, they are run without any type.
-        """
-        # First by its line, because to run them alone costs a process.
-        fault = next((fault for fault in answers.faults if fault.line), None)
-        if fault is None and is_silent and not self._subject.names_outside:
-            fault = next(iter(self._run(self._subject.outside, ()).faults), None)
-        return None if fault is None else Finding.of_fault(fault, None)
 
     def _fault(self, fault: RunFault, name: str) -> Finding:
         """Return the finding for a fault; its line counts in the code of the type."""

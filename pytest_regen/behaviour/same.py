@@ -79,6 +79,7 @@ def _pruned(value: Any, may_be: Sequence[TypeExpr], types: Mapping[str, TypeIR])
         items = [option.items for option in options if isinstance(option, ArrayOf)]
         return [_pruned(item, items, types) for item in value] if items else value
     fields: dict[str, list[TypeExpr]] = {}
+    # Maps beside types, because a union may be of both.
     objects = [option for option in options if isinstance(option, Ref)]
     maps = [option.values for option in options if isinstance(option, MapOf)]
     if not isinstance(value, dict) or not (objects or maps):
@@ -142,6 +143,7 @@ class _Comparison:
         """Yield where two values of an expression differ."""
         both = (expected, actual)
         match expression:
+            # Null is compared below, because no type has fields to tell about it.
             case Ref(name=name) if name in self.types and None not in both:
                 yield from self.of_type(expected, actual, self.types[name])
             case ArrayOf(items=items) if _are(list, *both) and len(expected) == len(actual):

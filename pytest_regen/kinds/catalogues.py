@@ -12,9 +12,6 @@ from pytest_regen.text import in_quotes, quoted
 from pytest_regen.units.kind import Finding, Kind, Unit, extract_text
 from pytest_regen.validation.issues import Issue, Severity
 
-FORMATS: Final = "JSON (.json), ARB (.arb) and gettext (.po)"
-"""The catalogues that are read, as messages name them."""
-
 NEW_CATALOGUE: Final = "pybabel init, django-admin makemessages or msginit"
 """What makes a new catalogue of gettext: its texts are in the code."""
 
@@ -102,34 +99,30 @@ class Catalogues(Kind):
         if message is not None and is_icu:
             problems["PLACEHOLDER"] = messages.icu_problems(message, text, plurals_of(tag))
         elif not is_icu:
-            words = messages.placeholder_problem(
+            lost = messages.placeholder_problem(
                 original.arguments or source,
                 text,
                 original.flag,
                 may_lack=original.may_lack_count,
                 may_add=original.may_add_count,
             )
-            problems["PLACEHOLDER"] = [("error", words)] if words else []
+            problems["PLACEHOLDER"] = [("error", lost)] if lost else []
         problems["TAGS"] = messages.tag_problems(source, text, is_branched=is_icu)
-        if source_tag.partition("-")[0] != tag.partition("-")[0]:
-            problems["UNTRANSLATED"] = self._copied(source, text)
-        problems["LENGTH"] = _length_problems(source, text, is_icu=is_icu)
-        for code, listed in problems.items():
-            for severity, what in listed:
-                yield Issue(code, what, unit.name, severity=severity)
-
-    def _copied(self, source: str, text: str) -> Iterator[messages.Problem]:
-        """Yield that a text is the source, if a word of it has another form in other languages."""
-        if source.strip().casefold() == text.strip().casefold():
+        is_other = source_tag.partition("-")[0] != tag.partition("-")[0]
+        if is_other and source.strip().casefold() == text.strip().casefold():
             words = messages.words(source)
-            # Short words and capitals are units.
+            # Short words and capitals are units, because they look alike in most languages.
             if any(
                 len(w) > 2 and not w.isupper() and w.casefold() not in self._keep for w in words
             ):
                 # A name, or words that both languages have, may be their own translation.
                 is_sentence = len(words) > 2 and any(word.islower() for word in words)
                 severity: Severity = "error" if is_sentence else "warning"
-                yield severity, f"is {self.original} as it stands"
+                problems["UNTRANSLATED"] = [(severity, f"is {self.original} as it stands")]
+        problems["LENGTH"] = _length_problems(source, text, is_icu=is_icu)
+        for code, listed in problems.items():
+            for bad, what in listed:
+                yield Issue(code, what, unit.name, severity=bad)
 
 
 def read_reply(reply: str, source: str) -> str:

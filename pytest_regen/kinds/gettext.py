@@ -159,6 +159,7 @@ class Entries:
                         hint='write a string for each form: ["%d file", "%d files"]',
                     )
             # polib wraps lines as the tools of gettext do.
+            # From `msgstr` on, because the entry was made for its writing alone.
             lines = str(written).rstrip("\n").partition("\nmsgstr")[1:]
             new_lines = "".join(lines)[1:].replace("\n", "\r\n" if has_crlf(text) else "\n")
             edits.append((entry.span.start, entry.span.end, entry.lead + new_lines))

@@ -147,10 +147,13 @@ def tag_problems(source: str, text: str, *, is_branched: bool = False) -> Iterat
         for match in (*matches[0], *matches[1])
         if match["close"] or match["more"].endswith("/") or match["name"].isdigit()
     }
-    want, have = (
-        Counter(_tag(match) for match in found if match["name"] in names | _VOID)
-        for found in matches
-    )
+    want, have = Counter[str](), Counter[str]()
+    for tags, counts in zip(matches, (want, have), strict=True):
+        for match in tags:
+            if match["name"] in names | _VOID:
+                # Without what languages may change: titles, a slash at its end.
+                links = "".join(f" {link[0]}" for link in _LINK.finditer(match["more"]))
+                counts[f"<{match['close']}{match['name']}{links}>"] += 1
     if is_branched:  # A language with six cases has six copies of a tag.
         want, have = Counter(set(want)), Counter(set(have))
     if lacking := want - have:
@@ -159,12 +162,6 @@ def tag_problems(source: str, text: str, *, is_branched: bool = False) -> Iterat
         yield "error", f"has {_join(added)}, which the source has not"
     elif more := have - want:  # A sentence of another order may need one tag twice.
         yield "warning", f"has {_join(more.elements())} more often than the source"
-
-
-def _tag(match: re.Match[str]) -> str:
-    """Return a tag without what languages may change: titles, a slash at its end."""
-    links = "".join(f" {link[0]}" for link in _LINK.finditer(match["more"]))
-    return f"<{match['close']}{match['name']}{links}>"
 
 
 class IcuError(ValueError):
@@ -198,6 +195,7 @@ def read_icu(text: str) -> IcuMessage:
     """
     message = IcuMessage()
     # What stands in braces is a list; in each list, texts and lists take turns.
+    # A stack, because hostile nesting would exhaust recursion.
     stack: list[list[Any]] = [[""]]
     for part in _ICU_PART.findall(text):
         if part == "{":

@@ -69,6 +69,7 @@ def language_of(file: Path) -> str | None:
         return folder.parent.name.replace("_", "-")
     # The last part counts: messages.fr.json, app_de.arb.
     for part in (*reversed(file.stem.split(".")), folder.name):
+        # The whole first, because `pt_BR` is a tag and `BR` none.
         for piece in (part, *(part[cut.end() :] for cut in re.finditer("[-_]", part))):
             match = _TAG.fullmatch(piece)
             if match is not None and match["language"] in _NAMES:

@@ -145,19 +145,15 @@ class Translation(Catalogues):
             # Read again only when it changed: each of 5,000 units asks for it.
             stat = self.source.stat()
             stamp = stat.st_mtime_ns, stat.st_size
-            if self._read is None or self._read[0] != stamp:
-                self._read = stamp, self._source(self.source.read_bytes())
+            if self._read is not None and self._read[0] == stamp:
+                return self._read[1]
+            strings = JsonStrings().find_paths(decode(self.source.read_bytes(), self._place))
         except OSError as error:
             raise UsageError(
                 f"{self._place}, the source of translations, cannot be read",
                 why=str(error),
                 hint=f"correct `source` in {_TABLE}, or the file",
             ) from None
-        return self._read[1]
-
-    def _source(self, data: bytes) -> _Source:
-        try:
-            strings = JsonStrings().find_paths(decode(data, self._place))
         except RegionError as error:
             what = f"{self._place}, the source of translations: {error.what}"
             raise UsageError(what, hint=error.hint) from None
@@ -167,11 +163,13 @@ class Translation(Catalogues):
                 texts[name] = text
             elif name.endswith(".description"):
                 notes[name.removeprefix("@").removesuffix(".description")] = text
-        return _Source(
+        source = _Source(
             {name: text for name, text in texts.items() if text.strip()},
             {name: path for name, (path, _) in strings.items()},
             notes,
         )
+        self._read = stamp, source
+        return source
 
 
 def translation_kinds(entries: object, root: Path) -> Sequence[Catalogues]:

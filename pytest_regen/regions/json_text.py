@@ -327,6 +327,7 @@ class _Style:
     def of(cls, text: str) -> "_Style":
         indent = re.search(r"\n([ \t]+)[\"\[{]", text)
         colon = re.search(r"\"([ \t]*:[ \t]*)(?=[\"\[{0-9a-z-])", text)
+        # Not by control characters, because every writer escapes those.
         escapes = text.isascii() and re.search(r"\\u(?!00[0-7])[0-9a-fA-F]{4}", text) is not None
         line_end = "\r\n" if base.has_crlf(text) else "\n"
         return cls(line_end, indent[1] if indent else "  ", colon[1] if colon else ": ", escapes)

@@ -59,10 +59,25 @@ class Marked:
         }
         refuse_unknown(texts, pairs)
         edits = []
-        for name, new in texts.items():
+        for name, body in texts.items():
             begin, end = pairs[name]
-            if new != _body(text, begin, end):
-                edits.append((begin.start, end.end, _block(text, begin, end, new)))
+            if body == _body(text, begin, end):
+                continue
+            new = unix_line_ends(body)
+            in_strings, lines = _lines_in_strings(new, begin.sign), new.split("\n")
+            outside = [line for n, line in enumerate(lines) if n not in in_strings and line.strip()]
+            # A text that `_body` took out as it stood is put back so.
+            is_indented = new.lstrip("\n").startswith(begin.indent)
+            if not is_indented or all(line.startswith(begin.indent) for line in outside):
+                for number, line in enumerate(lines):
+                    if line and number not in in_strings:
+                        lines[number] = begin.indent + line
+            # A text that itself shows marker lines gets numbered ones around it.
+            mark = free_mark(new)
+            parts = (renumber(begin, mark), *(lines if new else ()), renumber(end, mark))
+            # As its begin marker ends, because files may have line ends of both sorts.
+            line_end = "\r\n" if text.startswith("\r", begin.end) else "\n"
+            edits.append((begin.start, end.end, "\n".join(parts).replace("\n", line_end)))
         return splice(text, edits)
 
     def describe(self, name: str) -> str:
@@ -97,25 +112,6 @@ def _body(text: str, begin: Marker, end: Marker) -> str:
             return body  # A label or an #ifdef stands farther left.
         lines[number] = line.removeprefix(begin.indent) if line.startswith(begin.indent) else ""
     return "\n".join(lines)
-
-
-def _block(text: str, begin: Marker, end: Marker, new: str) -> str:
-    """Return a block with another text, from its first marker to its last."""
-    new = unix_line_ends(new)
-    in_strings, lines = _lines_in_strings(new, begin.sign), new.split("\n")
-    outside = [line for n, line in enumerate(lines) if n not in in_strings and line.strip()]
-    # A text that `_body` took out as it stood is put back so.
-    is_indented = new.lstrip("\n").startswith(begin.indent)
-    if not is_indented or all(line.startswith(begin.indent) for line in outside):
-        for number, line in enumerate(lines):
-            if line and number not in in_strings:
-                lines[number] = begin.indent + line
-    # A text that itself shows marker lines gets numbered ones around it.
-    mark = free_mark(new)
-    parts = (renumber(begin, mark), *(lines if new else ()), renumber(end, mark))
-    block = "\n".join(parts)
-    # The begin marker says which line ends the block has, whatever the rest of the file has.
-    return block.replace("\n", "\r\n") if text.startswith("\r", begin.end) else block
 
 
 def _lines_in_strings(text: str, sign: str) -> set[int]:

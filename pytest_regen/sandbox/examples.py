@@ -64,6 +64,7 @@ def run_examples(
         SandboxError: nothing can be run.
         UsageError: ``REGEN_SANDBOX`` asks for a level that does not work here.
     """
+    # A set, because a flag that is named twice must not be added twice.
     set_flags = sum({doctest.OPTIONFLAGS_BY_NAME.get(name, 0) for name in flags})
     work: list[Job] = []
     all_examples: list[list[_Example]] = []

@@ -271,6 +271,7 @@ def _attend(
                 stopped = "seconds"
             elif now >= look:
                 look = now + _LOOK
+                # From outside, because for root the kernel sets no such limit.
                 if count_threads(process.pid) > limits.processes + _OURS:
                     stopped = "processes"
             elif report.take(min(_LOOK, deadline - now)) and report.renews:
@@ -294,6 +295,7 @@ def count_threads(pid: int) -> int:
     count = 0
     waiting = [pid]
     while waiting:
+        # By thread, because each lists the children that it started itself.
         folder = f"/proc/{waiting.pop()}/task"
         # A process may end while it is looked at: then it has no threads, or fewer.
         with suppress(OSError):

@@ -130,6 +130,7 @@ def ask(
             "beside": [asdict(module) for module in beside],
             "import_path": [str(folder) for folder in import_path],
             "seconds": limits.seconds,
+            # Which is ours, because the child must know whether it has one of its own.
             "namespace": namespace,
         }
         outcome = run(

@@ -59,6 +59,7 @@ class Given(SourceLoader):
 
 def sender(word: str, descriptor: int) -> Send:
     """Return a function that sends a frame; it alone holds the word."""
+    # Bound now, because code that is imported later may replace what the modules hold.
     write, encode, head = os.write, json.JSONEncoder().encode, word.encode() + b" %d\n"
 
     def send(**frame: object) -> None:
@@ -73,6 +74,7 @@ def sender(word: str, descriptor: int) -> Send:
 def words_of(make: "Callable[[], object]", most: int = MOST) -> str:
     """Return what a call returns as text, whatever code of others it runs."""
     try:
+        # By the class, because an object of a class of its own may say anything about its text.
         text = str.__str__(str(make()))
     except BaseException as error:
         text = f"<{type(error).__name__} while it was put into words>"
@@ -107,7 +109,9 @@ def serve(job: "dict[str, Any]", handle: Handle, send: Send) -> None:
     paths: set[str | None] = {job["path"]}
     for entry in (*job["beside"], job):
         if entry["source"] is not None:
+            # In front, because the import path may hold an older text of the same module.
             sys.meta_path.insert(0, Given(entry))
+    # Kept from the pipe of standard output, because nobody reads what a module prints.
     sys.stdout = sys.stderr = io.StringIO()
     try:
         module = import_module(job["name"])
@@ -151,10 +155,12 @@ def clear(*, alone: bool) -> None:
 def main() -> "tuple[dict[str, Any], Handle, Send] | None":
     """Do the work; in a fork, return the job to serve and what that takes."""
     work = json.loads(sys.stdin.buffer.read())
+    # Nothing is left to read, because the words of all jobs stood there.
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.close(nothing)
     descriptor = int(os.environ.pop("REGEN_REPORT_FD"))
+    # Programs that code starts do not get it, because they could write frames.
     os.set_inheritable(descriptor, False)  # noqa: FBT003 - takes no keyword
     sys.path[:0] = work["import_path"]
     send = sender(work["word"], descriptor)
@@ -165,6 +171,7 @@ def main() -> "tuple[dict[str, Any], Handle, Send] | None":
     outside = work["namespace"]
     alone = bool(outside) and os.readlink("/proc/self/ns/pid") != outside  # noqa: PTH115
     jobs, beside, seconds = work["jobs"], work["beside"], work["seconds"]
+    # So that no fork holds the words of the others, because memory can be searched.
     del work
     for number, job in enumerate(jobs):
         send(begin=number)

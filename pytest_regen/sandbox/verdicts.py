@@ -25,6 +25,7 @@ class VerdictCache(Cache):
             return None
         level = next((name for name in LEVELS if name == entry["level"]), None)
         try:
+            # The strongest is asked for last, because to try the levels starts processes.
             if level and level != "bwrap" and is_weaker(level, strongest_level()):
                 return None
         except RegenError:

@@ -197,6 +197,7 @@ class Source:
             direction="request" if ir.endpoint.status == "request" else "response",
             has_subtypes=language.has_unions,
         )
+        # Compared by type, because a change elsewhere makes no instance of this one wrong.
         now = {type_.name: type_hash(type_) for type_ in build.ir.types}
         changed = {name for name in self._types if now.get(name) != type_hash(self._types[name])}
         plans = Plans()
@@ -259,6 +260,7 @@ class Source:
             reason = error.why
         except RecursionError:
             reason = "its schemas are nested too deeply, or lead on without end"
+        # One type fails alone, because the others of the document may be in order.
         except Exception as error:  # noqa: BLE001 - a document may say anything at all
             reason = f"its schemas cannot be used: {type(error).__name__}: {error!s:.200}"
         return Instances(skipped=(Skipped("", "", reason or ""),))

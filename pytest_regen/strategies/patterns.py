@@ -77,6 +77,7 @@ def matching(patterns: tuple[str, ...], count: int) -> tuple[str, ...]:
 
     @settings(
         max_examples=count,
+        # Not by chance, because instances are kept by what they were made from.
         derandomize=True,
         database=None,
         deadline=None,

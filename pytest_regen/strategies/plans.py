@@ -124,10 +124,22 @@ class Plan:
         lists = [[part["const"]] for part in parts if "const" in part]
         lists += [part["enum"] for part in parts if "enum" in part]
         if lists:
+            # By JSON, because to Python 1, 1.0 and True are the same key.
             different = {json.dumps(value, sort_keys=True): value for value in min(lists, key=len)}
             yield Values(tuple(filter(self.allows, different.values())))
             return
-        for name in _types(parts):
+        lists = _all(parts, "type")
+        # Every integer is a number, so that both together are an integer.
+        names = [
+            name
+            for name in dict.fromkeys(chain.from_iterable(lists))
+            if all(name in types or (name == "integer" and "number" in types) for types in lists)
+        ]
+        if not lists:
+            # Of the type that is meant, because nearly no document means all that it allows so.
+            meant = (name for name, keys in _MEANT.items() if any(map(keys.intersection, parts)))
+            names = [next(meant, "any")]
+        for name in names:
             match name:
                 case "object":
                     yield from self._objects(parts)
@@ -147,7 +159,17 @@ class Plan:
                         format=next(iter(_all(parts, "format")), None),
                     )
                 case "integer" | "number":
-                    yield _numbers(parts, is_integer=name == "integer")
+                    is_integer = name == "integer"
+                    above, below = _all(parts, "exclusiveMinimum"), _all(parts, "exclusiveMaximum")
+                    low = max(above + _all(parts, "minimum"), default=None)
+                    high = min(below + _all(parts, "maximum"), default=None)
+                    yield Numbers(
+                        is_integer=is_integer,
+                        low=ceil(low) if is_integer and low is not None else low,
+                        high=floor(high) if is_integer and high is not None else high,
+                        excluded=frozenset(above + below),
+                        format=next(iter(_all(parts, "format")), None),
+                    )
                 case "boolean":
                     yield Values((True, False))
                 case "null":
@@ -231,36 +253,6 @@ class Plans:
             combinations = zip(*(islice(cycle(wholes), longest) for wholes in chosen), strict=True)
         for combination in combinations:
             yield (*parts.values(), *chain.from_iterable(combination))
-
-
-def _types(parts: Sequence[Part]) -> list[str]:
-    """Return the types that all parts allow, in the order they are named."""
-    lists = _all(parts, "type")
-    if not lists:
-        # Of the type that is meant, and not of all that is allowed by saying nothing.
-        meant = [name for name, keys in _MEANT.items() if any(keys & part.keys() for part in parts)]
-        return meant[:1] or ["any"]
-    # Every integer is a number, so that both together are an integer.
-    return [
-        name
-        for name in dict.fromkeys(chain.from_iterable(lists))
-        if all(name in names or (name == "integer" and "number" in names) for names in lists)
-    ]
-
-
-def _numbers(parts: Sequence[Part], *, is_integer: bool) -> Numbers:
-    above, below = _all(parts, "exclusiveMinimum"), _all(parts, "exclusiveMaximum")
-    low = max(above + _all(parts, "minimum"), default=None)
-    high = min(below + _all(parts, "maximum"), default=None)
-    if is_integer:
-        low, high = low if low is None else ceil(low), high if high is None else floor(high)
-    return Numbers(
-        is_integer=is_integer,
-        low=low,
-        high=high,
-        excluded=frozenset(above + below),
-        format=next(iter(_all(parts, "format")), None),
-    )
 
 
 def _all(parts: Sequence[Part], key: str) -> list[Any]:

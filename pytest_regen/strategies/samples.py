@@ -66,6 +66,7 @@ class Samples:
 
     def inside(self, plan: Plan, level: int) -> list[Json]:
         """Return the values that are put into others, the plainest first."""
+        # By identity, because plans that hold themselves cannot be compared.
         key = id(plan), level
         if key not in self._pools:
             if level < _LEAST:

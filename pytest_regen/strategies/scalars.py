@@ -99,7 +99,23 @@ class Texts:
     def values(self) -> Iterator[str]:
         """Yield strings, the plainest first; some may not be allowed."""
         if self.patterns:
-            yield from self._matching()
+            fitting = []
+            for drawn in matching(self.patterns, _DRAWN * len(self.patterns)):
+                # What may match as well, because no pattern is drawn from with a length in mind.
+                texts = [drawn]
+                if 0 < len(drawn) < self.shortest <= _MAX_LENGTH:
+                    texts.append((drawn * self.shortest)[: self.shortest])
+                    texts.append(drawn.ljust(self.shortest, drawn[-1]))
+                    texts.append(drawn.rjust(self.shortest, drawn[0]))
+                elif self.longest is not None:
+                    texts.append(drawn[: self.longest])
+                fitting += [
+                    text
+                    for text in texts
+                    if self.fits(text) and all(is_match(pattern, text) for pattern in self.patterns)
+                ]
+            plain = sorted(fitting, key=lambda text: (not text.isprintable(), not text.isascii()))
+            yield from dict.fromkeys(plain)
         elif self.format is not None and self.format in TEXT_FORMATS:
             yield from TEXT_FORMATS[self.format]
             for number in range(_RANDOM) if self.format in _COUNTED else ():
@@ -123,26 +139,6 @@ class Texts:
         """Return whether the length is allowed, however it is counted."""
         units = len(text.encode("utf-16-le", "surrogatepass")) // 2
         return self.shortest <= len(text) and (self.longest is None or units <= self.longest)
-
-    def _matching(self) -> list[str]:
-        """Return strings that the patterns allow, as hypothesis finds them, the plainest first."""
-        fitting = []
-        for drawn in matching(self.patterns, _DRAWN * len(self.patterns)):
-            # What may match as well, because no pattern is drawn from with a length in mind.
-            texts = [drawn]
-            if 0 < len(drawn) < self.shortest <= _MAX_LENGTH:
-                texts.append((drawn * self.shortest)[: self.shortest])
-                texts.append(drawn.ljust(self.shortest, drawn[-1]))
-                texts.append(drawn.rjust(self.shortest, drawn[0]))
-            elif self.longest is not None:
-                texts.append(drawn[: self.longest])
-            fitting += [
-                text
-                for text in texts
-                if self.fits(text) and all(is_match(pattern, text) for pattern in self.patterns)
-            ]
-        plain = sorted(fitting, key=lambda text: (not text.isprintable(), not text.isascii()))
-        return list(dict.fromkeys(plain))
 
     def _random(self) -> Iterator[str]:
         dice = dice_of(f"{self.shortest} {self.longest}")

@@ -101,7 +101,17 @@ class Translation:
             node: the schema.
             family: schemas that hold for the same value and are written around it.
         """
-        target = self._followed(node)
+        target, passed = node, set()
+        # Where a reference leads to that has no say of its own.
+        while isinstance(target.value, dict) and "$ref" in target.value:
+            if self._document.has_ref_siblings and not target.value.keys() <= _ONLY_REFERS:
+                break
+            found = self._document.references.target(target)
+            # In a circle nothing is said, because each waits for the others.
+            if isinstance(found, BrokenReference) or id(found.value) in passed:
+                return True
+            passed.add(id(found.value))
+            target = found
         key = id(target.value)
         if not isinstance(target.value, dict):
             return target.value is not False
@@ -114,6 +124,7 @@ class Translation:
             extending = self._document.subtypes.of(target).found
             subtypes = [subtype for subtype in extending if "$ref" not in subtype.value]
         identities = {key, *(id(subtype.value) for subtype in subtypes)}
+        # Not inside itself, because a subtype that extends it would lead back here without end.
         is_open = bool(subtypes) and family.isdisjoint(identities)
         if (key, is_open) not in self._made:
             schema = self._made[key, is_open] = {}
@@ -124,19 +135,6 @@ class Translation:
             else:
                 self._waiting.append((target, schema, inside | {key}))
         return self._made[key, is_open]
-
-    def _followed(self, node: JsonNode) -> JsonNode:
-        """Return where a reference leads to that has no say of its own."""
-        passed = set()
-        while isinstance(node.value, dict) and "$ref" in node.value:
-            if self._document.has_ref_siblings and not node.value.keys() <= _ONLY_REFERS:
-                break
-            target = self._document.references.target(node)
-            if isinstance(target, BrokenReference) or id(target.value) in passed:
-                return JsonNode(value=True, place=node.place)
-            passed.add(id(target.value))
-            node = target
-        return node
 
     # --- one schema -----------------------------------------------------------------------------
 
@@ -179,6 +177,7 @@ class Translation:
 
     def _structure(self, node: JsonNode, schema: dict[str, Any]) -> None:
         """Put in what is said of properties and items."""
+        # Of no family, because what stands in a property is another value.
         value, nowhere = node.value, frozenset[int]()
         if isinstance(value.get("required"), list):
             names = [name for name in value["required"] if isinstance(name, str)]

@@ -152,7 +152,26 @@ def _of_type(
 ) -> Iterator[tuple[str, Json, Mutation]]:
     """Yield mutations with the field that each is about, and the instance that it begins with."""
     if type_.kind == "enum":
-        yield from (("", valid[0], mutation) for mutation in _of_enum(type_))
+        at: Path = ()
+        values = type_.enum_values
+        numbers = [value for value in values if isinstance(value, int)]
+        texts = [text for text in values[:3] if isinstance(text, str)]
+        # Above all what looks like the name of a value, because readers look up by name.
+        looks = [look for text in texts for look in (text.upper(), text.lower(), text.title())]
+        near = [f"{text}_" for text in texts[:1]]
+        wrong: dict[str, Sequence[Json]] = {
+            "enum": (*near, *looks, *(type_.enum_names or ()), "no such value", ""),
+            "type": (5, [values[0]]),
+        }
+        if numbers:
+            wrong = {
+                "enum": (max(numbers) + 1, min(numbers) - 1),
+                "type": ("text", [values[0]]),
+                "coercion": (str(values[0]),),
+            }
+        for keyword, mutants in wrong.items():
+            yield from (("", valid[0], (at, keyword, mutant)) for mutant in mutants)
+    # The shortest first, because a person has to see what is wrong with it.
     instances = sorted(valid, key=lambda value: len(canonical_json(value)))
     is_alias = type_.kind == "alias"
     for field in type_.fields:
@@ -164,6 +183,7 @@ def _of_type(
             if is_alias or name in base
         ]
         filled = [(base, value) for base, value in having if value is not None]
+        # Filled if possible, because what is null already may be allowed to be absent.
         if having and field.required and not is_alias:
             yield name, (filled or having)[0][0], (path, "required", _MISSING)
         sorts: dict[tuple[type, bool], tuple[Json, Json]] = {}
@@ -308,25 +328,6 @@ def _of_number(
     if isinstance(multiple, int | float):
         for wrong in (value + multiple / 2, value + multiple / 3):
             yield at, "multipleOf", int(wrong) if is_integer else wrong
-
-
-def _of_enum(type_: ir.TypeIR) -> Iterator[Mutation]:
-    """Yield what is no value of an enum: above all what looks like the name of one."""
-    at: Path = ()
-    values = type_.enum_values
-    numbers = [value for value in values if isinstance(value, int)]
-    if numbers:
-        yield from ((at, "enum", wrong) for wrong in (max(numbers) + 1, min(numbers) - 1))
-        yield at, "type", "text"
-        yield at, "coercion", str(values[0])
-    else:
-        texts = [text for text in values[:3] if isinstance(text, str)]
-        looks = [look for text in texts for look in (text.upper(), text.lower(), text.title())]
-        names = type_.enum_names or ()
-        for wrong in (f"{texts[0]}_", *looks, *names, "no such value", ""):
-            yield at, "enum", wrong
-        yield at, "type", 5
-    yield at, "type", [values[0]]
 
 
 def _json_type(expression: ir.TypeExpr, types: Mapping[str, ir.TypeIR]) -> str | None:

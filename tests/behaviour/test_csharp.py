@@ -2,20 +2,16 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 from run_stores import behaviour_issues, run_store
 
-from pytest_regen.behaviour import Block, Known, Subject, check
-from pytest_regen.documents.ir import IR, Endpoint, FieldIR, Scalar, TypeIR
+from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.languages import find_language, find_runner
-from pytest_regen.languages.csharp.runner import CSharpRunner, project_files, read_answers
-from pytest_regen.languages.runner import Answers, Question, Reply, RunFault
+from pytest_regen.languages.csharp.runner import CSharpRunner, read_answers
+from pytest_regen.languages.runner import Question, Reply, RunFault
 from pytest_regen.sandbox import Outcome
-from pytest_regen.strategies import Instances
 from pytest_regen.validation.stores import behaviour_of_store
 
 SHIP = TypeIR(
@@ -30,23 +26,6 @@ QUESTIONS = [Question(SHIP, {"id": "Id"}, ('{"id":1}', '{"id":"1"}'))]
 def answers_to(printed: str, code: int = 0) -> object:
     """Return what is read of what dotnet printed."""
     return read_answers(Outcome(code, printed.encode(), b"", b"", None), "w", QUESTIONS)
-
-
-def test_the_project_compiles_the_store_and_the_program() -> None:
-    """For the SDK that is there, and without packages."""
-    files = project_files("class Ship {}", 9)
-    project = ET.fromstring(files["Behaviour.csproj"])
-
-    assert project.findtext("PropertyGroup/TargetFramework") == "net9.0"
-    assert {*files} == {"Behaviour.csproj", "Store.cs", "Program.cs"}
-    assert not list(project.iter("PackageReference"))
-
-
-def test_the_program_is_legal() -> None:
-    """As far as our own reader of C# can tell."""
-    code = project_files("", 9)["Program.cs"].decode()
-
-    assert not find_language("csharp").read(code).faults
 
 
 def test_replies_are_read_from_what_it_prints() -> None:
@@ -70,61 +49,6 @@ def test_errors_of_the_compiler_are_faults_on_their_lines() -> None:
     assert getattr(answers, "faults") == (  # noqa: B009
         RunFault("CS0246: no type is called 'Berth'", line=3),
     )
-
-
-class Compiled(CSharpRunner):
-    """Answers what the compiler says of the second line, whatever the code is."""
-
-    def version(self, folder: Path) -> str:
-        """Return that of no SDK."""
-        return f"none, {folder.name}"
-
-    def run(
-        self,
-        code: str,
-        questions: Sequence[Question],
-        folder: Path,
-        blocks: Mapping[str, tuple[int, int]],
-    ) -> Answers:
-        """Read an error of the compiler back."""
-        del code, folder, blocks
-        error = "/tmp/x/Store.cs(2,1): error CS0103: no name 'Ghost' [/tmp/x/B.csproj]\n"
-        return read_answers(Outcome(1, error.encode(), b"", b"", None), "w", questions)
-
-
-def test_lines_around_the_types_are_at_fault_themselves(tmp_path: Path) -> None:
-    """An error on a line outside of the blocks is an issue about the file."""
-    block = Block("public class Ship\n{\n    public int Id { get; set; }\n}", 4)
-    source = f"using System;\n_ = Ghost;\n\n{block.text}\n"
-    ir = IR(
-        endpoint=Endpoint(method="GET", path="/ship"),
-        language="csharp",
-        types=(SHIP.model_copy(update={"is_root": True}),),
-    )
-    language = find_language("csharp")
-    subject = Subject(ir, language, "default", tmp_path, source, {"Ship": block}, frozenset())
-
-    found = check(
-        subject,
-        Compiled(),
-        lambda _: {"Ship": Instances(({"id": 1},))},
-        instances_key="",
-        known=Known(),
-    )
-
-    [issue] = found.issues["Ship"]
-    assert (issue.code, issue.line) == ("IMPORT_FAILED", 2)
-    assert (issue.detail or "").startswith("CS0103: no name 'Ghost'")
-    assert not found.asked
-
-
-def test_a_program_that_does_not_answer_is_a_fault() -> None:
-    """Whatever its exit code is, and where it ended."""
-    loaded = f"w {json.dumps({'loaded': True})}\n"
-
-    for printed, name in (("", None), (loaded, "Ship")):
-        [fault] = getattr(answers_to(printed), "faults")  # noqa: B009
-        assert (fault.type_name, "exit code 0" in fault.message) == (name, True)
 
 
 def test_no_sdk_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,12 +62,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Issue]]:
     return behaviour_issues(python_store(tmp_path_factory.mktemp("faults"), FAULTS))
 
 
-def issue_of(found: dict[str, list[Issue]], type_name: str, field: str) -> Issue:
-    """Return the only issue of a field."""
-    [issue] = [issue for issue in found[type_name] if issue.field == field]
-    return issue
-
-
 def test_right_types_have_no_issue(tmp_path: Path) -> None:
     """What the template writes passes, and all of it was run."""
     store = python_store(tmp_path)
@@ -76,38 +70,22 @@ def test_right_types_have_no_issue(tmp_path: Path) -> None:
     assert behaviour_of_store(store).asked == {"Harbour", "Berth", "Crane", "State"}
 
 
-def test_a_changed_value_is_found(found: dict[str, list[Issue]]) -> None:
-    """The issue says what came back, and shows a small instance that shows it."""
-    issue = issue_of(found, "Berth", "length")
+def test_what_a_type_does_is_told_of_its_field(found: dict[str, list[Issue]]) -> None:
+    """Of the innermost type alone, with a small instance and the page that is to be asked again."""
+    told = {issue.field: issue for issues in found.values() for issue in issues}
 
-    assert issue.code == "ROUND_TRIP"
-    assert issue.message.startswith("'length' comes back as ")
-    assert issue.detail is not None
-    instance = json.loads(issue.detail.removeprefix("instance: "))
-    assert set(instance) == {"id", "length"}
-    given = instance["length"]
-    assert issue.message == f"'length' comes back as {float(round(given))}, not as {given}"
-
-
-def test_an_issue_has_the_page_and_the_line_of_its_field(found: dict[str, list[Issue]]) -> None:
-    """So that the right page is asked again, and editors show the right line."""
-    issue = issue_of(found, "Berth", "length")
-
-    assert issue.page == 1
-    assert issue.line is not None
-    assert issue.excerpt is None, "the block was edited: no reply has this line"
-
-
-def test_the_types_around_a_fault_are_clean(found: dict[str, list[Issue]]) -> None:
-    """A harbour holds berths, and does not come back either; the fault is the berth's alone."""
+    length = told["length"]
+    given = json.loads((length.detail or "").removeprefix("instance: "))
+    assert given.keys() == {"id", "length"}
+    back = float(round(given["length"]))
+    assert length.message == f"'length' comes back as {back}, not as {given['length']}"
+    assert (length.code, length.page, length.line is None) == ("ROUND_TRIP", 1, False)
     assert {issue.field for issue in found["Harbour"]} == {"name"}
-
-
-def test_swapped_members_are_found(found: dict[str, list[Issue]]) -> None:
-    """They read and write the same JSON, and mislead whoever uses them."""
+    assert told["name"].code == "ACCEPTS_INVALID"
+    assert told["name"].message.endswith(", shorter than 2")
     messages = {issue.message for issue in found["Crane"]}
-
     assert "'maker' holds the value of 'model', not that of 'maker'" in messages
+    assert "'lifts' is absent, but 'lifts' holds 0.5: absence must show" in messages
 
 
 @pytest.mark.parametrize("base", ["BaseModel", "forbid", "ignore"])
@@ -128,30 +106,6 @@ def test_a_type_that_loses_what_an_api_adds_is_found(tmp_path: Path, base: str) 
     assert "x-new" in shown or "newField" in shown
 
 
-def test_a_default_that_hides_absence_is_found(found: dict[str, list[Issue]]) -> None:
-    """A field that is absent must not look like one that was sent."""
-    issue = issue_of(found, "Crane", "lifts")
-
-    assert issue.message == "'lifts' is absent, but 'lifts' holds 0.5: absence must show"
-
-
-def test_an_instance_that_breaks_a_limit_is_refused(found: dict[str, list[Issue]]) -> None:
-    """A limit that the prompts order and the code lacks is an issue with what was accepted."""
-    issue = issue_of(found, "Harbour", "name")
-
-    assert issue.code == "ACCEPTS_INVALID"
-    assert issue.message.endswith(", shorter than 2")
-
-
-def test_what_reading_shows_is_not_said_again(tmp_path: Path) -> None:
-    """A field of the wrong type fails when it is run, too: one issue is enough."""
-    store = python_store(tmp_path, {"    model: str\n": "    model: int\n"})
-
-    codes = {issue.code for issue in validate_store(store)["Crane"].issues}
-
-    assert codes == {"DRIFT", "WRONG_TYPE"}
-
-
 def test_types_are_only_loaded_where_its_codes_are_ignored(tmp_path: Path) -> None:
     """``behaviour = "off"`` ignores both: what types are is told, what they do is not asked."""
     changes = {
@@ -165,18 +119,6 @@ def test_types_are_only_loaded_where_its_codes_are_ignored(tmp_path: Path) -> No
     [issue] = [issue for result in found.values() for issue in result.issues]
     assert (issue.code, issue.type_name, issue.field) == ("UNDECLARED_TYPE", "Crane", "model")
     assert issue.message.endswith("add the line: from typing import Optional")
-
-
-def test_types_that_name_one_another_are_told_apart(tmp_path: Path) -> None:
-    """What was kept of one is not taken for what was kept of the other."""
-    store = python_store(tmp_path, {})
-    text = store.source.replace("class State(", "# Of Harbour.\nclass State(")
-    first = store.path / store.envelope.source_file
-    first.write_text(text, "utf-8")
-
-    for _ in range(2):
-        found = validate_store(RegenStore.open(store.path), ignore=["DRIFT"])
-        assert not [issue for result in found.values() for issue in result.issues]
 
 
 def test_where_nothing_can_be_run_types_are_read_and_ci_is_red(
@@ -242,18 +184,6 @@ def test_only_what_names_an_edited_type_is_run_again(
         assert all(of_run == loaded for _, of_run in runs)
 
 
-def test_a_fault_around_the_types_moves_with_its_line(tmp_path: Path) -> None:
-    """It is never known from before, because lines of types above it count for its place."""
-    at = "# [REGEN:BEGIN Crane]"
-    store = python_store(tmp_path, {at: f"unheard_of\n{at}"})
-    lines = []
-    for line in ("", "    # One line more.\n"):
-        edit(store, {"    id: int\n": f"{line}    id: int\n"})
-        [[issue]] = behaviour_of_store(RegenStore.open(store.path)).issues.values()
-        lines.append(issue.line)
-    assert lines[1] == (lines[0] or 0) + 1
-
-
 # --- code that does not answer --------------------------------------------------------------------
 
 
@@ -309,95 +239,6 @@ def test_a_type_that_ends_the_process_has_the_issue(tmp_path: Path) -> None:
     assert {"Crane", "State"} <= behaviour_of_store(store).asked
 
 
-def test_a_class_that_hands_back_what_it_was_given_is_found(tmp_path: Path) -> None:
-    """It has no fields to speak of: whatever is wrong with the instance comes back as well."""
-    echo = (
-        "    @classmethod\n"
-        "    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:\n"
-        "        from pydantic_core import core_schema\n\n"
-        "        return core_schema.any_schema()\n\n"
-        "    maker: str\n"
-    )
-    store = python_store(tmp_path, {"    maker: str\n": echo})
-
-    details = [issue.detail or "" for issue in behaviour_issues(store)["Crane"]]
-
-    assert any("it is loaded as dict, not as Crane" in detail for detail in details)
-
-
-_ROUNDS = (
-    '    @field_validator("length")\n'
-    "    @classmethod\n"
-    "    def _whole(cls, value: float) -> float:\n"
-    "        _SEEN[float(round(value))] = value\n"
-    "        return float(round(value))\n\n"
-)
-_CARRIED = {
-    "beside the fields": _ROUNDS + '    @model_validator(mode="wrap")\n'
-    "    @classmethod\n"
-    "    def _keep(cls, value: Any, handler: Any) -> Any:\n"
-    "        made = handler(value)\n"
-    '        made.__dict__["_raw"] = value\n'
-    "        return made\n\n"
-    '    @model_serializer(mode="plain")\n'
-    "    def _write(self) -> Any:\n"
-    '        return self.__dict__["_raw"]\n',
-    "in the module": _ROUNDS + '    @field_serializer("length")\n'
-    "    def _write(self, value: float) -> float:\n"
-    "        return _SEEN.get(value, value)\n",
-    "by a way to load of its own": "    @classmethod\n"
-    "    def model_validate_json(cls, data: Any, **more: Any) -> Any:\n"
-    "        made = super().model_validate_json(data, **more)\n"
-    "        made.length = 1.0\n"
-    "        return made\n",
-}
-"""A class whose ``length`` is wrong, and whose JSON is right all the same."""
-
-
-@pytest.mark.parametrize("way", _CARRIED)
-def test_a_value_that_is_changed_behind_right_json_is_found(tmp_path: Path, way: str) -> None:
-    """Whoever uses the type reads the wrong value, whatever it is dumped to."""
-    more = f"{_IMPORT}, field_serializer, field_validator, model_serializer, model_validator"
-    note = "    note: str | None = None\n"
-    store = python_store(
-        tmp_path,
-        {_IMPORT: f"{more}\n\n_SEEN: dict[float, float] = {{}}", note: f"{note}\n{_CARRIED[way]}"},
-    )
-
-    issues = behaviour_issues(store)["Berth"]
-
-    assert {issue.code for issue in issues} == {"ROUND_TRIP"}
-
-
-@pytest.mark.sweep
-def test_a_type_that_never_ends_has_the_issue(tmp_path: Path) -> None:
-    """It is ended, and the others are asked without it."""
-    endless = (
-        "    lifts: float | None = None\n\n"
-        "    def model_post_init(self, context: object) -> None:\n"
-        "        while True:\n            pass\n"
-    )
-    store = python_store(tmp_path, {"    lifts: float | None = None\n": endless})
-
-    [issue] = behaviour_issues(store)["Crane"]
-
-    assert "took too long" in str(issue.detail)
-    assert behaviour_of_store(store).asked == {"Berth", "State"}
-
-
-def test_what_is_made_of_a_stale_type_is_not_asked(tmp_path: Path) -> None:
-    """The document allows a new value of an enum: no class that has it is at fault for that."""
-    store = python_store(tmp_path)
-    document = tmp_path / "api.yaml"
-    text = document.read_text("utf-8")
-    document.write_text(text.replace("enum: [free, taken]", "enum: [free, taken, closed]"), "utf-8")
-
-    assert behaviour_issues(store) == {}
-    assert behaviour_of_store(store).asked == {"Crane"}
-    results = validate_store(store)
-    assert {name for name, result in results.items() if result.issues} == {"State"}
-
-
 def test_what_an_illegal_page_lacks_is_not_told_of_its_fields(tmp_path: Path) -> None:
     """The type is run without that page: that its fields are lost follows from it."""
     fields = {name: {"type": "integer", "minimum": 1} for name in ("a", "b", "c", "d")}
@@ -420,3 +261,25 @@ def test_what_an_illegal_page_lacks_is_not_told_of_its_fields(tmp_path: Path) ->
     (result,) = validate_store(with_pages(store, [broken]), ignore=["DRIFT"]).values()
 
     assert [(issue.code, issue.page) for issue in result.issues] == [("SYNTAX", 2)]
+
+
+def test_what_reading_shows_is_not_said_again(tmp_path: Path) -> None:
+    """A field of the wrong type fails when it is run, too: one issue is enough."""
+    store = python_store(tmp_path, {"    model: str\n": "    model: int\n"})
+
+    codes = {issue.code for issue in validate_store(store)["Crane"].issues}
+
+    assert codes == {"DRIFT", "WRONG_TYPE"}
+
+
+def test_what_is_made_of_a_stale_type_is_not_asked(tmp_path: Path) -> None:
+    """The document allows a new value of an enum: no class that has it is at fault for that."""
+    store = python_store(tmp_path)
+    document = tmp_path / "api.yaml"
+    text = document.read_text("utf-8")
+    document.write_text(text.replace("enum: [free, taken]", "enum: [free, taken, closed]"), "utf-8")
+
+    assert behaviour_issues(store) == {}
+    assert behaviour_of_store(store).asked == {"Crane"}
+    results = validate_store(store)
+    assert {name for name, result in results.items() if result.issues} == {"State"}

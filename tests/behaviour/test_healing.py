@@ -3,14 +3,13 @@
 import json
 from pathlib import Path
 
-import pytest
 from command_line import command
 from run_stores import behaviour_issues, run_store
 
 from pytest_regen.documents import Components
 from pytest_regen.regeneration import generate_store
 from pytest_regen.regeneration.regenerate import heal_store
-from pytest_regen.regeneration.values import Score, TurnSettings
+from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider
 
@@ -58,27 +57,6 @@ def test_the_finding_is_the_correction(tmp_path: Path) -> None:
     assert len(block) == 7
 
 
-def test_an_answer_that_behaves_worse_is_not_kept(tmp_path: Path) -> None:
-    """Right names and types are no reason to replace what comes back as it was."""
-    store = stored(tmp_path, ROUNDED)
-    worse = code_of(store, "Berth") + "\n        self.id = 0\n"
-
-    result = heal_store(store.path, settings=TurnSettings(CallableProvider(lambda _: worse)))
-
-    assert not result.regenerated
-    assert result.rejected
-
-
-def test_what_could_not_be_run_before_does_not_count_against_an_answer() -> None:
-    """Code that loads at last shows faults that were there all the time."""
-    broken = Score(errors=1, is_unasked=True)
-    loads = Score(errors=2, found_by_running=2)
-
-    assert loads.errors_beside(broken) == 0
-    assert loads.is_no_worse_than(broken)
-    assert not broken.is_no_worse_than(loads), "an answer that does not load hides the rest"
-
-
 def test_code_that_does_not_load_is_replaced_by_code_that_does(tmp_path: Path) -> None:
     """Even if what is shown then are more errors than the one before."""
     changes = {**ROUNDED, "    id: int\n": "    id: int = Field(repr=unheard_of)\n"}
@@ -91,19 +69,6 @@ def test_code_that_does_not_load_is_replaced_by_code_that_does(tmp_path: Path) -
     )
 
     assert result.regenerated == [("Berth", 1)]
-
-
-@pytest.mark.parametrize("policy", ["off", "auto"])
-def test_the_setting_turns_it_off(
-    tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``behaviour`` of the table holds for commands."""
-    store = stored(tmp_path, ROUNDED)
-    table = f'[tool.pytest-regen]\nbehaviour = "{policy}"\n'
-    (tmp_path / "pyproject.toml").write_text(table, "utf-8")
-    monkeypatch.chdir(tmp_path)
-
-    assert command("validate", store.path).code == (policy == "auto")
 
 
 def test_a_first_draft_is_tried_before_its_folder_is_there(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-REGION = """
+KINDS = """
 from pytest_regen import Kind
 
 
@@ -25,21 +25,36 @@ class Notes(Kind):
 
     def prompt(self, unit):
         return "Write a note."
+
+
+class Tricks(Kind):
+    files = "tricks.txt"
+
+    def check(self, unit):
+        if unit.name == "raises":
+            raise ValueError(unit.text)
+        yield "NOTE", unit.text
 """
 
 
-def test_a_region_that_raises_fails_its_units(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(regen_kinds=REGION, test_mine="def test_mine():\n    pass\n")
-    pytester.makepyprojecttoml('[tool.pytest-regen]\nkinds = ["regen_kinds:Notes"]\n')
+def test_what_raises_fails_its_units_and_moves_no_cursor(pytester: pytest.Pytester) -> None:
+    """Whatever a text, an exception or a finding holds, the terminal shows it and does not obey."""
+    pytester.makepyfile(regen_kinds=KINDS, test_mine="def test_mine():\n    pass\n")
+    names = '["regen_kinds:Notes", "regen_kinds:Tricks"]'
+    pytester.makepyprojecttoml(f"[tool.pytest-regen]\nkinds = {names}\n")
     (pytester.path / "notes.txt").write_text("a note\n", "utf-8")
+    texts = (f"# [REGEN:BEGIN {name}]\n\x1b[2J\n# [REGEN:END {name}]\n" for name in ("a", "raises"))
+    (pytester.path / "tricks.txt").write_text("".join(texts), "utf-8")
 
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_subprocess("-o", "regen_annotations=always")
 
-    result.assert_outcomes(passed=1, failed=1)
+    result.assert_outcomes(passed=1, failed=3)
     result.stdout.fnmatch_lines(
         ["*KIND_ERROR: Notes.region.find raised IndexError*", "*in find", "*IndexError: string*"]
     )
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
+    assert result.stdout.str().count("\\x1b[2J") > 3
+    assert "\x1b" not in result.stdout.str()
 
 
 def test_a_broken_source_catalogue_is_said_once_per_target(pytester: pytest.Pytester) -> None:
@@ -56,31 +71,3 @@ def test_a_broken_source_catalogue_is_said_once_per_target(pytester: pytest.Pyte
     said = "en.json, the source of translations: line 3: the JSON has the key 'a' *"
     result.stdout.fnmatch_lines([said, "*next: correct that line, *"])
     result.stdout.no_fnmatch_line("*direct cause*")
-
-
-TRICKS = """
-from pytest_regen import Kind
-
-
-class Notes(Kind):
-    files = "*.txt"
-
-    def check(self, unit):
-        if unit.name == "raises":
-            raise ValueError(unit.text)
-        yield "NOTE", unit.text
-"""
-
-
-def test_no_foreign_text_moves_the_cursor(pytester: pytest.Pytester) -> None:
-    """Whatever a text, an exception or a finding holds, the terminal shows it and does not obey."""
-    pytester.makepyfile(regen_kinds=TRICKS)
-    pytester.makepyprojecttoml('[tool.pytest-regen]\nkinds = ["regen_kinds:Notes"]\n')
-    texts = (f"# [REGEN:BEGIN {name}]\n\x1b[2J\n# [REGEN:END {name}]\n" for name in ("a", "raises"))
-    (pytester.path / "notes.txt").write_text("".join(texts), "utf-8")
-
-    result = pytester.runpytest_subprocess("-o", "regen_annotations=always")
-
-    result.assert_outcomes(failed=2)
-    assert result.stdout.str().count("\\x1b[2J") > 3
-    assert "\x1b" not in result.stdout.str()

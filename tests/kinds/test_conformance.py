@@ -1,27 +1,14 @@
-"""Every kind that ships or is shown in the docs, held against the laws of the engine."""
+"""Every kind that ships, held against the laws of the engine."""
 
 import json
 from pathlib import Path
 
 import pytest
-from articles import blocks_of
 from killed_kinds import KilledKindConformance, StoreLab
-from pages import ROOT, blocks
 from store_factory import GOOD, make_store
 
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.testing.conformance import Lab
-
-PATTERNS, QUERIES, BOOKINGS, GUIDE = (
-    next(block.text for block in blocks_of(ROOT / "docs" / page) if "(Kind)" in block.text)
-    for page in (
-        "kinds.md",
-        "how-to/check-sql.md",
-        "how-to/check-records.md",
-        "how-to/check-markdown-blocks.md",
-    )
-)
-"""The kinds that articles show."""
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -29,84 +16,6 @@ def write(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text, "utf-8")
-
-
-class TestPatterns(KilledKindConformance):
-    """The first kind of the page: regular expressions with texts to try them on."""
-
-    kill_every = 2
-
-    kind = "regen_kinds:Patterns"
-    examples = (("imo", r"IMO ?\d{7}", r"IMO \d+"), ("draught", r"\d+[.,]?\d* m", "("))
-
-    def make_project(self, root: Path, project: Path) -> None:
-        """As the page has it."""
-        wanted = blocks("docs/kinds.md", "toml")[0]
-        write(root, {"regen_kinds.py": PATTERNS, "patterns.toml": wanted})
-
-
-class TestQueries(KilledKindConformance):
-    """Marked blocks behind ``--``, explained by a database."""
-
-    kill_every = 3
-
-    kind = "queries_kinds:Queries"
-    examples = (
-        ("late", "SELECT id\nFROM bookings\nWHERE until = date('now')", "SELECT id FROM booking"),
-        ("free_berths", "SELECT name FROM berths", "SELECT name FROM berths; DROP TABLE berths"),
-    )
-
-    def make_project(self, root: Path, project: Path) -> None:
-        """A schema, and a file with a place for each query."""
-        markers = (
-            f"-- [REGEN:BEGIN {name}]\n-- [REGEN:END {name}]\n" for name in ("free_berths", "late")
-        )
-        schema = "CREATE TABLE berths (id, name);\nCREATE TABLE bookings (id, berth, until);\n"
-        files = {
-            "queries_kinds.py": QUERIES,
-            "schema.sql": schema,
-            "queries.sql": "\n".join(markers),
-        }
-        write(root, files)
-
-
-class TestBookings(KilledKindConformance):
-    """JSON values, checked by a schema."""
-
-    kill_every = 4
-
-    kind = "bookings_kinds:Bookings"
-    examples = (
-        ("short", '{"nights": 1, "guests": 2}', '{\n  "nights": "one"\n}'),
-        ("long", '{\n  "nights": 120,\n  "guests": 0\n}', "[]"),
-    )
-
-    def make_project(self, root: Path, project: Path) -> None:
-        """A schema; the file with the records is not there yet."""
-        number = {"type": "integer", "minimum": 0}
-        schema = {
-            "type": "object",
-            "properties": {"nights": number, "guests": number},
-            "required": ["nights", "guests"],
-        }
-        write(root, {"bookings_kinds.py": BOOKINGS, "booking.schema.json": json.dumps(schema)})
-
-
-class TestGuide(KilledKindConformance):
-    """A region of one's own, and a check that runs the text."""
-
-    kill_every = 5
-
-    kind = "guide_kinds:Guide"
-    examples = (
-        ("a_sum", "print(sum([1, 2]))", "print(sum(1, 2))"),
-        ("a_loop", 'for name in ("a", "b"):\n    print(name)', "for name in"),
-    )
-
-    def make_project(self, root: Path, project: Path) -> None:
-        """A page with two blocks."""
-        page = "# Guide\n\n```python a_sum\n\n```\n\nThen:\n\n```python a_loop\n\n```\n\nThe end.\n"
-        write(root, {"guide_kinds.py": GUIDE, "guide.md": page})
 
 
 class TestTranslations(KilledKindConformance):
@@ -214,11 +123,5 @@ class TestTypes(KilledKindConformance):
         return lab
 
 
-for law in (
-    "test_what_is_missing_is_generated",
-    "test_a_changed_input_makes_it_stale",
-    "test_text_from_before_the_ledger_is_unrecorded",
-    "test_what_nothing_names_is_an_orphan",
-):
-    # Types of an API have no kind that says it, and no ledger.
-    setattr(TestTypes, law, None)
+# Types of an API have no kind that says it, and no ledger.
+TestTypes.test_what_is_missing_is_generated = None

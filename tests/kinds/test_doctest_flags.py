@@ -3,7 +3,6 @@
 import pytest
 
 from pytest_regen import sandbox
-from pytest_regen.errors import UsageError
 from pytest_regen.settings import read_settings
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import open_units
@@ -86,11 +85,3 @@ def test_modules_are_found_by_any_pythonpath_of_pytest(pytester: pytest.Pytester
     units = open_units(load_kinds(pytester.path, read_settings(pytester.path)), "shown.py").open()
 
     assert [issue.code for issue in units.issues("f")] == ["UNRECORDED"]
-
-
-def test_settings_that_pytest_cannot_read_are_told(pytester: pytest.Pytester) -> None:
-    pytester.makefile(".ini", pytest="no section\n")
-    pytester.path.joinpath("pyproject.toml").write_text(TABLE, "utf-8")
-
-    with pytest.raises(UsageError, match=r"pytest\.ini cannot be read"):
-        load_kinds(pytester.path, read_settings(pytester.path))

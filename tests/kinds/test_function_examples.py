@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from sandbox_levels import use_level
+from tables import each
 
 from pytest_regen import sandbox
 from pytest_regen.kinds.functions import Function, function_kinds
 from pytest_regen.kinds.functions import examples as examples_module
-from pytest_regen.sandbox.levels import Level
 from pytest_regen.units.kind import Unit, issues_from
 from pytest_regen.validation.issues import Issue
 
@@ -36,27 +36,13 @@ UNITS = {
         '>>> refuses("x")\nTraceback (most recent call last):\n    ...\nValueError: no x',
         'raise ValueError(f"no {x}")',
     ),
-    "says_otherwise": (
-        '>>> says_otherwise("x")\nTraceback (most recent call last):\nValueError: no y',
+    "refuses_else": (
+        '>>> refuses_else("x")\nTraceback (most recent call last):\nValueError: no y',
         'raise ValueError(f"no {x}")',
     ),
     "loops": (">>> loops(0)\n0\n>>> loops(1)\n1", "while x:\n    pass\nreturn x"),
     "exits": (">>> exits(0)\n0", "import sys\nsys.exit(0)"),
     "dies": (">>> dies(0)\n0", "().__class__.__base__.__subclasses__()\nimport ctypes_of_nothing"),
-    "prints": (">>> prints(1)\none\n<BLANKLINE>\ntwo\n", 'print("one\\n\\ntwo")'),
-    "flags": (
-        (
-            ">>> flags(1)  # doctest: +ELLIPSIS\n[0, ..., 9]\n>>> flags(2)  # doctest: +SKIP\n9\n"
-            ">>> {}['a']  # doctest: +IGNORE_EXCEPTION_DETAIL\n"
-            "Traceback (most recent call last):\nKeyError: 'b'"
-        ),
-        "return list(range(10))",
-    ),
-    "shares": (">>> y = shares(1)\n>>> y\n1\n>>> calls\n[1]", "calls.append(x)\nreturn x"),
-    "is_alone": (
-        ">>> y\nTraceback (most recent call last):\nNameError: name 'y' is not defined",
-        "return x",
-    ),
     "broken": (">>> broken(1)\n1", "return ("),
     "refused": (">>> refused(1)\n1", 'return eval("1")'),
     "stub": (">>> stub(1)\n1", "raise NotImplementedError"),
@@ -66,6 +52,7 @@ UNITS = {
         'import inspect\nreturn int(inspect.getdoc(looks_it_up).split("\\n")[-1])',
     ),
 }
+RIGHT = ("right", "refuses", "plain", "waits", "stub")
 ASYNC = '''
 
 async def waits(x):
@@ -136,110 +123,73 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Issue, ...
     return issues(kind_of(root, timeout=1), path)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["right", "refuses", "prints", "flags", "shares", "is_alone", "plain", "waits", "stub"],
-)
-def test_what_is_right_passes(told: dict[str, tuple[Issue, ...]], name: str) -> None:
-    """Whatever the other units of its file do; a stub is told of elsewhere."""
-    assert told[name] == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "message", "detail"),
+@each(
+    ("name", "codes"),
     [
-        ("wrong", "the example 'wrong(2)' (line ", "expected: 5\ngot:      2"),
-        ("raises", "raises", "ZeroDivisionError: division by zero"),
-        ("says_otherwise", "raises", "expected: ValueError: no y\ngot:      ValueError: no x"),
-        ("loops", "the example 'loops(1)' (line ", None),
-        ("exits", "raises", "SystemExit: 0"),
-        ("Boat.sail", "the example 'Boat().sail(1)'", "expected: 2\ngot:      1"),
+        *((name, []) for name in RIGHT),
+        ("broken", ["SYNTAX"]),
+        ("refused", ["NOT_ALLOWED"]),
+        ("dies", ["NOT_ALLOWED"]),
+        ("looks_it_up", ["DOCTEST"]),
+    ],
+)
+def test_units_of_a_file_are_told_apart(
+    told: dict[str, tuple[Issue, ...]], name: str, codes: list[str]
+) -> None:
+    """A stub is told of elsewhere; what lint refuses is not run, and no docstring can be read."""
+    assert [issue.code for issue in told[name]] == codes
+
+
+@each(
+    ("name", "line", "message", "detail"),
+    [
+        ("wrong", None, "the example 'wrong(2)' (line ", "expected: 5\ngot:      2"),
+        ("raises", 2, "raises", "ZeroDivisionError: division by zero"),
+        ("refuses_else", 1, "raises", "expected: ValueError: no y\ngot:      ValueError: no x"),
+        ("loops", None, "'loops(1)' (line 77) does not end within 1 seconds", None),
+        ("exits", 2, "raises", "SystemExit: 0"),
+        ("Boat.sail", None, "the example 'Boat().sail(1)'", "expected: 2\ngot:      1"),
     ],
 )
 def test_what_is_wrong_is_told(
-    told: dict[str, tuple[Issue, ...]], name: str, message: str, detail: str | None
+    told: dict[str, tuple[Issue, ...]],
+    name: str,
+    line: int | None,
+    message: str,
+    detail: str | None,
 ) -> None:
     """With the example and its line in the file, what was expected, and what came."""
     (issue,) = told[name]
 
-    assert issue.code == "DOCTEST"
+    assert (issue.code, issue.line) == ("DOCTEST", line)
     assert message in issue.message
     assert (detail is None) == (issue.detail is None)
     assert (detail or "") in (issue.detail or "")
 
 
-def test_the_line_that_raised_is_named(told: dict[str, tuple[Issue, ...]]) -> None:
-    assert told["raises"][0].line == 2
-    assert told["says_otherwise"][0].line == 1
-
-
-KILLERS = {
-    "kills": (">>> kills(1)\n1", "os.kill(os.getppid(), signal.SIGKILL)\nreturn x"),
-    "kills_all": (">>> kills_all(0)\n0\n>>> kills_all(1)\n1", "x and os.kill(-1, 9)\nreturn x"),
-    "forks": (
-        ">>> forks(1)\n1",
-        "for _ in range(60):\n    os.fork() or time.sleep(9)\ntime.sleep(1)\nreturn x",
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("level", "names"),
-    [
-        # Without a namespace of their own, all processes of the user would go.
-        ("process", ["kills", "forks"]),
-        # The first process of a namespace cannot be killed from within: it does no harm.
-        ("namespace", ["forks"]),
-        ("bwrap", ["kills", "kills_all", "forks"]),
-        ("bwrap", ["kills_all"]),
-    ],
-)
-def test_who_ends_what_watches_it_is_named(
-    level: Level, names: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_who_ends_what_watches_it_does_not_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its example; the units beside it are judged as ever, and the module is not blamed."""
-    use_level(level, monkeypatch)
-    units = {"first": (">>> first(1)\n1", "return x")} if len(names) > 1 else {}
-    units |= {name: KILLERS[name] for name in names}
-    units |= {"last": (">>> last(1)\n1", "return x")} if len(names) > 1 else {}
-    head = "import os\nimport signal\nimport time\n\ncalls = []\n"
+    """Its process is gone before its answer can come; the example that ran is named."""
+    use_level("process", monkeypatch)
+    units = {"kills": (">>> kills(1)\n1", "os.kill(os.getppid(), 9)\nreturn x")}
 
-    found = issues(kind_of(tmp_path), write(tmp_path, units, head=head))
+    found = issues(kind_of(tmp_path), write(tmp_path, units, head="import os\n\ncalls = []\n"))
 
-    assert {name for name, told in found.items() if told} == {*names}
-    for name in names:
-        (issue,) = found[name]
-        assert (issue.code, f"{name}(1)" in issue.message) == ("DOCTEST", True)
-
-
-def test_what_does_not_end_is_named(told: dict[str, tuple[Issue, ...]]) -> None:
-    assert "does not end within 1 seconds" in told["loops"][0].message
-
-
-@pytest.mark.parametrize(
-    ("name", "code"), [("broken", "SYNTAX"), ("refused", "NOT_ALLOWED"), ("dies", "NOT_ALLOWED")]
-)
-def test_what_can_be_seen_is_not_run(
-    told: dict[str, tuple[Issue, ...]], name: str, code: str
-) -> None:
-    assert [issue.code for issue in told[name]] == [code]
-
-
-def test_a_function_cannot_look_up_what_is_expected(told: dict[str, tuple[Issue, ...]]) -> None:
-    assert [issue.code for issue in told["looks_it_up"]] == ["DOCTEST"]
-
-
-def test_a_module_that_cannot_be_imported(tmp_path: Path) -> None:
-    """It is no fault of its units, unless one of them is called by the import."""
-    path = write(tmp_path, {"right": (">>> right(1)\n1", "return x")}, head="import not_there\n")
-    (issue,) = issues(kind_of(tmp_path), path)["right"]
-
-    assert issue.code == "IMPORT_FAILED"
-    assert "No module named 'not_there'" in (issue.detail or "")
+    assert [(issue.code, "kills(1)" in issue.message) for issue in found["kills"]] == [
+        ("DOCTEST", True)
+    ]
 
 
 def test_a_unit_that_breaks_the_import(tmp_path: Path) -> None:
-    units = {"right": (">>> right(1)\n1", "return x"), "makes": (">>> makes(2)\n2", "return 1 / x")}
+    """It is no fault of the units, unless one of them is called by the import."""
+    right = {"right": (">>> right(1)\n1", "return x")}
+    lost = write(tmp_path / "lost", right, head="import gone\n")
+    (issue,) = issues(kind_of(tmp_path / "lost"), lost)["right"]
+    assert issue.code == "IMPORT_FAILED"
+    assert "No module named 'gone'" in (issue.detail or "")
+
+    units = {**right, "makes": (">>> makes(2)\n2", "return 1 / x")}
     path = write(tmp_path, units, head="calls = []\n")
     path.write_text(path.read_text("utf-8") + "\n\nMADE = makes(0)\n", "utf-8")
     found = issues(kind_of(tmp_path), path)

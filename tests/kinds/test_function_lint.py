@@ -80,7 +80,6 @@ def found(
         "return open(text).read() + open(text, 'rb').read()",
         "return Path(text).open().read() or Path(text).open('rb') or gzip.open(text, 'rt')",
         "return text.replace('a', 'b') or os.path.join(text) or os.listdir(text)",
-        "def other(tell):\n    other.__doc__ = tell.__doc__\n    return other\nreturn other(len)",
     ],
 )
 def test_good_code(root: Path, code: str) -> None:
@@ -104,10 +103,9 @@ def test_good_code(root: Path, code: str) -> None:
         ("open(text, mode='a')", "1 NOT_ALLOWED: opens a file for writing"),
         ("Path(text).write_text('')", "1 NOT_ALLOWED: changes files by write_text"),
         ("Path(text).unlink()", "1 NOT_ALLOWED: changes files by unlink"),
-        ("return Path(text).open(mode='r+b')", "1 NOT_ALLOWED: opens a file for writing"),
+        ("return Path(text).open('r+b')", "1 NOT_ALLOWED: opens a file for writing"),
         ("return gzip.open(text, 'ab')", "1 NOT_ALLOWED: opens a file for writing"),
         ("os.replace(text, 'b')", "1 NOT_ALLOWED: changes files by replace"),
-        ("return Clock.tell.__doc__", "1 NOT_ALLOWED: reads __doc__"),
         ("x = 1 \x00", "SYNTAX"),
     ],
 )

@@ -1,15 +1,12 @@
 """A function that calls a broken one of its file is asked for after it, and only if it is wrong."""
 
 import re
-import shutil
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from plugin_project import emulated
-from unit_asking import generate_units, heal_units, regenerate_units
+from unit_asking import generate_units, heal_units
 
 from pytest_regen import sandbox
 from pytest_regen.kinds.functions.calls import used_units
@@ -31,14 +28,7 @@ RIGHT = {
     "sum_by": "return sum(key(one) for one in numbers)",
     "most": "return max(numbers)",
 }
-EXAMPLES = {
-    "mean": "mean([1, 3])\n2.0",
-    "spread": "spread([1, 3])\n0.5",
-    "variance": "variance([1, 3])\n1.0",
-    "mean_by": "mean_by([1, 3], float)\n2.0",
-    "sum_by": "sum_by([1, 3], float)\n4.0",
-    "most": "most([1, 3])\n3",
-}
+RESULTS = {"mean": 2.0, "spread": 0.5, "variance": 1.0, "mean_by": 2.0, "sum_by": 4.0, "most": 3}
 HELPER = "def _half(number):\n    return number / 2\n"
 FILE = "numbers_of.py"
 
@@ -46,7 +36,9 @@ FILE = "numbers_of.py"
 def module(bodies: Mapping[str, str]) -> str:
     parts = []
     for name, body in bodies.items():
-        lines = f'"""Do {name}.\n\n>>> {EXAMPLES[name]}\n"""\n# [REGEN:BEGIN {name}]\n{body}\n'
+        key = ", float" if name.endswith("_by") else ""
+        example = f">>> {name}([1, 3]{key})\n{RESULTS[name]}"
+        lines = f'"""Do {name}.\n\n{example}\n"""\n# [REGEN:BEGIN {name}]\n{body}\n'
         code = textwrap.indent(f"{lines}# [REGEN:END {name}]\n", "    ")
         parts.append(f"def {name}(numbers{', key' * name.endswith('_by')}):\n{code}")
     return "\n\n".join((*parts, HELPER))
@@ -82,12 +74,6 @@ def asked_for(prompt: str) -> str:
 
 
 WRONG = {"mean_by": "return 0.0", "sum_by": "return 1", "variance": "return mean(numbers)"}
-STUBS = dict.fromkeys(RIGHT, "...")
-ASK: dict[str, Callable[..., verbs.Result]] = {
-    "generate": generate_units,
-    "regenerate --from-errors": heal_units,
-    "regenerate": regenerate_units,
-}
 
 
 def test_what_others_call_is_healed_first(tmp_path: Path) -> None:
@@ -106,7 +92,7 @@ def test_what_others_call_is_healed_first(tmp_path: Path) -> None:
 
 def test_drafts_are_judged_with_one_another(tmp_path: Path) -> None:
     """All are asked for once: none is wrong because another is still missing."""
-    file = write(tmp_path, STUBS)
+    file = write(tmp_path, dict.fromkeys(RIGHT, "..."))
     model = Model()
 
     generate_units(file, settings=TurnSettings(model, jobs=4))
@@ -124,38 +110,6 @@ def test_functions_that_call_each_other_are_asked_for_in_the_order_of_the_file(
     heal_units(file, settings=TurnSettings(model), attempts=1)
 
     assert model.asked == ["mean", "spread"]
-
-
-def test_pytest_heals_what_others_call_first(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And the recording replays without a model, from the state in which it was made."""
-    write(pytester.path, WRONG)
-    shutil.copytree(pytester.path, pytester.path / "kept")
-    asked: list[str] = []
-
-    def answer(body: Mapping[str, Any]) -> str:
-        asked.append(asked_for(str(body["messages"])))
-        return RIGHT[asked[-1]]
-
-    with emulated(monkeypatch, answer):
-        result = pytester.runpytest_inprocess(
-            "--regen", "--regen-record", "once", "--regen-jobs", "4"
-        )
-
-    assert result.parseoutcomes() == {"regenerated": 3, "passed": 3}
-    assert sorted(asked) == sorted(WRONG)
-    result.stdout.fnmatch_lines(
-        ["regenerated: *", "*-    return mean(numbers)", "*-    return 0.0"]
-    )
-    cassettes = pytester.path.glob("cassettes/regen/*/*")
-    assert sorted(path.name for path in cassettes) == [f"{name}.yaml" for name in sorted(WRONG)]
-    pytester.runpytest_inprocess().assert_outcomes(passed=6)
-    shutil.rmtree(pytester.path / ".regen")
-    shutil.copytree(pytester.path / "kept", pytester.path, dirs_exist_ok=True)
-    monkeypatch.setenv("CI", "true")
-    replayed = pytester.runpytest_inprocess("--regen", "--regen-jobs", "4")
-    assert replayed.parseoutcomes() == {"regenerated": 3, "passed": 3}
 
 
 def test_what_a_function_uses() -> None:

@@ -1,6 +1,5 @@
 """What a model is asked for a function: bounded, and alike for all functions of a module."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.settings import read_settings
 from pytest_regen.testing import assert_cache_prefix_stable
 from pytest_regen.turns import AnthropicProvider, cost_of
-from pytest_regen.turns.values import Reply, TurnRequest
-from pytest_regen.units.ledger import short_hash
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.view import FileUnits
@@ -49,22 +46,6 @@ def parts(units: FileUnits, name: str) -> tuple[str, str]:
 
 
 LONG = "It is told at length.\n\n" + "    One more line of it.\n" * 600
-
-
-def test_forty_long_docstrings(tmp_path: Path) -> None:
-    """640 kB of them: each request has its own one alone, which took 283,676 tokens before."""
-    words = "\n".join(f"    Line {n} tells how a figure is measured, in words." for n in range(300))
-    text = "".join(unit(f"area_{n}", f"Figure {n}.\n\n{words}\n") for n in range(40))
-    units = write(tmp_path, text).open()
-
-    shared, asked = parts(units, "area_7")
-
-    assert len(text) > 600_000
-    assert len(shared) < 5_000
-    assert len(asked) < len(words) + 300
-    assert words in asked
-    assert "4321" not in units.system + asked
-    assert '    """Figure 8."""\n    ...' in shared
 
 
 @pytest.mark.parametrize("count", [0, 60])
@@ -193,27 +174,6 @@ def test_what_has_no_room_is_left_out_and_said(tmp_path: Path) -> None:
     assert f"# {lines:,} more lines are left out." in shared
 
 
-def test_statements_that_share_a_line(tmp_path: Path) -> None:
-    overload = "def wide(\n    a: int,\n) -> int: return a\nclass Odd(Exception): pass"
-    text = f"{overload}\nHALF = 1; FULL = 2\n"
-    units = write(tmp_path, text + unit("area", LONG) + unit("other", LONG)).open()
-
-    shared, _ = parts(units, "area")
-
-    assert shared.count("def wide(a: int) -> int:") == shared.count("FULL = 2") == 1
-    assert "left out" not in shared
-
-
-def test_a_module_that_is_short_is_shown_as_it_stands(tmp_path: Path) -> None:
-    text = f"# Figures.\nSIDE = 3  # metres\n\n\n{unit('area', 'Return SIDE squared.')}"
-    units = write(tmp_path, text).open()
-
-    shared, asked = parts(units, "area")
-
-    assert "# Figures.\nSIDE = 3  # metres\n\n\ndef area(a):" in shared
-    assert "SIDE = 3" not in asked
-
-
 def answered(_: Mapping[str, Any]) -> str:
     """Answer any function."""
     return "```python\nreturn 4321\n```"
@@ -237,34 +197,3 @@ def test_all_functions_of_a_module_read_it_from_the_cache(
     assert written > 4 * (used.input_tokens or 0) / 8
     assert {size.system for size in sizes} == {sizes[0].system}
     assert Estimate(cost_of, sizes).input_tokens == pytest.approx(used.total_tokens, rel=0.2)
-
-
-class Recorder:
-    """Answers any function, and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.requests: list[TurnRequest] = []
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Return a body."""
-        self.requests.append(request)
-        return Reply("```python\nreturn 4321\n```", "end_turn")
-
-
-def test_another_layout_makes_nothing_stale(tmp_path: Path) -> None:
-    """An entry of an earlier release has the module in its prompt, and another system prompt."""
-    file = write(tmp_path, unit("area").replace("return 4321", "..."))
-    recorder = Recorder()
-    generate_units(file, settings=TurnSettings(recorder))
-    (entry,) = (tmp_path / ".regen/units").rglob("*.json")
-    known = json.loads(entry.read_text("utf-8"))
-    assert known["prompt_sha256"] == short_hash(str(recorder.requests[0].messages[0].content))
-    older = {**known, "prompt": "In shapes.py:\n\n…", "system_sha256": "sha256:" + "0" * 64}
-    entry.write_text(json.dumps(older), "utf-8")
-
-    assert (
-        not open_units(load_kinds(tmp_path, read_settings(tmp_path)), "shapes.py")
-        .open()
-        .issues("area")
-    )
-    assert not generate_units(file, settings=TurnSettings(recorder)).regenerated

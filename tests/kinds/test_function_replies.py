@@ -64,12 +64,10 @@ def fenced(text: str, language: str = "python") -> str:
     [
         BODY,
         fenced(BODY),
-        fenced(BODY, ""),
-        indented(),
+        fenced(indented(), ""),
         f"Here it is:\n\n{fenced(BODY)}\n\nIt cuts the text.",
         f"{fenced(BODY)}\n\nUse it so:\n\n{fenced('print(tell(chr(65)))')}",
         fenced(HEAD + DOCSTRING + indented()),
-        fenced(HEAD + indented()),
         fenced(
             MODULE.replace(
                 "    raise NotImplementedError\n    # [REGEN:END tell]",
@@ -79,8 +77,6 @@ def fenced(text: str, language: str = "python") -> str:
         fenced(f"# [REGEN:BEGIN tell]\n{BODY}\n# [REGEN:END tell]"),
         fenced("import re\n\n\n" + HEAD + DOCSTRING + indented()),
         f"<thinking>\n```python\nreturn 0\n```\n</thinking>\n{fenced(BODY)}",
-        f"First\n```\nreturn 0\n``` </think>\n{fenced(BODY)}",
-        f"\ufeff{fenced(BODY)}",
         fenced(BODY).replace("\n", "\r\n"),
         fenced(BODY).removesuffix("```"),
     ],
@@ -101,24 +97,24 @@ def test_imports_and_helpers_move_into_the_body() -> None:
     )
 
 
-def test_a_method_is_found_in_its_class_and_alone() -> None:
-    method = 'def tell(self, text):\n    """Return the time."""\n    return text'
-    whole = "class Clock:\n" + indented(method)
-
-    assert code(fenced(method), "Clock.tell") == code(fenced(whole), "Clock.tell") == "return text"
+METHOD = 'def tell(self, text):\n    """Return the time."""\n    return text'
+HELPER = "def tell(n):\n    return n or tell(n - 1)\n\nreturn str(tell(len(text)))"
 
 
-def test_a_helper_of_the_same_name_stays() -> None:
-    body = "def tell(n):\n    return n or tell(n - 1)\n\nreturn str(tell(len(text)))"
-
-    assert code(fenced(body)) == body
-
-
-def test_what_is_no_code_stays_to_be_reported() -> None:
-    assert code("I cannot write this.") == "I cannot write this."
-
-
-def test_comments_of_the_body_stay() -> None:
-    assert code(fenced(HEAD + "    # first\n\n    # second\n    return text  # last")) == (
-        "# first\n\n# second\nreturn text  # last"
-    )
+@each(
+    ("name", "reply", "expected"),
+    [
+        ("Clock.tell", fenced(METHOD), "return text"),
+        ("Clock.tell", fenced("class Clock:\n" + indented(METHOD)), "return text"),
+        ("tell", fenced(HELPER), HELPER),
+        ("tell", "I cannot write this.", "I cannot write this."),
+        (
+            "tell",
+            fenced(HEAD + "    # first\n\n    # second\n    return text  # last"),
+            "# first\n\n# second\nreturn text  # last",
+        ),
+    ],
+)
+def test_the_code_of_its_place_is_found(name: str, reply: str, expected: str) -> None:
+    """A method alone or in its class; a helper of the same name, comments and no code stay."""
+    assert code(reply, name) == expected

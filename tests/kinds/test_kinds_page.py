@@ -4,29 +4,11 @@ import ast
 import re
 from pathlib import Path
 
-from articles import blocks_of
 from pages import ROOT
 
 from pytest_regen.units import kind as kind_module
 
 PAGE = "docs/kinds.md"
-KINDS = [
-    block.text
-    for page in [ROOT / PAGE, *sorted(ROOT.glob("docs/how-to/*.md"))]
-    for block in blocks_of(page)
-    if "(Kind)" in block.text
-]
-
-
-def test_a_kind_takes_twenty_lines() -> None:
-    """Each kind of the docs, with imports and what it checks."""
-    sizes = [
-        sum(bool(line.strip()) and not line.startswith("#") for line in block.splitlines())
-        for block in KINDS
-    ]
-
-    assert len(sizes) >= 5
-    assert max(sizes) <= 20, sizes
 
 
 def test_the_table_names_every_member_of_a_kind() -> None:

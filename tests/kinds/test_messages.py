@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import pytest
 from tables import each
 
 from pytest_regen.kinds import messages
@@ -22,12 +21,9 @@ PLURAL = "{count, plural, one {# berth in {place}} other {# berths in {place}}}"
     [
         ("From {from} to {to}", "Bis {to} ab {from}"),
         ("Hi {name}", "{name}, hallo {name}"),
-        ("${a} of {b:.2f}", "{b:.2f} von {a} $"),
         ("%(a)s and %{b}", "%{b} und %(a)s"),
         ("%s has %d", "%2$d hat %1$s"),
-        ("%i files", "%d Dateien"),
         ("100% safe", "100%ig sicher"),
-        ("100%% of %s", "%s zu 100%%"),
         ("on {day, date, long}", "am {day, date, medium}"),
         ("Use {curly braces}", "Nimm {geschweifte Klammern}"),
         ("%s cards found", "Znaleziono %skart"),
@@ -44,12 +40,9 @@ def test_a_language_may_order_what_is_named(source: str, text: str) -> None:
     [
         ("Hi {name}", "Hallo {Name}", "lacks {name}"),
         ("Hi", "Hallo {name}", "has {name}, which the source has not"),
-        ("{price:.2f}", "{price}", "lacks {price:.2f}"),
         ("%(n)s m", "% (n)s m", "lacks %(n)s"),
         ("%s has %d", "%d hat %s", "has %d, %s where the source has %s, %d"),
-        ("%1$s has %2$d", "%1$s hat", "has %s where the source has %s, %d"),
         ("{} of {}", "{}", "has {} where the source has {}, {}"),
-        ("Find %{value}", "Finde %{wert}", "lacks {value}"),
     ],
 )
 def test_a_placeholder_that_a_program_would_miss_is_named(
@@ -60,32 +53,23 @@ def test_a_placeholder_that_a_program_would_miss_is_named(
 
 
 @each(
-    ("source", "text"),
-    [
-        ("<b>one</b> and <i>two</i>", "<i>zwei</i> und <b>eins</b>"),
-        ("<0>terms</0>", "<0>Bedingungen</0>"),
-        ('<a href="/x" title="Go">in</a>', '<a title="Los" href="/x">rein</a>'),
-        ("usage: open <file>", "Aufruf: open <Datei>"),
-        ("if a < b and b > c", "wenn a < b und b > c"),
-        ("<b>{n} per {day}</b>", "<b>{day}</b>に<b>{n}</b>"),
-    ],
-)
-def test_tags_may_move_with_the_sentence(source: str, text: str) -> None:
-    """Only what is a tag in the source has to be one in the translation."""
-    assert not errors(messages.tag_problems(source, text))
-
-
-@each(
     ("source", "text", "problem"),
     [
+        ("<b>one</b> and <i>two</i>", "<i>zwei</i> und <b>eins</b>", ""),
+        ('<a href="/x" title="Go">in</a>', '<a title="Los" href="/x">rein</a>', ""),
+        ("usage: open <file>", "Aufruf: open <Datei>", ""),
+        ("<b>{n} per {day}</b>", "<b>{day}</b>に<b>{n}</b>", ""),
         ("<b>one</b>", "<b>eins", "lacks </b>"),
         ("one", "<b>eins</b>", "has <b>, </b>, which"),
         ('<a href="/x">in</a>', '<a href="/y">rein</a>', 'lacks <a href="/x">'),
-        ("<b>a</b>", "<b>a<b>", "lacks </b>"),
+        ("<0>a</0>", "<0>a<0>", "lacks </0>"),
     ],
 )
-def test_a_broken_tag_is_named(source: str, text: str, problem: str) -> None:
-    assert errors(messages.tag_problems(source, text))[0].startswith(problem)
+def test_tags_may_move_with_the_sentence(source: str, text: str, problem: str) -> None:
+    """Only what is a tag in the source has to be one in the translation."""
+    found = errors(messages.tag_problems(source, text))
+
+    assert [words[: len(problem)] for words in found] == [problem][: bool(problem)]
 
 
 @each(
@@ -95,9 +79,7 @@ def test_a_broken_tag_is_named(source: str, text: str, problem: str) -> None:
         (PLURAL, "{count,plural,=1{ein Platz in {place}}other{# Plätze in {place}}}", ("one",)),
         (PLURAL, "{place}に{count}か所", ()),
         (PLURAL, "{count, plural, other {{place}: #}}", ()),
-        (PLURAL, "{count, plural, one {a {place}} few {#} many {c} other {d}}", ("one", "few")),
         (PLURAL, "{place}: {count, plural, one {# a} few {# b} other {# c}}", POLISH),
-        (PLURAL, "{place}: {count, plural, one {# a} other {# a}}", POLISH),
         ("and {n, plural, other {# more}}", "y {n, plural, other {# más}}", ("one",)),
         (PLURAL, "In {place}: {count, plural, one {# l''une} other {# l'autre}}", None),
         (
@@ -125,66 +107,51 @@ def test_a_plural_has_the_cases_of_its_language(
 
 
 @each(
-    ("text", "problem"),
-    [
-        ("{count, plural, one {# Platz} other {# Plätze}}", "lacks {place}"),
-        ("{count, plural, one {a {place}} other {b}", "is no ICU message: it does not close"),
-        ("{count, plural, other {b {place}}}", "lacks the plural one of count"),
-        ("{count} {place}", "has no plural of count"),
-        ("{Anzahl, plural, one {a {place}} other {b}}", "lacks {count}"),
-        ("{count, plural, one {a} other {d'{place}'}}", "lacks {place}; an apostrophe"),
-        ("{count, Plural, one {a {place}} other {b}}", "is no ICU message"),
-        ("{place}: {count, plural, one {a} other {b}}", "does not show the number count"),
-        ("a } b", "is no ICU message: it closes a brace"),
-        ("{a,plural,other{" * 5_000, "is no ICU message: it nests more than 20 cases"),
-    ],
-)
-def test_a_broken_plural_is_named(text: str, problem: str) -> None:
-    """A message that a library would refuse, or that loses an argument, is said."""
-    source = messages.read_icu(PLURAL)
-
-    assert errors(messages.icu_problems(source, text, ("one",)))[0].startswith(problem)
-
-
-@pytest.mark.parametrize(
     ("source", "text", "problem"),
     [
-        (PLURAL, "{place}: {count, plural, one {# a} other {# b}}", "lacks the plural few, many"),
         (
-            "{n, number} {n, plural, one {boat} other {boats}}",
-            "{n, number} {n, plural, other {lodí}}",
-            "lacks the plural few, many, one of n",
+            "{g, select, a {x} other {y}}",
+            "{g, select, b {x} other {y}}",
+            "has the cases b, other",
         ),
+        (PLURAL, "{count, plural, one {# Platz} other {# Plätze}}", "lacks {place}"),
+        (
+            PLURAL,
+            "{count, plural, one {a {place}} other {b}",
+            "is no ICU message: it does not",
+        ),
+        (PLURAL, "{count, plural, other {b {place}}}", "lacks the plural one of count"),
+        (PLURAL, "{count} {place}", "has no plural of count"),
+        (PLURAL, "{Anzahl, plural, one {a {place}} other {b}}", "lacks {count}"),
+        (PLURAL, "{count, plural, one {a} other {d'{place}'}}", "lacks {place}; an apostrophe"),
+        (PLURAL, "{count, Plural, one {a {place}} other {b}}", "is no ICU message"),
+        (PLURAL, "{place}: {count, plural, one {a} other {b}}", "does not show the number count"),
+        (PLURAL, "a } b", "is no ICU message: it closes a brace"),
+        (PLURAL, "{a,plural,other{" * 5_000, "is no ICU message: it nests more than 20 cases"),
     ],
 )
-def test_the_cases_of_english_are_not_enough(source: str, text: str, problem: str) -> None:
-    """A language with other cases needs one of them, if its cases differ at all."""
+def test_a_broken_plural_is_named(source: str, text: str, problem: str) -> None:
+    """A message that a library would refuse, or that loses an argument, is said."""
     message = messages.read_icu(source)
 
-    assert errors(messages.icu_problems(message, text, POLISH))[0].startswith(problem)
+    assert errors(messages.icu_problems(message, text, ("one",)))[0].startswith(problem)
 
 
-@pytest.mark.parametrize(
-    ("text", "doubt"),
+@each(
+    ("text", "severity", "problem"),
     [
-        ("{place}: {count, plural, one {# a} few {# b} other {# c}}", "lacks the plural many"),
-        ("{place}: {count, plural, one {# a} few {# b} many {# c} other {# d}}", None),
-        ("{place}: {count, plural, one {# a} other {# a}}", None),
+        ("{place}: {count, plural, one {# a} other {# b}}", "error", "few, many"),
+        ("{place}: {count, plural, one {# a} few {# b} other {# c}}", "warning", "many"),
+        ("{place}: {count, plural, one {# a} few {# b} many {# c} other {# d}}", "", ""),
+        ("{place}: {count, plural, one {# a} other {# a}}", "", ""),
     ],
 )
-def test_a_case_that_falls_back_is_a_doubt(text: str, doubt: str | None) -> None:
-    """What ``other`` may stand for cannot be known to be wrong."""
+def test_a_case_that_falls_back_is_a_doubt(text: str, severity: str, problem: str) -> None:
+    """A language with other cases than English needs one of them, if its cases differ at all."""
     found = list(messages.icu_problems(messages.read_icu(PLURAL), text, POLISH))
 
-    assert found == ([("warning", f"{doubt} of count, which the language has")] if doubt else [])
-
-
-def test_a_select_keeps_its_cases() -> None:
-    source = messages.read_icu("{g, select, female {she} other {they}}")
-
-    found = messages.icu_problems(source, "{g, select, weiblich {sie} other {sie}}", None)
-
-    assert errors(found) == ["has the cases other, weiblich of g; a program selects female, other"]
+    words = f"lacks the plural {problem} of count, which the language has"
+    assert found == ([(severity, words)] if severity else [])
 
 
 def test_words_are_what_a_reader_reads() -> None:

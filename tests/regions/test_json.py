@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tables import each
 
 from pytest_regen.errors import RegionError
-from pytest_regen.regions import JsonStrings, JsonValues, Region, WholeFile
+from pytest_regen.regions import JsonStrings, JsonValues, WholeFile
 
 CHARACTERS = st.characters(exclude_categories=()) | st.sampled_from('./~"\\\r\n\u2028\ud800\ufeff0')
 STRINGS = st.text(CHARACTERS, max_size=5)
@@ -49,29 +49,6 @@ def loaded(file: str) -> object:
     return document
 
 
-def strings(tree: object) -> list[str]:
-    """Return the strings of a document in order."""
-    match tree:
-        case str():
-            return [tree]
-        case dict():
-            return [text for value in tree.values() for text in strings(value)]
-        case list():
-            return [text for value in tree for text in strings(value)]
-        case _:
-            return []
-
-
-@given(FILES)
-def test_every_string_is_found_and_put_back_unchanged(file: str) -> None:
-    """Each string of a document is one unit, in order; its own text leaves its bytes alone."""
-    found = JsonStrings().find(file)
-
-    assert [span.text for span in found.values()] == strings(loaded(file))
-    assert all(json.loads(file[span.start : span.end]) == span.text for span in found.values())
-    assert JsonStrings().replace(file, {name: span.text for name, span in found.items()}) == file
-
-
 @given(FILES, STRINGS, st.data())
 def test_only_the_bytes_of_a_changed_string_change(
     file: str, text: str, data: st.DataObject
@@ -84,6 +61,8 @@ def test_only_the_bytes_of_a_changed_string_change(
 
     changed = JsonStrings().replace(file, {name: text})
 
+    assert JsonStrings().replace(file, {name: span.text for name, span in found.items()}) == file
+    assert all(json.loads(file[span.start : span.end]) == span.text for span in found.values())
     assert JsonStrings().find(changed)[name].text == text
     assert changed[: found[name].start] == file[: found[name].start]
     assert changed.endswith(file[found[name].end :])
@@ -122,15 +101,10 @@ def test_a_value_is_taken_out_without_the_indentation_of_its_key(
     assert JsonValues().replace(file, {name: span.text for name, span in found.items()}) == file
 
 
-def test_half_a_character_is_written_as_an_escape() -> None:
-    """A lone surrogate, which no file can hold, is kept as JSON can."""
-    assert JsonStrings().replace('{"a": ""}', {"a": "\ud800ü"}) == '{"a": "\\ud800ü"}'
-
-
 def test_a_file_of_escapes_gets_escapes() -> None:
-    """A file in plain ASCII stays one; other files are not made one."""
+    """A file in plain ASCII stays one; in others, only what no file can hold is escaped."""
     assert JsonStrings().replace('{"a": "\\u00e9"}', {"a": "ü"}) == '{"a": "\\u00fc"}'
-    assert JsonStrings().replace('{"a": "e"}', {"a": "ü"}) == '{"a": "ü"}'
+    assert JsonStrings().replace('{"a": "e"}', {"a": "\ud800ü"}) == '{"a": "\\ud800ü"}'
 
 
 CATALOGUE = """{
@@ -143,22 +117,12 @@ CATALOGUE = """{
 """
 
 
-def test_names_are_keys_joined_by_dots() -> None:
-    """A unit is named as people write keys; its line is that of its value."""
-    found = JsonStrings().find(CATALOGUE)
-
-    assert {name: span.line for name, span in found.items()} == {
-        "title": 2,
-        "menu.open": 4,
-        "menu.close": 5,
-    }
-
-
 def test_ambiguous_names_are_pointers() -> None:
     """Where two values would have one name, both have names that only one of them has."""
-    found = JsonStrings().find('{"a.b": "1", "a": {"b": "2"}, "": "3", "/c": "4", "d.e": "5"}')
+    found = JsonStrings().find('{"a.b": "1", "a": {"b": "2"}, "": "3", "/c": "4",\n"d.e": "5"}')
 
     assert list(found) == ["/a.b", "/a/b", "/", "/~1c", "d.e"]
+    assert [span.line for span in found.values()] == [1, 1, 1, 1, 2]
 
 
 def test_a_new_string_goes_behind_its_predecessor() -> None:
@@ -190,35 +154,23 @@ def test_a_new_string_goes_behind_its_predecessor() -> None:
     )
 
 
-def test_a_file_that_is_not_there_is_begun() -> None:
-    """An empty text becomes a document with a final line end."""
-    assert JsonStrings().find("") == {}
-    assert JsonStrings().insert("", {"a.b": "x"}) == '{\n  "a": {\n    "b": "x"\n  }\n}\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "added"),
+@each(
+    ("text", "name", "added"),
     [
-        ('{"a":"1","c":"3"}', '{"a":"1","b":"2","c":"3"}'),
-        ('{"a": "1", "c": "3"}', '{"a": "1", "b": "2", "c": "3"}'),
-        ('{"a":"1"}', '{"a":"1","b":"2"}'),
+        ('{"a":"1","c":"3"}', "b", '{"a":"1","b":"x","c":"3"}'),
+        ('{"a": "1", "c": "3"}', "b", '{"a": "1", "b": "x", "c": "3"}'),
+        ('{"a":"1"}', "b", '{"a":"1","b":"x"}'),
+        ('{"a.b": "1"}', "a.c", '{"a.b": "1", "a.c": "x"}'),
+        ('{"b": null}', "b", '{"b": "x"}'),
+        ("", "a.b", '{\n  "a": {\n    "b": "x"\n  }\n}\n'),
     ],
 )
-def test_what_is_added_on_one_line_is_spaced_like_the_rest(text: str, added: str) -> None:
-    """A minified catalogue stays one."""
-    assert JsonStrings().insert(text, {"b": "2"}, ["a", "b", "c"]) == added
+def test_what_is_added_looks_like_the_rest(text: str, name: str, added: str) -> None:
+    """Minified and flat catalogues stay so, null is filled, a file that is not there is begun."""
+    assert JsonStrings().insert(text, {name: "x"}, ["a", "b", "c"]) == added
 
 
-def test_dots_stay_in_keys_where_the_file_has_them_there() -> None:
-    """A flat catalogue stays flat."""
-    added = JsonStrings().insert('{"menu.open": "Open"}', {"menu.close": "Close"})
-
-    assert added == '{"menu.open": "Open", "menu.close": "Close"}'
-
-
-def test_null_is_filled() -> None:
-    """A key that tools left without a string gets one; an object in the way is an error."""
-    assert JsonStrings().insert('{"a": null}', {"a": "x"}) == '{"a": "x"}'
+def test_a_value_in_the_way_is_an_error() -> None:
     with pytest.raises(RegionError, match="line 1: a value stands where 'a' belongs"):
         JsonStrings().insert('{"a": {"b": "x"}}', {"a": "x"})
     with pytest.raises(RegionError, match=r"a value stands where 'a\.b' belongs"):
@@ -257,8 +209,6 @@ def test_a_text_that_is_no_json_cannot_be_a_value() -> None:
         ('{\n"a": "x",\n"a": "y"}', 3, "a second time .first: line 2"),
         ('{"a": "x"', 1, "Expecting ',' delimiter .column 10"),
         ('{"a": NaN}', 1, "NaN"),
-        ('\n{"a": "\t"}', 2, "Invalid control character"),
-        ('{"a": "x"} {', 1, "Extra data"),
         ('{\n<<<<<<< HEAD\n"a": "x"}', 2, "Expecting property name"),
         ("[" * 100_000, 1, "nested too deeply"),
     ],
@@ -271,24 +221,10 @@ def test_what_is_no_json_is_an_error_with_the_line(file: str, line: int, problem
     assert caught.value.line == line
 
 
-def test_thousands_of_keys_are_read_once() -> None:
-    """A catalogue of 5,000 keys is read, changed, filled and emptied without quadratic work."""
-    half = {f"group{number}": dict[str, str]() for number in range(70)}
-    names = [f"group{number % 70}.key{number}" for number in range(5_000)]
-    file = json.dumps(half, indent=2)
-
-    filled = JsonStrings().insert(file, dict.fromkeys(names, "x"), names)
-
-    assert len(JsonStrings().find(filled)) == 5_000
-    assert JsonStrings().replace(filled, dict.fromkeys(names, "y")).count('"y"') == 5_000
-    assert json.loads(JsonStrings().remove(filled, names)) == half
-    one_line = json.dumps(dict.fromkeys(names, "x" * 200))
-    assert len(JsonValues().find(one_line)) == 5_000
-
-
 @given(st.text(st.sampled_from("ab\n\ufeff"), max_size=8), st.sampled_from(("\n", "\r\n")))
 def test_a_whole_file_is_one_unit(text: str, line_end: str) -> None:
     """Everything but a byte order mark and the last line end is the unit; it comes back exactly."""
+    assert WholeFile().insert("", {"file": "x"}) == "x\n"
     file = text.replace("\n", line_end) or "x\n"
     found = WholeFile().find(file)
 
@@ -297,14 +233,3 @@ def test_a_whole_file_is_one_unit(text: str, line_end: str) -> None:
     assert list(found) == ["file"]
     assert WholeFile().replace(file, {"file": found["file"].text}) == file
     assert WholeFile().find(changed)["file"].text == text
-
-
-def test_a_whole_file_begins_with_its_unit() -> None:
-    """A file that is not there has no unit; with one, it ends in a line end."""
-    assert not WholeFile().find("")
-    assert WholeFile().insert("", {"file": "x"}) == "x\n"
-
-
-def test_each_region_follows_the_protocol() -> None:
-    """What is shipped can be used where a region of one's own can."""
-    assert all(isinstance(region, Region) for region in (JsonStrings(), JsonValues(), WholeFile()))

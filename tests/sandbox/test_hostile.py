@@ -17,11 +17,6 @@ HANDLER = "def answer(module, question):\n    return module.f(question)\n"
 RIGHT = {2: 4, "a": "aa"}
 
 
-def is_right(value: object, right: object) -> bool:
-    """Return whether a value is the same JSON."""
-    return type(value) is type(right) and value == right
-
-
 def passes(result: Result) -> bool:
     """Return whether all answers are right."""
     return (result.raised, result.stopped) == (None, None) and all(
@@ -89,7 +84,6 @@ def test_no_module_that_must_be_ended_passes(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("name", "stopped"),
     [
-        ("exits with 0 at import", "exit"),
         ("exits with 0 when asked", "exit"),
         ("kills itself", "signal"),
         ("writes frames by guess", "forged"),
@@ -108,14 +102,3 @@ def test_it_is_told_why_there_is_no_answer(name: str, stopped: str) -> None:
     assert result.stopped in stopped.split()
     assert result.why
     assert result.answers == (None,)
-
-
-def test_time_of_the_processor_that_runs_out_is_told_as_time() -> None:
-    """It runs out before the clock where nothing else runs."""
-    [result] = ask(
-        [Job(Module("candidate", "while True:\n    pass"), (2,))],
-        handler=HANDLER,
-        limits=Limits(seconds=30, cpu_seconds=1),
-    )
-
-    assert result.stopped == "seconds"

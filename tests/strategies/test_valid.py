@@ -1,14 +1,11 @@
 """Valid instances: of hand-made schemas, judged by functions that know nothing of JSON Schema."""
 
-import contextlib
 import json
 import re
-import time
 from collections.abc import Callable
-from datetime import datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 from drawn import instances_in, ir_of, plan_of
@@ -72,10 +69,6 @@ def is_vehicle(value: Json) -> bool:
     return value.get("kind") == "boat" and value.get("sails") in (None, True, False)
 
 
-def is_moment(value: Json) -> bool:
-    return datetime.fromisoformat(value).tzinfo is not None and "T" in value
-
-
 def declared(value: Json) -> Json:
     """Return a value without the names that an API may add."""
     if isinstance(value, list):
@@ -85,7 +78,6 @@ def declared(value: Json) -> Json:
     return value
 
 
-LIMITS = {"type": "object", "minProperties": 2, "maxProperties": 3}
 ROW: dict[str, Any] = {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "boolean"}}
 
 CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
@@ -97,25 +89,18 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         [-2, 2, 0],
     ),
     (
-        "exclusive",
-        "3.0.3",
-        {"type": "number", "minimum": 0, "exclusiveMinimum": True},
-        lambda v: v > 0,
-        [0.5, 1],
-    ),
-    (
-        "cents",
-        "3.1.0",
-        {"type": "number", "multipleOf": 0.01, "maximum": 5, "minimum": 4},
-        lambda v: round(v, 2) == v and 4 <= v <= 5,
-        [4],
-    ),
-    (
         "texts",
         "3.1.0",
         {"type": "string", "minLength": 2, "maxLength": 4},
         lambda v: 2 <= len(v) <= 4,
         ["abcd"],
+    ),
+    (
+        "a type that is meant",
+        "3.1.0",
+        {"minLength": 2, "maxLength": 3},
+        lambda v: len(v) in {2, 3},
+        ["abc"],
     ),
     ("any text", "3.1.0", {"type": "string"}, is_text, ["", "a", " padded ", "👩‍🚀😀"]),
     (
@@ -126,26 +111,11 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         [],
     ),
     (
-        "moments",
-        "3.1.0",
-        {"type": "string", "format": "date-time"},
-        is_moment,
-        ["2024-02-29T12:34:56Z", "2023-12-31T23:59:59+05:30"],
-    ),
-    ("uuids", "3.1.0", {"type": "string", "format": "uuid"}, lambda v: str(UUID(v)) == v, []),
-    (
         "enums",
         "3.1.0",
         {"enum": ["a", 1, None, {"x": []}]},
         lambda v: v in ["a", 1, None, {"x": []}],
         ["a", 1, None, {"x": []}],
-    ),
-    (
-        "null",
-        "3.1.0",
-        {"type": ["boolean", "null"]},
-        lambda v: v in (True, False, None),
-        [True, False, None],
     ),
     (
         "sets",
@@ -173,24 +143,12 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         [{}],
     ),
     (
-        "names by rule",
-        "3.1.0",
-        {
-            "type": "object",
-            "propertyNames": {"maxLength": 2},
-            "additionalProperties": {"type": "integer"},
-        },
-        lambda v: all(len(k) <= 2 for k in v),
-        [{}],
-    ),
-    (
         "objects",
         "3.1.0",
         {"type": "object", "properties": ROW, "required": ["a"]},
         lambda v: is_integer(v["a"]) and v.keys() <= ROW.keys(),
         [{"a": 1}, {"a": 1, "b": "a", "c": True}],
     ),
-    ("objects of a size", "3.1.0", {**LIMITS, "properties": ROW}, lambda v: 2 <= len(v) <= 3, []),
     (
         "allOf",
         "3.1.0",
@@ -202,36 +160,6 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         },
         lambda v: v["a"] in {3, 4},
         [{"a": 3}, {"a": 4}],
-    ),
-    (
-        "either is required",
-        "3.1.0",
-        {"type": "object", "properties": ROW, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
-        lambda v: "a" in v or "b" in v,
-        [],
-    ),
-    (
-        "two unions at once",
-        "3.1.0",
-        {
-            "type": "object",
-            "allOf": [
-                {
-                    "oneOf": [
-                        {"required": ["p"], "properties": {"p": {"const": 1}}},
-                        {"required": ["q"], "properties": {"q": {"const": 2}}},
-                    ]
-                },
-                {
-                    "oneOf": [
-                        {"required": ["r"], "properties": {"r": {"const": 3}}},
-                        {"required": ["s"], "properties": {"s": {"const": 4}}},
-                    ]
-                },
-            ],
-        },
-        lambda v: ("p" in v) != ("q" in v) and ("r" in v) != ("s" in v),
-        [],
     ),
     (
         "null as OpenAPI 3.0 writes it",
@@ -317,20 +245,6 @@ def test_each_field_goes_through_its_own_values(tmp_path: Path) -> None:
     assert any("note" not in each for each in first)
 
 
-def test_a_wide_object_is_covered_by_small_instances(tmp_path: Path) -> None:
-    """Of sixty optional fields each is there and is absent; hardly an instance has all."""
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {f"f{n}": {"type": "string"} for n in range(60)},
-    }
-    (found,) = instances_in(tmp_path, schema).values()
-
-    assert len(found.valid) == 100
-    names = {name for each in found.valid for name in each}
-    assert names - {"x-new", "newField"} == schema["properties"].keys()
-    assert sorted(map(len, found.valid))[len(found.valid) // 2] <= 30
-
-
 @pytest.mark.parametrize(
     ("more", "kinds"),
     [({}, {str, int, bool}), ({"additionalProperties": {"type": "string"}}, {str})],
@@ -346,15 +260,6 @@ def test_some_instances_have_names_that_are_not_declared(
     added = [each for each in found.valid if {"x-new", "newField"} & each.keys()]
     assert [set(each) - {"x-new", "newField"} for each in added] == [set(), set(), {"a"}]
     assert {type(value) for each in added for name, value in each.items() if name != "a"} <= kinds
-
-
-@pytest.mark.parametrize("word", ["additionalProperties", "unevaluatedProperties"])
-def test_a_closed_object_has_its_own_names_alone(tmp_path: Path, word: str) -> None:
-    """The document says that there are no others."""
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, word: False}
-    (found,) = instances_in(tmp_path, schema).values()
-
-    assert {name for each in found.valid for name in each} == {"a"}
 
 
 def test_a_pattern_that_cannot_be_read_is_told_of_the_types_that_need_it(tmp_path: Path) -> None:
@@ -383,9 +288,10 @@ def test_a_pattern_that_cannot_be_read_is_told_of_the_types_that_need_it(tmp_pat
     assert {"may"} <= drawn[root] <= {"may", "x-new", "newField"}
 
 
-@pytest.mark.parametrize("outer", [{}, {"nullable": False}])
-@pytest.mark.parametrize("inner", [{}, {"nullable": True}])
-@pytest.mark.parametrize("beside", [{"nullable": False}, {"description": "no more"}])
+@each(
+    ("outer", "inner", "beside"),
+    product([{}, {"nullable": False}], [{}, {"nullable": True}], [{"nullable": False}, {}]),
+)
 def test_null_is_drawn_where_the_ir_has_it(
     tmp_path: Path, outer: dict[str, Any], inner: dict[str, Any], beside: dict[str, Any]
 ) -> None:
@@ -400,90 +306,10 @@ def test_null_is_drawn_where_the_ir_has_it(
     assert has_null is ("nullable" not in {each.keyword for each in found.invalid})
 
 
-@pytest.mark.parametrize(
-    ("schema", "reason"),
-    [
-        (
-            {
-                "type": "object",
-                "required": ["x"],
-                "properties": {"x": {"type": "string", "minLength": 3, "maxLength": 2}},
-            },
-            "nothing was found",
-        ),
-        (
-            {
-                "type": "object",
-                "required": ["x"],
-                "properties": {"x": {"$ref": "#/components/schemas/E"}},
-            },
-            "nothing was found",
-        ),
-        (
-            {
-                "type": "object",
-                "required": ["x"],
-                "properties": {"x": {"type": "string", "pattern": "(?<a"}},
-            },
-            "pattern",
-        ),
-        (
-            {
-                "type": "object",
-                "properties": {"x": {"type": "string", "minLength": "three"}, "y": {"minimum": []}},
-            },
-            "",
-        ),
-    ],
-    ids=["contradiction", "endless", "pattern", "nonsense"],
-)
-def test_what_cannot_be_drawn_says_why(tmp_path: Path, schema: Any, reason: str) -> None:
-    """No exception, and no search without end."""
-    endless = {
-        "type": "object",
-        "required": ["e"],
-        "properties": {"e": {"$ref": "#/components/schemas/E"}},
-    }
-    found = instances_in(tmp_path, schema, {"E": endless})
+def test_a_closed_object_has_its_own_names_alone(tmp_path: Path) -> None:
+    """The document says that there are no others."""
+    own = {"a": {"type": "integer"}}
+    schema = {"type": "object", "properties": own, "unevaluatedProperties": False}
+    (found,) = instances_in(tmp_path, schema).values()
 
-    root = next(iter(found.values()))
-    if reason:
-        assert root.valid == ()
-        assert reason in root.skipped[0].reason
-    else:
-        assert root.valid or root.skipped
-
-
-def test_compositions_that_explode_come_to_an_end(tmp_path: Path) -> None:
-    """Forty levels of two unions of two branches are a million million combinations."""
-    levels: dict[str, Any] = {
-        f"L{n}": {
-            "allOf": [
-                {"anyOf": [{"$ref": f"#/components/schemas/L{n + 1}"}, {"required": [f"a{n}"]}]},
-                {"anyOf": [{"$ref": f"#/components/schemas/L{n + 1}"}, {"required": [f"b{n}"]}]},
-            ]
-        }
-        for n in range(40)
-    }
-    levels["L40"] = {"type": "object", "properties": {"x": {"type": "integer"}}}
-    plan = plan_of(tmp_path, {"$ref": "#/components/schemas/L0"}, levels)
-    begin = time.process_time()
-
-    with contextlib.suppress(RecursionError):
-        Samples().of(plan, 50)
-
-    assert time.process_time() - begin < 10
-
-
-def test_the_same_values_come_out_each_time(tmp_path: Path) -> None:
-    """Two readings of one document agree, chance and patterns included."""
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {
-            **ROW,
-            "d": {"type": "string", "pattern": "^[a-c]+$"},
-            "e": {"type": "number"},
-        },
-    }
-
-    assert instances_in(tmp_path, schema) == instances_in(tmp_path, schema)
+    assert {name for each in found.valid for name in each} == {"a"}

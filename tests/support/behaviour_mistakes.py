@@ -64,8 +64,6 @@ _SCHEMAS: dict[str, Any] = {
             "windOut": {"type": "number"},
             "laps": {"type": "integer", "minimum": 1},
             "tags": {"type": "array", "items": {"type": "string"}},
-            "scores": {"type": "object", "additionalProperties": {"type": "number"}},
-            "price": {"type": "string", "format": "decimal"},
             "spare": {"type": "integer"},
             "open": {"type": "boolean"},
             "firstMate": {"type": "string"},
@@ -172,12 +170,6 @@ def _before(field: str, expression: str) -> tuple[str, str]:
     )
 
 
-def _after(field: str, expression: str) -> tuple[str, str]:
-    """Return a change that works on what a field was made of."""
-    pattern, code = _before(field, expression)
-    return pattern, code.replace(', mode="before"', "")
-
-
 def _missing(code: str) -> tuple[str, str]:
     """Return a change that adds a look-up to an enum."""
     return (
@@ -196,7 +188,6 @@ PYTHON = (
         _config("json_encoders={dt.datetime: lambda at: at.replace(tzinfo=None).isoformat()}"),
         base="Short",
     ),
-    _python("cents", "fee", _loaded("fee", "self.fee = round(self.fee, 2)")),
     _python(
         "swapped",
         "windIn windOut",
@@ -215,24 +206,6 @@ PYTHON = (
         "null_is_absent",
         "motto",
         _loaded("motto", 'self.model_fields_set.discard("" if self.motto else "motto")'),
-    ),
-    _python(
-        "sorted_tags",
-        "tags",
-        _loaded("tags", "self.tags = sorted(self.tags) if self.tags else self.tags"),
-    ),
-    _python("float_price", "price", _after("price", "value and str(float(value))")),
-    _python(
-        "lost_scores",
-        "scores",
-        _after("scores", "value and {key.strip('$'): each for key, each in value.items()}"),
-    ),
-    _python(
-        "default_of_enum",
-        "",
-        _missing("return next(iter(cls))"),
-        codes="ACCEPTS_INVALID",
-        base="State",
     ),
     _python(
         "enum_by_name",
@@ -261,47 +234,28 @@ def _refined(name: str, type_: str, effect: str) -> tuple[str, str]:
 
 
 _zod = partial(_mistake, "zod")
-_TEXT, _NUMBER = "z.string()", "z.number()"
-_TEXTS, _SCORES = "z.array(z.string())", "z.record(z.string(), z.number())"
+_TEXT, _TEXTS = "z.string()", "z.array(z.string())"
 
 ZOD = (
     _zod("trims", "name", _checked("name", _TEXT, "seen.value = seen.value.trim();")),
-    _zod("rounds", "fee", _checked("fee", _NUMBER, "seen.value = Math.round(seen.value);")),
-    _zod(
-        "cents",
-        "windIn",
-        _checked("windIn", _NUMBER, "seen.value = Number(seen.value.toFixed(2));"),
-    ),
     _zod(
         "null_is_absent",
         "motto",
         _checked("motto", "z.string().nullable().optional()", "seen.value ??= undefined;"),
     ),
     _zod(
-        "false_is_absent",
-        "open",
-        _checked("open", "z.boolean().optional()", "seen.value ||= undefined;"),
-    ),
-    _zod(
         "zone_dropped",
         "startsAt",
         _checked("startsAt", _TEXT, "seen.value = seen.value.slice(0, 19);"),
     ),
-    _zod(
-        "float_price", "price", _checked("price", _TEXT, "seen.value = String(Number(seen.value));")
-    ),
     _zod("sorted_tags", "tags", _refined("tags", _TEXTS, "value.sort();")),
-    _zod("lost_scores", "scores", _refined("scores", _SCORES, 'delete value["$x"];')),
 )
 
 _sealed = partial(_mistake, "zod", base="Sealed")
 
 READ_AS_RIGHT = (
-    _sealed("fraction", "laps", (r"z\.int\(\)", "z.number()"), codes="ACCEPTS_INVALID"),
-    _sealed("invented", "code", (r"\+\$/u\)", r"\g<0>.min(17)")),
     _sealed("dropped", "laps", (r"\.min\(1\)", ""), codes="ACCEPTS_INVALID"),
     _sealed("other_pattern", "code", (r"\[a-z\]", "[b-z]")),
-    _sealed("other_literal", "kind", (r'"seal"', '"eel"'), codes="ROUND_TRIP ACCEPTS_INVALID"),
     _sealed("no_literal", "kind", (r'z\.literal\("seal"\)', _TEXT), codes="ACCEPTS_INVALID"),
 )
 """What only zod itself knows."""

@@ -15,8 +15,6 @@ from pytest_regen.strategies.instances import Source
 from pytest_regen.strategies.plans import Plan, Plans
 from pytest_regen.strategies.translation import Translation
 
-__all__ = ["StoreLike", "check_of", "instances_in", "ir_of", "plan_of", "source_of"]
-
 
 @dataclass
 class StoreLike:
@@ -26,17 +24,12 @@ class StoreLike:
     path: Path
 
 
-def ir_of(document: Path, operation: str = "GET /things", language: str = "python") -> IR:
-    """Return the IR of an operation, as a store in the document's folder would hold it."""
+def ir_of(document: Path) -> IR:
+    """Return the IR of its operation, as a store in the document's folder would hold it."""
     read = read_document(document)
-    made = build_ir(read, read.find(operation), language=find_language(language))
+    made = build_ir(read, read.find("GET /things"), language=find_language("python"))
     reference = DocumentRef(path=document.name)
     return made.ir.model_copy(update={"document": reference})
-
-
-def source_of(document: Path, operation: str = "GET /things", language: str = "python") -> Source:
-    """Return the source of the types of an operation."""
-    return Source(StoreLike(ir_of(document, operation, language), document.parent))  # type: ignore[arg-type]
 
 
 def instances_in(
@@ -45,17 +38,13 @@ def instances_in(
     components: dict[str, Any] | None = None,
     *,
     version: str = "3.1.0",
-    count: int = 100,
-    language: str = "python",
 ) -> dict[str, Instances]:
     """Return the instances of all types of a document whose only operation answers ``schema``."""
     path = folder / "api.json"
     path.write_text(json.dumps(document_of(schema, components, version=version)), "utf-8")
-    source = source_of(path, language=language)
-    return {
-        type_.name: source.instances(type_.name, count)
-        for type_ in ir_of(path, language=language).types
-    }
+    ir = ir_of(path)
+    source = Source(StoreLike(ir, folder))  # type: ignore[arg-type]
+    return {type_.name: source.instances(type_.name, 100) for type_ in ir.types}
 
 
 def plan_of(
@@ -78,8 +67,3 @@ def plan_of(
     translation = Translation(read, direction=direction)
     translation.add_tags()
     return Plans().plan(translation.schema(node))
-
-
-def check_of(folder: Path, schema: Any, **options: Any) -> Plan:
-    """Return what decides about a schema."""
-    return plan_of(folder, schema, **options)

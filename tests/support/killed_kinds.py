@@ -1,12 +1,10 @@
-"""The laws that no kind can break, because the engine keeps them alike for all.
+"""The law that no kind can break, because the engine keeps it alike for all: kills at any write.
 
-So they are no laws for others' kinds: states of the ledger, and kills. The program is killed at
-each of its writes. A store is held against the laws of files, but for what it has no ledger for.
+A store is held against the laws of files, but for what it has no ledger for.
 """
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +22,7 @@ from pytest_regen.sources.boundaries import extract_type_block, replace_type_blo
 from pytest_regen.store_folders import is_store
 from pytest_regen.testing import KindConformance
 from pytest_regen.testing.conformance import Lab
-from pytest_regen.units.ledger import Entry, as_bytes, entry_name
+from pytest_regen.units.ledger import entry_name
 
 
 def generate(lab: Lab) -> None:
@@ -41,57 +39,11 @@ EFFORTS: Final[Mapping[str, Callable[[Lab], object]]] = {
 """What is killed; each may be done again."""
 
 
-def entry_of(lab: Lab) -> Entry:
-    """Return what the ledger has of the unit."""
-    entry: Entry | None = lab.file().open().entry(lab.name)
-    assert entry is not None
-    return entry
-
-
-def write_entry(lab: Lab, entry: Entry) -> None:
-    """Write an entry of the ledger as it is."""
-    path = lab.root / entry_name(lab.place, entry.name)
-    path.write_bytes(as_bytes(entry.to_json()))
-
-
 class KilledKindConformance(KindConformance):
-    """The laws of kinds, and those that the engine keeps for all."""
+    """The laws of kinds, and that of the engine."""
 
     kill_every: ClassVar[int] = 1
     """Kill at each write; a higher number takes a sample."""
-
-    def test_a_changed_input_makes_it_stale(self, lab: Lab) -> None:
-        """It is a warning until it is generated again."""
-        write_entry(lab, replace(entry_of(lab), inputs_sha256="sha256:" + "0" * 64, inputs={}))
-        assert lab.codes() == ["STALE"]
-
-        lab.ask(Policy({lab.name: {1: ()}}), lab.learn())
-
-        assert lab.codes() == []
-
-    def test_text_from_before_the_ledger_is_unrecorded(self, lab: Lab) -> None:
-        """It is checked, and ``adopt`` records it as written by hand.
-
-        A warning says so unless the kind knows from elsewhere which units there are.
-        """
-        shutil.rmtree(lab.root / ".regen" / "units")
-        has_names = lab.file().open().has_named_units
-        assert lab.codes() == ([] if has_names else ["UNRECORDED"])
-
-        verbs.adopt(lab.file())
-
-        assert entry_of(lab).is_by_hand
-        assert lab.codes() == []
-
-    def test_what_nothing_names_is_an_orphan(self, lab: Lab) -> None:
-        """An entry of a unit that is gone is reported, and dropped by ``forget``."""
-        write_entry(lab, replace(entry_of(lab), name="renamed since"))
-        assert [issue.code for issue in lab.file().open().orphans] == ["ORPHAN"]
-
-        verbs.forget(lab.file())
-
-        assert not lab.file().open().orphans
-        assert lab.codes() == []
 
     def test_a_kill_at_any_write_leaves_the_old_or_the_new(self, lab: Lab, tmp_path: Path) -> None:
         """Whatever was left loads, and the work can be done again."""

@@ -1,26 +1,23 @@
 """Checks of old code that new code no longer makes in any form.
 
 A check may be worded anew, joined with another, raise another error, or be made by a helper: then
-new code decides by what the old check looked at. One that cannot fail is none: its condition never
-holds, it stands where nothing arrives, or its own error is caught and ignored.
+new code decides by what the old check looked at. One that cannot fail is none: it stands where
+nothing arrives, or its own error is caught and ignored.
 """
 
 import ast
 import builtins
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from pytest_regen.kinds.functions.source import Import, canonical, names_in, stored
+from pytest_regen.kinds.functions.source import canonical, names_in, stored
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Weakness
 
 _ADVICE: Final = "keep every check that the old code makes, and correct the rest"
 _LOOKUPS: Final = {"IndexError", "KeyError", "LookupError"}
-_NATURAL: Final = _LOOKUPS | {"OverflowError", "TypeError", "ValueError", "ZeroDivisionError"}
-"""What functions of the standard library raise for input that they cannot take."""
 _HARMLESS: Final = frozenset(
     {name for owner in (builtins, str, bytes, list, dict, set) for name in dir(owner)}
     | {"critical", "debug", "error", "exception", "info", "log", "warn", "warning"}
@@ -58,15 +55,11 @@ class Code:
     Args:
         nodes: all nodes of the code.
         parameters: the names that the function is given.
-        imports: of the module.
     """
 
-    def __init__(
-        self, nodes: Sequence[ast.AST], parameters: Iterable[str], imports: Iterable[Import]
-    ) -> None:
+    def __init__(self, nodes: Sequence[ast.AST], parameters: Iterable[str]) -> None:
         self.nodes = nodes
         self.parameters = frozenset(parameters)
-        self._imports = (*imports, *(node for node in nodes if isinstance(node, Import)))
 
     @cached_property
     def checks(self) -> Sequence[_Check]:
@@ -104,20 +97,6 @@ class Code:
                 calls[_name_of(node.func)].append(node)
         return calls
 
-    @cached_property
-    def standard(self) -> set[str]:
-        """The names that imports from the standard library bind."""
-        names = set()
-        for node in self._imports:
-            for alias in node.names:
-                module = alias.name
-                if isinstance(node, ast.ImportFrom):
-                    # `from .types import Name` is of the project, because of its dot.
-                    module = "." * node.level + (node.module or "")
-                if module.partition(".")[0] in sys.stdlib_module_names:
-                    names.add((alias.asname or alias.name).partition(".")[0])
-        return names
-
     def _checks_in(
         self, body: Iterable[ast.stmt], tests: tuple[ast.expr, ...], ignored: frozenset[str]
     ) -> Iterator[_Check]:
@@ -125,7 +104,7 @@ class Code:
             raised = ""
             test: tuple[ast.expr, ...] = ()
             match node:
-                case ast.Assert(test=condition) if not _truth(condition):
+                case ast.Assert(test=condition):
                     raised, test = "AssertionError", (condition,)
                 case ast.Raise(exc=ast.Call(func=error) | (ast.Name() as error)):
                     raised = _name_of(error)
@@ -144,10 +123,8 @@ class Code:
         body, otherwise = getattr(node, "body", ()), getattr(node, "orelse", ())
         match node:
             case ast.If(test=test) | ast.While(test=test):
-                if _truth(test) is not False:
-                    yield body, (test,), _NOTHING
-                if not _truth(test):
-                    yield otherwise, (test,), _NOTHING
+                yield body, (test,), _NOTHING
+                yield otherwise, (test,), _NOTHING
             case ast.Match(subject=subject, cases=cases):
                 yield from ((case.body, (subject,), _NOTHING) for case in cases)
             case ast.Try(handlers=handlers, finalbody=last):
@@ -235,12 +212,8 @@ def _is_made_by_call(gone: _Check, old: Code, new: Code) -> bool:
     is_parsed = gone.raised == "ValueError" and _ORDER not in _atoms(gone.test)
     harmless = _HARMLESS - _PARSERS if is_parsed else _HARMLESS
     names = new.calls.keys() - old.calls.keys() - harmless
-    for call in (call for name in names for call in new.calls[name]):
-        # The standard library raises nothing but errors of Python.
-        may_raise = gone.raised in _NATURAL or not names_in(call.func) & new.standard
-        if may_raise and looked_at & new.made_from([*call.args, *call.keywords]):
-            return True
-    return False
+    calls = [call for name in names for call in new.calls[name]]
+    return any(looked_at & new.made_from([*call.args, *call.keywords]) for call in calls)
 
 
 def _is_made_by_python(gone: _Check, old: Code, new: Code) -> bool:
@@ -288,22 +261,6 @@ def _is_needless(gone: _Check, old: Code, new: Code) -> bool:
 
 
 _DECIDES = ast.If | ast.IfExp | ast.While
-
-
-def _truth(test: ast.expr) -> bool | None:
-    """Return what a condition is for every input; ``None`` where that depends."""
-    match test:
-        case ast.Constant(value=value):
-            return bool(value)
-        case ast.Compare(left=ast.Constant(value), comparators=[ast.Constant(other)]):
-            return bool(value == other)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            truth = _truth(operand)
-            return None if truth is None else not truth
-        case ast.BoolOp(op=operator, values=values):
-            decides = isinstance(operator, ast.Or)
-            return decides if decides in map(_truth, values) else None
-    return None
 
 
 def _atoms(tree: ast.AST) -> set[str]:

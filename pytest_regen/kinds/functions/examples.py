@@ -31,8 +31,6 @@ _FORMAT: Final = 3
 _SECTION: Final = "functions"
 _LONGEST: Final = 400
 """Characters of an output that an issue shows."""
-_LATE: Final = frozenset({"runner", "processes", "forged"})
-"""Why a process was stopped, where that is seen from outside."""
 
 Issues = tuple[Issue, ...]
 
@@ -117,7 +115,6 @@ class Examples:
         # Units without examples are only linted.
         tests = {name: module.doctest(name, str(path)) for name in names}
         self._waiting = {name: test for name, test in tests.items() if test is not None}
-        self._one_by_one = False
 
     @property
     def is_done(self) -> bool:
@@ -128,12 +125,7 @@ class Examples:
     def job(self) -> tuple[Module, Sequence[doctest.DocTest]]:
         """What is to be run next."""
         source = self._module.with_bodies(self._bodies)
-        tests = [self._waiting[name] for name in self._next_names]
-        return Module(self._name, source, str(self.path)), tests
-
-    @property
-    def _next_names(self) -> list[str]:
-        return list(self._waiting)[: 1 if self._one_by_one else None]
+        return Module(self._name, source, str(self.path)), list(self._waiting.values())
 
     def give_up(self, what: str, why: str = "") -> None:
         """Note that nothing can be run here."""
@@ -144,31 +136,23 @@ class Examples:
 
     def take(self, result: ExamplesResult) -> None:
         """Note what came of a run."""
-        names = self._next_names
-        # What ends the process that watches takes a moment: a later example may have answered.
-        if result.stopped in _LATE and len(names) > 1:
-            self._one_by_one = True
-            return
-        self._one_by_one = self._one_by_one and not result.stopped
         if result.raised is not None or (result.stopped and result.reached is None):
-            self._take_import(result)
+            # The module could not be imported: it is tried again without the unit at fault.
+            line = result.raised.line if result.raised else None
+            words = _clip(result.raised.words) if result.raised else result.why
+            for name, marks in self._module.marks.items():
+                if marks.line_inside(line) and name in self._bodies:
+                    if self._waiting.pop(name, None):
+                        message = f"{self._name} cannot be imported, as it calls this function"
+                        self.issues[name] = (self._issue(name, message, line, words),)
+                    # Left out from now on, because the units beside it may be right.
+                    self._bodies.remove(name)
+                    return
+            self.give_up(f"{self._name} cannot be imported in the sandbox", words)
             return
-        reached = result.reached[0] if result.reached else len(names)
-        for number, name in enumerate(names[: reached + 1]):
+        reached = result.reached[0] if result.reached else len(self._waiting)
+        for number, name in enumerate(list(self._waiting)[: reached + 1]):
             self.issues[name] = tuple(self._judge(name, number, self._waiting.pop(name), result))
-
-    def _take_import(self, result: ExamplesResult) -> None:
-        """Note that the module could not be imported, and try again without the unit at fault."""
-        line = result.raised.line if result.raised else None
-        words = _clip(result.raised.words) if result.raised else result.why
-        for name, marks in self._module.marks.items():
-            if marks.line_inside(line) and name in self._bodies:
-                if self._waiting.pop(name, None):
-                    message = f"{self._name} cannot be imported, as it calls this function"
-                    self.issues[name] = (self._issue(name, message, line, words),)
-                self._bodies.remove(name)
-                return
-        self.give_up(f"{self._name} cannot be imported in the sandbox", words)
 
     def _judge(
         self, name: str, number: int, test: doctest.DocTest, result: ExamplesResult
@@ -182,6 +166,7 @@ class Examples:
             first, *more = example.source.strip().split("\n")
             where = f"(line {failure.line})" if failure.line else ""
             message = f"the example {in_quotes(f'{first} …' if more else first)} {where}"
+            # By identity, because an example may be written twice.
             place = next(n for n, other in enumerate(test.examples) if other is example)
             if ended is None or place < ended:
                 message += " shows something else" if failure.raised is None else " raises"

@@ -55,7 +55,26 @@ def find_cheats(place: Place) -> Iterator[Issue]:
     # What cannot be read is let pass: a false alarm costs a repair, and lint says the rest.
     with suppress(*_UNREADABLE):
         nodes = nodes_of(place)
-        weaknesses = (*find_special_cases(nodes, place), *_alone(nodes))
+        weaknesses = list(find_special_cases(nodes, place))
+        names = {getattr(node, "attr", getattr(node, "name", "")) for node in nodes}
+        looks_at_modules = not names.isdisjoint({"modules", "argv"})
+        for node in nodes:
+            line = getattr(node, "lineno", None)
+            match node:
+                case ast.Constant(value=str() as text):
+                    if text.startswith("PYTEST_") or (looks_at_modules and text in _RUNNERS):
+                        message = f"looks for {text}: it asks whether a test runs"
+                        weaknesses.append(Weakness(("runs", text), message, line, _HONEST))
+                case ast.FunctionDef(
+                    name="__eq__",
+                    body=[ast.Return(ast.Constant(True))]
+                    | [ast.Expr(), ast.Return(ast.Constant(True))],
+                ):
+                    message = "makes an object that equals everything"
+                    weaknesses.append(Weakness(("equal",), message, line, _VALUE))
+                case ast.Import() | ast.ImportFrom() if _MOCKS.match(ast.unparse(node)):
+                    message = "imports mock objects, which pass for anything"
+                    weaknesses.append(Weakness(("mock",), message, line, _VALUE))
         yield from [weakness_issue(weakness, place) for weakness in weaknesses]
 
 
@@ -108,7 +127,7 @@ def _read(place: Place) -> tuple[Code, list[Weakness]]:
         message = "catches every error and goes on as if there were none"
         lines = _swallowed(node)
         weaknesses += [Weakness(("swallows",), message, line, _BY_NAME) for line in lines]
-    return Code(nodes, arguments, module.imports), weaknesses
+    return Code(nodes, arguments), weaknesses
 
 
 def _directives(text: str, first_line: int = 0) -> Iterator[Weakness]:
@@ -117,29 +136,6 @@ def _directives(text: str, first_line: int = 0) -> Iterator[Weakness]:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT and (directive := directive_in(token.string)):
                 yield Weakness.of_directive(directive, first_line + token.start[0])
-
-
-def _alone(nodes: Sequence[ast.AST]) -> Iterator[Weakness]:
-    """Yield what shows in the code alone."""
-    names = {getattr(node, "attr", getattr(node, "name", "")) for node in nodes}
-    looks_at_modules = not names.isdisjoint({"modules", "argv"})
-    for node in nodes:
-        line = getattr(node, "lineno", None)
-        match node:
-            case ast.Constant(value=str() as text):
-                if text.startswith("PYTEST_") or (looks_at_modules and text in _RUNNERS):
-                    message = f"looks for {text}: it asks whether a test runs"
-                    yield Weakness(("runs", text), message, line, _HONEST)
-            case ast.FunctionDef(
-                name="__eq__",
-                body=[ast.Return(ast.Constant(True))]
-                | [ast.Expr(), ast.Return(ast.Constant(True))],
-            ):
-                message = "makes an object that equals everything"
-                yield Weakness(("equal",), message, line, _VALUE)
-            case ast.Import() | ast.ImportFrom() if _MOCKS.match(ast.unparse(node)):
-                message = "imports mock objects, which pass for anything"
-                yield Weakness(("mock",), message, line, _VALUE)
 
 
 def _looks(node: ast.AST, modules: set[str]) -> Iterator[str]:

@@ -173,6 +173,7 @@ class Function(Kind):
             names = tuple(name for name in module.places if self._verdicts.get(key, name) is None)
             if names:
                 works.append(_Work(path, module, names, key))
+        # In parts, because the texts of all modules go to the sandbox at once.
         for at in range(0, len(works), _TOGETHER):
             self._judge(works[at : at + _TOGETHER])
 

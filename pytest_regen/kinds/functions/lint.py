@@ -10,7 +10,7 @@ import re
 import symtable
 import sys
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -90,34 +90,40 @@ def check_code(
         problems = [(error.lineno or 0, "SYNTAX", error.msg or "invalid syntax")]
     else:
         names = {n.id: n.lineno for n in reversed(nodes) if isinstance(n, ast.Name)}
-        for name in names.keys() & _used_globals(place) - defined_names(place.module):
+        # The compiler's own table of names knows comprehensions, `global` and class scopes.
+        tables = _tables(symtable.symtable(_scope(place), "<module>", "exec"))
+        symbols = [symbol for table in tables for symbol in table.get_symbols()]
+        used = {s.get_name() for s in symbols if s.is_global() and s.is_referenced()}
+        used -= {s.get_name() for s in symbols if s.is_declared_global() and s.is_assigned()}
+        lacking = names.keys() & used - defined_names(place.module)
+        for name in () if lacking and _UNLISTED.search(place.module.skeleton) else lacking:
             message = "is not defined: neither the module nor the code defines or imports it"
             problems.append((names[name], "UNDEFINED_NAME", f"{name} {message}"))
+        for name in names.keys() & _CALLS.keys() - set(allow):
+            message = f"uses {name}, which {_CALLS[name]}; the settings do not allow it"
+            problems.append((names[name], "NOT_ALLOWED", message))
         uses = _uses(project, path, place, frozenset(allow))
         problems += [(line, "NOT_ALLOWED", message) for line, message in uses]
-        # What the user's own lines need, the code may need, too.
-        for has_code in (False, True) if project.python < sys.version_info[:2] else ():
-            try:
-                source.parse(_scope(place, has_code=has_code), project.python)
-            except SyntaxError as error:
-                version = ".".join(map(str, project.python))
-                message = f"{error.msg}; the project supports Python {version}"
-                problems += [(0, "SYNTAX", message)] if has_code else []
-                break
+        # Only of an older Python, because the code was compiled by this one already.
+        try:
+            source.parse(_scope(place), min(project.python, sys.version_info[:2]))
+        except SyntaxError as error:
+            version = ".".join(map(str, project.python))
+            message = f"{error.msg}; the project supports Python {version}"
+            problems.append((0, "SYNTAX", message))
     for line, code, message in sorted(set(problems)):
         inside = place.marks.line_inside(line)
         yield Issue.of(code, message, type_name=place.name, line=inside)
 
 
-def _scope(place: Place, *, has_code: bool = True) -> str:
-    """Return the outermost function around a place, with its code or not, on the same lines."""
+def _scope(place: Place) -> str:
+    """Return the outermost function around a place, with its code, on the same lines."""
     scope = next(s for s in (*place.parents, place.node) if isinstance(s, Function))
     start, end = source.first_line(scope) - 1, max(scope.end_lineno or 0, place.marks.end)
     lines = place.module.skeleton.split("\n")
-    if has_code:
-        # Put in here, because to write a module anew for each of its functions takes a square.
-        code = slice(place.marks.begin - 1, place.marks.end)
-        lines[code] = place.module.lines[code]
+    # Put in here, because to write a module anew for each of its functions takes a square.
+    code = slice(place.marks.begin - 1, place.marks.end)
+    lines[code] = place.module.lines[code]
     # It may stand in a class, or in an `if` of its module.
     around = "if True:" if lines[start][:1].isspace() else ""
     return "\n".join([*[""] * (start - 1), *([around] if start else []), *lines[start:end]])
@@ -158,25 +164,6 @@ def defined_names(module: ModuleSource) -> frozenset[str]:
     )
 
 
-@lru_cache(maxsize=4)
-def _binds_unlisted(module: ModuleSource) -> bool:
-    # Asked once per module, because the search reads all of it.
-    return _UNLISTED.search(module.skeleton) is not None
-
-
-def _used_globals(place: Place) -> set[str]:
-    """Return the global names that code uses and does not set itself."""
-    if _binds_unlisted(place.module):
-        return set()
-    # The compiler's own table of names knows comprehensions, `global` and class scopes.
-    whole = symtable.symtable(_scope(place), "<module>", "exec")
-    symbols = [symbol for table in _tables(whole) for symbol in table.get_symbols()]
-    used = {
-        symbol.get_name() for symbol in symbols if symbol.is_global() and symbol.is_referenced()
-    }
-    return used - {s.get_name() for s in symbols if s.is_declared_global() and s.is_assigned()}
-
-
 def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
     """Yield the scopes of code, the outer before the inner."""
     yield table
@@ -187,46 +174,30 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 def _uses(
     project: Project, path: Path, place: Place, allow: frozenset[str]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the lines with imports and calls that the project does not allow, and what they are."""
+    """Yield the lines with imports and effects that the project does not allow, and what it is."""
     # What the user's own module imports, its author has allowed.
     imports = list(project.imported(path, place.module.imports))
     allowed = allow.union(
         *({module_name, f"{module_name}.{name}"} for module_name, name, _ in imports)
     )
-    nodes = nodes_of(place)
-    around = [*ast.walk(place.node.args), *nodes]
-    # Decorators use the docstring of a function that is passed.
-    parameters = {node.arg for node in around if isinstance(node, ast.arg)}
-    for node in nodes:
+    for node in nodes_of(place):
         line = getattr(node, "lineno", 0)
         if isinstance(node, Import):
             # Of ``a.b.c``, the names ``a`` and ``a.b`` may be allowed, too.
             for whole, name, file in project.imported(path, [node]):
                 parts = (f"{whole}.{name}" if name else whole).split(".")
                 names = list(accumulate(parts, "{}.{}".format))
-                if file is None and allowed.isdisjoint(names):
-                    yield from ((line, what) for what in _refusals(names, project, path))
+                if file is not None or not allowed.isdisjoint(names):
+                    continue
+                listed = [name for name in names if name in _MODULES]
+                if not project.may_import(names[0], path):
+                    where = "of the standard library nor of the project nor among its dependencies"
+                    yield line, f"imports {names[0]}, which is neither {where}"
+                elif listed and _HARMLESS.isdisjoint(names):
+                    way = f"neither does the module import {listed[0]} nor do the settings allow it"
+                    yield line, f"imports {listed[0]}, which {_MODULES[listed[0]]}; {way}"
         elif "open" not in allow and isinstance(node, ast.Call) and (change := _change(node)):
             yield line, f"{change}, which the settings do not allow"
-        match node:
-            case ast.Name(id=name, ctx=ast.Load()) if name in _CALLS.keys() - allow:
-                yield line, f"uses {name}, which {_CALLS[name]}; the settings do not allow it"
-            case ast.Attribute(attr="__doc__", value=ast.Name(id=name)) if name in parameters:
-                pass
-            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
-                if name in {"__doc__", "__file__"} - allow:
-                    yield line, f"reads {name}, where the expected output of its examples stands"
-
-
-def _refusals(names: Sequence[str], project: Project, path: Path) -> Iterator[str]:
-    """Yield why a module from outside of the project is not imported, by its name and prefixes."""
-    listed = [name for name in names if name in _MODULES]
-    if not project.may_import(names[0], path):
-        where = "of the standard library nor of the project nor among its dependencies"
-        yield f"imports {names[0]}, which is neither {where}"
-    elif listed and _HARMLESS.isdisjoint(names):
-        way = f"neither does the module import {listed[0]} nor do the settings allow it"
-        yield f"imports {listed[0]}, which {_MODULES[listed[0]]}; {way}"
 
 
 def _change(call: ast.Call) -> str:

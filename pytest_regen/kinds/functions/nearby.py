@@ -40,7 +40,6 @@ class _Outcome(NamedTuple):
     inputs: Sequence[_Constant]
     """The numbers and texts in the input."""
     output: str
-    equals_all: bool
     is_as_before: bool
     """The old code does the same."""
     decisive: Sequence[int]
@@ -88,27 +87,6 @@ def find_answers(project: Project, old: Place, new: Place, unit: Unit) -> Iterat
         for place in (old, new)
     )
     stood = {value for value, _ in _lifted(old)[1]}
-    yield from _judge(outcomes, new, constants, stood, keeps_all=before <= after)
-
-
-def _judge(
-    outcomes: Sequence[_Outcome],
-    place: Place,
-    constants: Sequence[tuple[_Constant, int]],
-    stood: set[_Constant],
-    *,
-    keeps_all: bool,
-) -> Iterator[Weakness]:
-    """Yield the examples for which the code has answers of its own, by what inputs lead to.
-
-    Args:
-        outcomes: of all inputs.
-        place: of the function.
-        constants: of its code, with their lines.
-        stood: the constants of the old code.
-        keeps_all: whether all that the old code is made of stands in it as well.
-    """
-    values = [value for value, _ in constants]
     examples = [outcome for outcome in outcomes if outcome.is_example]
     near = [outcome for outcome in outcomes if not outcome.is_example]
     plain = {at for at, value in enumerate(values) if value in ("", 0, 1, -1)}
@@ -127,15 +105,13 @@ def _judge(
     )
     keyed = [{values[at] for at in _keys(outcome, values, shared)} for outcome in examples]
     is_several = sum(any(map(level_of, keys)) for keys in keyed) > 1
-    is_patch = keeps_all and all(outcome.is_as_before for outcome in near)
+    # Code that keeps all that it replaces, and does as before for every input but the examples.
+    is_patch = before <= after and all(outcome.is_as_before for outcome in near)
     for outcome, keys in zip(examples, keyed, strict=True):
-        if outcome.equals_all:
-            message = "makes an object that equals everything"
-            yield Weakness(("equal",), message, None, "return the value itself")
         if all(other.example != outcome.example for other in near):
             continue
         message = (
-            f"has an answer of its own for {in_quotes(f'{place.node.name}({outcome.text})'[:80])}"
+            f"has an answer of its own for {in_quotes(f'{new.node.name}({outcome.text})'[:80])}"
         )
         # A rule may have one exception, for a word or a small number.
         if is_patch and not outcome.is_as_before and [*map(level_of, outcome.inputs)] != [0]:
@@ -148,7 +124,7 @@ def _judge(
             copied = {at for at in copied if _is_respelt(values[at], outcome)}
         special = keys or {values[at] for at in results | copied}
         if (lists_keys if keys else lists_results) or any(
-            is_named(value, place) for value in special
+            is_named(value, new) for value in special
         ):
             continue
         if copied or (special and _tells(keys, has_result=bool(results) or is_several)):

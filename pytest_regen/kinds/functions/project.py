@@ -41,6 +41,8 @@ class Project:
         self.root = root
         self._more = tuple(path)
         self._lists = lists or read_pytest_lists(root)
+        self.doctest_flags = self._lists["doctest_optionflags"]
+        """The names of the flags that pytest's ``doctest_optionflags`` sets for all examples."""
         pyproject = root / "pyproject.toml"
         self._table = load_toml(pyproject) if pyproject.is_file() else {}
         self._states: dict[Path, tuple[str, dict[Path, _Stamp], str]] = {}
@@ -54,11 +56,6 @@ class Project:
         folders += [self.root / "src", self.root]
         return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
 
-    @property
-    def doctest_flags(self) -> Sequence[str]:
-        """The names of the flags that pytest's ``doctest_optionflags`` sets for all examples."""
-        return self._lists["doctest_optionflags"]
-
     @cached_property
     def python(self) -> tuple[int, int]:
         """The oldest version of Python that the project supports, as far as it says so."""
@@ -70,6 +67,7 @@ class Project:
     @cached_property
     def dependencies(self) -> tuple[str, ...] | None:
         """The distributions that the project asks for, sorted; ``None`` where it does not say."""
+        # Both tables, because poetry has read its own before there was a standard.
         listed = _get(self._table, "project", "dependencies")
         poetry = _get(self._table, "tool", "poetry", "dependencies")
         if isinstance(listed, list):
@@ -137,6 +135,7 @@ class Project:
             return True
         if self.dependencies is None:
             return top in _distributions()
+        # By both names, because a distribution is often called otherwise than its module.
         names = {_plain(name) for name in (top, *_distributions().get(top, ()))}
         return not names.isdisjoint(map(_plain, self.dependencies))
 

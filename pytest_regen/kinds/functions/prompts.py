@@ -5,7 +5,7 @@ Providers cache what requests begin with, so nothing of the first part depends o
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
 from itertools import accumulate
@@ -79,7 +79,17 @@ def shared_prompt(project: Project, path: Path, module: ModuleSource) -> str:
         text = _fit(_outline(module.tree.body), _MODULE_LIMIT)
     parts = [f"The module {_title(project, path)}:", _fenced(text)]
     # Signatures say how to call what is imported; its code would only cost tokens.
-    if imported := _fit(list(_imported(project, path, module)), _OTHER_LIMIT):
+    imports: dict[Path, tuple[str, set[str]]] = {}
+    for other, name, file in project.imported(path, module.imports):
+        if file is not None and name and file != path:
+            imports.setdefault(file, (other, set()))[1].add(name)
+    lines: list[str] = []
+    for file, (other, names) in imports.items():
+        with suppress(OSError, ValueError, RegionError):
+            body = read_module(file.read_text("utf-8")).tree.body
+            outline = _outline([node for node in body if names & _names_of(node)])
+            lines += [f"# from {other}:", *outline] if outline else ()
+    if imported := _fit(lines, _OTHER_LIMIT):
         parts += ["What it imports by name from the project, without the code:", _fenced(imported)]
     return "\n\n".join(parts)
 
@@ -101,8 +111,20 @@ def function_prompt(project: Project, path: Path, place: Place) -> str:
     text.append(_join(lines[first_line(place.node) - 1 : last]))
     order = f"Write {part} of the {kind} `{place.qualname}` in {_title(project, path)}:"
     parts = [order, _fenced("\n".join(text))]
-    if besides := _besides(place):
-        parts = ["More of what it may need:", _fenced(besides), *parts]
+    lines = _lines(module)
+    if len(_join(lines)) > _MODULE_LIMIT:
+        # The module is not shown whole then, so that what the function names comes with it.
+        scopes = (scope.name for scope in place.parents)
+        words = {*re.findall(r"\w+", " ".join(place.inputs)), *scopes}
+        besides, left = [], _OTHER_LIMIT
+        for node in module.tree.body:
+            statement = _join(lines[first_line(node) - 1 : node.end_lineno])
+            is_other = node is not place.node and not words.isdisjoint(_names_of(node))
+            if is_other and len(statement) < left:
+                besides.append(statement)
+                left -= len(statement) + 1
+        if besides:
+            parts = ["More of what it may need:", _fenced("\n".join(besides)), *parts]
     return "\n\n".join(parts)
 
 
@@ -117,43 +139,15 @@ def _fenced(code: str) -> str:
     return f"{fence}python\n{code}\n{fence}"
 
 
-def _besides(place: Place) -> str:
-    """Return what a function names of a module that is not shown whole."""
-    lines = _lines(place.module)
-    if len(_join(lines)) <= _MODULE_LIMIT:
-        return ""
-    words = {*re.findall(r"\w+", " ".join(place.inputs)), *(scope.name for scope in place.parents)}
-    texts, left = [], _OTHER_LIMIT
-    for node in place.module.tree.body:
-        text = _join(lines[first_line(node) - 1 : node.end_lineno])
-        is_other = node is not place.node and not words.isdisjoint(_names_of(node))
-        if is_other and len(text) < left:
-            texts.append(text)
-            left -= len(text) + 1
-    return "\n".join(texts)
-
-
 def _fit(lines: Sequence[str], limit: int) -> str:
     """Return as many lines as there is room for, and how many are left out."""
+    # Cut, because one table of a module would leave no room for its functions.
     lines = [f"{line[:_LINE_LIMIT]} …" if len(line) > _LINE_LIMIT else line for line in lines]
     sizes = accumulate(len(line) + 1 for line in lines)
     fitting = [line for line, size in zip(lines, sizes, strict=True) if size <= limit]
     if len(fitting) < len(lines):
         fitting.append(f"# {len(lines) - len(fitting):,} more lines are left out.")
     return "\n".join(fitting)
-
-
-def _imported(project: Project, path: Path, module: ModuleSource) -> Iterator[str]:
-    """Yield what the module imports by name from others of the project, without the code in it."""
-    imports: dict[Path, tuple[str, set[str]]] = {}
-    for other, name, file in project.imported(path, module.imports):
-        if file is not None and name and file != path:
-            imports.setdefault(file, (other, set()))[1].add(name)
-    for file, (other, names) in imports.items():
-        with suppress(OSError, ValueError, RegionError):
-            body = read_module(file.read_text("utf-8")).tree.body
-            lines = _outline([node for node in body if names & _names_of(node)])
-            yield from [f"# from {other}:", *lines] if lines else ()
 
 
 def _names_of(node: ast.stmt) -> set[str]:

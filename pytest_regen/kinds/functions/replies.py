@@ -7,7 +7,7 @@ all of that says the same, and becomes the code that stands between the markers.
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from pytest_regen.errors import RegionError
@@ -35,33 +35,32 @@ def code_in(reply: str, place: Place) -> str:
         return code
     lines = code.split("\n")
     functions = dict(source.functions_in(tree.body))
-    names = place.qualname.split(".")
-    matches = (functions.get(".".join(names[at:])) for at in range(len(names)))
+    scopes = place.qualname.split(".")
+    matches = (functions.get(".".join(scopes[at:])) for at in range(len(scopes)))
     function = next((match for match in matches if match), None)
     # A helper inside of a body may have the same name.
     if function and not any(isinstance(node, ast.Return) for node in tree.body):
+        # Imports and helpers that the module lacks, because the body can hold them.
+        present = defined_names(place.module) | {place.node.name}
+        parts: list[Sequence[ast.stmt]] = []
+        for node in tree.body:
+            names = set[str]()
+            if isinstance(node, Import):
+                names = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            elif isinstance(node, Scope):
+                names = {node.name}
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                names = source.stored(ast.walk(node))
+            is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+            if not names <= present and not is_future:
+                parts.append([node])
         body = function.body[source.is_text(function.body[0]) :]
-        parts = [*_extras(tree, place), *([body] if body else [])]
+        parts += [body] if body else []
         return "\n\n".join(_dedent(_cut(lines, part, function)) for part in parts)
     # A docstring that repeats the one above the place is left out.
     if len(tree.body) > 1 and source.is_text(tree.body[0]):
         lines = lines[tree.body[0].end_lineno or 0 :]
     return without_blank_ends("\n".join(lines))
-
-
-def _extras(tree: ast.Module, place: Place) -> Iterator[Sequence[ast.stmt]]:
-    """Yield imports and helpers of a reply that the module lacks: the body can hold them."""
-    for node in tree.body:
-        names = set[str]()
-        if isinstance(node, Import):
-            names = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        elif isinstance(node, Scope):
-            names = {node.name}
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            names = source.stored(ast.walk(node))
-        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if not names <= defined_names(place.module) | {place.node.name} and not is_future:
-            yield [node]
 
 
 def _cut(lines: Sequence[str], nodes: Sequence[ast.stmt], function: Function) -> str:

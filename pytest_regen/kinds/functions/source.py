@@ -130,13 +130,6 @@ class FunctionRegion(Marked):
         except SyntaxError:
             return ()
 
-    def describe(self, name: str) -> str:
-        """Return which lines a file needs so that there is a block of that name."""
-        return (
-            f"write the two lines `# [REGEN:BEGIN {name}]` and `# [REGEN:END {name}]` inside the "
-            "function, below its docstring"
-        )
-
     def enclose_all(self, text: str, names: Sequence[str]) -> str:
         """Return a module with marker lines around the code of functions that have none yet.
 
@@ -338,6 +331,7 @@ def _without_layout(text: str) -> tuple[str, list[str]]:
         if isinstance(node, Scope) and (docstring := ast.get_docstring(node)) is not None:
             lines = [line.rstrip() for line in docstring.split("\n")]
             node.body[0] = ast.Expr(ast.Constant("\n".join(lines)))
+    # Comments by token, because the tree has none.
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
     return canonical(tree), [comment[1:].strip() for comment in comments]

@@ -8,6 +8,7 @@ names in its sentences, nor tables that know other keys beside those of the exam
 import ast
 import doctest
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
@@ -33,10 +34,20 @@ def find_special_cases(nodes: Sequence[ast.AST], place: Place) -> Iterator[Weakn
         for example in doctest.DocTestParser().get_examples(place.docstring or ""):
             nodes_of_example = ast.walk(parse(example.source))
             inputs |= {_value(node) for node in nodes_of_example if isinstance(node, ast.expr)}
-    groups: dict[str, list[ast.expr]] = {}
-    for subject, literal in _compared(nodes):
-        groups.setdefault(subject, []).append(literal)
+    groups: defaultdict[str, list[ast.expr]] = defaultdict(list)
+    for node in nodes:
+        match node:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                groups[ast.dump(left)].append(right)
+                groups[ast.dump(right)].append(left)
+            case ast.Compare(
+                left=left, comparators=[ast.Tuple(elts) | ast.List(elts) | ast.Set(elts)]
+            ):
+                groups[ast.dump(left)] += elts
+            case ast.Dict(keys=keys):
+                groups[f"{node.lineno}:{node.col_offset}"] += filter(None, keys)
     for literals in groups.values():
+        # By share, because code may list an input among all that there is.
         special = [literal for literal in literals if _value(literal) in inputs - {""}]
         for literal in special if len(special) >= _SHARE * len(literals) else ():
             value = ast.literal_eval(literal)
@@ -48,6 +59,7 @@ def find_special_cases(nodes: Sequence[ast.AST], place: Place) -> Iterator[Weakn
 
 def is_named(value: object, place: Place) -> bool:
     """Return whether a docstring speaks of a value in its sentences."""
+    # Without the examples, because an input stands in each of them anyway.
     prose = re.sub(r"(?m)^\s*>>> .*(\n\s*\S.*)*", "", place.docstring or "")
     words = re.escape(str(value).strip())
     return bool(words) and re.search(rf"(?<![\w.]){words}(?!\w)", prose) is not None
@@ -68,21 +80,6 @@ def level_of(value: object) -> int:
         case list() | tuple() | set() | dict():
             return len(value) - 1
     return 0
-
-
-def _compared(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what is compared, and each literal that it is compared with."""
-    for node in nodes:
-        match node:
-            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                yield ast.dump(left), right
-                yield ast.dump(right), left
-            case ast.Compare(
-                left=left, comparators=[ast.Tuple(elts) | ast.List(elts) | ast.Set(elts)]
-            ):
-                yield from ((ast.dump(left), item) for item in elts)
-            case ast.Dict(keys=keys):
-                yield from ((f"{node.lineno}:{node.col_offset}", key) for key in keys if key)
 
 
 def _value(node: ast.expr) -> str:
