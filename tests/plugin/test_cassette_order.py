@@ -144,16 +144,6 @@ def test_a_mark_counts_whenever_it_was_added(
     assert len(emulator.requests) == COUNT
 
 
-def test_the_network_is_blocked_by_a_late_mark(project: Project, emulator: Emulator) -> None:
-    write_late(project, "block_network")
-
-    outcomes = project.run("-p", "early", "-W", "ignore", "--tb=no").parseoutcomes()
-
-    # What a fixture asks for fails its set-up.
-    assert outcomes == {"failed": COUNT - len(LATE), "errors": len(LATE)}
-    assert not emulator.requests
-
-
 TOO_LATE = """
     import os
     import httpx2

@@ -123,8 +123,13 @@ OWN = """
     def test_issue():
         pytest_regen.fail(issues=Issue.of("STYLE", "no abbreviations", type_name="Owner"))
 
+    @pytest.fixture
+    def skips_at_its_end():
+        yield
+        pytest.skip("late")
+
     @pytest.mark.regen
-    def test_words():
+    def test_words(skips_at_its_end):
         assert 1 == 2, "not the same"
 
     @pytest.mark.regen

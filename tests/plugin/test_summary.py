@@ -27,14 +27,6 @@ def test_a_regenerated_type(project: Project, snapshot: SnapshotAssertion) -> No
     assert section(project.run("--regen")) == snapshot
 
 
-def test_a_type_that_could_not_be_mended(project: Project, snapshot: SnapshotAssertion) -> None:
-    """The stop reason in words and the next command."""
-    project.broken()
-    project.answered_by("Stubborn")
-
-    assert section(project.run("--regen")) == snapshot
-
-
 def test_a_stale_type_is_regenerated_only_when_told(project: Project) -> None:
     """Its prompts may ask for the wrong thing; an option goes on all the same."""
     wrong = GOOD["State", 1].replace('"open"', '"opened"')

@@ -111,19 +111,6 @@ def test_installed_kinds_are_found(units: UnitProject, monkeypatch: pytest.Monke
     assert units.run().parseoutcomes() == {"passed": 3}
 
 
-def test_what_many_units_share_is_counted(units: UnitProject) -> None:
-    """A catalogue that nobody asks for any more is not a screen of warnings."""
-    strings = {f"text{n}": "Text" for n in range(40)}
-    units.write(english={"berth": "Berth"}, german={"berth": "Platz", **strings})
-
-    result = units.run("-q")
-
-    lines = [line for line in result.stdout.lines if "ORPHAN" in line]
-    (line,) = lines
-    assert line.startswith("warning: locales/de.json::text0, locales/de.json::text1, ")
-    assert " and 34 more: ORPHAN: " in line
-
-
 def test_functions_without_markers_are_told(pytester: pytest.Pytester) -> None:
     """A gate that checks nothing says so, and which command finds functions for it."""
     pytester.makepyprojecttoml('[tool.pytest-regen]\nfunctions = ["*.py"]\n')
