@@ -169,6 +169,7 @@ def _refuse_contradictions(option: Any) -> None:
 
 def _is_typed(config: pytest.Config, name: str) -> bool:
     """Return whether an option stands on the command line itself, not in addopts."""
+    # Not the parsed options, because in those what addopts says cannot be told apart.
     words = map(str, config.invocation_params.args)
     return any(word == name or word.startswith(f"{name}=") for word in words)
 

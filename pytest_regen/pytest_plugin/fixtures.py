@@ -172,7 +172,18 @@ def setup_with_marked_fixtures(item: pytest.Item) -> Generator[None, object, obj
         del attributes["setup"]
         if set_by_others is not None:
             attributes["setup"] = set_by_others
-    _refuse_late_marks(item)
+    values, served = getattr(item, "funcargs", _FIXTURES), _served_marks(item)
+    # A fixture of the test added it, or pytest was past the place in its list for the new one.
+    late = [name for name in _FIXTURES if name in served and name not in values]
+    if late:
+        from pytest_regen.pytest_plugin.options import usage_error
+
+        raise usage_error(
+            f"{item.nodeid}: the mark {late[0]} was added when the test was set up already",
+            why="what its fixtures sent by then was neither recorded nor blocked",
+            hint="add it in pytest_collection_modifyitems or pytest_runtest_setup, or write it "
+            "above the test",
+        )
     return result
 
 
@@ -219,18 +230,3 @@ def _served_marks(item: pytest.Item) -> set[str]:
 
 def _serves_vcr_marks(config: pytest.Config) -> bool:
     return config.pluginmanager.has_plugin(RECORDING_PLUGIN)
-
-
-def _refuse_late_marks(item: pytest.Item) -> None:
-    values, served = getattr(item, "funcargs", _FIXTURES), _served_marks(item)
-    # A fixture of the test added it, or pytest was past the place in its list for the new one.
-    late = [name for name in _FIXTURES if name in served and name not in values]
-    if late:
-        from pytest_regen.pytest_plugin.options import usage_error
-
-        raise usage_error(
-            f"{item.nodeid}: the mark {late[0]} was added when the test was set up already",
-            why="what its fixtures sent by then was neither recorded nor blocked",
-            hint="add it in pytest_collection_modifyitems or pytest_runtest_setup, or write it "
-            "above the test",
-        )

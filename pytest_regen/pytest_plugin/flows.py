@@ -42,6 +42,7 @@ class Flows:
                 why="a transcript tells one flow; branches of it are further second turns",
                 hint="call flow.answer(…) again, or write another test",
             )
+        # A class has the attribute as well, and makes the agent.
         if not isinstance(agent, type) and hasattr(agent, "turn"):
             provider = getattr(agent, "provider", None)
             if provider is None:
@@ -77,6 +78,7 @@ def flows_of(request: pytest.FixtureRequest, run: CassetteRun) -> Iterator[Flows
         run: the cassette that the test has in use.
     """
     item = request.node
+    # Beside the cassettes, and named alike, because neither is of use without the other:
     # <folder>/transcripts/<module>/<test>.yaml above <folder>/cassettes/<module>/<test>.yaml
     home = item.path.parent / "cassettes"
     path = run.path.with_suffix(".flow.yaml")

@@ -11,7 +11,7 @@ from pytest_regen.pytest_plugin import options, project
 from pytest_regen.pytest_plugin.looks import Look
 from pytest_regen.pytest_plugin.places import look_at, marked_units
 from pytest_regen.pytest_plugin.project import from_rootdir, text_from_here
-from pytest_regen.pytest_plugin.stash import raise_known_failure
+from pytest_regen.pytest_plugin.stash import AHEAD
 from pytest_regen.pytest_plugin.summary import record_of
 from pytest_regen.text import plural, visible
 from pytest_regen.units import loading
@@ -117,7 +117,10 @@ class UnitItem(pytest.Item):
             UnitError: something is wrong with it, or it is stale where the project lets that fail.
             RegenError: its place cannot be read.
         """
-        raise_known_failure(self)
+        # It was worked on ahead of its turn because of what it failed with.
+        ahead = self.config.stash.get(AHEAD, None)
+        if ahead is not None and (known := ahead.failure(self)) is not None:
+            raise known
         look, name = self.look, self.unit
         _prepare(self.session)
         record = record_of(self)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,8 +17,7 @@ from pytest_regen.pytest_plugin.stash import TRIAL_PLUGIN
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
 
-FailOn = Literal["auto", "regenerated", "never"]
-FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
+FAIL_ON = ("auto", "regenerated", "never")
 
 _TABLE = re.compile(rb"""(?:^|\btool\s*\.)\s*["']?pytest[-_]regen["']?\s*[].=]""", re.MULTILINE)
 """What a file with the table has in it, however that is written, and few other files do."""
@@ -127,6 +126,7 @@ def is_used(config: pytest.Config) -> bool:
         or option.regen_report is not None
         # Tests of sessions are counted without any other option.
         or config.getini("regen_fail_on") == "regenerated"
+        # A store that is named needs no setting.
         or any(
             Path(arg.partition("::")[0], file).is_file() for arg in config.args for file in files
         )
@@ -215,6 +215,7 @@ def _has_kind_packages(folder: str) -> bool:
     with suppress(OSError), os.scandir(folder or ".") as entries:
         for entry in entries:
             if entry.name.endswith((".dist-info", ".egg-info")):
+                # Not open(), because it makes a buffer and a decoder for each of hundreds of files.
                 with suppress(OSError), FileIO(f"{entry.path}/entry_points.txt") as points:
                     if b"[pytest_regen.kinds]" in points.read():
                         return True

@@ -63,6 +63,7 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
     is_typed = config.args_source is pytest.Config.ArgsSource.ARGS
 
     def store_at(path: Path) -> Path | None:
+        # A link to it, or another spelling, is the same store.
         same = (s for s in stores if s == path or (path.is_dir() and path.samefile(s)))
         return next(same, path if project.is_store(path) else None)
 

@@ -4,6 +4,7 @@ Every run of every suite that has the package installed passes through here, so 
 not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
+import sys
 from collections.abc import Generator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,7 @@ def _serve_recording(manager: pytest.PytestPluginManager, *, decides: bool) -> N
     """
     if manager.has_plugin(stash.RECORDING_PLUGIN) or stash.other_vcr_plugin(manager) is not None:
         return
+    # Looked for and not imported, because every run of every suite would pay for the import.
     may_be_loaded = (
         not manager.is_blocked(name) and find_spec(module.partition(".")[0]) is not None
         for module, name in stash.VCR_PLUGINS.items()
@@ -79,6 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register markers."""
     for line in options.MARKERS:
         config.addinivalue_line("markers", line)
+    # Again, because a plugin that a conftest loads has missed the hook for initial conftests.
     _serve_recording(config.pluginmanager, decides=True)
 
 
@@ -108,12 +111,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Check the choices, and take the arguments that name stores out of pytest's hands."""
     config, manager = session.config, session.config.pluginmanager
     is_worker = hasattr(config, "workerinput")
-    stash.forget_sandbox()
+    # What ran in this process before, as with pytester, is no matter of this run.
+    if processes := sys.modules.get("pytest_regen.sandbox.processes"):
+        processes.forget_used_level()
     if not options.is_used(config):
         if not is_worker:
             manager.register(_Watch(config), "regen-watch")
         return
-    from pytest_regen.pytest_plugin import choices, places
+    from pytest_regen.pytest_plugin import choices, places, project
 
     chosen = choices.choices_of(config)
     selection, config.args = places.select(config)
@@ -121,7 +126,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     places.refuse_unmatched(chosen.only, selection, config)
     has_kinds = options.has_kinds(config)
     if has_kinds and config.option.regen_heal:
-        from pytest_regen.pytest_plugin import loaded, project
+        from pytest_regen.pytest_plugin import loaded
 
         files = project.kinds_of(config).files.items()
         loaded.loaded_modules(config, [path for path, kind in files if kind.is_imported])
@@ -133,11 +138,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     log = RunLog(config, chosen)
     if has_kinds:
-        from pytest_regen.pytest_plugin.project import kinds_of
         from pytest_regen.units.opening import unmarked_kinds
 
         # Their tests are not there either, which would tell.
-        unmarked = unmarked_kinds(kinds_of(config))
+        unmarked = unmarked_kinds(project.kinds_of(config))
         log.notes += [f"note: {what}; next: pytest-regen init" for what in unmarked]
     manager.register(log, "regen-log")
     if config.stash[_REPORTED]:
@@ -224,6 +228,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Heal a failing item within its call, inside every other plugin's wrapper."""
     try:
         return (yield)
+    # Both, because what pytest.fail raises is no Exception.
     except (Exception, pytest.fail.Exception) as error:
         if not stash.is_regen_item(item):
             raise

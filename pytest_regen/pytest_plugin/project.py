@@ -21,6 +21,7 @@ _ARTIFACTS = ("ir.json", "prompts.json", "pages.json")
 
 def is_store(folder: Path) -> bool:
     """Return whether a folder named by the user is a store, whole or damaged."""
+    # Two of three, because a store that has lost a file is to be told as a damaged one.
     return sum((folder / name).is_file() for name in _ARTIFACTS) > 1
 
 
@@ -29,6 +30,7 @@ def from_rootdir(path: Path, root: Path) -> str:
     try:
         return path.relative_to(root).as_posix()
     except ValueError:
+        # Because relative_to takes no path that leads up first.
         return Path(os.path.relpath(path, root)).as_posix()
 
 

@@ -102,6 +102,7 @@ def provider_of(item: pytest.Item, *, of_types: bool, by_template: bool = False)
     """
     config = item.config
     fixture: Provider | None = getattr(item, "funcargs", {}).get("regen_provider")
+    # The plugin's own fixture says nothing that option, hook and table do not.
     if fixture is not None and fixture is not item.stash.get(_DEFAULT, None):
         return fixture
     choices = choices_of(config)

@@ -109,6 +109,7 @@ def allowed_hosts(request: pytest.FixtureRequest) -> Any:
     """Hosts that may be reached all the same, as regular expressions."""
     block = request.node.get_closest_marker("block_network")
     allow = request.node.get_closest_marker("allowed_hosts")
+    # In the order of pytest-recording, because suites have marks that narrow what an option allows.
     hosts = block.kwargs.get("allowed_hosts") if block else None
     if not hosts and allow and allow.args:
         hosts = allow.args[0]

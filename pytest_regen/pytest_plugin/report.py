@@ -95,6 +95,7 @@ def report_of(
     failing = run["next"] if tried else next((item["next"] for item in failed), "")
     counts = Counter(item["outcome"] for item in items)
     issues = [issue for item in items for issue in item["issues"]]
+    # Not as floats, because their sum would have digits that nobody was charged.
     costs = [Decimal(heal["cost_usd"]) for heal in heals if heal["cost_usd"] is not None]
     summed = ("calls", "tokens_in", "tokens_out", "cache_read", "cache_write")
     return {

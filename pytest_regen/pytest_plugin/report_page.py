@@ -101,6 +101,7 @@ def _heal_words(heal: Json) -> str:
 def _counts(totals: Json) -> Iterator[tuple[str, int, str]]:
     """Yield the numbers at the top: their section, and what they count."""
     for outcome in OUTCOMES:
+        # Left out where there is none, because a zero of it would ask for an explanation.
         if outcome != "unfinished" or totals[outcome]:
             yield outcome, totals[outcome], outcome
     for key, noun in (("warnings", "warning"), ("drifted", "drifted cassette")):

@@ -68,6 +68,7 @@ class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
         number, question = self._next(message)
         if question is not None:
             super().ask(question, check=check)
+            # To the end, because what was asked after it was asked of the old answer.
             self._asked[number:] = [(message, self.history[-1].content)]
         return self._answer(number)
 
@@ -85,7 +86,11 @@ class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
         return structured.parse_json_with_schema(self._asked[number][1], self._adapter)
 
     def _next(self, message: str) -> tuple[int, str | None]:
-        """Return where the body stands, and what to ask there: ``None`` if it was asked before."""
+        """Return where the body stands, and what to ask there: ``None`` if it was asked before.
+
+        Raises:
+            NoProgressError: the same answer would get the same feedback twice.
+        """
         number, self._position = self._position, self._position + 1
         if number >= len(self._asked):
             return number, message
@@ -96,17 +101,7 @@ class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
         if not self.feedback:
             return number, message
         feedback, self.feedback = self.feedback, ""
-        self._check_progress(feedback, message, answer)
-        # A question in new words would not say that the old one went wrong.
-        again = "Answer again, in full." if is_same else message
-        return number, f"{_WRONG}\n\n{feedback}\n\n{again}"
-
-    def _check_progress(self, feedback: str, message: str, answer: str) -> None:
-        """Check that the same answer does not get the same feedback twice.
-
-        Raises:
-            NoProgressError: it is.
-        """
+        # Parsed, because the same answer in another layout is no progress either.
         failed = (feedback, message, canonical_json(load_json(structured.extract_json(answer))))
         if failed in self._failed_answers:
             raise NoProgressError(
@@ -116,6 +111,9 @@ class ReplayableGeneratorSession(sessions.GeneratorSession[T], Generic[T]):
                 "the prompt",
             )
         self._failed_answers.add(failed)
+        # A question in new words would not say that the old one went wrong.
+        again = "Answer again, in full." if is_same else message
+        return number, f"{_WRONG}\n\n{feedback}\n\n{again}"
 
 
 class ReplayableItemSession(sessions.ItemSession[T], Generic[T]):
@@ -251,6 +249,7 @@ class SessionMaker:
                 "would never hear of it",
                 hint="make the sessions of the test from the same arguments in every call",
             )
+        # To the end, because those behind it were made by a body that went another way.
         self._sessions[number:] = [(key, session)]
         return session
 

@@ -63,14 +63,6 @@ AHEAD: pytest.StashKey[Any] = pytest.StashKey()
 """The items of this process that are worked on ahead of their turn: ``healing.ahead.Ahead``."""
 
 
-def raise_known_failure(item: pytest.Item) -> None:
-    """Raise what an item has failed with, if it was worked on ahead of its turn because of that."""
-    ahead = item.config.stash.get(AHEAD, None)
-    failure: BaseException | None = None if ahead is None else ahead.failure(item)
-    if failure is not None:
-        raise failure
-
-
 # Fixtures of cassettes end after the call, and pytest tells a fixture nothing of it. Whether to
 # keep what was recorded, and whether to mind what was not played, they read here.
 CALL_FAILED: pytest.StashKey[bool] = pytest.StashKey()
@@ -100,13 +92,6 @@ def notes_on_models() -> tuple[str, ...]:
     """Return what SDKs have warned of the models that were asked, since the last call."""
     sdk = sys.modules.get("pytest_regen.turns.sdk")
     return tuple(sdk.notes.popitem()[0] for _ in tuple(sdk.notes)) if sdk else ()
-
-
-def forget_sandbox() -> None:
-    """Let a run know nothing of what ran in this process before it."""
-    processes = sys.modules.get("pytest_regen.sandbox.processes")
-    if processes:
-        processes.forget_used_level()
 
 
 def make_ledger(config: pytest.Config) -> Path:

@@ -433,6 +433,7 @@ class RunLog:
         if commands:
             return self._leading(commands)
         changed, root = self._changed_paths, self._config.rootpath
+        # Without a repository nothing can show the change, and another run can only confirm it.
         if changed and not any((folder / ".git").exists() for folder in (root, *root.parents)):
             return "pytest"
         if changed:
@@ -462,6 +463,7 @@ class RunLog:
         alike: dict[str, list[str]] = {}
         for nodeid, command in sorted(commands):
             if command:
+                # Without its node, so that the same command about two items is the same text.
                 alone = f"pytest {shlex.quote(id_from_here(nodeid, self._config))}"
                 alike.setdefault(command.replace(alone, "pytest", 1), []).append(command)
         if not alike:

@@ -35,6 +35,7 @@ def transcript_of(attempts: Sequence[Attempt], config: pytest.Config) -> list[Js
     for attempt in attempts:
         answer, ask = attempt.answer, attempt.answer.ask
         system = {"role": "system", "text": ask.request.system}
+        # Once, because all turns of a unit have the same one.
         if system not in entries:
             entries.append(system)
         prompt = ask.request.messages[-1].content
@@ -75,6 +76,7 @@ def conversation_of(
             entries.append({"role": "system", "text": system})
         for message, is_correction in messages:
             entry: Json = {"role": message.role, "text": message.content}
+            # With all keys of an entry above, because one template shows both.
             if message.role != "assistant":
                 entry |= {"role": "user", "correction": "", "page": None}
             if message.role != "assistant" and is_correction:

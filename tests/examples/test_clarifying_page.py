@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import browser, missing_browser, prefer
+from browsing import browser, needs_browser, prefer
 from clarifying_service import CHOICE, MESSAGE, PLACE, WRITTEN, Model, clarifying_service
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome
@@ -16,9 +16,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from tables import each
 
-pytestmark = pytest.mark.skipif(
-    missing_browser() is not None, reason=f"no browser here: {missing_browser()}"
-)
+pytestmark = needs_browser
 
 AXE = Path(os.environ.get("REGEN_NODE_MODULES", "")) / "axe-core" / "axe.min.js"
 

@@ -34,28 +34,25 @@ def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
 def test_a_type_that_misbehaves_fails_and_is_healed(
     pytester: pytest.Pytester, rounded: Path
 ) -> None:
-    """The item names the field and shows an instance; the types around it pass."""
+    """The item names the field and shows an instance; the types around it pass.
+
+    The ini value turns it off; another word is a usage error.
+    """
     gate = run(pytester)
+    off = run(pytester, "-o", "regen_behaviour=off")
+    wrong = run(pytester, "-o", "regen_behaviour=on")
 
     assert gate.parseoutcomes() == {"passed": 3, "failed": 1}
     gate.stdout.fnmatch_lines(["*Harbour.py*: ROUND_TRIP: 'length' comes back as *"])
     gate.stdout.fnmatch_lines(["    instance: {*"])
+    assert off.parseoutcomes() == {"passed": 4}
+    assert wrong.ret == pytest.ExitCode.USAGE_ERROR
+    wrong.stderr.fnmatch_lines(["*regen_behaviour = on*auto, off*"])
 
     healed = run(pytester, "--regen", "--regen-provider", "template")
 
     assert healed.parseoutcomes() == {"passed": 3, "regenerated": 1}
     assert "round" not in RegenStore.open(rounded).source
-
-
-@pytest.mark.usefixtures("rounded")
-def test_the_ini_value_turns_it_off(pytester: pytest.Pytester) -> None:
-    """Nothing is run then; another word is a usage error."""
-    assert run(pytester, "-o", "regen_behaviour=off").parseoutcomes() == {"passed": 4}
-
-    wrong = run(pytester, "-o", "regen_behaviour=on")
-
-    assert wrong.ret == pytest.ExitCode.USAGE_ERROR
-    wrong.stderr.fnmatch_lines(["*regen_behaviour = on*auto, off*"])
 
 
 def test_what_is_missing_is_said_once(

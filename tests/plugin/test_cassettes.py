@@ -1,8 +1,9 @@
-"""The cassette of a test in pytest: drift, misses in the summary, unplayed recordings."""
+"""The cassette of a test in pytest: drift, sharing, unplayed recordings, ``cassettes check``."""
 
 from collections.abc import Iterator
 
 import pytest
+from cassette_commands import checked, codes
 from plugin_project import Project, emulated
 from recorded_talk import CHANGED, FILE, TALK, say
 
@@ -12,13 +13,9 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Itera
     """A project without stores, an emulated API that its environment points to."""
     project = Project(pytester)
     pytester.makeini("[pytest]\n")
+    monkeypatch.chdir(project.path)
     with emulated(monkeypatch, say):
         yield project
-
-
-def chunks(project: Project, file: str = FILE) -> list[str]:
-    """Return the recordings of a cassette, one text each."""
-    return (project.path / file).read_text("utf-8").split("\n- key: ")[1:]
 
 
 @pytest.mark.parametrize("where", ["marker", "fixture", "ini", "table"])
@@ -26,20 +23,15 @@ def test_drift_may_be_tolerated(project: Project, where: str) -> None:
     """Replayed in recorded order, listed at the end, wherever the choice stands."""
     project.pytester.makepyfile(test_talk=TALK)
     project.run("--regen-record=once").assert_outcomes(passed=1)
-    test = CHANGED
-    if where == "marker":
-        mark = '@pytest.mark.cassette(drift="warn")\n    def test'
-        test = CHANGED.replace("def test", mark)
-    elif where == "fixture":
-        config = (
-            '@pytest.fixture\n    def cassette_config(): return {"drift": "warn"}\n\n    def test'
-        )
-        test = CHANGED.replace("def test", config)
-    elif where == "ini":
+    head = {
+        "marker": '@pytest.mark.cassette(drift="warn")\n    ',
+        "fixture": '@pytest.fixture\n    def cassette_config(): return {"drift": "warn"}\n\n    ',
+    }.get(where, "")
+    if where == "ini":
         project.pytester.makeini("[pytest]\nregen_drift = warn\n")
-    else:
+    elif where == "table":
         project.pytester.makepyprojecttoml('[tool.pytest-regen.cassettes]\ndrift = "warn"\n')
-    project.pytester.makepyfile(test_talk=test)
+    project.pytester.makepyfile(test_talk=CHANGED.replace("def test", f"{head}def test"))
 
     result = project.run("-W", "ignore")
 
@@ -73,15 +65,8 @@ def test_what_nobody_asked_for(project: Project, policy: str) -> None:
     result.assert_outcomes(passed=1, errors=1 if policy == "fail" else 0)
     told = "5 of 5 recordings were not asked for" in result.stdout.str()
     assert told == (policy != "ignore")
-
-
-def test_a_failing_test_has_other_worries(project: Project) -> None:
-    """Recordings that a failing test did not come to are not held against it."""
-    project.pytester.makepyfile(test_talk=TALK)
-    project.run("--regen-record=once").assert_outcomes(passed=1)
     project.pytester.makepyfile(test_talk=UNPLAYED.replace("pass", "assert False"))
-
-    project.run("-W", "ignore").assert_outcomes(failed=1)
+    project.run("-W", "ignore").assert_outcomes(failed=1)  # which has other worries
 
 
 def test_recordings_of_a_failed_test_wait(project: Project) -> None:
@@ -96,35 +81,21 @@ def test_recordings_of_a_failed_test_wait(project: Project) -> None:
     assert (project.path / f"{FILE}.partial").exists()
 
     project.run("--regen-record=once", "--regen-keep-failed").assert_outcomes(failed=1)
-    assert len(chunks(project)) == 5
+    assert (project.path / FILE).read_text("utf-8").count("\n- key: ") == 5
     assert not (project.path / f"{FILE}.partial").exists()
 
 
+OWN, VCR = "cassette(name=", "vcr\n    @pytest.mark.default_cassette("
+
+
 @pytest.mark.parametrize(
-    ("argument", "told"),
-    [
-        ("passthrough_hosts='https://prices.test/'", "passthrough_hosts"),
-        ("drift='maybe'", "it is one of fail, warn, ignore"),
-        ("ignore=['x']", "no path into JSON"),
-        ("name='../../x'", "leads out of"),
-        ("name='x/'", "names no file"),
-        ("name='a.json'", "name it a.yaml"),
-    ],
+    ("mark", "name"),
+    [(OWN, "a/b-c.d"), (OWN, "nul.txt"), (OWN, "ü" * 200), (VCR, "x" * 300), (VCR, "ü" * 200)],
 )
-def test_wrong_arguments_are_told(project: Project, argument: str, told: str) -> None:
-    """The message says what would be right."""
-    marked = TALK.replace("def test", f"@pytest.mark.cassette({argument})\n    def test")
-    project.pytester.makepyfile(test_talk=marked)
-
-    result = project.run("-W", "ignore")
-
-    assert told in result.stdout.str() + result.stderr.str()
-
-
-@pytest.mark.parametrize("name", ["a/b-c.d", "nul.txt", "ü" * 200, "a\\nb"])
-def test_any_name_becomes_a_safe_file(project: Project, name: str) -> None:
+def test_any_name_becomes_a_safe_file(project: Project, mark: str, name: str) -> None:
     """Separators make folders below the module's; reserved and long names get a safe one."""
-    marked = TALK.replace("def test", f"@pytest.mark.cassette(name={name!r})\n    def test")
+    marked = TALK.replace("def test", f"@pytest.mark.{mark}{name!r})\n    def test")
+    marked = marked.replace("cassette):", "):" if mark == VCR else "cassette):")
     project.pytester.makepyfile(test_talk=marked)
 
     project.run("--regen-record=once").assert_outcomes(passed=1)
@@ -135,24 +106,6 @@ def test_any_name_becomes_a_safe_file(project: Project, name: str) -> None:
     assert len(file.name.encode()) <= 255
     assert file.name.lower().partition(".")[0] not in {"con", "nul"}
     assert not set(file.name) & set('<>:"|?*\n')
-
-
-def test_the_project_keeps_names_of_its_own_out(project: Project) -> None:
-    """What the hook's functions take out is not written, and the test replays all the same."""
-    project.pytester.makeconftest(
-        """
-        def pytest_regen_scrubbers(config):
-            return [lambda text: text.replace("third", "3rd")]
-        """
-    )
-    project.pytester.makepyfile(test_talk=TALK)
-
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-
-    text = (project.path / FILE).read_text("utf-8")
-    assert "third" not in text
-    assert text.count("3rd") == 3
-    project.run("-W", "ignore").assert_outcomes(passed=1)
 
 
 def test_headers_are_kept_and_left_out_as_the_project_says(project: Project) -> None:
@@ -191,3 +144,146 @@ def test_what_skips_or_fails_as_expected_is_replayed(
     recorded, replayed = project.run("--regen-record=once"), project.run()
 
     assert recorded.parseoutcomes() == replayed.parseoutcomes() == {outcome: 1}
+
+
+ASKING = """
+    import pytest
+    from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
+
+    def ask(prompt):
+        said = (Message("user", prompt),)
+        return AnthropicProvider().send(TurnRequest("", said, "claude-sonnet-5-5", 100)).text
+"""
+SHARED = (
+    ASKING
+    + """
+    @pytest.mark.cassette(name="shared")
+    class TestShared:
+        def test_one(self, cassette): ask("one")
+        def test_two(self, cassette): ask("two")
+"""
+)
+SHARED_FILE = "cassettes/test_it/shared.yaml"
+ONE, TWO = "test_it.py::TestShared::test_one", "test_it.py::TestShared::test_two"
+
+
+def recordings(project: Project) -> int:
+    """Return how many recordings the shared cassette holds."""
+    return (project.path / SHARED_FILE).read_text("utf-8").count("\n- key: ")
+
+
+@pytest.mark.parametrize("mode", ["once", "rewrite"])
+def test_tests_that_share_record_into_one_file(project: Project, mode: str) -> None:
+    """Whatever the mode, the second adds to what the first recorded, and both replay."""
+    project.pytester.makepyfile(test_it=SHARED)
+
+    project.run(f"--regen-record={mode}").assert_outcomes(passed=2)
+
+    assert recordings(project) == 2
+    project.run().assert_outcomes(passed=2)
+    project.run(ONE).assert_outcomes(passed=1)
+
+
+def test_one_of_them_drops_nothing_of_the_others(project: Project) -> None:
+    """Not even where the option asks for it, and the other runs not at all."""
+    project.pytester.makepyfile(test_it=SHARED)
+    project.run("--regen-record=once")
+    project.pytester.makepyfile(test_it=SHARED.replace('ask("one")', 'ask("other")'))
+
+    project.run(ONE, "--regen-record=new_episodes", "--regen-drop-unplayed")
+
+    project.run().assert_outcomes(passed=2)
+    assert recordings(project) == 3
+
+
+def test_the_command_names_all_who_share(project: Project) -> None:
+    """Alone, it adds; over all of them, it records everything anew."""
+    project.pytester.makepyfile(test_it=SHARED)
+    project.run("--regen-record=once")
+    project.pytester.makepyfile(test_it=SHARED.replace('ask("one")', 'ask("other")'))
+
+    missed = project.run()
+    alone = project.run(ONE)
+
+    missed.stdout.fnmatch_lines([f"*next: pytest {ONE} {TWO} --regen-record rewrite"])
+    alone.stdout.fnmatch_lines([f"*next: pytest {ONE} --regen-record new_episodes"])
+    project.run(ONE, TWO, "--regen-record=rewrite").assert_outcomes(passed=2)
+    assert recordings(project) == 2
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+ASK = """
+    import anthropic
+    import pytest
+
+    def ask(text="one", **more):
+        with anthropic.Anthropic() as client:
+            client.messages.create(
+                model="claude-sonnet-5-5", max_tokens=9,
+                messages=[{"role": "user", "content": text}], **more
+            )
+"""
+NAMED = """
+    def test_plain(cassette): ask()
+
+    @pytest.mark.parametrize("x", ["a", "b/c d", "long " * 80])
+    def test_parameters(cassette, x): ask(x)
+
+    @pytest.mark.cassette(name="grüße an дом")
+    def test_foreign(cassette): ask("zero")
+
+    @pytest.mark.cassette(name="folder/inner.v2")
+    def test_folder(cassette): ask("three")
+
+    class TestClass:
+        class TestInner:
+            def test_inner(self, cassette): ask("five")
+
+    @pytest.mark.vcr
+    @pytest.mark.default_cassette("another.yaml")
+    def test_marked_by_name(): ask("seven")
+"""
+
+
+def test_no_cassette_of_a_living_test_is_unused(project: Project, capsys: Capture) -> None:
+    """Whatever its name is; that of a test that was renamed is."""
+    project.pytester.makepyfile(test_m=ASK + NAMED)
+    project.run("--regen-record=once").assert_outcomes(passed=8)
+    assert len(list((project.path / "cassettes").rglob("*.yaml"))) == 8
+    project.run().assert_outcomes(passed=8)
+    capsys.readouterr()
+
+    before = checked(capsys, "cassettes")[1]["findings"]
+    renamed = (ASK + NAMED).replace("def test_plain", "def test_renamed")
+    project.pytester.makepyfile(test_m=renamed)
+    after = checked(capsys, "cassettes")[1]["findings"]
+
+    assert before == []
+    assert [(one["code"], one["path"]) for one in after] == [
+        ("UNUSED", "cassettes/test_m/test_plain.yaml")
+    ]
+
+
+def test_what_drifted_in_the_last_run_is_told(project: Project, capsys: Capture) -> None:
+    """Until a run in which it did not; for tests that fail by it and those that do not."""
+    tests = """
+    def test_a(cassette): ask('one')
+
+    @pytest.mark.vcr
+    def test_b(): ask('one')
+    """
+    project.pytester.makepyfile(test_m=ASK + tests)
+    project.run("--regen-record=once").assert_outcomes(passed=2)
+
+    project.pytester.makepyfile(test_m=(ASK + tests).replace("'one'", "'uno'"))
+    project.run("-W", "ignore").assert_outcomes(passed=1, failed=1)
+    capsys.readouterr()
+    drifted = checked(capsys, "cassettes")
+    project.pytester.makepyfile(test_m=ASK + tests)
+    project.run().assert_outcomes(passed=2)
+    capsys.readouterr()
+
+    assert (drifted[0], codes(drifted[1])) == (0, ["DRIFT", "DRIFT"])
+    assert codes(checked(capsys, "cassettes")[1]) == []

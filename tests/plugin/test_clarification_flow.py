@@ -1,6 +1,7 @@
 """``clarification_flow``: a flow is recorded as a transcript, replayed, and held against it."""
 
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -44,141 +45,118 @@ FLOW = """
 SECRET = "AKIAIOSFODNN7" + "EXAMPLE"
 
 
+@dataclass(frozen=True)
+class Run:
+    """A project with one test that takes a flow."""
+
+    pytester: pytest.Pytester
+
+    def __call__(self, *options: str, **flow: str) -> pytest.RunResult:
+        """Write the test and run it."""
+        parts = {"more": "", "said": "rent", "place": "Reno", "last": "flow.skip()", **flow}
+        parts["more"] = parts["more"].replace("\n", "\n    ")
+        self.pytester.makepyfile(test_it=FLOW.format(**parts))
+        return self.pytester.runpytest_inprocess(*options)
+
+    @property
+    def transcript(self) -> str:
+        """What the transcript holds."""
+        path = self.pytester.path / "transcripts" / "test_it" / "test_flow.yaml"
+        return path.read_text("utf-8")
+
+
+RECORD = ("--regen-record", "once")
+
+
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> "Run":
+def run(pytester: pytest.Pytester) -> Run:
     """Run a flow in a project of its own."""
     pytester.makeconftest(CONFTEST)
     return Run(pytester)
 
 
-class Run:
-    """A project with one test that takes a flow."""
+def test_a_flow_is_recorded_and_replayed(run: Run) -> None:
+    """Three turns, two of them branches of the first; the transcript says who answered.
 
-    def __init__(self, pytester: pytest.Pytester) -> None:
-        self.pytester = pytester
+    No credential stands in it, and the flow is held against it all the same.
+    """
+    words = {"said": f"my key:\\n{SECRET}", "place": SECRET}
+    unrecorded = run(**words)
+    recorded = run(*RECORD, **words)
+    written = run.transcript
+    replayed = run("-p", "no:cacheprovider", **words)
 
-    def __call__(self, *options: str, more: str = "", said: str = "rent", place: str = "Reno", last: str = "flow.skip()") -> pytest.RunResult:  # fmt: skip  # noqa: E501 - options of the flow
-        """Write the test and run it."""
-        self.pytester.makepyfile(
-            test_it=FLOW.format(
-                more=more.replace("\n", "\n    "), said=said, place=place, last=last
-            )
-        )
-        return self.pytester.runpytest_inprocess(*options)
-
-    @property
-    def transcript(self) -> Path:
-        """Where the transcript is."""
-        return self.pytester.path / "transcripts" / "test_it" / "test_flow.yaml"
-
-
-def test_a_flow_is_recorded_and_replayed(run: "Run") -> None:
-    """Three turns, two of them branches of the first; the transcript says who answered."""
-    run("--regen-record", "once").assert_outcomes(passed=1)
-    written = run.transcript.read_text("utf-8")
-    replayed = run("-p", "no:cacheprovider")
-
+    unrecorded.assert_outcomes(errors=1)
+    unrecorded.stdout.fnmatch_lines(["*there is no such transcript*", "*--regen-record once*"])
+    recorded.assert_outcomes(passed=1)
     replayed.assert_outcomes(passed=1)
-    assert run.transcript.read_text("utf-8") == written
+    assert run.transcript == written
     assert written.count("- input:") == 3
     assert "source: emulator" in written
     assert '      - "Which city?" (id "location"): (skipped)' in written
+    assert SECRET not in written
+    assert "[aws-key]" in written
 
 
-def test_a_flow_without_a_transcript_says_how_to_record_it(run: "Run") -> None:
-    result = run()
-
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*there is no such transcript*", "*--regen-record once*"])
-
-
-def test_a_prompt_that_changed_is_named_by_its_section(run: "Run") -> None:
-    """The model would be told something else: the difference is shown, nothing is sent."""
-    run("--regen-record", "once").assert_outcomes(passed=1)
-
-    result = run(place="Elko")
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
+OTHER_PROMPT = """
+def ClarifyingAgent(provider):
+    from pytest_regen.context import ClarifyingAgent as A
+    return A(provider, system='x')
+"""
+CHANGES: Sequence[tuple[Mapping[str, str], Sequence[str]]] = (
+    (
+        {"place": "Elko"},
         [
             '*turn 2 tells the model something else, in "User\'s Clarifications"*',
             '*-- "Which city?" (id "location"): "Reno"*',
             '*+- "Which city?" (id "location"): "Elko"*',
             "*--regen-record rewrite*",
-        ]
-    )
+        ],
+    ),
+    ({"last": "pass"}, ["*1 recorded turn not taken*"]),
+    ({"last": "flow.skip(), flow.skip()"}, ["*turn 4 was not recorded*"]),
+    ({"more": OTHER_PROMPT}, ["*turn 1 has another system prompt*"]),
+)
+"""What a test does otherwise than when it was recorded, and what is said of it."""
 
 
-def test_turns_that_are_not_taken_fail(run: "Run") -> None:
-    """A recorded turn that no test takes any more is not left lying."""
-    run("--regen-record", "once").assert_outcomes(passed=1)
+def test_what_is_not_as_recorded_fails(run: Run) -> None:
+    """The model would be told something else, or another turn taken; nothing is sent.
 
-    result = run(last="pass")
+    A failing test leaves the transcript as it was.
+    """
+    run(*RECORD).assert_outcomes(passed=1)
+    written = run.transcript
 
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*1 recorded turn not taken*"])
+    for change, told in CHANGES:
+        result = run(**change)
 
-
-def test_turns_that_were_not_recorded_fail(run: "Run") -> None:
-    run("--regen-record", "once", last="pass").assert_outcomes(passed=1)
-
-    run().stdout.fnmatch_lines(["*turn 3 was not recorded*"])
-
-
-def test_a_failing_test_leaves_the_transcript_as_it_was(run: "Run") -> None:
-    run("--regen-record", "once").assert_outcomes(passed=1)
-    written = run.transcript.read_text("utf-8")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(told)
 
     run("--regen-record", "rewrite", place="Elko", last="assert 0").assert_outcomes(failed=1)
-    assert run.transcript.read_text("utf-8") == written
+    assert run.transcript == written
 
 
-def test_an_agent_may_be_given_as_it_is(run: "Run") -> None:
+def test_an_agent_may_be_given_as_it_is(run: Run) -> None:
     """Each turn gets a copy of it, so that nothing it keeps helps it."""
     more = (
-        "from pytest_regen.turns import AnthropicProvider\n"
         "import pytest\n"
         "@pytest.fixture\n"
         "def clarification_flow(clarification_flow, regen_provider):\n"
         "    return lambda make: clarification_flow(make(regen_provider))\n"
     )
 
-    run("--regen-record", "once", more=more).assert_outcomes(passed=1)
+    run(*RECORD, more=more).assert_outcomes(passed=1)
     run(more=more).assert_outcomes(passed=1)
 
 
-def test_no_credential_stands_in_a_transcript(run: Run) -> None:
-    """It is kept beside the cassette, and is as clean; the flow is held against it all the same."""
-    for options in (("--regen-record", "once"), ()):
-        result = run(*options, said=f"my key:\\n{SECRET}", place=SECRET)
-        result.assert_outcomes(passed=1)
-
-    text = run.transcript.read_text("utf-8")
-    assert SECRET not in text
-    assert "[aws-key]" in text
-
-
-def test_a_system_prompt_that_changed_is_told(run: "Run") -> None:
-    run("--regen-record", "once").assert_outcomes(passed=1)
-    make = "def ClarifyingAgent(p):\n    from pytest_regen.context import ClarifyingAgent as A\n    return A(p, system='x')\n"  # noqa: E501 - a test's source
-
-    run(more=make).stdout.fnmatch_lines(["*turn 1 has another system prompt*"])
-
-
-def test_what_is_no_agent_is_told_so(run: "Run") -> None:
-    """And an agent whose provider cannot be seen."""
+def test_what_is_no_flow_is_told(run: Run) -> None:
+    """What is no agent, one whose provider cannot be seen, answers without questions."""
     for wrong in (
         "ClarifyingAgent = 7",
         "class A:\n    def turn(self): pass\nClarifyingAgent = A()",
     ):
-        result = run("--regen-record", "once", more=wrong)
-
-        result.assert_outcomes(failed=1)
-        result.stdout.fnmatch_lines(["*UsageError*"])
-
-
-def test_a_question_must_have_been_asked(run: "Run") -> None:
-    """Answers without questions are a mistake in the test."""
+        run(*RECORD, more=wrong).stdout.fnmatch_lines(["*UsageError*"])
     last = "clarification_flow.flow = None; clarification_flow(ClarifyingAgent).skip()"
-
-    run("--regen-record", "once", last=last).stdout.fnmatch_lines(["*no question was asked*"])
+    run(*RECORD, last=last).stdout.fnmatch_lines(["*no question was asked*"])

@@ -2,21 +2,10 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from plugin_project import Project
-from store_factory import GOOD
 from syrupy.assertion import SnapshotAssertion
-
-
-def edited_by_hand(project: Project, old: str = "Name", new: str = "FullName") -> Path:
-    """Rename a property of a store, made where there is none; return the source."""
-    folder = project.path / "generated" / "GET_v1_projects"
-    path = (folder if folder.exists() else project.store()) / "ProjectDataObject.cs"
-    before, begin, owner = path.read_text("utf-8").partition("BEGIN Owner")
-    path.write_text(before + begin + owner.replace(f"? {old} ", f"? {new} "), "utf-8")
-    return path
 
 
 def failures(result: pytest.RunResult) -> str:
@@ -32,24 +21,13 @@ def test_a_misspelt_field(project: Project, snapshot: SnapshotAssertion) -> None
     assert failures(project.run()) == snapshot
 
 
-def test_a_fault_on_the_second_page(project: Project, snapshot: SnapshotAssertion) -> None:
-    wrong = GOOD["ProjectDataObject", 2].replace("List<string>", "List<Tag>")
-    project.store(wrong={("ProjectDataObject", 2): wrong})
-
-    assert failures(project.run()) == snapshot
-
-
 def test_an_edit_by_hand(project: Project, snapshot: SnapshotAssertion) -> None:
     """It is kept or dropped: regenerating would refuse to touch it."""
-    edited_by_hand(project)
+    path = project.store() / "ProjectDataObject.cs"
+    before, begin, owner = path.read_text("utf-8").partition("BEGIN Owner")
+    path.write_text(before + begin + owner.replace("? Name ", "? FullName "), "utf-8")
 
     assert failures(project.run()) == snapshot
-
-
-def commands(text: str) -> list[list[str]]:
-    """Return the words of the commands to keep and to drop an edit, without the program."""
-    lines = [line.split() for line in text.splitlines()]
-    return [line[2:] for line in lines if line[:1] in (["keep:"], ["drop:"])]
 
 
 def test_a_store_that_cannot_be_opened(project: Project, snapshot: SnapshotAssertion) -> None:

@@ -58,28 +58,17 @@ def test_an_unused_run_loads_ten_modules_at_most_and_says_nothing(plain: Path) -
     ]
 
 
-def test_pytest_rewrites_only_what_users_test_with(pytester: pytest.Pytester) -> None:
-    """Its import hook is slow, and would be between every run and our modules."""
+def test_nothing_is_in_the_way_of_tests_that_do_not_ask(pytester: pytest.Pytester) -> None:
+    """No fixture is automatic; pytest rewrites only what users test with: its hook is slow."""
     pytester.makepyfile(
         """
         from pytest_regen import errors
         from pytest_regen.testing import caching
 
-        def test_it():
-            loaders = [type(module.__spec__.loader).__name__ for module in (errors, caching)]
-            assert loaders == ["SourceFileLoader", "AssertionRewritingHook"]
-        """
-    )
-
-    pytester.runpytest_subprocess("-q", "-p", "no:syrupy").assert_outcomes(passed=1)
-
-
-def test_a_test_that_does_not_ask_has_no_fixture_of_ours(pytester: pytest.Pytester) -> None:
-    """Nothing is automatic, so that unmarked tests cost what they cost without the plugin."""
-    pytester.makepyfile(
-        """
         def test_it(request):
             assert request.fixturenames == ["request"]
+            loaders = [type(module.__spec__.loader).__name__ for module in (errors, caching)]
+            assert loaders == ["SourceFileLoader", "AssertionRewritingHook"]
         """
     )
 

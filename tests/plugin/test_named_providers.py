@@ -84,27 +84,6 @@ def test_what_to_do_next_names_the_provider_and_its_key(
     two.stderr.fnmatch_lines(["*contradict each other*"])
 
 
-def test_a_misspelt_service_is_told_where_it_stands(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the near match, and before any key is asked for."""
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    project = broken(pytester)
-    project.settings(SETTINGS + 'provider = "olama:x"\n')
-
-    for options, where in (
-        (("--regen-provider", "olama:x"), "--regen-provider"),
-        ((), "?tool.pytest-regen? provider"),
-    ):
-        project.run(*HEAL, *options).stdout.fnmatch_lines(
-            [
-                f"  {where} 'olama:x' names no provider",
-                "  did you mean ollama:x? there is no module 'olama'",
-                "next: write it as ollama:x",
-            ]
-        )
-
-
 @pytest.mark.parametrize("heals", [True, False])
 def test_commands_keep_who_was_asked(pytester: pytest.Pytester, *, heals: bool) -> None:
     """A command of ``pytest-regen`` asks the provider and the model that were typed."""

@@ -71,23 +71,32 @@ def test_a_budget_that_is_too_small_is_raised(
 def test_more_attempts_are_asked_not_replayed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What has no recording yet can only be recorded."""
+    """What has no recording yet can only be recorded, of the same model; and is told alone."""
     project.broken()
     replies = [GOOD["Owner", 1].replace('("name")', f'("{word}")') for word in ("nam", "na")]
     answers = iter([*replies, GOOD["Owner", 1]])
+    heal = ("--regen", "--regen-record=once", "--regen-attempts=3", "--regen-model=claude-opus-5")
     with emulated(monkeypatch, lambda _: next(answers)):
-        failed = project.run("--regen", "--regen-record", "once", "--regen-attempts", "3")
+        failed = project.run(*heal)
         healed = follow(project, told_next(failed))
 
-    assert "--regen-record new_episodes --regen-attempts 4" in told_next(failed)
+    again = told_next(failed)
+    options = "--regen-record new_episodes --regen-model claude-opus-5 --regen-attempts 4"
+    assert options in again
+    failed.stdout.fnmatch_lines([f"  next:          {again}"])
+    failed.stdout.no_fnmatch_line("*regenerate:  *")
     assert healed.parseoutcomes() == {"regenerated": 1}
 
 
 def test_commands_and_paths_hold_where_the_user_stands(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below the rootdir, what is printed is accepted as printed, and names files that exist."""
+    """Below the rootdir, what is printed is accepted as printed, and names files that exist.
+
+    What follows shows what changed in the source, where git can be asked.
+    """
     path = project.broken()
+    (project.path / ".git").mkdir()
     below = project.path / "sess"
     below.mkdir()
     monkeypatch.chdir(below)
@@ -95,30 +104,18 @@ def test_commands_and_paths_hold_where_the_user_stands(
     gate = project.run(f"../{STORE}")
     place = next(line for line in gate.outlines if "PHANTOM_FIELD" in line).partition(":")[0]
     with emulated(monkeypatch, owner):
-        healed = follow(project, told_next(project.run(f"../{STORE}", "--regen")))
+        heal = told_next(
+            project.run(f"../{STORE}", "--regen", "--regen-only", f"../{STORE}::Owner")
+        )
+        healed = follow(project, heal)
 
     assert Path(place).samefile(RegenStore.open(path).source_path)
     assert healed.parseoutcomes() == {"regenerated": 1}
-    assert told_next(healed) == "pytest"
+    assert told_next(healed) == f"git diff ../{STORE}"
+    cassette = f"../cassettes/regen/{Path(STORE).name}/Owner.yaml"
     healed.stdout.fnmatch_lines(
-        [f"regenerated: ../{STORE}::Owner page 1*", f"changed: ../{STORE}*"]
+        [f"regenerated: ../{STORE}::Owner page 1*", f"changed: ../{STORE}*pages.json*, {cassette}"]
     )
-
-
-def test_what_a_repair_wrote_is_named_with_its_recording(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What follows shows what changed in the source, where git can be asked."""
-    project.broken()
-    (project.path / ".git").mkdir()
-    cassette = f"cassettes/regen/{Path(STORE).name}/Owner.yaml"
-
-    with emulated(monkeypatch, owner):
-        healed = project.run("--regen", "--regen-record", "once")
-
-    healed.stdout.fnmatch_lines([f"changed: {STORE}*pages.json*, {cassette}"])
-    assert told_next(healed) == f"git diff {STORE}"
-    assert (project.path / cassette).is_file()
 
 
 def test_an_edit_that_broke_the_type_is_not_to_be_adopted(project: Project) -> None:
@@ -143,21 +140,6 @@ def test_terminal_and_report_name_the_same_next(project: Project) -> None:
     assert report["run"]["next"] == told_next(result)
 
 
-def test_a_unit_is_named_as_it_was_printed(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``--regen-only`` takes what the terminal shows below the rootdir."""
-    project.broken()
-    project.answered_by("Good")
-    below = project.path / "sess"
-    below.mkdir()
-    monkeypatch.chdir(below)
-
-    result = project.run(f"../{STORE}", "--regen", "--regen-only", f"../{STORE}::Owner")
-
-    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
-
-
 def test_all_that_lacks_a_recording_is_one_command(project: Project) -> None:
     """The reason is said once, for all of them, and one run of all records them."""
     for name in ("GET_a", "GET_b", "GET_c"):
@@ -175,23 +157,6 @@ def test_all_that_lacks_a_recording_is_one_command(project: Project) -> None:
         ),
         "  nothing was sent: --regen alone replays recordings, and there is none for this",
     ]
-
-
-def test_next_keeps_the_model_and_is_the_only_command(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What failed is not offered as a replay beside it."""
-    project.broken()
-    wrong = [GOOD["Owner", 1].replace('("name")', f'("{word}")') for word in ("nam", "na")]
-    answers = iter(wrong)
-    heal = ("--regen", "--regen-record=rewrite", "--regen-model", "claude-opus-5")
-    with emulated(monkeypatch, lambda _: next(answers)):
-        result = project.run(*heal)
-
-    again = told_next(result)
-    assert "--regen-record new_episodes --regen-model claude-opus-5" in again
-    result.stdout.fnmatch_lines([f"  next:          {again}"])
-    result.stdout.no_fnmatch_line("*regenerate:  *")
 
 
 def test_another_model_of_the_service_that_was_named(

@@ -39,7 +39,8 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
 def test_record_once_replay_for_ever(project: Project, emulator: Emulator) -> None:
     """The heal of a store item has a cassette of its own; a copy of the store heals from it.
 
-    Without credentials, and without what the hook's functions take out.
+    Without credentials, and without what the hook's functions take out. What the real API once
+    answered is replayed by ``once`` as well, and nobody is charged a second time.
     """
     path = project.broken()
     shutil.copytree(path, project.path / "kept")
@@ -51,62 +52,26 @@ def test_record_once_replay_for_ever(project: Project, emulator: Emulator) -> No
     )
 
     recorded = project.run("--regen", "--regen-record", "once")
-    shutil.rmtree(path)
-    shutil.copytree(project.path / "kept", path)
-    replayed = project.run("--regen")
+    text = (project.path / OWNER).read_text("utf-8")
+    results = []
+    for source, options in (("emulator", ()), ("api", ("--regen-record", "once"))):
+        changed = text.replace("source: emulator", f"source: {source}")
+        (project.path / OWNER).write_text(changed, "utf-8")
+        shutil.rmtree(path)
+        shutil.copytree(project.path / "kept", path)
+        results.append(project.run("--regen", *options))
+    replayed, again = results
 
     assert recorded.parseoutcomes() == replayed.parseoutcomes() == {"passed": 2, "regenerated": 1}
     assert len(emulator.requests) == 1
-    text = (project.path / OWNER).read_text("utf-8")
     assert "planted" not in text
     assert "JSON" in str(emulator.requests)
     assert "JSON" not in text
     assert "[format]" in text
     replayed.stdout.fnmatch_lines(["emulated: *"])
-
-
-@pytest.mark.usefixtures("emulator")
-def test_a_replay_costs_nothing_whatever_the_mode(project: Project) -> None:
-    """``once`` replays what the real API once answered, and nobody is charged a second time."""
-    path = project.broken()
-    shutil.copytree(path, project.path / "kept")
-    project.run("--regen", "--regen-record", "once")
-    shutil.rmtree(path)
-    shutil.copytree(project.path / "kept", path)
-    text = (project.path / OWNER).read_text("utf-8")
-    (project.path / OWNER).write_text(text.replace("source: emulator", "source: api"), "utf-8")
-
-    replayed = project.run("--regen", "--regen-record", "once")
-
-    replayed.stdout.fnmatch_lines(["regenerated: *Owner page 1, 1 call, *"])
-    replayed.stdout.no_fnmatch_line("emulated: *")
-    replayed.stdout.no_fnmatch_line("*, $*")
-
-
-ASKING = """
-    import pytest
-    from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
-
-    class TestAsking:
-        @pytest.mark.parametrize("word", ["a/b"])
-        def test_it(self, cassette, word):
-            request = TurnRequest("", (Message("user", word),), "claude-sonnet-5-5", 100)
-            assert "Owner" in AnthropicProvider().send(request).text
-"""
-
-
-def test_the_cassette_of_a_test(project: Project, emulator: Emulator) -> None:
-    """It lies beside the test under module and test name, and replays without the option."""
-    project.pytester.makeini("[pytest]\n")
-    project.pytester.makepyfile(test_own=ASKING)
-
-    first = project.run("--regen-record=once")
-    second = project.run()
-
-    first.assert_outcomes(passed=1)
-    second.assert_outcomes(passed=1)
-    assert len(emulator.requests) == 1
-    assert (project.path / "cassettes/test_own/TestAsking.test_it[a-b].yaml").is_file()
+    again.stdout.fnmatch_lines(["regenerated: *Owner page 1, 1 call, *"])
+    again.stdout.no_fnmatch_line("emulated: *")
+    again.stdout.no_fnmatch_line("*, $*")
 
 
 def test_a_test_that_connects_is_called_again_unhindered(
@@ -156,7 +121,6 @@ class Failing:
     [
         ([None, RefusedError("no", hint="-")], True),
         ([TransportError("cut", hint="-"), RefusedError("no", hint="-")], False),
-        ([TransportError("cut", hint="-"), None], False),
     ],
 )
 def test_a_line_that_failed_once_spoils_the_recording(

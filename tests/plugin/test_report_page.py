@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import SCREENSHOTS, browser, contrast, missing_browser, prefer
+from browsing import SCREENSHOTS, browser, contrast, needs_browser, prefer
 from html_reading import Node, read_page
 from plugin_project import Project, emulated
 from recorded_talk import CHANGED, TALK, say
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from store_factory import GOOD, MISSPELT
-from syrupy.assertion import SnapshotAssertion
+from store_factory import GOOD
 
 HOSTILE = (
     "</script></style><img src=x onerror=\"document.title='planted'\"><script>alert(1)</script>"
@@ -41,6 +40,10 @@ OWN = f"""
     def test_issue():
         pytest_regen.fail(issues=Issue("<CODE>", HOSTILE, "Owner", HOSTILE + "\\n" + HOSTILE))
 
+    @pytest.mark.regen(store="generated/GET_<b>v1&amp;", types="State")
+    def test_lines():
+        pytest_regen.fail(corrections=["\\n".join(f"line {{n}}" for n in range(60))])
+
     @pytest.mark.regen
     @pytest.mark.skip(reason=HOSTILE)
     def test_skipped(): pass
@@ -52,7 +55,7 @@ HOOKS = f"""
 
     def pytest_regen_validators(config, store, type_name):
         if type_name == "State":
-            yield Issue("STYLE", {HOSTILE!r}, "State", severity="warning")
+            yield Issue("STYLE", "`State` " + {HOSTILE!r}, "State", severity="warning")
         if type_name == "Owner" and "comment" not in store.pages_of("Owner")[0].output:
             yield Issue("STYLE", {HOSTILE!r}, "Owner", page=1)
 
@@ -73,60 +76,47 @@ def page_of(project: Project, *args: str) -> str:
     return (project.path / "report.html").read_text("utf-8")
 
 
-def asks(message: Node) -> bool:
-    """Return whether a message is a system prompt or a prompt."""
-    return message.named("note") or message.named("user")
-
-
-LINES = {"summary", "li", "p", "pre", "h2", "h3", "h4", "h5", "tr", "details", "section"}
-
-
-def lines_of(node: Node) -> list[str]:
-    """Return the text of a page, an element that is a block on lines of its own."""
-    lines = [""]
+def elements(node: Node) -> Iterator[Node]:
+    """Yield all elements inside."""
     for child in node.children:
-        if isinstance(child, str):
-            lines[-1] += child
-        elif child.name in LINES:
-            lines += [*lines_of(child), ""]
-        else:
-            first, *rest = lines_of(child) or [""]
-            space = " " if lines[-1] and first and child.name in {"span", "td", "th"} else ""
-            lines[-1] += space + first
-            lines += rest
-    return [line for line in lines if line.strip()]
-
-
-def names_in(node: Node) -> set[str]:
-    """Return the names of all elements inside."""
-    inside = [child for child in node.children if isinstance(child, Node)]
-    return {child.name for child in inside}.union(*map(names_in, inside))
+        if isinstance(child, Node):
+            yield child
+            yield from elements(child)
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where pages are kept that several tests look at; the first that needs one makes it."""
-    return tmp_path_factory.mktemp("pages")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the page stands that several tests look at; the first that needs it makes it."""
+    return tmp_path_factory.mktemp("pages") / "report.html"
 
 
 @pytest.fixture
-def hostile(project: Project, kept: Path) -> str:
-    """The page of a project in which whatever can be named or written is markup."""
-    page = kept / "hostile.html"
-    if not page.exists():
-        project.broken("GET_<b>v1&amp;")
-        project.answered_by("Good", HOOKS)
-        project.pytester.makepyfile(test_own=OWN)
-        page.write_text(page_of(project, "--regen", "--regen-record=once"), "utf-8")
-    return page.read_text("utf-8")
+def hostile(project: Project, shown: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The page of a run with all there is, in which whatever can be named or written is markup."""
+    if shown.exists():
+        return shown
+    wrong = {("State", 1): GOOD["State", 1].replace('"open"', '"opened"')}
+    project.store("GET_v1_tides", wrong)
+    project.broken("GET_<b>v1&amp;")
+    project.answered_by("Good", HOOKS)
+    project.pytester.makepyfile(test_own=OWN, test_talk=TALK)
+    with emulated(monkeypatch, say):
+        project.run("--regen-record=once", "test_talk.py")
+    project.pytester.makepyfile(test_talk=CHANGED)
+    args = ("--regen", "--regen-only=*GET_?b?v1*::*", "-W", "ignore")
+    shown.write_text(page_of(project, *args), "utf-8")
+    return shown
 
 
-def test_no_text_becomes_markup(hostile: str) -> None:
-    """Names, failures, replies, diffs, reasons, folders: all are there, and all are text."""
-    text = hostile
+def test_no_text_becomes_markup(hostile: Path) -> None:
+    """Names, failures, replies, diffs, reasons, folders: all are there, and all are text.
+
+    No address stands in any attribute, no script, and a policy forbids both.
+    """
+    text = hostile.read_text("utf-8")
 
     page = read_page(text)
-    assert names_in(page) <= ELEMENTS
+    assert {element.name for element in elements(page)} <= ELEMENTS
     assert "<script" not in text.lower()
     assert "<img" not in text.lower()
     assert text.count("</style>") == 1
@@ -135,67 +125,46 @@ def test_no_text_becomes_markup(hostile: str) -> None:
     assert page.text.count(HOSTILE) > 8
     assert "GET_<b>v1&amp;" in page.text
     assert "\\x1b[31m \\u202e turned around" in page.text
-
-
-def test_nothing_comes_from_elsewhere(hostile: str) -> None:
-    """No address in any attribute, no script, and a policy that forbids both."""
-    page = read_page(hostile)
-
-    def attributes(node: Node) -> Iterator[tuple[str, str | None]]:
-        yield from node.attributes.items()
-        for child in node.children:
-            if isinstance(child, Node):
-                yield from attributes(child)
-
-    found = list(attributes(page))
-    assert not {name for name, _ in found if name in {"src", "style", "action"}}
+    names = {name for element in elements(page) for name in element.attributes}
+    assert not names & {"src", "style", "action"}
+    assert not {name for name in names if name.startswith("on")}
     # Places in the page itself; codes lead nowhere where the documentation has no address.
-    assert all((value or "").startswith("#") for name, value in found if name == "href")
-    assert not {name for name, _ in found if name.startswith("on")}
+    links = [element.attributes.get("href") for element in elements(page)]
+    assert all(link.startswith("#") for link in links if link is not None)
     assert "@import" not in page.one("style").text
     assert "url(" not in page.one("style").text
     policy = page.one("meta", http_equiv="Content-Security-Policy").attributes["content"] or ""
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
 
 
-def test_what_needs_a_person_comes_first(hostile: str) -> None:
-    """Totals, then failing, regenerated, warnings; what passed is folded."""
-    page = read_page(hostile)
+def test_what_needs_a_person_comes_first(hostile: Path) -> None:
+    """Totals, then failing, regenerated, warnings; what passed is folded.
 
-    sections = [one.attributes["id"] for one in page.one("main").all("details", class_="section")]
-    assert sections == ["failed", "regenerated", "warnings", "changed", "passed", "skipped"]
-    assert page.one("h1").text.startswith("2 failed, 1 regenerated")
-    assert [one.text for one in page.one("ul", class_="totals").all("li")] == [
-        "2 failed",
-        "1 regenerated",
-        "2 passed",
-        "1 skipped",
-        "1 warning",
-        "0 drifted cassettes",
+    A wall of words stands in a box of its own; back-ticks of ours mean code.
+    """
+    page = read_page(hostile.read_text("utf-8"))
+
+    sections = page.one("main").all("details", class_="section")
+    assert [one.attributes["id"] for one in sections] == [
+        *("failed", "regenerated", "warnings", "drifted", "changed", "passed", "skipped")
     ]
-    folded = [one for one in page.all("details", class_="section") if "open" not in one.attributes]
+    assert page.one("h1").text.startswith("6 failed, 1 regenerated")
+    assert [one.text for one in page.one("ul", class_="totals").all("li")] == [
+        "6 failed",
+        "1 regenerated",
+        "3 passed",
+        "1 skipped",
+        "2 warnings",
+        "1 drifted cassette",
+    ]
+    folded = [one for one in sections if "open" not in one.attributes]
     assert [one.attributes["id"] for one in folded] == ["passed", "skipped"]
-
-
-@pytest.mark.parametrize(
-    ("broken", "args", "headline"),
-    [
-        (True, ("--regen",), "1 regenerated, 2 passed"),
-        (True, (), "1 failed, 2 passed"),
-        (False, ("test_plain.py",), "nothing ran"),
-    ],
-)
-def test_the_headline(
-    project: Project, args: tuple[str, ...], headline: str, *, broken: bool
-) -> None:
-    project.store(wrong=MISSPELT if broken else None)
-    project.answered_by("Good")
-    project.pytester.makepyfile(test_plain="def test_y(): pass")
-    args = args or ("generated",)
-
-    page = read_page(page_of(project, *args))
-
-    assert page.one("h1").text == headline
+    words = page.all("pre", class_="words")[0].text
+    assert (words.count("\n"), words.startswith("line 0\n")) == (59, True)
+    codes = {
+        code.text for message in page.all("span", class_="message") for code in message.all("code")
+    }
+    assert codes == {"State"}
 
 
 SLOPPY = """
@@ -224,7 +193,7 @@ def healed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Node:
     return read_page(page_of(project, "--regen", "--regen-attempts=3"))
 
 
-def test_a_conversation_and_what_it_took(healed: Node, snapshot: SnapshotAssertion) -> None:
+def test_a_conversation_and_what_it_took(healed: Node) -> None:
     """Said in order: correction, prompt, reply, test, the next correction; tokens by the cache."""
     talk = healed.one("ol", class_="talk")
     said = [one.text for one in talk.all("h5")]
@@ -248,45 +217,6 @@ def test_a_conversation_and_what_it_took(healed: Node, snapshot: SnapshotAsserti
     assert [row.text for row in healed.one("table", class_="kinds").one("tbody").all("tr")] == [
         "Types31 regenerated · 2 passed "
     ]
-    # What is asked is for tests of prompts.
-    for prompt in (item for item in talk.all("li") if asks(item) and item.all("pre")):
-        prompt.one("pre").children = ["…"]
-    assert "\n".join(lines_of(healed.one("main"))) == snapshot
-
-
-def test_what_waits_for_review(project: Project) -> None:
-    """Its unit, its id, and the command that shows it; the job summary says so as well."""
-    project.broken()
-    project.answered_by("Good")
-
-    page = read_page(page_of(project, "--regen", "--regen-pending"))
-
-    waiting = page.one("details", id="pending")
-    (row,) = waiting.one("ul").all("li")
-    assert row.one("b").text == "Owner"
-    assert waiting.one("pre", class_="command").text == "pytest-regen review"
-    assert page.one("details", id="failed").one("span", class_="reason").text == (
-        "a candidate waits for review"
-    )
-
-
-@pytest.fixture
-def shown(project: Project, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The page of a run with all there is: failing, regenerated, warned, drifted, hostile."""
-    page = kept / "report.html"
-    if page.exists():
-        return page
-    wrong = {("State", 1): GOOD["State", 1].replace('"open"', '"opened"')}
-    project.store("GET_v1_tides", wrong)
-    project.store("GET_v1_projects", MISSPELT)
-    project.answered_by("Good", HOOKS)
-    project.pytester.makepyfile(test_own=OWN, test_talk=TALK)
-    with emulated(monkeypatch, say):
-        project.run("--regen-record=once", "test_talk.py")
-    project.pytester.makepyfile(test_talk=CHANGED)
-    args = ("--regen", "--regen-only=*GET_v1_projects::*", "-W", "ignore")
-    page.write_text(page_of(project, *args), "utf-8")
-    return page
 
 
 @pytest.fixture(scope="module")
@@ -294,11 +224,6 @@ def driver() -> Iterator[Chrome]:
     """One browser for all who look."""
     with browser() as driver:
         yield driver
-
-
-LOOKED_AT = pytest.mark.skipif(
-    missing_browser() is not None, reason=f"no browser here: {missing_browser()}"
-)
 
 
 def looks(driver: Chrome, page: Path, *, width: int) -> None:
@@ -321,7 +246,7 @@ def logged(driver: Chrome) -> object:
     return driver.get_log("browser")  # type: ignore[no-untyped-call]  # it has none
 
 
-@LOOKED_AT
+@needs_browser
 @pytest.mark.parametrize(
     ("width", "dark"),
     [
@@ -331,19 +256,19 @@ def logged(driver: Chrome) -> object:
         pytest.param(1280, True, marks=pytest.mark.sweep),
     ],
 )
-def test_in_a_browser(driver: Chrome, shown: Path, width: int, *, dark: bool) -> None:
+def test_in_a_browser(driver: Chrome, hostile: Path, width: int, *, dark: bool) -> None:
     """Totals are seen, no script runs, nothing is wider than the screen, all of it can be read."""
     prefer(driver, dark=dark)
     logged(driver)  # what pages before had to say
-    looks(driver, shown, width=width)
+    looks(driver, hostile, width=width)
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     name = f"report-{width}-{'dark' if dark else 'light'}.png"
     driver.save_screenshot(str(SCREENSHOTS / name))
 
     totals = driver.find_elements(By.CSS_SELECTOR, ".totals li")
-    assert [one.text.split() for one in totals][:2] == [["5", "failed"], ["1", "regenerated"]]
+    assert [one.text.split() for one in totals][:2] == [["6", "failed"], ["1", "regenerated"]]
     assert all(one.is_displayed() for one in totals)
-    assert driver.title.startswith("pytest-regen: 5 failed, 1 regenerated")
+    assert driver.title.startswith("pytest-regen: 6 failed, 1 regenerated")
     assert driver.execute_script("return document.scripts.length") == 0
     assert driver.execute_script("return performance.getEntriesByType('resource')") == []
     assert logged(driver) == []
@@ -353,47 +278,3 @@ def test_in_a_browser(driver: Chrome, shown: Path, width: int, *, dark: bool) ->
     seen_ = ("h1", ".more", ".totals li", ".code", ".place", ".add", ".del", ".hunk", "dt")
     for seen in (*seen_, ".legend li", ".amount", ".correction pre", ".assistant h5", ".trial b"):
         assert contrast(driver, seen) >= 4.5, seen
-
-
-@LOOKED_AT
-def test_a_script_would_be_stopped_all_the_same(
-    driver: Chrome, shown: Path, tmp_path: Path
-) -> None:
-    """Were a text taken for markup, the page's own policy keeps the browser from running it."""
-    spoilt = tmp_path / "spoilt.html"
-    text = shown.read_text("utf-8").replace("<footer>", f"{HOSTILE}<footer>")
-    spoilt.write_text(text, "utf-8")
-
-    driver.get(spoilt.as_uri())
-
-    assert driver.execute_script("return document.scripts.length") == 1
-    assert driver.title.startswith("pytest-regen: ")
-
-
-def test_many_lines_are_laid_out(project: Project) -> None:
-    """A wall of words stands in a box of its own; back-ticks of ours mean code."""
-    project.store()
-    hook = """
-    from pytest_regen.validation.issues import Issue
-
-    def pytest_regen_validators(config, store, type_name):
-        if type_name == "State":
-            yield Issue("STYLE", "write `State` in full", "State")
-    """
-    project.answered_by("Good", hook)
-    project.pytester.makepyfile(
-        test_own="""
-        import pytest, pytest_regen
-
-        @pytest.mark.regen(types="Owner")
-        def test_it(regen_store):
-            pytest_regen.fail(corrections=["\\n".join(f"line {n}" for n in range(60))])
-        """
-    )
-
-    page = read_page(page_of(project, "--regen", "--regen-only=*::Owner"))
-
-    words = page.all("pre", class_="words")[0].text
-    assert (words.count("\n"), words.startswith("line 0\n")) == (59, True)
-    messages = page.all("span", class_="message")
-    assert [one.text for message in messages for one in message.all("code")] == ["State"]

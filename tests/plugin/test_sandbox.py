@@ -56,14 +56,6 @@ def test_the_level_is_told_where_code_was_run(
     assert json.loads((sums.path / "report.json").read_text("utf-8"))["run"]["sandbox"] == "process"
 
 
-def test_a_run_that_executes_nothing_says_nothing(sums: pytest.Pytester) -> None:
-    """Whatever ran in this process before."""
-    result = sums.runpytest("--collect-only", "--regen-report=report.json")
-
-    result.stdout.no_fnmatch_line("*sandbox:*")
-    assert json.loads((sums.path / "report.json").read_text("utf-8"))["run"]["sandbox"] is None
-
-
 def test_a_level_that_does_not_work_fails_the_unit_in_plain_words(
     sums: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,10 +41,13 @@ def write(
     options: str = "",
     more: str = "",
     secrets: tuple[str, str] = (SECRET, OTHER),
+    mark: str = "cassette",
 ) -> None:
     """Write the tests."""
     secret, other = secrets
     text = TEST.format(secret=secret, other=other, words=words, options=options, more=more)
+    if mark == "vcr":
+        text = text.replace("mark.cassette", "mark.vcr").replace("(cassette, ", "(")
     project.pytester.makepyfile(test_talk=text)
 
 
@@ -63,9 +66,10 @@ def revealing(project: Project, secrets: tuple[str, str] = (SECRET, OTHER)) -> l
     ]
 
 
-def test_each_has_a_cassette_without_it(project: Project) -> None:
+@pytest.mark.parametrize("mark", ["vcr", "cassette"])
+def test_each_has_a_cassette_without_it(project: Project, mark: str) -> None:
     """Two parameters are two files; they are found again in replay."""
-    write(project)
+    write(project, mark=mark)
 
     project.run("--regen-record=once").assert_outcomes(passed=2)
     replayed = project.run()
@@ -103,34 +107,17 @@ def test_drift_shows_none(project: Project) -> None:
         assert revealing(project) == []
 
 
-def test_a_test_marked_vcr_shows_none(project: Project) -> None:
-    write(project)
-    path = project.path / "test_talk.py"
-    text = path.read_text("utf-8").replace("mark.cassette", "mark.vcr").replace("(cassette, ", "(")
-    path.write_text(text, "utf-8")
-
-    project.run("--record-mode=once").assert_outcomes(passed=2)
-    project.run("--record-mode=none").assert_outcomes(passed=2)
-
-    assert len(list((project.path / "cassettes" / "test_talk").iterdir())) == 2
-    assert revealing(project) == []
-
-
 @pytest.mark.parametrize("mark", ["vcr", "cassette"])
 def test_what_pytest_recording_named_by_one_is_found(project: Project, mark: str) -> None:
     """A suite that switches has its cassettes already; they keep their names."""
-    write(project)
-    path = project.path / "test_talk.py"
-    text = path.read_text("utf-8")
-    vcr = text.replace("mark.cassette", "mark.vcr").replace("(cassette, ", "(")
-    path.write_text(vcr, "utf-8")
+    write(project, mark="vcr")
     project.run("--record-mode=once").assert_outcomes(passed=2)
     folder = project.path / "cassettes" / "test_talk"
     theirs = {f"test_talk[{key}].yaml" for key in (SECRET, OTHER)}
     for file, name in zip(sorted(folder.iterdir()), sorted(theirs), strict=True):
         file.rename(folder / name)
 
-    path.write_text(vcr if mark == "vcr" else text, "utf-8")
+    write(project, mark=mark)
     result = project.run("--record-mode=none", "-W", "ignore")
 
     result.assert_outcomes(passed=2)

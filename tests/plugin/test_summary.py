@@ -27,20 +27,6 @@ def test_a_regenerated_type(project: Project, snapshot: SnapshotAssertion) -> No
     assert section(project.run("--regen")) == snapshot
 
 
-def test_a_type_that_could_not_be_mended(project: Project, snapshot: SnapshotAssertion) -> None:
-    """The stop reason in words and the next command."""
-    project.broken()
-    project.answered_by("Stubborn")
-
-    assert section(project.run("--regen")) == snapshot
-
-
-def test_nothing_to_tell_is_no_section(project: Project) -> None:
-    project.store()
-
-    project.run("--regen").stdout.no_fnmatch_line("*= regen =*")
-
-
 def test_a_stale_type_is_regenerated_only_when_told(project: Project) -> None:
     """Its prompts may ask for the wrong thing; an option goes on all the same."""
     wrong = GOOD["State", 1].replace('"open"', '"opened"')
@@ -78,20 +64,6 @@ def test_a_long_diff_is_cut_and_kept(project: Project) -> None:
     assert heal["diff"].count("\n-    // ") == 80
 
 
-def test_a_stale_type_fails_in_ci(project: Project, in_ci: Callable[[], None]) -> None:
-    """Unattended, an older description fails the gate: its item, with the command that mends it."""
-    make_stale(project.store())
-    in_ci()
-
-    result = project.run()
-
-    result.assert_outcomes(passed=2, failed=1)
-    assert result.ret == 1
-    result.stdout.fnmatch_lines([f"FAILED {STORE}::State - STALE: *"])
-    result.stdout.fnmatch_lines(["*update:*pytest-regen generate SPEC 'GET /v1/projects' *"])
-    result.stdout.fnmatch_lines(["next: pytest-regen generate SPEC 'GET /v1/projects' *"])
-
-
 @pytest.mark.parametrize(
     ("wanted", "ret", "told"),
     [("fail", 1, False), ("warn", 0, True), ("ignore", 0, False)],
@@ -99,7 +71,10 @@ def test_a_stale_type_fails_in_ci(project: Project, in_ci: Callable[[], None]) -
 def test_the_project_chooses_what_staleness_does(
     project: Project, in_ci: Callable[[], None], wanted: str, ret: int, *, told: bool
 ) -> None:
-    """``regen_stale`` wins over the table, and the table over where the run takes place."""
+    """``regen_stale`` wins over the table, and the table over where the run takes place.
+
+    A type that fails for it names the command that mends it.
+    """
     make_stale(project.store())
     if wanted != "fail":
         in_ci()
@@ -110,5 +85,8 @@ def test_the_project_chooses_what_staleness_does(
     assert result.ret == ret
     assert ("STALE" in result.stdout.str()) is (told or bool(ret))
     assert (f"warning: {STORE}::State: STALE" in result.stdout.str()) is told
+    mends = "pytest-regen generate SPEC 'GET /v1/projects' *"
+    failing = [f"*update:*{mends}", f"FAILED {STORE}::State - STALE: *"]
+    result.stdout.fnmatch_lines(failing if ret else [])
     project.pytester.makepyprojecttoml(f"[tool.pytest-regen]\nstale = '{wanted}'\n")
     assert project.run().ret == ret

@@ -52,22 +52,43 @@ def write(project: Project, test: str = TEST, words: str = "one") -> None:
 FILE = "cassettes/test_m/test_a.yaml"
 
 
-def test_recorded_once_replayed_after(suite: Project, emulator: Emulator) -> None:
-    """In the file it has there, without the credential that plugin would have kept."""
-    text = (suite.path / FILE).read_text("utf-8")
+def test_recorded_once_replayed_after(
+    suite: Project, emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the file it has there, without the credential that plugin would have kept.
+
+    Further cassettes are played, and never written; all is sent where recording is disabled. With
+    ``-p no:…`` the marks are ours although another package is installed.
+    """
+    file, more = suite.path / FILE, suite.path / "cassettes/test_m/more.yaml"
+    text = file.read_text("utf-8")
+    suite.pytester.mkpydir("pytest_vcr")
+    monkeypatch.syspath_prepend(suite.path)
+
+    suite.run("-p", "no:vcr").assert_outcomes(passed=1)
+    file.rename(more)
+    write(suite, TEST.replace("mark.vcr", 'mark.vcr("more.yaml")'))
+    suite.run("-p", "no:vcr").assert_outcomes(passed=1)
+
     assert "planted" not in text
     assert "request:" in text
-
-    suite.run().assert_outcomes(passed=1)
-
+    assert more.read_text("utf-8") == text
+    assert not file.exists()
     assert len(emulator.requests) == 1
+    suite.run("-p", "no:vcr", "--disable-recording").assert_outcomes(passed=1)
+    assert len(emulator.requests) == 2
 
 
 def test_matching_is_lenient_and_drift_is_told(suite: Project) -> None:
-    """The body has no part, so the test stays green; the summary says what differs."""
+    """The body has no part, so the test stays green; the summary says what differs.
+
+    It says, too, that recordings were not asked for.
+    """
     write(suite, words="two")
 
     result = suite.run()
+    write(suite, TEST.replace('assert "reply" in ask("{words}")', "assert len(vcr) == 1"))
+    unplayed = suite.run()
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
@@ -78,15 +99,8 @@ def test_matching_is_lenient_and_drift_is_told(suite: Project) -> None:
             "next: pytest test_m.py::test_a --record-mode rewrite",
         ]
     )
-
-
-def test_recordings_nobody_asked_for_are_told(suite: Project) -> None:
-    write(suite, TEST.replace('assert "reply" in ask("{words}")', "assert len(vcr) == 1"))
-
-    result = suite.run()
-
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["unplayed: *test_a.yaml: 1 of 1 recordings*"])
+    unplayed.assert_outcomes(passed=1)
+    unplayed.stdout.fnmatch_lines(["unplayed: *test_a.yaml: 1 of 1 recordings*"])
 
 
 def test_rewrite_replaces_and_never_destroys(suite: Project, emulator: Emulator) -> None:
@@ -109,8 +123,7 @@ USES = """
     import httpx2
     import os
     import pytest
-
-    calls = []
+    from vcr import mode
 
     @pytest.fixture(scope="module")
     def vcr_config():
@@ -146,52 +159,41 @@ USES = """
 
     def test_unmarked(request):
         assert request.getfixturevalue("vcr") is None
+
+    @pytest.mark.vcr(record_mode=mode.NEW_EPISODES)
+    def test_enum():
+        pass
+
+    @pytest.mark.vcr(record_mode="sometimes")
+    def test_word():
+        pass
 """
 
 CONFTEST = """
-    seen = []
-
     def pytest_recording_configure(config, vcr):
-        seen.append(config)
         vcr.register_matcher("mine", lambda left, right: True)
 """
 
 
 def test_marks_fixtures_and_the_hook(pytester: pytest.Pytester, emulator: Emulator) -> None:
-    """Configuration, names, folders, further cassettes, and what the fixture offers."""
+    """Configuration, names, folders, modes, and what the fixture offers."""
     project = Project(pytester)
     pytester.makeini("[pytest]\n")
     pytester.makepyfile(test_m=USES)
     pytester.makeconftest(CONFTEST)
 
-    project.run("--record-mode=once").assert_outcomes(passed=3)
+    recorded = project.run("--record-mode=once")
     sent = len(emulator.requests)
-    project.run().assert_outcomes(passed=3)
+    replayed = project.run()
 
+    for result in (recorded, replayed):
+        result.assert_outcomes(passed=4, errors=1)
+        result.stdout.fnmatch_lines(["*record_mode='sometimes'*"])
     assert len(emulator.requests) == sent
     assert sorted(p.name for p in (project.path / "elsewhere").iterdir()) == [
         "TestB.test_c[a-b].yaml",
         "named.yaml",
     ]
-
-
-def test_further_cassettes_are_played_and_never_written(suite: Project, emulator: Emulator) -> None:
-    more = suite.path / "cassettes/test_m/more.yaml"
-    (suite.path / FILE).rename(more)
-    before = more.read_bytes()
-    write(suite, TEST.replace("mark.vcr", 'mark.vcr("more.yaml")'))
-
-    suite.run().assert_outcomes(passed=1)
-
-    assert more.read_bytes() == before
-    assert not (suite.path / FILE).exists()
-    assert len(emulator.requests) == 1
-
-
-def test_disabled_everything_is_sent(suite: Project, emulator: Emulator) -> None:
-    suite.run("--disable-recording").assert_outcomes(passed=1)
-
-    assert len(emulator.requests) == 2
 
 
 BLOCKED = """
@@ -239,32 +241,11 @@ def test_the_network_is_blocked_where_it_is_asked(pytester: pytest.Pytester) -> 
     project.run(*only).assert_outcomes(passed=1, deselected=3)
 
 
-def test_two_names_of_one_setting(pytester: pytest.Pytester) -> None:
-    """Different values are a usage error; either works for the ``cassette`` fixture."""
-    project = Project(pytester)
-    pytester.makeini("[pytest]\n")
-    pytester.makepyfile("def test_a(cassette): assert cassette.mode == 'all'")
-
-    wrong = project.run("--record-mode=all", "--regen-record=once")
-    right = project.run("--record-mode=all")
-
-    wrong.stderr.fnmatch_lines(["*contradict each other*"])
-    right.assert_outcomes(passed=1)
-
-
-VCR_PLUGINS = {
-    "pytest_recording.plugin": ("pytest-recording", "recording"),
-    "pytest_vcr": ("pytest-vcr", "vcr"),
-}
-
-
-@pytest.mark.parametrize("module", VCR_PLUGINS)
 def test_beside_another_plugin_ours_steps_back(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, module: str
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line says so; its options and fixtures are its own, whichever was loaded first."""
-    package, _, inner = module.partition(".")
-    theirs = pytester.mkpydir(package) / f"{inner or '__init__'}.py"
+    """One line says so; its options and fixtures are its own. Of pytest-vcr, as of the other."""
+    theirs = pytester.mkpydir("pytest_vcr") / "__init__.py"
     theirs.write_text(textwrap.dedent("""
         import pytest
         def pytest_addoption(parser):
@@ -279,44 +260,10 @@ def test_beside_another_plugin_ours_steps_back(
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini("[pytest]\n")
     pytester.makepyfile("import pytest\n@pytest.mark.vcr\ndef test_a(vcr): assert vcr == 'theirs'")
-    plugins = [module, "pytest_regen.pytest_plugin.plugin"]
-    order = plugins if module == "pytest_vcr" else plugins[::-1]
+    order = ("-ppytest_vcr", "-ppytest_regen.pytest_plugin.plugin")
 
-    result = pytester.runpytest_subprocess(*(f"-p{name}" for name in order), "--strict-markers")
+    result = pytester.runpytest_subprocess(*order, "--strict-markers")
 
     result.assert_outcomes(passed=1)
-    name, blocked = VCR_PLUGINS[module]
-    result.stdout.fnmatch_lines(
-        [f"{name} is loaded and serves the tests marked vcr*no:{blocked},*"]
-    )
-
-
-def test_a_record_mode_may_be_of_vcrpys_enum(pytester: pytest.Pytester) -> None:
-    """As its own documentation has it; a word that is no mode is refused."""
-    pytester.makepyfile(
-        """
-        import pytest
-        import vcr
-
-        @pytest.mark.vcr(record_mode=vcr.mode.NEW_EPISODES)
-        def test_enum():
-            pass
-
-        @pytest.mark.vcr(record_mode="sometimes")
-        def test_word():
-            pass
-        """
-    )
-
-    result = pytester.runpytest_inprocess("-p", "no:recording")
-
-    assert result.parseoutcomes() == {"passed": 1, "errors": 1}
-    result.stdout.fnmatch_lines(["*record_mode='sometimes'*"])
-
-
-def test_blocked_by_p_no_ours_serves(suite: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``-p no:…`` hands the marks to us although the package is installed."""
-    suite.pytester.mkpydir("pytest_vcr")
-    monkeypatch.syspath_prepend(suite.path)
-
-    suite.run("-p", "no:vcr").assert_outcomes(passed=1)
+    line = "pytest-vcr is loaded and serves the tests marked vcr*no:vcr,*"
+    result.stdout.fnmatch_lines([line])

@@ -3,7 +3,6 @@
 import json
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -40,20 +39,11 @@ CASES = """
 """
 
 
-def foreign(path: Path, body: Mapping[str, object], *, times: int = 1) -> None:
+def foreign(path: Path, body: str, uri: str = "https://api.test/v1/messages") -> None:
     """Write a cassette as vcrpy does."""
-    request = {
-        "method": "POST",
-        "uri": "https://api.test/v1/messages",
-        "headers": {"content-type": ["application/json"]},
-        "body": json.dumps(body),
-    }
-    write(path, [request] * times)
-
-
-def write(path: Path, requests: Sequence[Mapping[str, object]]) -> None:
-    """Write a cassette with an answer to each request."""
-    pairs = [{"request": request, "response": RESPONSE} for request in requests]
+    headers = {"content-type": ["application/json"]}
+    request = {"method": "POST", "uri": uri, "headers": headers, "body": body}
+    pairs = [{"request": request, "response": RESPONSE}]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump({"version": 1, "interactions": pairs}), "utf-8")
 
@@ -76,7 +66,7 @@ def module(pytester: pytest.Pytester) -> Project:
     names = [f"test_tools[{n}]" for n in range(14)] + [f"test_system[{n}]" for n in range(10)]
     for name in [*names, "test_message", "test_same"]:
         body = {**BODY, "system": "one"} if "system" in name else BODY
-        foreign(folder / f"{name}.yaml", body)
+        foreign(folder / f"{name}.yaml", json.dumps(body))
     return project
 
 
@@ -87,25 +77,35 @@ def section(result: pytest.RunResult) -> list[str]:
 
 
 def test_drift_of_many_tests_is_told_by_cause(module: Project, snapshot: SnapshotAssertion) -> None:
-    """A screenful: each path with the tests that share it, the most common one first."""
+    """A screenful: each path with the tests that share it, the most common one first.
+
+    The command reads the names of the tests from a file; what drifted stands in full in another.
+    The report has all tests of a cause.
+    """
     result = module.run("-q")
+    for name in ("report.json", "report.html"):
+        module.run(f"--regen-report={name}")
+    command = shlex.split(section(result)[-1].removeprefix("next: "))
+    named = module.run("--collect-only", "-q", command[1])
 
     result.assert_outcomes(passed=26)
     assert section(result) == snapshot
-
-
-def test_one_command_records_all_of_them_anew(module: Project) -> None:
-    """It reads the names of the tests from a file; what drifted stands in full in another."""
-    lines = section(module.run("-q"))
-
-    command = shlex.split(lines[-1].removeprefix("next: "))
     assert command[2:] == ["--record-mode", "rewrite"]
-    named = module.run("--collect-only", "-q", command[1])
     assert sum("::" in line for line in named.outlines) == 25
     assert not any("test_same" in line for line in named.outlines)
-    whole = (module.path / lines[-2].removeprefix("in full: ")).read_text("utf-8")
+    whole = (module.path / ".pytest_cache/d/regen/drift.txt").read_text("utf-8")
     assert whole.count("drift: ") == 25
     assert 'recorded "one", sent "another"' in whole
+    report = json.loads((module.path / "report.json").read_text("utf-8"))
+    found = {one["cause"]: len(one["tests"]) for one in report["cassettes"]["causes"]}
+    assert found == {
+        "$.tool_choice is new": 24,
+        "$.system differs": 10,
+        "$.messages[*].content differs": 1,
+    }
+    page = (module.path / "report.html").read_text("utf-8")
+    assert "$.tool_choice is new" in page
+    assert "24 tests" in page
 
 
 @pytest.mark.parametrize("mark", ["vcr", "cassette(drift='fail')"])
@@ -123,82 +123,16 @@ def test_tests_that_fail_of_one_cause_are_told_once_more(
     assert lines[: next(n for n, line in enumerate(lines) if "short test" in line)] == snapshot
 
 
-def test_recordings_that_many_left_are_told_in_three_lines(module: Project) -> None:
-    """How many tests, the first of them, and the command."""
-    module.pytester.makepyfile(
-        test_m="import pytest\n\n@pytest.mark.vcr\n@pytest.mark.parametrize('n', range(40))\n"
-        "def test_tools(n): pass\n"
-    )
-    for n in range(40):
-        foreign(module.path / f"cassettes/test_m/test_tools[{n}].yaml", BODY, times=2)
-
-    result = module.run("-q", "-k", "tools")
-
-    result.stdout.fnmatch_lines(
-        [
-            "unplayed: 40 tests did not ask for all of their recordings",
-            "    test_m.py::test_tools[[]0[]], *::test_tools[[]1[]], * and 37 more",
-            "in full: .pytest_cache/d/regen/unplayed.txt",
-            "next: pytest @.pytest_cache/d/regen/unplayed-tests.txt --record-mode rewrite",
-        ]
-    )
-
-
 def test_without_a_cache_the_command_names_the_tests(module: Project) -> None:
     long = {"messages": [{"role": "user", "content": "word " * 500}]}
-    foreign(module.path / "cassettes/test_m/test_message.yaml", {**BODY, **long})
+    body = json.dumps({**BODY, **long})
+    foreign(module.path / "cassettes/test_m/test_message.yaml", body)
 
     lines = section(module.run("-q", "-p", "no:cacheprovider", "-k", "system or message"))
 
     assert not [line for line in lines if line.startswith("in full")]
     assert lines[-1].count("test_m.py::test_system") == 10
     assert not (module.path / ".pytest_cache").exists()
-
-
-def test_the_report_has_all_tests_of_a_cause(module: Project) -> None:
-    for name in ("report.json", "report.html"):
-        module.run(f"--regen-report={name}")
-
-    report = json.loads((module.path / "report.json").read_text("utf-8"))
-    found = {one["cause"]: len(one["tests"]) for one in report["cassettes"]["causes"]}
-    assert found == {
-        "$.tool_choice is new": 24,
-        "$.system differs": 10,
-        "$.messages[*].content differs": 1,
-    }
-    page = (module.path / "report.html").read_text("utf-8")
-    assert "$.tool_choice is new" in page
-    assert "24 tests" in page
-
-
-@pytest.mark.parametrize("mark", ["vcr", "cassette"])
-def test_a_changed_query_is_one_cause_of_all_tests(module: Project, mark: str) -> None:
-    """The line of a client of an API that asks for more rows; no test says it for the others."""
-    module.pytester.makepyfile(
-        test_m=f"""
-        import httpx2
-        import pytest
-
-        @pytest.mark.{mark}
-        @pytest.mark.parametrize("n", range(9))
-        def test_rows(n):
-            httpx2.get("https://api.test/works", params={{"q": "ivy", "rows": n + 27}})
-        """
-    )
-    for n in range(9):
-        uri = f"https://api.test/works?q=ivy&rows={n + 20}"
-        request: dict[str, object] = {"method": "GET", "uri": uri, "headers": {}, "body": None}
-        write(module.path / f"cassettes/test_m/test_rows[{n}].yaml", [request])
-
-    result = module.run("-q", "-W", "ignore")
-
-    result.stdout.fnmatch_lines_random(
-        [
-            'E * query.rows: recorded "20", sent "27"',
-            "miss: 9 tests asked for what is not recorded",
-            "    query.rows differs: 9 tests",
-        ]
-    )
 
 
 def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module: Project) -> None:
@@ -216,12 +150,9 @@ def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module
         """
     )
     for name in ("same", "other"):
-        request = {"method": "POST", "uri": "https://api.test/v1", "headers": {}}
         file = module.path / f"cassettes/test_m/test_call[{name}].yaml"
-        write(
-            file,
-            [{**request, "body": call % ("ded2" if name == "same" else "27db", "27db", "same")}],
-        )
+        body = call % ("ded2" if name == "same" else "27db", "27db", "same")
+        foreign(file, body, "https://api.test/v1")
 
     told = section(module.run("-q", "test_m.py"))
 
@@ -238,22 +169,3 @@ def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module
         '    $.calls[0].name: recorded "same", sent "other"',
         "next: pytest 'test_m.py::test_call[other]' --record-mode rewrite",
     ]
-
-
-def test_what_was_never_recorded_is_one_command(module: Project) -> None:
-    """A suite whose cassettes are not there yet."""
-    for file in (module.path / "cassettes/test_m").iterdir():
-        file.unlink()
-    source = textwrap.dedent(MODULE) + textwrap.dedent(CASES).replace("mark.vcr", "mark.cassette")
-    module.pytester.makepyfile(test_m=source)
-
-    result = module.run("-q", "--tb=no", "-W", "ignore")
-
-    result.stdout.fnmatch_lines(
-        [
-            "miss: 26 tests asked for what is not recorded",
-            "    no cassette: 26 tests",
-            "        test_m.py::test_tools*, test_m.py::test_tools*, * and 23 more",
-            "next: pytest @.pytest_cache/d/regen/miss-tests.txt --regen-record once",
-        ]
-    )

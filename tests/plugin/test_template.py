@@ -45,14 +45,17 @@ def test_what_the_template_wrote_is_healed_by_it(project: Project) -> None:
 
 
 def test_a_hook_comes_before_the_table_and_the_option_before_the_hook(project: Project) -> None:
-    """Who answers is what is said closest to the run."""
+    """Who answers is what is said closest to the run; a model beside the template is refused."""
     project.broken()
     project.answered_by("Stubborn")
     (project.path / "pyproject.toml").write_text(TABLE, "utf-8")
 
     hooked = project.run("--regen")
+    contradicting = project.run(*FREE, "--regen-model", "claude-sonnet-5-5")
     free = project.run(*FREE)
 
+    assert contradicting.ret == pytest.ExitCode.USAGE_ERROR
+    contradicting.stderr.fnmatch_lines(["*--regen-provider template and --regen-model*contradict*"])
     hooked.assert_outcomes(passed=2, failed=1)
     assert free.parseoutcomes() == {"passed": 2, "regenerated": 1}
 
@@ -81,16 +84,6 @@ def test_what_a_test_wants_beyond_the_types_is_for_a_model(project: Project) -> 
             "next: *--regen-model MODEL*",
         ]
     )
-
-
-def test_a_model_and_the_template_contradict_each_other(project: Project) -> None:
-    """Both on one command line are a usage error."""
-    project.broken()
-
-    result = project.run(*FREE, "--regen-model", "claude-sonnet-5-5")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--regen-provider template and --regen-model*contradict*"])
 
 
 def test_units_of_a_kind_are_skipped_and_sessions_are_not_its_business(project: Project) -> None:

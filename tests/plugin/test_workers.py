@@ -9,30 +9,6 @@ from pytest_regen.stores import RegenStore
 
 STORE = "generated/GET_v1_projects"
 
-TESTS = """
-import pytest
-
-@pytest.mark.parametrize("x", ["a::b", "c"])
-def test_x(x): pass
-
-def test_y(): pass
-"""
-
-
-def test_a_gate_fails_alike(project: Project) -> None:
-    """Node ids of stores mix with ordinary ones; a wrong type fails; ``--lf`` runs it again."""
-    project.broken()
-    project.pytester.makepyfile(test_plain=TESTS)
-    ids = [f"{STORE}::Owner", "test_plain.py::test_x[a::b]", f"{STORE}::State"]
-
-    first = project.run("-n", "2", *ids)
-    again = project.run("-n", "2", "--lf")
-
-    first.assert_outcomes(passed=2, failed=1)
-    first.stdout.fnmatch_lines([f"FAILED {STORE}::Owner - *"])
-    again.assert_outcomes(failed=1)
-    assert (first.ret, again.ret) == (1, 1)
-
 
 def test_a_regeneration_is_told_alike(
     project: Project, spread: tuple[str, ...], in_ci: Callable[[], None]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from selenium.common.exceptions import SessionNotCreatedException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
@@ -24,33 +25,27 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
+    "--window-size=900,1100",
 )
 
 
-def missing_browser() -> str | None:
-    """Return why no browser can be started, or None."""
-    missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-    return f"{' and '.join(missing)} not installed" if missing else None
+_MISSING = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+needs_browser = pytest.mark.skipif(
+    bool(_MISSING), reason=f"no browser here: {' and '.join(_MISSING)} not installed"
+)
 
 
 @contextmanager
-def browser(
-    *, javascript: bool = True, dark: bool = False, width: int = 900, height: int = 1100
-) -> Iterator[Chrome]:
+def browser() -> Iterator[Chrome]:
     """Run a browser with a profile of its own while the block runs."""
     with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
         options = ChromeOptions()
         options.binary_location = shutil.which("chromium") or ""
-        for flag in (*FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"):
+        for flag in (*FLAGS, f"--user-data-dir={profile}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        if not javascript:
-            options.add_experimental_option(
-                "prefs", {"profile.managed_default_content_settings.javascript": 2}
-            )
         driver = _started(options)
         try:
-            prefer(driver, dark=dark)
             yield driver
         finally:
             driver.quit()

@@ -5,8 +5,6 @@ It runs against ``SUITE_URL``; with ``SUITE_MORE`` some of its tests ask for mor
 
 from typing import Final
 
-__all__ = ["CONFTEST", "SUITE"]
-
 CONFTEST: Final = '''
 import json
 import os
@@ -76,19 +74,10 @@ def test_plain():
     assert say("one")["said"] == "one"
 
 
-@pytest.mark.vcr()
-def test_called_mark():
-    assert say("called")["said"] == "called"
-
-
 @pytest.mark.vcr
 def test_fails_by_itself():
     say("one")
     assert False
-
-
-def test_unmarked(vcr):
-    assert vcr is None
 
 
 def test_unmarked_sends():
@@ -110,9 +99,6 @@ class TestMarkedClass:
     def test_two(self):
         say("in a class, elsewhere")
 
-    class TestInner:
-        def test_three(self):
-            say("inner")
 """
 
 NAMES: Final = """
@@ -130,12 +116,6 @@ def test_named(default_cassette_name, vcr):
     say("named")
 
 
-@pytest.mark.default_cassette("folder/inner.yaml")
-@pytest.mark.vcr
-def test_in_a_folder():
-    say("folder")
-
-
 @pytest.mark.default_cassette("more.yaml")
 @pytest.mark.vcr
 def test_writes_more():
@@ -146,12 +126,6 @@ def test_writes_more():
 @pytest.mark.vcr("more.yaml")
 def test_reads_more():
     assert say("more one")["said"] == "more one"
-
-
-@pytest.mark.default_cassette("z" * 400)
-@pytest.mark.vcr
-def test_too_long():
-    say("too long")
 
 
 class Case(unittest.TestCase):
@@ -185,11 +159,6 @@ def test_by_body():
         say("third")
 
 
-@pytest.mark.vcr(match_on=["method", "unknown"])
-def test_by_an_unknown_matcher():
-    say("first")
-
-
 @pytest.mark.vcr(allow_playback_repeats=True)
 def test_repeats(record_mode):
     say("again")
@@ -219,31 +188,9 @@ def test_hooks(record_mode):
     assert "/echo" in asked
 
 
-@pytest.mark.vcr(serializer="json")
-def test_json():
-    say("json")
-
-
 @pytest.mark.vcr(serializer="pretty")
 def test_own_serializer():
     say("pretty")
-
-
-class Own:
-    @staticmethod
-    def load_cassette(path, serializer):
-        from vcr.persisters.filesystem import FilesystemPersister
-        return FilesystemPersister.load_cassette(path, serializer)
-
-    @staticmethod
-    def save_cassette(path, data, serializer):
-        from vcr.persisters.filesystem import FilesystemPersister
-        return FilesystemPersister.save_cassette(path, data, serializer)
-
-
-@pytest.mark.vcr(persister=Own)
-def test_own_persister():
-    say("kept by its own")
 
 
 @pytest.mark.vcr(record_mode="new_episodes")
@@ -261,18 +208,6 @@ def test_ignored():
 @pytest.mark.vcr(decode_compressed_response=True)
 def test_packed():
     assert get("/packed").json()["said"] == "packed"
-
-
-@pytest.mark.vcr
-def test_binary():
-    assert get("/binary").content == bytes(range(256))
-
-
-@pytest.mark.vcr(drop_unused_requests=True)
-def test_dropping():
-    if not MORE:
-        say("dropped later")
-    say("kept")
 
 
 @pytest.mark.vcr(match_on=["method"])
@@ -335,11 +270,6 @@ def test_fixtures_are_recorded(talk):
     say("from the test")
 
 
-def test_the_module_is_marked(vcr):
-    assert vcr is not None
-    say("marked")
-
-
 class TestOwn:
     @pytest.fixture
     def vcr_config(self, vcr_config):
@@ -353,15 +283,6 @@ class TestOwn:
         assert default_cassette_name == "own-test_configured"
         say("configured")
 
-
-class TestMode:
-    @pytest.fixture(scope="class")
-    def record_mode(self):
-        return "new_episodes"
-
-    def test_recorded(self, record_mode):
-        assert record_mode == "new_episodes"
-        say("by the fixture")
 
 
 class TestDisabled:
@@ -407,12 +328,6 @@ def test_blocked():
 
 
 @pytest.mark.block_network
-def test_blocked_by_code():
-    with pytest.raises(RuntimeError, match="Network is disabled"):
-        socket.socket().connect_ex(("127.0.0.1", PORT))
-
-
-@pytest.mark.block_network
 def test_local_sockets_are_blocked(tmp_path):
     with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
         server.bind("s.socket")
@@ -433,23 +348,11 @@ def test_allowed():
 
 @pytest.mark.vcr
 @pytest.mark.block_network
-def test_recorded_and_blocked():
-    say("recorded and blocked")
-
-
-@pytest.mark.vcr
-@pytest.mark.block_network
 def test_played_and_blocked_beside(record_mode):
     say("played")
     if record_mode == "none":
         with pytest.raises(RuntimeError, match="Network is disabled"):
             connect()
-
-
-@pytest.mark.block_network
-class TestClass:
-    def test_blocked(self):
-        connect()
 
 
 class TestConfigured:
@@ -460,12 +363,6 @@ class TestConfigured:
     @pytest.mark.block_network
     def test_allowed(self):
         connect()
-
-    @pytest.mark.vcr
-    @pytest.mark.block_network
-    def test_marked_too(self):
-        say("marked too")
-
 
 def test_free():
     connect()

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ def feedback_of_test(item: pytest.Item, failure: BaseException) -> tuple[Feedbac
         for line in _stable(str(note), item).splitlines()
         if line.strip() and not line.startswith(_REPRODUCTION)
     ]
+    # A group says only how many there are; the first is what is to be mended first.
     if isinstance(failure, BaseExceptionGroup):
         first, *more = failure.exceptions
         notes += [f"and {type(other).__name__}: {other}" for other in more]
@@ -125,7 +127,12 @@ def feedback_of_test(item: pytest.Item, failure: BaseException) -> tuple[Feedbac
             first.add_note(note)
         return feedback_of_test(item, first)
     words = "\n".join((_words(item, failure), *_raised_at(item, failure), *notes))
-    return (FailedTest(f"[TEST] {item.name} fails: {words}", _source_of(item)),)
+    source = ""
+    # A test of hypothesis or of unittest may have no function whose lines are there.
+    with suppress(OSError, TypeError):
+        function: Any = getattr(item, "function", None)
+        source = textwrap.dedent(inspect.getsource(function)).rstrip()
+    return (FailedTest(f"[TEST] {item.name} fails: {words}", source),)
 
 
 _REPRODUCTION = ("You can reproduce this example", "@reproduce_failure", "Explanation:")
@@ -142,15 +149,6 @@ def _raised_at(item: pytest.Item, failure: BaseException) -> Iterable[str]:
         if Path(step.filename).is_relative_to(item.config.rootpath) and step.line:
             yield f"raised by: {step.line}"
             return
-
-
-def _source_of(item: pytest.Item) -> str:
-    """Return the test as it stands in its file, without what it is indented by."""
-    function: Any = getattr(item, "function", None)
-    try:
-        return textwrap.dedent(inspect.getsource(function)).rstrip()
-    except (OSError, TypeError):
-        return ""
 
 
 def _stable(text: str, item: pytest.Item) -> str:

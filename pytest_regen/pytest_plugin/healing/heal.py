@@ -129,7 +129,7 @@ class _Healing:
         while self._rounds and self._failure is not None:
             try:
                 targets = _targets_of(self._item, self._failure)
-            except (_NoTargetError, RegenError, pytest.UsageError) as error:
+            except (RegenError, pytest.UsageError) as error:
                 self._record(HealReport(self._item.nodeid, "skipped", why=str(error)))
                 return None
             target = next((target for target in targets if target.id not in self._tried), None)
@@ -149,10 +149,8 @@ class _Healing:
         if outcome is None and look_at(self._config, look.path) is not look:
             # Something that it uses was healed meanwhile: it may be right.
             calls()
-            self._failure, target = (
-                calls.failure,
-                replace(target, look=look_at(self._config, look.path)),
-            )
+            self._failure = calls.failure
+            target = replace(target, look=look_at(self._config, look.path))
             if self._failure is None:
                 return
         if outcome is not None:
@@ -288,15 +286,11 @@ class _Healing:
         outcomes.tell_failure(self._stored_failure or self._failure, heal)
 
 
-class _NoTargetError(Exception):
-    """A failure does not say what is to be regenerated."""
-
-
 def _targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
     """Return the units that a failure is about, those that it names itself first.
 
     Raises:
-        _NoTargetError: the failure does not say which.
+        UsageError: the failure does not say which.
         UnknownTypeError: the marker or an issue names a type that the store does not have.
     """
     if isinstance(item, UnitItem):
@@ -320,10 +314,8 @@ def _targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
         marked = list(map(look.view.resolve, mark.types))
         names = [*map(look.view.resolve, _named_in(feedback)), *(marked if is_loose else [])]
         if not names:
-            raise _NoTargetError(
-                "the failure names no type of the store; give the marker types=[…], or the issue a "
-                "type_name"
-            )
+            hint = "give the marker types=[…], or the issue a type_name"
+            raise UsageError("the failure names no type of the store", hint=hint)
         units = [(look, name) for name in dict.fromkeys(names) if not marked or name in marked]
     else:
         return []

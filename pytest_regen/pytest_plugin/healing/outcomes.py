@@ -156,6 +156,7 @@ def _next_after(target: Target, result: HealResult) -> str:
         return names.other_model_command(config, item, cassette)
     match result.stop_reason:
         case "attempts":
+            # Calls of the test: its first one, those in vain, and one more.
             more = str(result.attempts + 2)
             return names.recording_command(config, item, cassette, "--regen-attempts", more)
         case "no_progress":
@@ -170,6 +171,7 @@ def _next_after(target: Target, result: HealResult) -> str:
     if isinstance(failure, CassetteError):
         return failure.hint
     needed = failure.needed if isinstance(failure, BudgetError) else 0
+    # Twice, because a correction may follow.
     more_tokens = ("--regen-budget", str(needed * 2)) if needed else ()
     again = names.rerun_command(config, item, cassette, *more_tokens)
     if isinstance(failure, MissingKeyError):

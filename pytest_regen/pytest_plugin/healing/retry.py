@@ -63,9 +63,14 @@ def heal_item(item: pytest.Item, failure: BaseException) -> BaseException | None
 
         return heal_sessions(item, failure)
     from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
+    from pytest_regen.pytest_plugin.options import has_kinds
+    from pytest_regen.pytest_plugin.project import stores_in_config
 
     choices, mark, is_test = choices_of(item.config), regen_mark(item), not hasattr(item, "unit")
-    if is_test and not (mark.units or mark.types or mark.store or _may_mean_a_store(item)):
+    uses_store = "regen_store" in getattr(item, "fixturenames", ())
+    is_bare = is_test and not (mark.units or mark.types or mark.store or uses_store)
+    # It may be about a store of a project that has one, or that has no kinds at all.
+    if is_bare and not stores_in_config(item.config) and has_kinds(item.config):
         record_of(item).notes.append(
             f"{item.nodeid}: its mark names no unit that --regen could ask for; "
             'for instance: @pytest.mark.regen(unit="src/a.py::f")'
@@ -87,15 +92,6 @@ def heal_item(item: pytest.Item, failure: BaseException) -> BaseException | None
         cassette = cassette_of_test(item)
         record_of(item).next = heal_command(item.config, item.nodeid, cassette)
     return failure
-
-
-def _may_mean_a_store(item: pytest.Item) -> bool:
-    """Return whether a bare mark may be about a store: the project has one, or no kinds at all."""
-    from pytest_regen.pytest_plugin.options import has_kinds
-    from pytest_regen.pytest_plugin.project import stores_in_config
-
-    uses_one = "regen_store" in getattr(item, "fixturenames", ())
-    return uses_one or bool(stores_in_config(item.config)) or not has_kinds(item.config)
 
 
 def trim_traceback(

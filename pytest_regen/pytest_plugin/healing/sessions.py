@@ -86,6 +86,7 @@ def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | 
     """
     makers: list[SessionMaker] = item.stash[SESSION_MAKERS]
     attempts = choices_of(item.config).attempts(regen_mark(item).attempts)
+    # Because what the body asked in its first call is not the price of healing.
     requests_before, usage_before = _spent(makers)
     attempt, stop, why = 1, "attempts", ""
     left: BaseException | None = failure
@@ -112,6 +113,7 @@ def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | 
     requests -= requests_before
     cassette = item.stash.get(CASSETTE, None)
     is_emulated = requests > 0 and cassette is not None and cassette.emulated
+    # Not known as long as the price of any turn is not.
     cost = usage.cost and usage.cost - (usage_before.cost or Cost())
     outcome: Outcome = "regenerated" if left is None else "failed"
     findings = feedback_of(item, left) if left is not None else ()

@@ -18,6 +18,7 @@ from pytest_regen.pytest_plugin.healing.feedback import feedback_of_test
 from pytest_regen.pytest_plugin.stash import TRIAL_VARIABLE
 from pytest_regen.validation.issues import Issue
 
+# Taken away, because the candidate must not see over which pipe a pass is reported.
 _ABOUT: dict[str, Any] = json.loads(os.environ.pop(TRIAL_VARIABLE, "{}"))
 _PIPE: int = _ABOUT.get("pipe", -1)
 _TEMPORARY: Final = os.path.realpath(tempfile.gettempdir())
@@ -50,6 +51,7 @@ def _watch(event: str, args: tuple[Any, ...]) -> None:
             place = os.path.realpath(os.fsdecode(path))
             if _is_of_the_project(place) and _is_by_the_code():
                 _say({"changed": place})
+                # The first call is one of the stored code, which shows what the test is made for.
                 if _ABOUT["writable"] is not None:
                     raise PermissionError(f"a candidate on trial may not change {place}")
 

@@ -216,9 +216,8 @@ def vcr_cassette_in_use(
 
     item, fixture = request.node, request.getfixturevalue
     name, folder = fixture("default_cassette_name"), Path(fixture("vcr_cassette_dir"))
-    record_mode = fixture("record_mode")
     arguments = merge_config(fixture("vcr_config"), marks)
-    value = arguments.pop("record_mode", record_mode)
+    value = arguments.pop("record_mode", fixture("record_mode"))
     # A word, or a member of vcrpy's enum.
     mode = getattr(value, "value", value)
     if mode not in RECORD_MODES:

@@ -134,9 +134,11 @@ class _CassetteHooks:
         report = yield
         # Not before: whether a test is skipped, or fails as expected, goes by what it raised, and
         # of a test of unittest only pytest's own hook knows that.
-        if miss is None and report.failed and call.excinfo is not None:
-            miss = _miss_of_vcrpy(item, call.excinfo.value)
+        run = item.stash.get(VCR_RUN, None)
+        if run is not None and miss is None and report.failed and call.excinfo is not None:
+            miss = run.take_pending_miss(call.excinfo.value)
             if miss is not None:
+                cassette_log(item.config).note_miss(item, run.path, miss)
                 has_lines = _show(item, call, miss)
                 report.longrepr = pytest.TestReport.from_item_and_call(item, call).longrepr
         if miss is None or call.excinfo is None:
@@ -191,13 +193,4 @@ def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> Casset
     reported = missed or failure
     if isinstance(reported, CassetteMissError):
         cassette_log(item.config).note_miss(item, run.path, reported)
-    return missed
-
-
-def _miss_of_vcrpy(item: pytest.Item, failure: BaseException) -> CassetteError | None:
-    """Return the miss of a test marked ``vcr`` that is behind its failure."""
-    run = item.stash.get(VCR_RUN, None)
-    missed = None if run is None else run.take_pending_miss(failure)
-    if run is not None and missed is not None:
-        cassette_log(item.config).note_miss(item, run.path, missed)
     return missed

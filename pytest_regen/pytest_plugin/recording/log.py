@@ -291,6 +291,7 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
     paths: list[str] = []
     for note in notes:
         for line in filter(None, map(str.strip, note.next.splitlines())):
+            # A setting and no command: the paths of all tests are one line.
             if line.startswith("ignore = "):
                 paths += line.removeprefix(before).removesuffix(behind).split(", ")
             else:
@@ -327,6 +328,7 @@ def _joined(
         return
     ways: dict[str, dict[str, None]] = {}
     for command, tests in commands.items():
+        # From the first option on, because the names of tests stand before it.
         ways.setdefault(command[command.find(" --") :], {}).update(dict.fromkeys(tests))
     for options, names in ways.items():
         command, file = node_command(config, *names), ""
