@@ -123,23 +123,6 @@ with journal(sys.argv[1]):
     assert not list(tmp_path.glob("*.partial"))
 
 
-def test_a_first_run_that_was_killed_is_gone_on_from(tmp_path: Path) -> None:
-    """There is a partial file only, and no cassette yet."""
-    path = tmp_path / "journal.yaml"
-    said = Model()
-    with Emulator(said) as emulator:
-        provider = AnthropicProvider(base_url=emulator.base_url, api_key="emulated")
-        with suppress(KeyboardInterrupt), use_cassette(path, mode="new_episodes"):
-            interrupted(provider)
-        assert not path.exists()
-
-        with journal(path):
-            ask(provider, "1", "2", "3")
-        provider.close()
-
-    assert said.asked == ["1", "2", "3"]
-
-
 def test_a_journal_of_failures_alone_begins_anew(
     tmp_path: Path, model: tuple[Model, AnthropicProvider, str]
 ) -> None:

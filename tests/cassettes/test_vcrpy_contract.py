@@ -9,8 +9,7 @@ from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.patch import CassettePatcherBuilder
 from vcr.persisters import filesystem
-from vcr.request import Request
-from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.constructor import ConstructorError
 
 from pytest_regen.cassettes.clients.vcr_patches import _builder, _PatchTarget
 from pytest_regen.cassettes.clients.vcr_run import _VcrCassette
@@ -61,12 +60,6 @@ def test_patches_are_made_by_the_methods_that_are_skipped() -> None:
     assert makers >= {"_aiohttp", "_httplib2", "_tornado"} & names
     assert makers & {"_httpx", "_httpcore"}
     assert all(not list(getattr(_builder(), name)()) for name in makers)
-
-
-def test_what_reads_its_files_is_there() -> None:
-    """A loader that knows its tags and runs no code, and what makes a request of a recording."""
-    assert issubclass(loader(), SafeConstructor)
-    assert callable(Request._from_dict)
 
 
 TAGGED = """

@@ -5,8 +5,6 @@ It runs against ``SUITE_URL``; with ``SUITE_MORE`` some of its tests ask for mor
 
 from typing import Final
 
-__all__ = ["CONFTEST", "SUITE"]
-
 CONFTEST: Final = '''
 import json
 import os
@@ -15,20 +13,7 @@ import threading
 import pytest
 
 
-class Pretty:
-    """A serializer of the project's own."""
-
-    @staticmethod
-    def serialize(data):
-        return json.dumps(data, indent=2, sort_keys=True)
-
-    @staticmethod
-    def deserialize(text):
-        return json.loads(text)
-
-
 def pytest_recording_configure(config, vcr):
-    vcr.register_serializer("pretty", Pretty)
     vcr.register_matcher("same_words", lambda left, right: left.body == right.body)
     config.stash.setdefault(CONFIGURED, []).append(vcr)
 
@@ -76,11 +61,6 @@ def test_plain():
     assert say("one")["said"] == "one"
 
 
-@pytest.mark.vcr()
-def test_called_mark():
-    assert say("called")["said"] == "called"
-
-
 @pytest.mark.vcr
 def test_fails_by_itself():
     say("one")
@@ -89,10 +69,6 @@ def test_fails_by_itself():
 
 def test_unmarked(vcr):
     assert vcr is None
-
-
-def test_unmarked_sends():
-    assert say("unmarked")["said"] == "unmarked"
 
 
 @pytest.mark.vcr
@@ -128,12 +104,6 @@ def test_named(default_cassette_name, vcr):
     assert default_cassette_name == "named.yaml"
     assert str(vcr._path).endswith("named.yaml")
     say("named")
-
-
-@pytest.mark.default_cassette("folder/inner.yaml")
-@pytest.mark.vcr
-def test_in_a_folder():
-    say("folder")
 
 
 @pytest.mark.default_cassette("more.yaml")
@@ -222,11 +192,6 @@ def test_hooks(record_mode):
 @pytest.mark.vcr(serializer="json")
 def test_json():
     say("json")
-
-
-@pytest.mark.vcr(serializer="pretty")
-def test_own_serializer():
-    say("pretty")
 
 
 class Own:
@@ -406,21 +371,6 @@ def test_blocked():
         socket.socket().connect(("127.0.0.1", PORT))
 
 
-@pytest.mark.block_network
-def test_blocked_by_code():
-    with pytest.raises(RuntimeError, match="Network is disabled"):
-        socket.socket().connect_ex(("127.0.0.1", PORT))
-
-
-@pytest.mark.block_network
-def test_local_sockets_are_blocked(tmp_path):
-    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
-        server.bind("s.socket")
-        server.listen()
-        with pytest.raises(RuntimeError, match="Network is disabled"):
-            client.connect("s.socket")
-
-
 @pytest.fixture(autouse=True)
 def somewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -460,12 +410,6 @@ class TestConfigured:
     @pytest.mark.block_network
     def test_allowed(self):
         connect()
-
-    @pytest.mark.vcr
-    @pytest.mark.block_network
-    def test_marked_too(self):
-        say("marked too")
-
 
 def test_free():
     connect()
