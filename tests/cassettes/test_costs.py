@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import vcr
-from vcr.request import Request
+from cassette_commands import foreign
 
 from pytest_regen.cassettes import matching, read_cassette, use_cassette
 from pytest_regen.cassettes.files import format as format_
@@ -71,24 +70,11 @@ def test_a_cassette_is_in_memory_once(tmp_path: Path) -> None:
     assert peak < 1.5 * size
 
 
-def written_by_vcrpy(path: Path, count: int) -> Path:
-    status = {"code": 200, "message": "OK"}
-    with vcr.VCR(record_mode="new_episodes").use_cassette(str(path)) as cassette:
-        for number in range(count):
-            sent = json.dumps({"n": number, "text": "to be or not " * 300}).encode()
-            answer = {
-                "status": status,
-                "headers": {},
-                "body": {"string": b'{"a": "%s"}' % sent[20:]},
-            }
-            cassette.append(Request("POST", URL, sent, {}), answer)
-    return path
-
-
 def test_a_cassette_of_vcrpy_is_read_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = written_by_vcrpy(tmp_path / "c.yaml", 20)
+    bodies = [{"n": number, "text": "to be or not " * 300} for number in range(20)]
+    path = foreign(tmp_path / "c.yaml", *bodies)
 
     def unused(*_: object) -> None:
         raise AssertionError("it takes longer than reading the file")
@@ -96,5 +82,4 @@ def test_a_cassette_of_vcrpy_is_read_and_no_more(
     monkeypatch.setattr(format_, "interaction_text", unused)
     monkeypatch.setattr(search, "scrub_text", unused)
     with use_cassette(path, http_clients=False) as run:
-        sent = {"n": 9, "text": "to be or not " * 300}
-        assert run.take("POST", URL, json.dumps(sent).encode()) is not None
+        assert run.take("POST", URL, json.dumps(bodies[9]).encode()) is not None

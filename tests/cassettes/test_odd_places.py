@@ -140,17 +140,3 @@ def test_a_file_that_may_not_grow_keeps_the_old(
     assert (home / "c.yaml").read_bytes() == before
     assert ask(home / "c.yaml", "old") == "played"
     assert ask(home / "c.yaml", "next", mode="new_episodes") == "recorded"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full")
-def test_a_full_disk_is_told_with_what_helps(tmp_path: Path) -> None:
-    path = tmp_path / "c.yaml"
-    ask(path, "old", mode="once")
-    before = path.read_bytes()
-    path.with_name("c.yaml.partial").symlink_to("/dev/full")
-
-    said = ask(path, "new", mode="new_episodes")
-
-    assert "No space left" in said
-    assert "next: make room" in said
-    assert path.read_bytes() == before

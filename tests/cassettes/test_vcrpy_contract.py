@@ -1,7 +1,6 @@
 """What we rely on in vcrpy; ``tests/environments`` runs this with older releases."""
 
 import inspect
-from pathlib import Path
 
 import pytest
 import yaml
@@ -14,20 +13,6 @@ from yaml.constructor import ConstructorError
 from pytest_regen.cassettes.clients.vcr_patches import _builder, _PatchTarget
 from pytest_regen.cassettes.clients.vcr_run import _VcrCassette
 from pytest_regen.cassettes.files.parser import loader
-
-ROOT = Path(__file__).parents[2]
-
-
-def test_one_room_is_the_only_door() -> None:
-    folder = ROOT / "pytest_regen"
-    named = [
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if any(line.startswith(("import vcr", "from vcr")) for line in
-               map(str.strip, path.read_text("utf-8").splitlines()))
-    ]  # fmt: skip
-
-    assert {name.partition("vcr")[0] for name in named} == {"cassettes/clients/"}
 
 
 def test_the_methods_we_override_are_there() -> None:

@@ -228,11 +228,6 @@ def test_packed():
     assert get("/packed").json()["said"] == "packed"
 
 
-@pytest.mark.vcr
-def test_binary():
-    assert get("/binary").content == bytes(range(256))
-
-
 @pytest.mark.vcr(drop_unused_requests=True)
 def test_dropping():
     if not MORE:
@@ -401,15 +396,6 @@ class TestClass:
     def test_blocked(self):
         connect()
 
-
-class TestConfigured:
-    @pytest.fixture
-    def vcr_config(self):
-        return {"allowed_hosts": ["127.0.0.1"]}
-
-    @pytest.mark.block_network
-    def test_allowed(self):
-        connect()
 
 def test_free():
     connect()

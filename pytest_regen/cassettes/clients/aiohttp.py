@@ -158,6 +158,10 @@ class _ReplayTransport(asyncio.Transport):
 
     resume_reading = pause_reading
 
+    def get_write_buffer_size(self) -> int:
+        """Return 0: nothing is buffered."""
+        return 0
+
 
 def _wire_pieces(taken: Interaction, method: str) -> Iterator[bytes]:
     """Yield a recording as a server would send it; a stream in the pieces it came in."""
