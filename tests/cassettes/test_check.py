@@ -68,23 +68,6 @@ def test_what_a_run_left_is_partial_and_nothing_else(folder: Path, capsys: Captu
     assert (code, codes(found)) == (0, ["PARTIAL"])
 
 
-@pytest.mark.parametrize("where", [".", "absolute", "inside"])
-def test_what_drifted_is_known_however_it_is_named(
-    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    record(folder / "cassettes/c.yaml", [turn("one")])
-    known = folder / ".pytest_cache/v/regen/drifted"
-    known.parent.mkdir(parents=True)
-    known.write_text(json.dumps(["cassettes/c.yaml", "cassettes/gone.yaml"]), "utf-8")
-    if where == "inside":
-        monkeypatch.chdir(folder / "cassettes")
-    named = {"absolute": str(folder / "cassettes"), "inside": "."}.get(where, where)
-
-    code, found = checked(capsys, named)
-
-    assert (code, codes(found)) == (0, ["DRIFT"])
-
-
 MODULE = """
 from elsewhere import Shared, test_imported
 

@@ -136,3 +136,22 @@ def test_a_journal_of_failures_alone_begins_anew(
 
     with journal(path):
         assert ask(provider, "1") == ["answer to 1"]
+
+
+def test_of_a_first_run_that_ended_early_the_answers_are_played_and_no_failures(
+    tmp_path: Path, model: tuple[Model, AnthropicProvider, str]
+) -> None:
+    """There is a partial file only, which holds both, and no cassette yet."""
+    said, provider, _ = model
+    path = tmp_path / "journal.yaml"
+    said.fails = {"2": Fault(status=529)}
+    with suppress(TransportError), use_cassette(path, mode="new_episodes"):
+        ask(provider, "1", "2")
+    assert not path.exists()
+    said.fails = {}
+
+    with journal(path):
+        answers = ask(provider, "1", "2")
+
+    assert answers == ["answer to 1", "answer to 2"]
+    assert said.asked == ["1", "2", "2"]

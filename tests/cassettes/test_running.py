@@ -233,14 +233,6 @@ def test_git_does_not_see_what_is_left(path: Path) -> None:
     assert status == "?? turns.yaml\n"
 
 
-def test_a_failed_run_may_keep_what_it_paid_for(path: Path) -> None:
-    """Asked to, the cassette takes the recordings of a run that failed."""
-    with pytest.raises(ZeroDivisionError):
-        failing_run(path, mode="once", keep_on_failure=True)
-
-    assert [p.name for p in path.parent.iterdir()] == ["turns.yaml"]
-
-
 def test_an_unknown_mode_lists_the_known(path: Path) -> None:
     mode: Any = "always"
     with pytest.raises(UsageError, match="new_episodes"), use_cassette(path, mode=mode):
