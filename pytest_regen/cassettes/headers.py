@@ -7,15 +7,13 @@ compared, and would differ with every client and machine.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pytest_regen.cassettes import scrubbing
-from pytest_regen.cassettes.interactions import Headers, by_lower_name
+from pytest_regen.cassettes.interactions import Headers, Interaction, by_lower_name, has_body
 from pytest_regen.credentials.names import is_password_of, is_private_name, looks_random
 from pytest_regen.credentials.search import ASSIGNED, scrub_text
 from pytest_regen.errors import UsageError
@@ -54,15 +52,16 @@ https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1"""
 _ADDRESSES: Final = frozenset({"location", "content-location"})
 _PARAMETER = re.compile(r"""(?<=[?&#;])([^\s=&#;<>"]{1,100})=([^\s&#;<>",]+)""")
 _USER = re.compile(r"(?<=//)[^/?#@\s]*@")
-_CENTURY = 2000
+_LONG_AGO = re.compile(r"\b(?:19)?[6-9]\d\b")
+"""A year of the last century; no other number in a date is above 59."""
 _PATTERN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A header's name (RFC 9110) or a pattern for names; ``*`` is allowed in both."""
 _SHORTEST = 4
 _PLAIN_WORDS = frozenset({"true", "false", "none", "null"})
 """``access-control-allow-credentials: true``."""
+# Replaces a credential whose value is known. What replaces a cookie also replaces its copies,
+# because a page may hold one, and a form may send it back.
 _IN_USE: Final = "[key]"
-"""Replaces a credential whose value is known. What replaces a cookie also replaces its copies: a
-page may hold one, and a form may send it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +76,14 @@ class HeaderRules:
     def __post_init__(self) -> None:
         options: dict[str, object] = {"keep_headers": self.keep, "drop_headers": self.drop}
         for option, names in options.items():
-            if isinstance(names, str) or not isinstance(names, Iterable):
-                raise _no_names(option, names)
-            for name in names:
-                if not isinstance(name, str) or not _PATTERN.fullmatch(name):
-                    raise _no_names(option, name)
+            # A text alone is refused, because it would be taken for a list of its letters.
+            listed = names if isinstance(names, Iterable) and not isinstance(names, str) else [None]
+            if not all(isinstance(name, str) and _PATTERN.fullmatch(name) for name in listed):
+                raise UsageError(
+                    f"{option}: {names!r} is no list of names of headers",
+                    why="a name is made of letters, digits and '-'; '*' stands for any of them",
+                    hint=f'for example {option} = ["x-feature", "x-trace-*"]',
+                )
         for name in self.keep:
             if "*" not in name and is_private_header(name):
                 raise UsageError(
@@ -106,14 +108,6 @@ def _is_listed(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern.lower()) for pattern in patterns)
 
 
-def _no_names(option: str, value: object) -> UsageError:
-    return UsageError(
-        f"{option}: {value!r} is no list of names of headers",
-        why="a name is made of letters, digits and '-'; '*' stands for any of them",
-        hint=f'for example {option} = ["x-feature", "x-trace-*"]',
-    )
-
-
 def is_private_header(name: str) -> bool:
     """Whether a header holds a credential or identifies an account, going by its name.
 
@@ -136,41 +130,37 @@ def keep_request_headers(
 
 
 def keep_response_headers(
-    headers: Mapping[str, Iterable[str]],
-    rules: HeaderRules,
-    literal: tuple[str, ...] = (),
-    *,
-    uri: str,
-    has_body: bool = True,
+    answer: Interaction, rules: HeaderRules, literal: tuple[str, ...]
 ) -> dict[str, tuple[str, ...]]:
     """Return the headers of an answer that a cassette stores, by name.
 
+    If the server's port changes from run to run, as a local one's does, addresses at that server
+    are stored as the recording names it. Of an answer that may have no body, ``content-length`` is
+    stored as it came.
+
     Args:
-        headers: names in any case.
+        answer: its headers are true of the body as it is stored.
         rules: what the project says.
         literal: credentials in use, whatever their shape.
-        uri: what was asked for. If the server's port changes from run to run, as a local one's
-            does, addresses at that server are stored as the recording names it.
-        has_body: whether the answer may have a body; if not, its content-length is stored as it is.
     """
-    lower = by_lower_name(headers)
+    lower, is_bodyless = answer.response_headers, not has_body(answer.method, answer.status)
     # What ``connection`` names was meant for the next proxy only.
     hop = {
         name.strip().lower() for value in lower.get("connection", ()) for name in value.split(",")
     }
-    parts = urlsplit(uri)
+    parts = urlsplit(answer.uri)
     origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    stable = "{}://{}".format(*scrubbing.stable_origin(uri, headers))
+    stable = "{}://{}".format(*scrubbing.stable_origin(answer.uri, lower))
     stored: dict[str, tuple[str, ...]] = {}
     for name, values in lower.items():
-        if name == "content-length" and not has_body:
+        if name == "content-length" and is_bodyless:
             stored[name] = values
         elif not (name in _TRANSFER or name in hop or _is_dropped(name) or rules.drops(name)):
             stored[name] = tuple(
                 _clean(name, _replace_origin(_USER.sub("", value), origin, stable), literal)
                 for value in _blank_cookies(name, values)
             )
-    if scrubbing.is_emulated(headers):
+    if scrubbing.is_emulated(lower):
         stored["server"] = (EMULATOR_NAME,)
     return dict(sorted(stored.items()))
 
@@ -208,7 +198,7 @@ def _is_dropped(name: str) -> bool:
 
 def _clean(name: str, value: str, literal: tuple[str, ...]) -> str:
     """Return the value of a stored header without credentials."""
-    # Many keys are not secret: those of a cache or a partition.
+    # Not by their names alone, because many keys are not secret: those of a cache or a partition.
     is_named = is_private_header(name) and not name.endswith(("key", "sig", "signature"))
     says_little = value.isdigit() or value.lower() in _PLAIN_WORDS or len(value) < _SHORTEST
     if is_password_of(name, value) or (is_named and not says_little):
@@ -270,8 +260,6 @@ def at_origin(headers: Headers, recorded: str, asks_now: str) -> Headers:
     if not recorded.partition("//")[2].partition("/")[0].endswith(".invalid"):
         return headers
     now, then = urlsplit(asks_now), urlsplit(recorded)
-    if not now.netloc:
-        return headers
     origin = f"{then.scheme}://{then.netloc}"
     other = f"{now.scheme}://{now.netloc.rpartition('@')[2]}"
     return {
@@ -311,11 +299,8 @@ def _blank_cookies(name: str, values: Sequence[str]) -> Sequence[str]:
         blank += sign + (_IN_USE if (value if sign else label).strip() else value)
         for attribute in attributes:
             kind, _, day = attribute.partition("=")
-            year = 0
-            with suppress(ValueError, TypeError, IndexError, OverflowError):
-                year = parsedate_to_datetime(day.replace("-", " ")).year
-            # To delete a cookie servers say 1970.
-            if kind.strip().lower() != "expires" or year < _CENTURY:
+            # A day long ago stays, because with it servers delete a cookie.
+            if kind.strip().lower() != "expires" or _LONG_AGO.search(day):
                 blank += f";{attribute}"
         blanked.append(blank)
     return blanked

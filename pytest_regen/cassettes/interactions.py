@@ -26,6 +26,7 @@ def keys_of(method: str, uri: str, body: bytes | Mapping[str, Any]) -> Iterator[
     ``request_key``.
     """
     value = json_or_none(body) if isinstance(body, bytes) else body
+    # Not for a request with a query, because its parameters are scrubbed by their names.
     parts, quick = urlsplit(uri), ""
     if value is not None and not parts.query:
         with limited_depth():
@@ -128,11 +129,9 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 def _json_default(value: object) -> object:
-    """Return a part of a body that JSON cannot hold: bytes of a file, pairs of a form, a day."""
+    """Return a part of a body that JSON cannot hold: bytes of a file, a day."""
     if isinstance(value, bytes | bytearray):
         return value.decode("latin-1")
-    if isinstance(value, Mapping):
-        return [list(pair) for pair in value.items()]
     if isinstance(value, date):
         return str(value)
     raise _unreadable_body(value)

@@ -16,14 +16,14 @@ from pytest_regen.strict_json import json_bytes, json_or_none
 Layout = Literal["compact", "spaced"]
 """How the wire wrote what a file shows line by line: ``{"a":1,"b":2}`` or ``{"a": 1, "b": 2}``."""
 
-LAYOUTS: Final[tuple[str, ...]] = get_args(Layout)
+LAYOUTS: Final[tuple[Layout, ...]] = get_args(Layout)
 
+# In characters. A longer body stays on one line, because nobody reads it.
 _LARGEST = 1_000_000
-"""In characters: a longer body is not for reading, so it stays on one line."""
 
+# Levels, and growth by indentation, because a few kilobytes of brackets could fill the disk.
 _DEEPEST = 50
 _TIMES = 10
-"""Levels, and growth by indentation: without limits a few kilobytes could fill the disk."""
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _TOKEN = re.compile(
@@ -52,7 +52,7 @@ def spread_json(text: str) -> tuple[str, Layout] | None:
     if spread is None:
         return None
     laid_out = spread + text[len(body) :]
-    for layout in get_args(Layout):
+    for layout in LAYOUTS:
         if restore_wire(laid_out, layout) == text:
             return laid_out, layout
     return None
@@ -90,7 +90,7 @@ def _spread(text: str) -> str | None:
             else:
                 behind = breaks[depth] + sign
         pieces += (scalar, behind) if scalar else (behind,)
-        # Counted on the way, because a few kilobytes of brackets could fill the disk.
+        # Counted on the way, because the text could fill the memory before it is whole.
         size += len(scalar) + len(behind)
         if size > _TIMES * len(text) + _LARGEST // 100:
             return None
@@ -115,6 +115,7 @@ def rewrite_texts(body: bytes, value: Any, target: Any) -> bytes:
         text = body.decode()
     except UnicodeDecodeError:
         return json_bytes(target)
+    # The n-th string of the text is the n-th of the value, because both keep the order of members.
     pairs = list(text_pairs(value, target))
     strings = list(_STRINGS.finditer(text))
     if len(pairs) != len(strings):
@@ -155,7 +156,7 @@ def text_pairs(value: Any, target: Any) -> Iterator[tuple[str, str]]:
 
 _STEP = re.compile(
     r"""\.\.(?P<deep>\w+)|\.(?P<name>\w[\w-]*)|(?P<any>\.\*|\[\*\])|\[(?P<index>\d+)\]"""
-    r"""|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\[(?P<single>'[^']*')\]"""
+    r"""|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]"""
 )
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
@@ -186,8 +187,6 @@ def parse_path(text: str) -> JsonPath:
         kind, value = str(match.lastgroup), match[str(match.lastgroup)]
         if kind == "quoted":
             kind, value = "name", json.loads(value)
-        elif kind == "single":
-            kind, value = "name", value[1:-1]
         steps.append((kind, int(value) if kind == "index" else value))
         at = match.end()
     if not steps or at < len(text):
@@ -215,6 +214,7 @@ def replace_at(value: Any, path: JsonPath, replacement: object) -> Any:
         if kind == "any" or key == name:
             changed[key] = replace_at(child, path[1:], replacement)
         elif kind == "deep":
+            # The same step once more, because the name may stand at any depth.
             changed[key] = replace_at(child, path, replacement)
     return changed if isinstance(value, Mapping) else list(changed.values())
 

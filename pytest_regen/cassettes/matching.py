@@ -1,7 +1,6 @@
 """Which requests count as the same, the index of recordings by request, and the drift policy."""
 
 import json
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -85,23 +84,17 @@ class Matching:
             try:
                 # A copy, because the function may change what it is given.
                 value = self.normalize(json.loads(json.dumps(value)))
+                json.dumps(value)
             except Exception as error:
                 raise _function_error("normalize", self.normalize, error) from error
-            try:
-                json.dumps(value)
-            except (TypeError, ValueError) as error:
-                raise _function_error("normalize", self.normalize, value) from error
             if value is None:  # because all requests would be equal
                 raise _function_error("normalize", self.normalize, None)
         for path in self._paths:
             value = json_bodies.replace_at(value, path, IGNORED)
-        return value if self.scrub is None else json_bodies.map_texts(value, self._scrub_text)
+        return value if self.scrub is None else json_bodies.map_texts(value, self.scrub_text)
 
-    def normalize_uri(self, uri: str) -> str:
-        """Return an address as it is compared and kept; raises as above."""
-        return self._scrub_text(uri)
-
-    def _scrub_text(self, text: str) -> str:
+    def scrub_text(self, text: str) -> str:
+        """Return a text, such as an address, as it is compared and kept; raises as above."""
         if self.scrub is None:
             return text
         try:
@@ -116,9 +109,9 @@ class Matching:
         """Return a body with the project's ``scrub`` applied; raises as above."""
         if self.scrub is None:
             return body
-        change = partial(json_bodies.map_texts, change=self._scrub_text)
+        change = partial(json_bodies.map_texts, change=self.scrub_text)
         try:
-            return json_bodies.change_body(body, change, self._scrub_text)
+            return json_bodies.change_body(body, change, self.scrub_text)
         except UnicodeDecodeError:
             # Not text: an image, or a body that the client compressed itself.
             return body
@@ -127,7 +120,7 @@ class Matching:
         """Return what a normalized request must equal to be given this recording."""
         interaction = stored.interaction
         body = self.normalize_body(interaction.request_body)
-        return request_key(interaction.method, self.normalize_uri(interaction.uri), body)
+        return request_key(interaction.method, self.scrub_text(interaction.uri), body)
 
 
 def _function_error(role: str, function: Callable[..., object], outcome: object) -> CassetteError:
@@ -139,18 +132,12 @@ def _function_error(role: str, function: Callable[..., object], outcome: object)
             why=f"{type(outcome).__name__}: {outcome}",
             hint="it is called with every request: let it return what it does not know as it is",
         )
+    what = "text" if role == "scrub" else "JSON: dict, list, str, int, float, bool"
     return CassetteError(
         f"{role}={name} returned {type(outcome).__name__}",
         why="what it returns is compared and kept in place of what was sent",
-        hint=f"end the function with return and the {_RETURNS[role]}",
+        hint=f"end the function with return and the {what}",
     )
-
-
-_RETURNS = {"normalize": "JSON: dict, list, str, int, float, bool", "scrub": "text"}
-
-
-_Index = dict[str, deque[int]]
-"""From a key to the positions of its recordings."""
 
 
 class RecordingIndex:
@@ -178,58 +165,44 @@ class RecordingIndex:
         self._rekey = rekey
         self._played: dict[int, object] = {}
         """By position: the token of the caller that claimed the recording first."""
-        self._first_unplayed = 0
 
     def __len__(self) -> int:
         return len(self._all)
 
     @cached_property
-    def _rekeyed(self) -> _Index:
+    def _rekeyed(self) -> dict[str, list[int]]:
         return _index(map(self._rekey, self._all))
 
     def take(self, key: str) -> StoredInteraction | None:
         """Return the next recording for ``key`` and mark it played, or ``None``."""
-        index = self._next(self._waiting, key)
-        if index is None:
-            index = self._next(self._rekeyed, key)
-        return None if index is None else self._all[index]
+        # The second only where the first has none left, because making it searches every recording.
+        for position in self._waiting.get(key, ()):
+            if self._claim(position):
+                return self._all[position]
+        for position in self._rekeyed.get(key, ()):
+            if self._claim(position):
+                return self._all[position]
+        return None
 
     def take_in_order(
         self, fits: Callable[[Interaction], bool]
     ) -> tuple[int, StoredInteraction] | None:
         """Mark the first unplayed recording that ``fits`` played; return it and its number."""
-        # Not from the beginning, because thousands may be played already.
-        first = self._first_unplayed
-        while first in self._played:
-            first += 1
-        self._first_unplayed = first
-        for index in range(first, len(self._all)):
-            if index in self._played or not fits(self._all[index].interaction):
-                continue
-            if self._claim(index):
-                return index + 1, self._all[index]
+        for position, stored in enumerate(self._all):
+            is_free = position not in self._played and fits(stored.interaction)
+            if is_free and self._claim(position):
+                return position + 1, stored
         return None
 
     def mark(self, number: int) -> None:
         """Mark a recording, by its number, as played elsewhere."""
         self._claim(number - 1)
 
-    def _claim(self, index: int) -> bool:
+    def _claim(self, position: int) -> bool:
         """Mark a recording played; return whether this call was the one that did."""
         # One step, so that of two threads only one is given its own token.
         token = object()
-        return self._played.setdefault(index, token) is token
-
-    def _next(self, waiting: _Index, key: str) -> int | None:
-        indexes = waiting.get(key)
-        while indexes:
-            try:
-                index = indexes.popleft()
-            except IndexError:
-                return None  # another thread took the last
-            if self._claim(index):
-                return index
-        return None
+        return self._played.setdefault(position, token) is token
 
     def knows(self, key: str) -> bool:
         """Whether ``key`` was recorded at all, played or not."""
@@ -251,9 +224,9 @@ class RecordingIndex:
         return tuple(enumerate(self._all, 1))
 
 
-def _index(keys: Iterable[str]) -> _Index:
-    index: defaultdict[str, deque[int]] = defaultdict(deque)
-    for at, key in enumerate(keys):
-        index[key].append(at)
-    # A plain dict: looking up a missing key must not add it.
-    return dict(index)
+def _index(keys: Iterable[str]) -> dict[str, list[int]]:
+    """Return the positions of recordings by their keys."""
+    index: dict[str, list[int]] = {}
+    for position, key in enumerate(keys):
+        index.setdefault(key, []).append(position)
+    return index

@@ -138,20 +138,21 @@ class DiffFiles:
 
     Args:
         folder: where the files go; ``None`` for nowhere.
+        cassette: the cassette.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, cassette: Path) -> None:
         self._folder = folder
+        self._name = re.sub(r"[^\w.-]", "_", cassette.stem)[:100]
         self._noted: dict[Path, tuple[object, object]] = {}
 
-    def note(self, cassette: Path, number: int, recorded: object, sent: object) -> Path | None:
+    def note(self, number: int, recorded: object, sent: object) -> Path | None:
         """Return the file that will hold a difference to a recording, both scrubbed, if any."""
         if self._folder is None:
             return None
-        name = re.sub(r"[^\w.-]", "_", cassette.stem)[:100]
         # Because tests that share a cassette differ from the same recording in ways of their own.
         digest = text_hash(ascii((recorded, sent)))[-8:]
-        file = self._folder / f"{name}-{number}-{digest}.txt"
+        file = self._folder / f"{self._name}-{number}-{digest}.txt"
         self._noted[file] = (recorded, sent)
         return file
 
@@ -181,8 +182,8 @@ def _service_of(uri: str) -> tuple[str, str]:
     return next((names for end, names in _SERVICES.items() if path.endswith(end)), ("", ""))
 
 
+# Recordings that are compared with a missed request: few, because the message must come at once.
 _CANDIDATES = 25
-"""How many recordings are compared with a missed request; more would take too long."""
 
 _DIFFERENCES = 5
 _CAUSES = 50
@@ -225,6 +226,11 @@ class MissedRequest:
             fields = form_fields(text.encode())
             members |= {"$": text} if fields is None else {"form": fields}
         return members
+
+    @property
+    def keys(self) -> Iterator[str]:
+        """What a recording must have one of to be its answer."""
+        return keys_of(self.method, self.uri, self.body)
 
     @property
     def json(self) -> Any:
@@ -319,7 +325,7 @@ class Drift:
 
 
 def drift_between(
-    path: Path, request: MissedRequest, number: int, recorded: bytes, files: DiffFiles
+    request: MissedRequest, number: int, recorded: bytes, files: DiffFiles
 ) -> Drift | None:
     """Return how the body of a request differs from a recorded one; ``None`` if it does not."""
     if request.body == recorded:  # nearly always, and cheaper to see than to parse both
@@ -328,7 +334,7 @@ def drift_between(
     old, new = other.members(compared), request.members(compared)
     if all(isinstance(body.get("$", ""), str) and "form" not in body for body in (old, new)):
         return None  # text, which may be anything
-    drift = drift_of(path, request, other, at=(number, 0), files=files, compared=compared)
+    drift = drift_of(request, other, (number, 0), files, compared)
     return drift if drift.differences else None
 
 
@@ -336,28 +342,26 @@ def as_asked(stored: StoredInteraction, matching: Matching) -> MissedRequest:
     """Return a recorded request as it would be looked up."""
     recorded = stored.interaction
     body = matching.normalize_body(recorded.request_body)
-    return MissedRequest(recorded.method, matching.normalize_uri(recorded.uri), body)
+    return MissedRequest(recorded.method, matching.scrub_text(recorded.uri), body)
 
 
 @limited_depth()
 def drift_of(
-    path: Path,
     request: MissedRequest,
     other: MissedRequest,
-    *,
     at: tuple[int, int],
     files: DiffFiles,
     compared: Collection[str] = COMPARED,
 ) -> Drift:
     """Return how a request differs from the recorded one with the number and line ``at``."""
-    recorded, sent = other.members(compared), request.members(compared)
     # Scrub before cutting: half a credential cannot be recognized.
-    recorded, sent = scrubbing.scrub_value(recorded), scrubbing.scrub_value(sent)
+    recorded = scrubbing.scrub_value(other.members(compared))
+    sent = scrubbing.scrub_value(request.members(compared))
     every = tuple(differences(recorded, sent, ""))
     texts = [text for difference in every for text in (difference.recorded, difference.sent)]
     is_cut = any(text.startswith(_CUT) or text.endswith(_CUT) for text in texts)
     is_long = len(every) > _DIFFERENCES or is_cut
-    file = files.note(path, at[0], recorded, sent) if is_long else None
+    file = files.note(at[0], recorded, sent) if is_long else None
     return Drift(str(request), *at, every, file)
 
 
@@ -386,7 +390,7 @@ class Player:
         # A name that is too long is reported when something is to be written.
         self.is_left = file is None and os.path.exists(partial_path(path))
         self.matching = matching
-        self.files = DiffFiles(matching.diff_folder)
+        self.files = DiffFiles(matching.diff_folder, path)
         self.index = RecordingIndex(
             (*(file.interactions if file else ()), *left),
             attrgetter("key") if matching.is_plain else matching.key_of,
@@ -395,15 +399,11 @@ class Player:
         self.drifts: list[Drift] = []
         """The requests that were answered by the recording of another one (``drift="warn"``)."""
 
-    def find(
-        self, method: str, uri: str, body: bytes | Mapping[str, Any], *, in_place: bool
-    ) -> StoredInteraction | None:
+    def find(self, request: MissedRequest, *, in_place: bool) -> StoredInteraction | None:
         """Return the next recording for a request and mark it played, or ``None``.
 
         Args:
-            method: HTTP method.
-            uri: whole address, or its path.
-            body: what was sent, normalized.
+            request: what was sent.
             in_place: whether the recording in its place may answer instead, if the policy allows.
 
         Raises:
@@ -411,40 +411,33 @@ class Player:
         """
         policy = self.matching.drift
         if policy != "ignore":
-            stored = next(filter(None, map(self.index.take, keys_of(method, uri, body))), None)
+            stored = next(filter(None, map(self.index.take, request.keys)), None)
             if stored is not None or policy == "fail" or not in_place:
                 return stored
-        lookup = MissedRequest(method, uri, body)
-        taken = self.index.take_in_order(lambda recorded: all(lookup.likeness(recorded)[:2]))
+        taken = self.index.take_in_order(lambda recorded: all(request.likeness(recorded)[:2]))
         if taken is None:
             return None
         number, stored = taken
         if policy == "warn":
             other, at = as_asked(stored, self.matching), (number, stored.line)
-            self.drifts.append(drift_of(self.path, lookup, other, at=at, files=self.files))
+            self.drifts.append(drift_of(request, other, at, self.files))
         return stored
 
     def miss(
-        self,
-        method: str,
-        uri: str,
-        body: bytes | Mapping[str, Any],
-        compared: Collection[str] = COMPARED,
+        self, request: MissedRequest, compared: Collection[str] = COMPARED
     ) -> CassetteMissError:
         """Return the error for a request that has no recording; no file is touched meanwhile.
 
         Args:
-            method: HTTP method.
-            uri: whole address, or its path.
-            body: what was sent, normalized.
+            request: what was sent.
             compared: what of requests is compared, as vcrpy names it.
         """
-        request, index, file = MissedRequest(method, uri, body), self.index, display_path(self.path)
-        key_name = _service_of(uri)[1]
+        index, file = self.index, display_path(self.path)
+        key_name = _service_of(request.uri)[1]
         mode = "new_episodes" if self.exists else "once"
         command = f'record it with mode="{mode}", or in pytest with --regen-record {mode}'
         hint = self.command or command + (f", and with {key_name} set" if key_name else "")
-        place, keys = self._place, set(keys_of(method, uri, body))
+        place, keys = self._place, set(request.keys)
         what = f"{self.path.name} has no answer to {request}"
         if not self.exists:
             what = f"no cassette at {file}: {request} is not recorded yet"
@@ -464,7 +457,7 @@ class Player:
             listed = ", ".join(places[:_DIFFERENCES]) + (", ..." if places[_DIFFERENCES:] else "")
             why = f"nothing is recorded for {request.place}; the cassette has {listed} ({place})"
             where = request.host or request.path
-            causes = (f"nothing is recorded for {method.upper()} {where}",)
+            causes = (f"nothing is recorded for {request.method.upper()} {where}",)
         else:
             why, hint, causes = self._difference(request, nearest, compared, hint)
         error = CassetteMissError(
@@ -503,8 +496,7 @@ class Player:
         """Return how a request differs from a recording, what to do, and the causes."""
         number, stored = nearest
         compared, other = _members_of(match_on), as_asked(stored, self.matching)
-        at = (number, stored.line)
-        drift = drift_of(self.path, request, other, at=at, files=self.files, compared=compared)
+        drift = drift_of(request, other, (number, stored.line), self.files, compared)
         setting = IGNORING if self.command else "ignore=[{}], if that differs in each run"
         hint = drift.next(hint, setting)
         unseen = ", ".join(sorted(compared - COMPARED - _NO_BODY | compared & {"headers"}))

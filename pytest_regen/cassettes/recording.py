@@ -8,16 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pytest_regen.cassettes import interactions, scrubbing
+from pytest_regen.cassettes import headers, interactions, scrubbing
 from pytest_regen.cassettes.files import bodies
-from pytest_regen.cassettes.headers import (
-    HeaderRules,
-    cookie_credentials,
-    keep_request_headers,
-    keep_response_headers,
-    public_address,
-    public_headers,
-)
 from pytest_regen.cassettes.interactions import Headers, Interaction
 from pytest_regen.cassettes.json_bodies import at_any_index, leaves, limited_depth
 from pytest_regen.credentials.names import is_private_name, looks_random
@@ -26,6 +18,7 @@ from pytest_regen.strict_json import json_or_none
 
 _REAL_HOST = "api.anthropic.com"
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
+# In characters, because a short word would be replaced wherever it occurs.
 _SHORTEST_CREDENTIAL = 8
 
 
@@ -43,7 +36,7 @@ def made_by(recordings: Iterable[Interaction]) -> dict[str, Any]:
 
 
 @limited_depth()
-def clean_exchange(exchange: Interaction, rules: HeaderRules | None = None) -> Interaction:
+def clean_exchange(exchange: Interaction, rules: headers.HeaderRules | None = None) -> Interaction:
     """Return ``exchange`` as a cassette stores it.
 
     Args:
@@ -54,10 +47,10 @@ def clean_exchange(exchange: Interaction, rules: HeaderRules | None = None) -> I
         CassetteError: the answer cannot be decoded, or its stream holds a credential split across
             events.
     """
-    rules = rules or HeaderRules()
+    rules = rules or headers.HeaderRules()
     literal = _credentials(exchange)
     _refuse_packed(exchange, literal)
-    content, headers = _decoded(exchange)
+    content, true_headers = _decoded(exchange)
     interaction = Interaction(
         method=exchange.method.upper(),
         uri=scrubbing.stable_uri(exchange.uri, exchange.response_headers, literal),
@@ -68,14 +61,10 @@ def clean_exchange(exchange: Interaction, rules: HeaderRules | None = None) -> I
         reason=scrubbing.scrub_literal(exchange.reason, literal),
         response_body=scrubbing.clean_body(content, literal),
         request_headers=bodies.with_stable_boundary_header(
-            keep_request_headers(exchange.request_headers, rules, literal)
+            headers.keep_request_headers(exchange.request_headers, rules, literal)
         ),
-        response_headers=keep_response_headers(
-            headers,
-            rules,
-            literal,
-            uri=exchange.uri,
-            has_body=interactions.has_body(exchange.method, exchange.status),
+        response_headers=headers.keep_response_headers(
+            replace(exchange, response_headers=true_headers), rules, literal
         ),
         end=exchange.end,
     )
@@ -99,11 +88,11 @@ def clean_interaction(recorded: Interaction) -> Interaction:
         refuse_hidden(recorded.response_body, literal)
     return replace(
         recorded,
-        uri=public_address(recorded.uri, literal),
-        request_headers=public_headers(recorded.request_headers, literal),
+        uri=headers.public_address(recorded.uri, literal),
+        request_headers=headers.public_headers(recorded.request_headers, literal),
         request_body=scrubbing.clean_body(recorded.request_body, literal),
         reason=scrubbing.scrub_literal(recorded.reason, literal),
-        response_headers=public_headers(recorded.response_headers, literal),
+        response_headers=headers.public_headers(recorded.response_headers, literal),
         response_body=scrubbing.clean_body(recorded.response_body, literal),
     )
 
@@ -267,8 +256,7 @@ def _credentials(exchange: Interaction) -> tuple[str, ...]:
         for name, value in parse_qsl(parts.query)
         if scrubbing.is_private_parameter(name, value)
     ]
-    credentials += cookie_credentials(exchange.response_headers)
-    # Short words would be replaced wherever they occur.
+    credentials += headers.cookie_credentials(exchange.response_headers)
     long = {value for value in credentials if len(value) >= _SHORTEST_CREDENTIAL}
     # Longest first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))

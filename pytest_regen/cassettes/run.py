@@ -16,7 +16,7 @@ from pytest_regen.cassettes.files.writer import CassetteWriter, is_answered
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
-from pytest_regen.cassettes.misses import Drift, Player, with_exemption
+from pytest_regen.cassettes.misses import MissedRequest, Player, with_exemption
 from pytest_regen.cassettes.recording import ChangedValue, changed_values, clean_exchange
 from pytest_regen.cassettes.replay import replay_turn
 from pytest_regen.errors import CassetteError, UsageError
@@ -76,6 +76,8 @@ class CassetteRun:
         self.metadata: Mapping[str, Any] = file.metadata if file else self._writer.metadata
         self._player = Player(path, file, matching or Matching(), record_command, left)
         self.index = self._player.index
+        self.drifts = self._player.drifts
+        """The requests that were answered by the recording of another one (``drift="warn"``)."""
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
         self._headers = headers
@@ -115,11 +117,6 @@ class CassetteRun:
         return len(self.index.unplayed)
 
     @property
-    def drifts(self) -> tuple[Drift, ...]:
-        """The requests that were answered by the recording of another one (``drift="warn"``)."""
-        return tuple(self._player.drifts)
-
-    @property
     def emulated(self) -> bool:
         """Whether the emulator, not the real API, gave any of the answers."""
         heads = (self.metadata, self._writer.metadata)
@@ -151,8 +148,8 @@ class CassetteRun:
         try:
             if not self.sends_everything:
                 matching = self._player.matching
-                sent, uri = matching.normalize_body(body), matching.normalize_uri(uri)
-                stored = self._find(method, uri, sent)
+                sent, uri = matching.normalize_body(body), matching.scrub_text(uri)
+                stored = self._find(MissedRequest(method, uri, sent))
                 if stored is not None:
                     return _at_server(stored.interaction, uri)
             refusal = self._refused
@@ -169,14 +166,12 @@ class CassetteRun:
             raise self.signal(error) from None
         return None
 
-    def _find(
-        self, method: str, uri: str, body: bytes | Mapping[str, Any]
-    ) -> StoredInteraction | None:
+    def _find(self, request: MissedRequest) -> StoredInteraction | None:
         """Return the recording that answers; ``None`` where the request is to be sent."""
         # In place, because a changed request is sent only while recording.
-        stored = self._player.find(method, uri, body, in_place=self.is_replay_only)
+        stored = self._player.find(request, in_place=self.is_replay_only)
         if stored is None and self.is_replay_only:
-            raise self._player.miss(method, uri, body)
+            raise self._player.miss(request)
         return stored
 
     def record(self, exchange: Interaction) -> None:
@@ -194,7 +189,7 @@ class CassetteRun:
             clean = clean_exchange(sent, self._headers)
             # By now the answer is decoded.
             answer = matching.scrub_body(clean.response_body)
-            clean = replace(clean, uri=matching.normalize_uri(clean.uri), response_body=answer)
+            clean = replace(clean, uri=matching.scrub_text(clean.uri), response_body=answer)
             if not self._keeps_failures and not is_answered(clean):
                 return
             changed = changed_values(sent, _at_server(clean, sent.uri))
@@ -246,9 +241,9 @@ class CassetteRun:
         """
         if self.sends_everything or not self._answers_turns or self.passes(f"//{address}"):
             return None
-        sent = self._player.matching.normalize_json(body)
+        sent = MissedRequest("POST", path, self._player.matching.normalize_json(body))
         return replay_turn(
-            lambda: self._find("POST", path, sent),
+            lambda: self._find(sent),
             model=str(body.get("model")),
             max_retries=max_retries,
             address=address,
@@ -312,11 +307,6 @@ class CassetteRun:
             self._writer.promote(drop=[stored.key for _, stored in unplayed])
         else:
             self._writer.leave()
-
-    @property
-    def partial(self) -> Path | None:
-        """Where this run's recordings are until it ends successfully."""
-        return self._writer.partial
 
     def take_pending_miss(self) -> CassetteError | None:
         """Return the first miss that reached no caller, and count all of them as reported."""

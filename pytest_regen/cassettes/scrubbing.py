@@ -10,21 +10,8 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
 from pytest_regen.cassettes.json_bodies import change_body, leaves, rewrite_texts, text_pairs
+from pytest_regen.credentials import names, search
 from pytest_regen.credentials.encodings import letters_in
-from pytest_regen.credentials.names import (
-    is_entry,
-    is_harmless_name,
-    is_one_time_code,
-    is_password_of,
-    is_private_name,
-)
-from pytest_regen.credentials.search import (
-    ASSIGNED,
-    Secret,
-    find_secrets,
-    scrub_text,
-    secrets_with_values,
-)
 from pytest_regen.credentials.shapes import SECRET_SHAPES
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
@@ -42,22 +29,20 @@ _SEVERAL = re.compile(
 )
 _SAYS_NOTHING: Final = frozenset({float, int, bool, type(None)})
 """Types of JSON values without text."""
+# In bytes. Of a larger image or film the letters are searched first, because it has few.
 _LARGE: Final = 1 << 16
-"""In bytes: of a larger image or film the letters are searched first, because it has few."""
+# In characters. A shorter text is not searched, because no kind of credential is as short.
 _SHORTEST: Final = 8
-"""In characters: a shorter text cannot hold a credential."""
 _OPENING: Final = ("{", "[")
 _CLOSING: Final = ("}", "]")
 _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.MULTILINE)
 """An event of a stream, or a line of JSON."""
+# Only fields of a login form, because elsewhere these words say how a test ended.
 _PASSWORD_FIELDS: Final = frozenset({"pass", "pw"})
-"""Fields of a login form; elsewhere these words say how a test ended."""
 _FORM_PAIR = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
-_ENCODED_KIND = re.compile(
-    f"%5B({'|'.join([*{shape.name for shape in SECRET_SHAPES}, ASSIGNED, 'key', 'scrubbed'])})%5D",
-    re.IGNORECASE,
-)
+_KINDS = "|".join([*{shape.name for shape in SECRET_SHAPES}, search.ASSIGNED, "key", "scrubbed"])
+_ENCODED_KIND = re.compile(f"%5B({_KINDS})%5D", re.IGNORECASE)
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noqa: S104 - compared
 
 
@@ -99,7 +84,7 @@ def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
         return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
 
 
-def secrets_in(body: bytes) -> tuple[Secret, ...]:
+def secrets_in(body: bytes) -> tuple[search.Secret, ...]:
     """Return the credentials that would be replaced in a decoded body."""
     value = json_or_none(body)
     if value is None:
@@ -110,13 +95,13 @@ def secrets_in(body: bytes) -> tuple[Secret, ...]:
             text = letters_in(body)
         pairs = [(text, scrub_lines(text))]
     else:
-        clean = _scrub(value, scrub_text)
+        clean = _scrub(value, search.scrub_text)
         pairs = [] if clean == value else list(text_pairs(value, clean))
     return tuple(
         secret
         for text, clean_text in pairs
         if text != clean_text
-        for secret in secrets_with_values(text) or (Secret(ASSIGNED, text),)
+        for secret in search.secrets_with_values(text) or (search.Secret(search.ASSIGNED, text),)
     )
 
 
@@ -126,7 +111,7 @@ def _scrub(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         # A member may name another one: ``{"name": "API_KEY", "value": ...}``.
         labels = (i for n, i in value.items() if isinstance(i, str) and str(n).lower() in _LABELS)
-        label = next(filter(is_private_name, labels), "")
+        label = next(filter(names.is_private_name, labels), "")
         by_label = {name: label for name in value if label and str(name).lower() in _VALUES}
         return {
             _scrub(str(name), change): _member(by_label.get(name, str(name)), item, change)
@@ -135,20 +120,22 @@ def _scrub(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         if _SAYS_NOTHING.issuperset(map(type, value)):
             return value  # embeddings: looking at millions of numbers one by one would take seconds
-        names = [""]
+        kinds = [""]
         for name in value[:-1]:
             # The first of a pair, or the flag of a command. A list of names is no pair: there even
             # what follows ``password`` must look random.
-            is_name = isinstance(name, str) and name.lower() != "key" and is_private_name(name)
-            names.append("secret" if is_name and (len(value) == 2 or name[0] == "-") else "")
-        return [_member(name, item, change) for name, item in zip(names, value, strict=True)]
+            is_name = (
+                isinstance(name, str) and name.lower() != "key" and names.is_private_name(name)
+            )
+            kinds.append("secret" if is_name and (len(value) == 2 or name[0] == "-") else "")
+        return [_member(name, item, change) for name, item in zip(kinds, value, strict=True)]
     return value
 
 
 def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(item, str) and is_private_name(name):
-        if is_password_of(name, item):
-            return f"[{ASSIGNED}]"
+    if isinstance(item, str) and names.is_private_name(name):
+        if names.is_password_of(name, item):
+            return f"[{search.ASSIGNED}]"
         # Read together with its name, as the file will show it, so that what a search of the file
         # would find is replaced here.
         before = f'"{name}": "'
@@ -191,10 +178,10 @@ def _without_credential(pair: re.Match[str]) -> str:
     # As Rails and PHP nest them: ``user[password]``.
     name, value = unquote_plus(pair[2]).rstrip("]"), unquote_plus(pair[3])
     kind = "password" if name.lower() in _PASSWORD_FIELDS else name
-    if is_password_of(kind, value) or is_one_time_code(name, value):
-        return f"{pair[1]}[{ASSIGNED}]"
+    if names.is_password_of(kind, value) or names.is_one_time_code(name, value):
+        return f"{pair[1]}[{search.ASSIGNED}]"
     # In a form a plus is a blank, so words have to be separated before the search.
-    clean = scrub_text(value) if "+" in pair[3] else value
+    clean = search.scrub_text(value) if "+" in pair[3] else value
     return pair[0] if clean == value else f"{pair[1]}{quote_plus(clean, safe='/:=@[]')}"
 
 
@@ -203,7 +190,7 @@ def scrub_literal(text: str, literal: tuple[str, ...]) -> str:
 
     Shapes first: replay, which has no key at hand, must arrive at the same text.
     """
-    text = scrub_text(text)
+    text = search.scrub_text(text)
     for secret in literal:
         text = text.replace(secret, "[key]")
     return text
@@ -233,7 +220,10 @@ def credentials_across_events(text: str, literal: tuple[str, ...] = ()) -> tuple
     kinds: list[str] = []
     for pieces in places.values():
         whole = "".join(pieces)
-        in_whole = [*find_secrets(whole), *("key-in-use" for secret in literal if secret in whole)]
+        in_whole = [
+            *search.find_secrets(whole),
+            *("key-in-use" for secret in literal if secret in whole),
+        ]
         # Only what scrubbing piece by piece would not remove.
         if in_whole and change(whole) != "".join(map(change, pieces)):
             kinds += in_whole
@@ -290,11 +280,11 @@ def is_private_parameter(name: str, value: str) -> bool:
     The name decides, whatever the value, except for names with other uses: ``key`` may name a file,
     and addresses that differ in it ask for different things.
     """
-    if is_one_time_code(name, value):
+    if names.is_one_time_code(name, value):
         return True
-    if is_harmless_name(name) or (name.lower() == "key" and is_entry(value)):
+    if names.is_harmless_name(name) or (name.lower() == "key" and names.is_entry(value)):
         return False
-    return is_private_name(name) or any(map(_PRIVATE_WORD.fullmatch, _WORDS.findall(name)))
+    return names.is_private_name(name) or any(map(_PRIVATE_WORD.fullmatch, _WORDS.findall(name)))
 
 
 def scrub_query(query: str, literal: tuple[str, ...] = ()) -> str:

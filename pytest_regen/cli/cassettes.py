@@ -146,7 +146,7 @@ def _baseline(project: Project, path: Path | None, *, update: bool) -> checking.
             "--update-baseline: no baseline is named",
             hint='add --baseline FILE, or baseline = "FILE" to [tool.pytest-regen.cassettes]',
         )
-    return checking.Baseline.read(path, takes_all=update) if path else None
+    return checking.Baseline(path, takes_all=update) if path else None
 
 
 def _last_drifted() -> frozenset[str]:

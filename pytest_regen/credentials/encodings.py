@@ -106,16 +106,18 @@ _JOINTS = re.compile(r"[-_/+]")
 _SHORTEST: Final = 20
 """In digits of base64: less is too short to hide a credential."""
 _FIRST_LINES: Final = 3
+# In characters. Only in shorter texts base64 is also looked for after another word, because each
+# place to begin at is another text to search.
 _SHORT: Final = 1 << 12
-"""In characters: only in shorter texts base64 is also looked for after another word."""
 _LARGEST: Final = 1 << 22
 """How many bytes of compressed data are searched."""
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _ENDS = r"""[\s"'<>\\&?;,{}]"""
 _BEFORE = re.compile(rf"(?s:.*){_ENDS}")
 _UP_TO = re.compile(_ENDS.replace("[", "[^", 1) + "*")
+# How many characters before the first percent sign of a word are searched: a limit, because without
+# one each of many signs in a row would be searched to the beginning of the text.
 _FARTHEST: Final = 1 << 12
-"""How many characters before the first percent sign of a word are searched."""
 
 
 def without_overlaps(edits: Iterable[Edit]) -> list[Edit]:

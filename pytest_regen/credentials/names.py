@@ -82,8 +82,8 @@ _SHORTEST: Final = 16
 """In characters: a shorter word is a credential only if it is named as one."""
 _SHORTEST_PASSWORD: Final = 4
 _SHORTEST_MIXED: Final = 8
+# In Shannon bits per character, because words, repetitions and counters have less.
 _BITS: Final = 3.0
-"""In Shannon bits per character: words, repetitions and counters have less."""
 
 _WRAPPED = re.compile(r"[$%@#]{0,2}[<{\[(«].*[>}\])»]+|[$%]\w+%?|\{\{.*\}\}", re.DOTALL)
 _MASK = re.compile(r"[*xX.•·#_?\-…0]+")

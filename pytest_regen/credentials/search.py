@@ -116,8 +116,8 @@ _BEHIND_BACKSLASH = re.compile(r"\\[abefnrtuvxNLPU0_]\S{15,80}")
 """A long word whose first letter was read as one of an escape, as in a path of Windows."""
 _DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
 """Passwords of examples and of local databases."""
+# In characters, because a mark of no more occurs in encoded data by chance.
 _WEAK: Final = 5
-"""In characters: a mark of no more occurs in encoded data by chance."""
 _LETTERS: Final = string.ascii_letters + string.digits
 _ALPHABETS: Final = (f"{_LETTERS}-_", f"{_LETTERS}+/")
 _BESIDE: Final = 100
@@ -126,8 +126,8 @@ _BESIDE: Final = 100
 _PART = "(?:[A-Z]?[a-z0-9]+|[A-Z]{2}[A-Z0-9]*|[A-Z])"
 _SLUG = re.compile(rf"[-_+/]?(?:{_PART}(?:[-_+/]{_PART})*[-_+/]?)?")
 """What may stand beside a credential in one word: a path, a name, as in ``PROD_AKIA…``."""
+# Because fewer characters beside a credential say nothing about what they are: ``id9aAB1-AKIA…``.
 _LEAST_DATA: Final = 24
-"""Fewer characters beside a credential say nothing about what they are: ``id9aAB1-AKIA…``."""
 _FOLD = re.compile(
     # Between two lines of base64: of 64 characters in PEM, 76 in mail.
     r"(?<=[A-Za-z0-9+/_-]{60})(?<![A-Za-z0-9+/_-]{81})"

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import CassetteRun, RecordMode, read_cassette
 from pytest_regen.emulator import EmulatedReply, Emulator
-from pytest_regen.errors import CassetteError
 from pytest_regen.network import BlockedConnectionError
 from pytest_regen.turns import AnthropicProvider, Provider, Reply, TurnRequest
 from pytest_regen.turns.exchange import TurnExchange
@@ -35,27 +33,6 @@ class Plain:
         with httpx2.Client(headers={"x-api-key": KEY, "anthropic-version": "2023-06-01"}) as client:
             answer = client.post(f"{self._address}/v1/messages", json=body)
         return Reply(answer.json()["content"][-1]["text"])
-
-
-class Elsewhere(Plain):
-    """Asks in a thread of its own."""
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Ask, and return what the thread got."""
-        found: list[Reply | BaseException] = []
-
-        def ask() -> None:
-            try:
-                found.append(super(Elsewhere, self).send(request))
-            except BaseException as error:  # noqa: BLE001 - raised in the other thread
-                found.append(error)
-
-        thread = threading.Thread(target=ask)
-        thread.start()
-        thread.join()
-        if isinstance(found[0], BaseException):
-            raise found[0]
-        return found[0]
 
 
 def _slow_echo(body: dict[str, Any]) -> EmulatedReply:
@@ -100,19 +77,6 @@ def test_each_turn_has_its_own_cassette(tmp_path: Path, kind: Any) -> None:
         assert len(emulator.requests) == asked == len(WORDS)
     assert recorded == replayed == list(WORDS)
     assert [_words_in(tmp_path / f"{word}.yaml") for word in WORDS] == [[word] for word in WORDS]
-
-
-def test_a_thread_that_belongs_to_no_turn(tmp_path: Path) -> None:
-    """Its request belongs in the one file that is in use; of several nobody can say which."""
-    with Emulator(_slow_echo) as emulator:
-        provider = Elsewhere(emulator.base_url)
-        assert asyncio.run(_take_all(tmp_path, provider, "once", ("fir",))) == ["fir"]
-
-        with pytest.raises(CassetteError, match=r"in a thread of its own while \d cassettes"):
-            asyncio.run(_take_all(tmp_path, provider, "once"))
-
-    for path in tmp_path.glob("*.yaml"):
-        assert _words_in(path) == [path.stem]
 
 
 def test_a_replay_closes_the_network_to_itself(tmp_path: Path) -> None:

@@ -65,24 +65,16 @@ def test_it_is_refused_by_file_and_line(
     assert path.read_bytes() == bad.content
 
 
-@pytest.mark.parametrize("name", ["show", "convert"])
+@pytest.mark.parametrize("name", ["check", "show", "convert"])
 def test_commands_end_with_two(bad: Bad, path: Path, name: str) -> None:
     ran = command("cassettes", name, path.name)
 
     assert ran.code == 2
-    assert re.search(rf"{re.escape(path.name)}:\d+: ", ran.err)
+    assert re.search(rf"{re.escape(path.name)}:{bad.line or r'[0-9]+'}: ", ran.err)
     assert bad.says in ran.err
     assert not ran.out
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert path.read_bytes() == bad.content
-
-
-def test_a_check_names_the_line_in_json(bad: Bad, path: Path) -> None:
-    ran = command("cassettes", "check", path.name, "--json")
-
-    [finding] = [one for one in ran.json["findings"] if one["code"] == "UNREADABLE"]
-    assert finding["line"] == bad.line or not bad.line
-    assert bad.says in finding["message"]
 
 
 # What looks like it and is none

@@ -111,14 +111,6 @@ def test_the_lengths_are_told_and_the_value_is_not(tmp_path: Path, address: str)
     assert [value.is_answer for value in run.changed] == [False, True, True]
 
 
-def test_what_scrub_changes_is_told(tmp_path: Path, address: str) -> None:
-    """The test gets it otherwise, too."""
-    with use_cassette(tmp_path / "c.yaml", mode="once", scrub=str.upper) as run:
-        httpx2.get(f"{address}/plain")
-
-    assert "response body" in {value.member for value in run.changed}
-
-
 def test_a_client_that_gets_bytes_compressed_gets_others_in_replay(
     tmp_path: Path, address: str
 ) -> None:

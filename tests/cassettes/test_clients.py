@@ -44,7 +44,7 @@ def test_replay_tells_what_was_told_live(work: Work, site: Site, tmp_path: Path)
 @pytest.mark.parametrize(
     "work",
     [
-        name if name in {"requests", "anthropic"} else pytest.param(name, marks=pytest.mark.sweep)
+        name if name == "requests" else pytest.param(name, marks=pytest.mark.sweep)
         for name in [*CLIENTS, *SDKS]
     ],
     indirect=True,

@@ -1,19 +1,17 @@
 """The counts behind the benchmark's milliseconds, which a slow machine does not change."""
 
-import http.client
 import json
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
-import vcr
-from vcr.request import Request
+from cassette_commands import foreign
 
-from pytest_regen.cassettes import matching, read_cassette, scrubbing, use_cassette
+from pytest_regen.cassettes import matching, read_cassette, use_cassette
 from pytest_regen.cassettes.files import format as format_
-from pytest_regen.cassettes.files import parser, reader
 from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.credentials import search
 
 URL = "https://api.anthropic.com/v1/messages"
 JSON_TYPE = {"content-type": ("application/json",)}
@@ -48,7 +46,7 @@ def test_a_request_is_compared_once(
         parsed.append(line)
         return build(data, file, line)
 
-    monkeypatch.setattr(reader, "build_interaction", counted)
+    monkeypatch.setattr(format_, "build_interaction", counted)
     with use_cassette(path, http_clients=False) as run:
         assert not parsed  # opening the file parses none
         found = run.take("POST", "http://elsewhere/v1/messages", b'{"n":%d}' % (count - 1))
@@ -72,64 +70,16 @@ def test_a_cassette_is_in_memory_once(tmp_path: Path) -> None:
     assert peak < 1.5 * size
 
 
-def written_by_vcrpy(path: Path, count: int) -> Path:
-    status = {"code": 200, "message": "OK"}
-    with vcr.VCR(record_mode="new_episodes").use_cassette(str(path)) as cassette:
-        for number in range(count):
-            sent = json.dumps({"n": number, "text": "to be or not " * 300}).encode()
-            answer = {
-                "status": status,
-                "headers": {},
-                "body": {"string": b'{"a": "%s"}' % sent[20:]},
-            }
-            cassette.append(Request("POST", URL, sent, {}), answer)
-    return path
-
-
 def test_a_cassette_of_vcrpy_is_read_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = written_by_vcrpy(tmp_path / "c.yaml", 20)
+    bodies = [{"n": number, "text": "to be or not " * 300} for number in range(20)]
+    path = foreign(tmp_path / "c.yaml", *bodies)
 
     def unused(*_: object) -> None:
         raise AssertionError("it takes longer than reading the file")
 
-    monkeypatch.setattr(reader, "interaction_text", unused)
-    monkeypatch.setattr(scrubbing, "scrub_text", unused)
+    monkeypatch.setattr(format_, "interaction_text", unused)
+    monkeypatch.setattr(search, "scrub_text", unused)
     with use_cassette(path, http_clients=False) as run:
-        sent = {"n": 9, "text": "to be or not " * 300}
-        assert run.take("POST", URL, json.dumps(sent).encode()) is not None
-
-
-def test_opening_the_cassettes_of_a_suite_parses_their_head_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A marked test opens a file, no more: what all of them begin with is known by then."""
-    paths = [filled(tmp_path / f"{name}.yaml", 2) for name in "abc"]
-    parsed: list[str] = []
-    parse_yaml = parser.parse_yaml
-
-    def counted(text: str, path: Path) -> Any:
-        parsed.append(text)
-        return parse_yaml(text, path)
-
-    monkeypatch.setattr(parser, "parse_yaml", counted)
-    reader._head_metadata.cache_clear()
-    for path in paths:
-        with use_cassette(path, http_clients=False):
-            pass
-
-    assert len(parsed) == 1
-
-
-def test_clients_are_patched_with_the_same_classes_each_time(tmp_path: Path) -> None:
-    """Making them takes longer than putting them in place; afterwards everything is as it was."""
-    path = filled(tmp_path / "c.yaml", 1)
-    original, seen = http.client.HTTPConnection, []
-
-    for _ in range(2):
-        with use_cassette(path):
-            seen.append(http.client.HTTPConnection)
-
-    assert seen[0] is seen[1] is not original
-    assert http.client.HTTPConnection is original
+        assert run.take("POST", URL, json.dumps(bodies[9]).encode()) is not None

@@ -85,21 +85,6 @@ def test_a_body_that_was_decoded_before_stays(name: str, pack: Callable[[bytes],
 
 
 @EACH
-def test_a_body_that_is_something_else_is_refused(
-    name: str, pack: Callable[[bytes], bytes]
-) -> None:
-    """What can neither be decoded nor read cannot be searched."""
-    packed = bytearray(pack(TEXT))
-    packed[len(packed) // 3 : len(packed) // 3 + 12] = b"\xff\xfe\xfd\xfc" * 3
-
-    try:
-        plain = decoded(name, bytes(packed))
-    except UndecodableBodyError:
-        return
-    assert plain != bytes(packed)
-
-
-@EACH
 def test_a_bomb_does_not_go_off(
     monkeypatch: pytest.MonkeyPatch, name: str, pack: Callable[[bytes], bytes]
 ) -> None:

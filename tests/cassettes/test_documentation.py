@@ -95,11 +95,3 @@ def test_a_run_that_records_says_what_the_page_says(tmp_path: Path) -> None:
 
     assert [line for line in shown if line not in lines] == []
     assert any("1 passed" in line for line in lines)
-
-
-def test_the_recordings_of_the_project_are_clean() -> None:
-    """The check has nothing to tell of what lies in ``cassettes/``."""
-    assert printed("pytest-regen cassettes check cassettes", ROOT) == [
-        "1 checked, 0 errors, 0 warnings",
-        "next: pytest",
-    ]

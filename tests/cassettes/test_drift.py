@@ -42,42 +42,6 @@ def interactions(path: Path) -> list[str]:
     return [stored.text for stored in file.interactions]
 
 
-def test_a_changed_turn_names_itself_and_where_it_parts(path: Path) -> None:
-    """Turn, nearest recording, path and both values, and the command that records from there."""
-    record(path, conversation(PROMPTS))
-    changed = conversation(CHANGED)
-
-    with use_cassette(path, record_command="pytest x --regen-record new_episodes"):
-        provider = replaying()
-        for request in changed[:2]:
-            provider.send(request)
-        with pytest.raises(CassetteMissError) as caught:
-            provider.send(changed[2])
-
-    shown = str(caught.value)
-    assert "turn 3: 'third, reworded'" in shown
-    assert "nearest is interaction 3 at c.yaml:" in shown
-    assert '$.messages[4].content: recorded "third", sent "third, reworded"' in shown
-    assert "5 recorded, 2 played" in shown
-    assert "next: pytest x --regen-record new_episodes" in shown
-
-
-def test_re_recording_from_a_turn_on_keeps_what_was_before(path: Path) -> None:
-    """Turns 1 and 2 keep their bytes, 3 to 5 are sent; nothing stale is left."""
-    record(path, conversation(PROMPTS))
-    before = interactions(path)
-
-    outcomes, run = record(path, conversation(CHANGED), mode="new_episodes", drop_unplayed=True)
-
-    after = interactions(path)
-    assert after[:2] == before[:2]
-    assert not set(after[2:]) & set(before)
-    assert (len(after), run.played, run.recorded) == (5, 2, 3)
-    with use_cassette(path) as replay:
-        assert [replaying().send(request) for request in conversation(CHANGED)] == outcomes
-    assert replay.unplayed == 0
-
-
 def test_what_is_no_longer_asked_for_is_dropped_where_nothing_is_new(path: Path) -> None:
     """A test that asks for less needs no request to shrink its cassette."""
     record(path, conversation(PROMPTS))

@@ -6,11 +6,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from cassette_commands import run
 from recorded import answering
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.interactions import Interaction
 
 HALF = "\ud83d"
 WAYS: dict[str, dict[str, Any]] = {
@@ -42,17 +40,3 @@ def test_half_a_character_is_recorded_and_found_again(tmp_path: Path, way: str) 
     assert ask("once") == said
     kept = "[name]" if way == "scrub" else "Ivy"
     assert ask("none") == {"text": f"{kept} has {HALF}"}
-
-
-def test_half_a_character_is_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """As its escape; what could play tricks with a terminal is spelled out, too."""
-    path = tmp_path / "c.yaml"
-    sent = {"model": "m", "messages": [{"role": "user", "content": f"{HALF} and \x1b[31m"}]}
-    with use_cassette(path, mode="once", http_clients=False) as recording:
-        body = json.dumps(sent).encode()
-        uri = "https://api.example/v1/messages"
-        recording.record(Interaction("POST", uri, {}, body, 200, "OK", {}, b"{}"))
-
-    assert run("show", str(path)) == 0
-
-    assert "user: \\ud83d and \\x1b[31m\n" in capfd.readouterr().out

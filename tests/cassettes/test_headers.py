@@ -95,29 +95,6 @@ def test_a_token_that_an_answer_hands_out_is_replaced(path: Path) -> None:
 # Cookies
 
 
-def test_cookies_are_replayed_without_their_values(path: Path) -> None:
-    """Names and attributes stay, and a client that needs a session has one."""
-    cookies = [
-        ("set-cookie", f"sid={SESSION}; Path=/; HttpOnly; SameSite=Lax"),
-        ("set-cookie", "gone=; Max-Age=0"),
-    ]
-    with httpx2.Client() as client:
-        with (
-            answering(lambda _: httpx2.Response(200, headers=cookies, content=b"{}")),
-            use_cassette(path, mode="once"),
-        ):
-            httpx2.get("https://api.example.com/login")
-        with use_cassette(path):
-            answer = client.get("https://api.example.com/login")
-
-    assert answer.headers.get_list("set-cookie") == [
-        "sid=[key]; Path=/; HttpOnly; SameSite=Lax",
-        "gone=; Max-Age=0",
-    ]
-    assert client.cookies["sid"] == "[key]"
-    assert SESSION not in on_disk(path)
-
-
 def test_a_session_of_a_test_that_is_marked_vcr_is_replayed(path: Path) -> None:
     """Its value would be written by vcrpy; what we write in its place serves as well."""
 
@@ -145,7 +122,7 @@ def test_a_cookie_does_not_expire_while_it_waits(path: Path) -> None:
         ("date", "Sun, 22 Nov 2026 12:00:00 GMT"),
         ("set-cookie", f"sid={SESSION}; Expires=Sun, 22 Nov 2026 13:00:00 GMT; Path=/"),
         ("set-cookie", "old=x; expires=Thu, 01 Jan 1970 00:00:00 GMT"),
-        ("set-cookie", "odd=x; Expires=whenever"),
+        ("set-cookie", "gone=; Max-Age=0"),
     ]
 
     replayed = exchanged(path, httpx2.Response(200, headers=cookies, content=b""))
@@ -153,7 +130,7 @@ def test_a_cookie_does_not_expire_while_it_waits(path: Path) -> None:
     assert replayed.headers.get_list("set-cookie") == [
         "sid=[key]; Path=/",
         "old=[key]; expires=Thu, 01 Jan 1970 00:00:00 GMT",
-        "odd=[key]; Expires=whenever",
+        "gone=; Max-Age=0",
     ]
 
 
@@ -220,19 +197,6 @@ def test_a_redirect_leads_to_what_was_recorded(path: Path, where: str) -> None:
 # Answers without a body
 
 
-@pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 304), ("GET", 204)])
-def test_an_answer_without_a_body_says_what_it_said(path: Path, method: str, status: int) -> None:
-    headers = (("content-length", "1234"),) if status != 204 else ()
-    table = {"/*": Answer(status=status, headers=headers)}
-    with serving(table) as url, use_cassette(path, mode="once"):
-        live = httpx2.request(method, url)
-    with use_cassette(path):
-        replayed = httpx2.request(method, url)
-
-    assert replayed.headers.get("content-length") == live.headers.get("content-length")
-    assert replayed.content == b""
-
-
 # What a project says
 
 
@@ -255,19 +219,6 @@ def test_headers_of_a_request_are_few_and_more_on_request(path: Path) -> None:
         "x-feature-a": ("1",),
     }
     assert recorded(drop_headers=["ACCEPT"]) == {}
-
-
-def test_headers_of_an_answer_can_be_left_out(path: Path) -> None:
-    answer = httpx2.Response(200, headers={**KEPT, "cf-ray": "1"}, content=b"{}")
-    with (
-        answering(lambda _: answer),
-        use_cassette(path, mode="once", drop_headers=["Date", "cf-*", "x-*", "Access-*"]),
-    ):
-        httpx2.get("https://api.example.com/")
-
-    assert set(read_cassette(path).interactions[0].interaction.response_headers) == {  # type: ignore[union-attr]
-        "content-length", "link", "etag", "content-disposition", "request-id", "location",
-    }  # fmt: skip
 
 
 def test_what_kind_an_answer_is_stays(path: Path) -> None:

@@ -16,11 +16,12 @@ from command_line import command
 from vcr.request import Request
 from vcr.serializers import yamlserializer
 
-from pytest_regen.cassettes import read_cassette, scrubbing, use_cassette
+from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.cassettes.clients.vcr_files import Persister
 from pytest_regen.cassettes.files import bodies, writer
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.scrubbing import clean_body
+from pytest_regen.credentials import search
 from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
@@ -67,7 +68,7 @@ def test_a_huge_body_is_searched_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
         monkeypatch.setattr(module, name, searching)
 
-    counted("scrub_text", scrubbing)
+    counted("scrub_text", search)
     counted("find_secrets", writer)
     said = json.dumps({"content": "to be or not to be " * 100_000}).encode()
 

@@ -123,23 +123,6 @@ with journal(sys.argv[1]):
     assert not list(tmp_path.glob("*.partial"))
 
 
-def test_a_first_run_that_was_killed_is_gone_on_from(tmp_path: Path) -> None:
-    """There is a partial file only, and no cassette yet."""
-    path = tmp_path / "journal.yaml"
-    said = Model()
-    with Emulator(said) as emulator:
-        provider = AnthropicProvider(base_url=emulator.base_url, api_key="emulated")
-        with suppress(KeyboardInterrupt), use_cassette(path, mode="new_episodes"):
-            interrupted(provider)
-        assert not path.exists()
-
-        with journal(path):
-            ask(provider, "1", "2", "3")
-        provider.close()
-
-    assert said.asked == ["1", "2", "3"]
-
-
 def test_a_journal_of_failures_alone_begins_anew(
     tmp_path: Path, model: tuple[Model, AnthropicProvider, str]
 ) -> None:
@@ -153,3 +136,22 @@ def test_a_journal_of_failures_alone_begins_anew(
 
     with journal(path):
         assert ask(provider, "1") == ["answer to 1"]
+
+
+def test_of_a_first_run_that_ended_early_the_answers_are_played_and_no_failures(
+    tmp_path: Path, model: tuple[Model, AnthropicProvider, str]
+) -> None:
+    """There is a partial file only, which holds both, and no cassette yet."""
+    said, provider, _ = model
+    path = tmp_path / "journal.yaml"
+    said.fails = {"2": Fault(status=529)}
+    with suppress(TransportError), use_cassette(path, mode="new_episodes"):
+        ask(provider, "1", "2")
+    assert not path.exists()
+    said.fails = {}
+
+    with journal(path):
+        answers = ask(provider, "1", "2")
+
+    assert answers == ["answer to 1", "answer to 2"]
+    assert said.asked == ["1", "2", "2"]

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from killing import Killed, kill_at_random_moments, run_together
 from recorded import KEY, echo, loaded, record
 from recording_work import kept_words, noted
@@ -44,20 +43,6 @@ def check_nothing_lost(kills: list[Killed]) -> None:
 def test_killed_while_recording(folder: Path, count: int) -> None:
     """Four threads record long and short answers, plain and streamed, block after block."""
     check_nothing_lost(left_by_kills(folder, "record_for_ever", count, within=400))
-
-
-@pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.sweep)])
-def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path, count: int) -> None:
-    path = folder / "c.yaml"
-    recorded = yaml.safe_load(path.read_text("utf-8"))["interactions"]
-    theirs = [{name: one[name] for name in ("request", "response")} for one in recorded]
-    path.write_text(yaml.safe_dump({"interactions": theirs, "version": 1}), "utf-8")
-
-    kills = left_by_kills(folder, "record_for_ever", count, within=400)
-
-    check_nothing_lost(kills)
-    for killed in kills:
-        assert (killed.folder / "c.yaml").read_bytes().endswith(b"\nversion: 1\n")
 
 
 def check_one_or_the_other(kills: list[Killed]) -> None:
@@ -118,21 +103,3 @@ def test_processes_record_one_cassette(folder: Path, count: int) -> None:
     expected = {f"{n}-{b}-{t}" for n in range(count) for b in range(2) for t in range(3)}
     assert kept_words(folder) == expected | {f"old-{number}" for number in range(4)}
     assert [path.name for path in folder.iterdir()] == ["c.yaml"]
-
-
-@pytest.mark.parametrize("count", [3, pytest.param(8, marks=pytest.mark.sweep)])
-def test_processes_record_their_own_cassettes_beside_a_shared_one(
-    tmp_path: Path, count: int
-) -> None:
-    """One block inside the other, in several processes: every recording is where it belongs."""
-    folder = tmp_path / "cassettes"
-    folder.mkdir()
-
-    run_together("recording_work:record_own_and_shared", folder, count)
-
-    shared = loaded(folder / "shared.yaml")
-    assert len(shared.interactions) == count
-    assert kept_words(folder) == {
-        f"{kind}-{number}" for kind in ("own", "shared") for number in range(count)
-    }
-    assert len(list(folder.iterdir())) == count + 1

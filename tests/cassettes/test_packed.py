@@ -1,18 +1,16 @@
 """Cassettes that are compressed as a whole: ``x.yaml.gz``, by name."""
 
 import gzip
-import json
 from pathlib import Path
 
-import httpx2
 import pytest
 from cassette_commands import checked, codes, foreign, run
-from recorded import answering, loaded, record, replaying
+from recorded import record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import ReplayProvider, read_cassette, use_cassette
 from pytest_regen.cassettes.files import bodies
-from pytest_regen.errors import CassetteUnreadableError, UsageError
+from pytest_regen.errors import CassetteUnreadableError
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -49,23 +47,6 @@ def test_the_same_recording_has_the_same_bytes(folder: Path) -> None:
     assert text_of(folder / "a.yaml.gz") == (folder / "c.yaml").read_text("utf-8")
 
 
-def test_a_killed_run_leaves_a_partial_that_loads(folder: Path) -> None:
-    """It is not compressed: what was answered is there, whatever becomes of the run."""
-    path = folder / "c.yaml.gz"
-
-    def interrupted() -> None:
-        with use_cassette(path, mode="once"):
-            httpx2.get("https://a.example/")
-            raise KeyboardInterrupt
-
-    with answering(lambda _: httpx2.Response(200, content=b"{}")), pytest.raises(KeyboardInterrupt):
-        interrupted()
-
-    assert not path.exists()
-    left = loaded(folder / "c.yaml.gz.partial")
-    assert len(left.interactions) == 1
-
-
 def test_commands_take_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Secrets are found by line in what is compressed, and leave it."""
     (folder / "cassettes").mkdir()
@@ -83,21 +64,6 @@ def test_commands_take_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run("convert", "cassettes", "--out", "clean.yaml.gz") == 0
     assert "[anthropic-key]" in text_of(folder / "clean.yaml.gz")
     assert checked(capsys, "clean.yaml.gz")[0] == 0
-
-
-def test_json_is_replayed_only(folder: Path) -> None:
-    data = {"version": 1, "interactions": [{
-        "request": {"method": "GET", "uri": "https://x.example/", "headers": {}, "body": None},
-        "response": {"status": {"code": 200, "message": "OK"}, "headers": {},
-                     "body": {"string": "hi"}}}]}  # fmt: skip
-    path = folder / "c.json.gz"
-    path.write_bytes(gzip.compress(json.dumps(data).encode()))
-
-    assert read_cassette(path) is not None
-    with pytest.raises(UsageError, match="recorded as YAML"), use_cassette(path, mode="once"):
-        pass
-    assert run("convert", "c.json.gz") == 0
-    assert read_cassette(folder / "c.yaml.gz") is not None
 
 
 @pytest.mark.parametrize("damage", ["cut", "noise", "behind", "bomb", "pointer"])

@@ -29,7 +29,7 @@ def returns_a_set(body: Any) -> Any:
     ("options", "what"),
     [
         ({"normalize": forgets_to_return}, "normalize=forgets_to_return returned NoneType"),
-        ({"normalize": returns_a_set}, "normalize=returns_a_set returned set"),
+        ({"normalize": returns_a_set}, "normalize=returns_a_set failed"),
         ({"normalize": fails}, "normalize=fails failed"),
         ({"scrub": fails}, "scrub=fails failed"),
         ({"scrub": lambda _text: None}, r"scrub=.*<lambda> returned NoneType"),

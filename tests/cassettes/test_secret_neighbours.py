@@ -28,12 +28,11 @@ from planted_secrets import (
 )
 from tables import each
 
-from pytest_regen.cassettes.files.format import header_text, interaction_text
+from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.interactions import Interaction, request_key
 from pytest_regen.cassettes.recording import clean_exchange
 from pytest_regen.cassettes.scrubbing import clean_body, credentials_across_events
-from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets, scrub_text
 
 EVERY = {**KINDS, **NEWER, **NAMED, **UNLISTED, **DOCUMENTED}
@@ -100,29 +99,6 @@ def test_every_neighbour(number: int, write: Callable[[str], str], first: int, o
         assert clean != text, (before, behind)
 
 
-NO_WORD = st.sampled_from([*BEFORE, " "]).filter(lambda text: text != "")
-SAID = st.builds(lambda text, end: text + end, st.text(max_size=20), NO_WORD)
-
-
-@st.composite
-def documents(draw: st.DrawFn) -> tuple[str, Any]:
-    secret = draw(st.sampled_from(list(EVERY.values())))
-    text = draw(st.just("") | SAID) + secret + draw(st.sampled_from(BEHIND))
-    value: Any = text
-    if draw(st.booleans()):
-        value = {text: draw(st.none() | st.integers())}
-    for _ in range(draw(st.integers(0, 4))):
-        others = draw(st.lists(st.text(max_size=5) | st.integers(), max_size=2))
-        wrap = draw(st.sampled_from(["list", "member", "text"]))
-        if wrap == "list":
-            value = [*others, value]
-        elif wrap == "member":
-            value = {"other": others, draw(st.text(max_size=8)): value}
-        else:
-            value = json.dumps(value)
-    return secret, value
-
-
 def body_of(value: object, form: str) -> bytes:
     text = json.dumps(value, ensure_ascii=form != "letters kept", allow_nan=False)
     if form in {"events", "lines"}:
@@ -135,40 +111,6 @@ FEW = settings(
     max_examples=scaled(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-
-
-@FEW
-@given(found=documents(), request=FORMS, answer=FORMS)
-def test_nothing_of_it_is_written(found: tuple[str, Any], request: str, answer: str) -> None:
-    """In a request or an answer, a stream or none, at any depth of a document."""
-    secret, value = found
-    sent, said = body_of(value, request), body_of(value, answer)
-    headers = SSE if answer == "events" else JSON
-
-    kept = clean_exchange(Interaction("POST", URL, JSON, sent, 200, "OK", headers, said))
-    text = interaction_text(kept)
-
-    assert core(secret) not in text
-    assert check_text(Path("c.yaml"), text) == text
-
-
-@FEW
-@given(found=documents(), request=FORMS, part=st.sampled_from(["request", "answer"]))
-def test_a_check_reports_what_was_written_by_hand(
-    tmp_path: Path, found: tuple[str, Any], request: str, part: str
-) -> None:
-    """Whatever a recording would replace is an error in a file that holds it."""
-    _, value = found
-    body = body_of(value, request)
-    bodies = (b"{}", body) if part == "answer" else (body, b"{}")
-    headers = SSE if part == "answer" and request == "events" else JSON
-    raw = Interaction("POST", URL, JSON, bodies[0], 200, "OK", headers, bodies[1])
-    path = tmp_path / "c.yaml"
-    path.write_text(header_text({"recorded_at": "2026-01-01"}) + interaction_text(raw), "utf-8")
-
-    codes = [one.code for one in check_cassettes([path], Limits())]
-
-    assert "SECRET" in codes
 
 
 NAMES = st.sampled_from(

@@ -4,7 +4,6 @@ import base64
 import gzip
 import json
 import re
-import shutil
 import urllib.parse
 import zlib
 from collections.abc import Callable, Iterator
@@ -44,14 +43,9 @@ def readings(data: bytes) -> Iterator[bytes]:
     yield data
     yield urllib.parse.unquote_to_bytes(data.replace(b"+", b" "))
     yield data.replace(b"\\n", b"\n").replace(b'\\"', b'"')
-    joined = re.sub(rb"\n +", b"", data)
-    for token in re.findall(rb"[A-Za-z0-9+/_-]{20,}", joined):
-        for shift in range(4):
-            part = token[shift:].replace(b"-", b"+").replace(b"_", b"/")
-            plain = base64.b64decode(part[: len(part) // 4 * 4])
-            yield plain
-            if plain.startswith(b"\x1f\x8b"):
-                yield zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(plain)
+    # A binary body stands in base64.
+    for token in re.findall(rb"[A-Za-z0-9+/]{20,}=*", re.sub(rb"\n +", b"", data)):
+        yield base64.b64decode(token[: len(token) // 4 * 4])
 
 
 def revealed(folder: Path, secret: str) -> list[Path]:
@@ -81,18 +75,13 @@ def record(path: Path, answer: Answer, *calls: dict[str, Any]) -> None:
 def requests(secret: str) -> dict[str, dict[str, Any]]:
     quoted = urllib.parse.quote(secret, safe="")
     text = f"Before it {secret} and after."
-    encoded = base64.b64encode(text.encode()).decode()
-    block = {"type": "base64", "media_type": "text/plain", "data": encoded}
     return {
         "kept header": {"headers": {"anthropic-beta": secret.replace("\n", " ")}},
-        "other header": {"headers": {"x-internal": secret.replace("\n", " ")}},
         "query": {"url": f"{URL}?page=1&q={quoted}"},
-        "parameter": {"url": f"{URL}?sig=q7Rt9ZxP2mKw4LsV8n&q={quoted}"},
         "path": {"url": f"https://api.example/v1/{quoted}/messages"},
         "JSON": {"json": {"a": [{"b": text}]}},
         "name of a member": {"json": {text: 1}},
         "model": {"json": {"model": secret, "messages": [{"role": "user", "content": text}]}},
-        "JSON in JSON": {"json": {"a": json.dumps({"b": text})}},
         "form": {"data": {"grant": "x", "value": secret}},
         "file": {
             "content": b"--b\r\nContent-Disposition: form-data; name=f\r\n\r\n\xff\xfe"
@@ -100,8 +89,6 @@ def requests(secret: str) -> dict[str, dict[str, Any]]:
             + b"\x00\r\n--b--\r\n",
             "headers": {"content-type": "multipart/form-data; boundary=b"},
         },
-        "base64": {"json": {"source": block}},
-        "base64 as text": {"content": encoded},
         "gzip": {
             "content": gzip.compress(json.dumps({"a": text}).encode(), mtime=0),
             "headers": {**JSON, "content-encoding": "gzip"},
@@ -166,7 +153,6 @@ def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Resp
     text = f"Before it {secret} and after."
     body = json.dumps({"said": text}).encode()
     event = f"data: {json.dumps({'delta': {'text': text}})}\n\n".encode()
-    base = base64.b64encode(text.encode()).decode()
 
     def encoded(name: str, data: bytes, kind: dict[str, str]) -> Callable[[], httpx2.Response]:
         return lambda: httpx2.Response(
@@ -179,7 +165,6 @@ def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Resp
         "JSON": httpx2.Response(200, content=body, headers=JSON),
         "text": httpx2.Response(200, text=text),
         "binary": httpx2.Response(200, content=b"\xff\xfe" + text.encode() + b"\x00"),
-        "base64": httpx2.Response(200, json={"data": base}),
         "refusal": httpx2.Response(400, json={"error": {"message": text}}),
         "headers": httpx2.Response(
             200,
@@ -220,9 +205,7 @@ def events(make: Callable[[str], Any], secret: str) -> bytes:
 
 STREAMS: dict[str, Callable[[str], Any]] = {
     "text": lambda piece: {"delta": {"type": "text_delta", "text": piece}},
-    "thinking": lambda piece: {"delta": {"type": "thinking_delta", "thinking": piece}},
     "input of a tool": lambda piece: {"delta": {"type": "input_json_delta", "partial_json": piece}},
-    "another make": lambda piece: {"choices": [{"delta": {"content": piece}}]},
     "a tool of another make": lambda piece: {
         "choices": [{"delta": {"tool_calls": [{"function": {"arguments": piece}}]}}]
     },
@@ -332,40 +315,25 @@ def test_a_cassette_is_not_named_by_one(tmp_path: Path, name: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
-LENGTHS = (30, 45, 60)
-"""Of what stands before a credential in a long value."""
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("recorded")
-    for before in LENGTHS:
-        call = {"model": "m", "messages": [{"role": "user", "content": "w" * before + " x"}]}
-        path = folder / f"{before}.yaml"
-        record(path, lambda _: httpx2.Response(200, json={}), {"json": call})
-    return folder
-
-
 @EACH
-@pytest.mark.parametrize("before", LENGTHS)
 @pytest.mark.parametrize("drift", ["fail", "warn"])
-def test_in_what_a_miss_says(
-    tmp_path: Path, recorded: Path, secret: str, before: int, drift: Any
-) -> None:
+def test_in_what_a_miss_says(tmp_path: Path, path: Path, secret: str, drift: Any) -> None:
     """Wherever a long value is cut for the message, half a credential is none of its pieces."""
-    path, diffs = tmp_path / "c.yaml", tmp_path / "diffs"
-    shutil.copy(recorded / f"{before}.yaml", path)
-    told = {
+    told = {"model": "m", "messages": [{"role": "user", "content": "w" * 45 + " x"}]}
+    record(path, lambda _: httpx2.Response(200, json={}), {"json": told})
+    other = {
         "model": f"m {secret}",
-        "messages": [{"role": "user", "content": "w" * before + " " + secret}],
+        "messages": [{"role": "user", "content": "w" * 45 + " " + secret}],
         "metadata": {secret: secret},
-        "more": {f"n{number}": f"{'v' * before} {secret}" for number in range(5)},
+        "more": {f"n{before}": f"{'v' * before} {secret}" for before in (20, 30, 45, 50, 60)},
     }
 
-    said = ""
     try:
-        with use_cassette(path, drift=drift, diff_folder=diffs) as run, httpx2.Client() as client:
-            client.post(URL, json=told)
+        with (
+            use_cassette(path, drift=drift, diff_folder=tmp_path / "diffs") as run,
+            httpx2.Client() as client,
+        ):
+            client.post(URL, json=other)
         said = "\n".join(map(str, run.drifts))
     except CassetteError as error:
         said = str(error)

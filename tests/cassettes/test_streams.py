@@ -14,9 +14,8 @@ import pytest
 from recorded import KEY, echo, loaded, outcome, record, replaying
 from turn_values import MODEL, turn
 
-from pytest_regen.cassettes import Interaction, ReplayProvider, use_cassette
-from pytest_regen.emulator import EmulatedReply, Emulator, Fault
-from pytest_regen.errors import TransportError
+from pytest_regen.cassettes import Interaction, use_cassette
+from pytest_regen.emulator import Emulator
 
 WORDS = [f"word {n} " for n in range(6)]
 PAUSE = 0.05
@@ -116,22 +115,6 @@ def test_a_client_that_has_heard_enough(path: Path) -> None:
         read(path, "none")
 
 
-def test_a_turn_cut_in_the_middle_fails_alike_on_every_path(path: Path) -> None:
-    """Recorded, through the SDK, and without it: the same error with the same words."""
-    request = turn(max_tokens=30_000)
-    cut = Fault(kind="cut", reply=EmulatedReply("long " * 50))
-    [live], run = record(path, [request], responder=lambda _body: cut, max_retries=0)
-
-    assert isinstance(live, TransportError)
-    assert run.recorded == 1
-    assert one(path).end == "cut"
-    with use_cassette(path, answers_turns=False):
-        through_sdk = outcome(replaying(max_retries=0), request)
-    direct = outcome(ReplayProvider(path, max_retries=0), request)
-    assert isinstance(through_sdk, TransportError)
-    assert str(through_sdk).replace("127.0.0.1:9", "api.anthropic.com") == str(direct)
-
-
 @pytest.mark.parametrize("left", [1, 2])
 def test_an_answer_that_was_left_is_asked_for_again(path: Path, left: int) -> None:
     """With the SDK and without it: the next recording answers, while there are retries."""
@@ -204,13 +187,8 @@ def test_streams_at_once_are_kept_apart(path: Path) -> None:
 
 
 def test_an_application_of_the_process_always_runs(path: Path) -> None:
-    """What ASGI, WSGI and mock transports call is the code under test: not taped, not refused."""
+    """What such a transport calls is the code under test: not taped, not refused."""
     calls = []
-
-    def application(environ: Any, start_response: Any) -> list[bytes]:
-        calls.append(environ["PATH_INFO"])
-        start_response("200 OK", [("content-type", "text/plain")])
-        return [b"from the application"]
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         calls.append(request.url.path)
@@ -224,13 +202,13 @@ def test_an_application_of_the_process_always_runs(path: Path) -> None:
         anyway: Any = mode
         with (
             use_cassette(path, mode=anyway) as run,
-            httpx2.Client(transport=httpx2.WSGITransport(application)) as client,
+            httpx2.Client(transport=httpx2.MockTransport(answer)) as client,
         ):
-            assert client.get("http://app.example/wsgi").text == "from the application"
+            assert client.get("http://app.example/sync").text == "from the function"
             assert asyncio.run(asked(httpx2.MockTransport(answer))) == "from the function"
         assert (run.played, run.recorded) == (0, 0)
 
-    assert calls == ["/wsgi", "/async"] * 2
+    assert calls == ["/sync", "/async"] * 2
     assert not path.exists()
 
 

@@ -1,6 +1,5 @@
 """The one reader of JSON: what it refuses, and what each caller may let through."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -62,12 +61,3 @@ def test_two_halves_that_belong_together_are_a_character() -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-le"])
 def test_every_encoding_that_json_may_be_sent_in_is_read(encoding: str) -> None:
     assert strict_loads('["😀"]'.encode(encoding)) == ["😀"]
-
-
-def test_broken_text_keeps_its_place() -> None:
-    """Python's own error says where it is, and is a ``ValueError`` like the others."""
-    with pytest.raises(json.JSONDecodeError) as broken:
-        strict_loads('{\n  "a": }')
-
-    assert (broken.value.lineno, broken.value.colno) == (2, 8)
-    assert issubclass(JsonDefectError, ValueError)

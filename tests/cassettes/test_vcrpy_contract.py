@@ -1,7 +1,6 @@
 """What we rely on in vcrpy; ``tests/environments`` runs this with older releases."""
 
 import inspect
-from pathlib import Path
 
 import pytest
 import yaml
@@ -9,26 +8,11 @@ from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.patch import CassettePatcherBuilder
 from vcr.persisters import filesystem
-from vcr.request import Request
-from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.constructor import ConstructorError
 
 from pytest_regen.cassettes.clients.vcr_patches import _builder, _PatchTarget
 from pytest_regen.cassettes.clients.vcr_run import _VcrCassette
 from pytest_regen.cassettes.files.parser import loader
-
-ROOT = Path(__file__).parents[2]
-
-
-def test_one_room_is_the_only_door() -> None:
-    folder = ROOT / "pytest_regen"
-    named = [
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if any(line.startswith(("import vcr", "from vcr")) for line in
-               map(str.strip, path.read_text("utf-8").splitlines()))
-    ]  # fmt: skip
-
-    assert {name.partition("vcr")[0] for name in named} == {"cassettes/clients/"}
 
 
 def test_the_methods_we_override_are_there() -> None:
@@ -61,12 +45,6 @@ def test_patches_are_made_by_the_methods_that_are_skipped() -> None:
     assert makers >= {"_aiohttp", "_httplib2", "_tornado"} & names
     assert makers & {"_httpx", "_httpcore"}
     assert all(not list(getattr(_builder(), name)()) for name in makers)
-
-
-def test_what_reads_its_files_is_there() -> None:
-    """A loader that knows its tags and runs no code, and what makes a request of a recording."""
-    assert issubclass(loader(), SafeConstructor)
-    assert callable(Request._from_dict)
 
 
 TAGGED = """

@@ -9,14 +9,6 @@ from pytest_regen.cassettes import RecordMode, use_cassette
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.errors import RegenError
 
-__all__ = [
-    "ask",
-    "exchange",
-    "read_as_nobody",
-    "record_as_nobody",
-    "record_with_little_room",
-]
-
 _NOBODY = 65534
 
 
@@ -60,12 +52,6 @@ def record_as_nobody(folder: Path) -> str:
     """Record into a folder that only its owner may write."""
     _become_nobody(folder.parent)
     return ask(folder / "c.yaml", "new", mode="new_episodes")
-
-
-def read_as_nobody(folder: Path) -> str:
-    """Replay a cassette that only its owner may read."""
-    _become_nobody(folder.parent)
-    return ask(folder / "c.yaml", "old")
 
 
 def record_with_little_room(folder: Path) -> str:

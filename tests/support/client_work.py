@@ -11,8 +11,6 @@ from typing import Any
 
 from small_site import told_headers
 
-__all__ = ["CLIENTS", "SDKS"]
-
 Told = dict[str, Any]
 Ask = Callable[..., Told]
 
@@ -63,6 +61,19 @@ def _failed(error: Exception) -> Told:
     return {"failed": type(error).__name__, "headers": []}
 
 
+def _told(
+    method: str, answer: tuple[int, str, str], headers: Any, cookies: Any, body: bytes
+) -> Told:
+    length = {name.lower(): value for name, value in headers}.get("content-length")
+    return {
+        "answer": answer,
+        "headers": told_headers(headers),
+        "length": length if method == "HEAD" else None,
+        "cookies": sorted(cookies),
+        "body": body,
+    }
+
+
 def with_requests(address: str) -> list[Told]:
     """Ask with requests."""
     import requests
@@ -79,16 +90,10 @@ def with_requests(address: str) -> list[Told]:
                 )
             except requests.TooManyRedirects as error:
                 return _failed(error)
-            return {
-                "status": got.status_code,
-                "reason": got.reason,
-                "url": got.url,
-                "history": [(one.status_code, one.url) for one in got.history],
-                "headers": told_headers(got.headers.items()),
-                "length": got.headers.get("content-length") if method == "HEAD" else None,
-                "cookies": sorted(session.cookies.keys()),
-                "body": got.content,
-            }
+            headers, cookies = [*got.headers.items()], session.cookies.keys()
+            line = (got.status_code, got.reason, got.url)
+            told = _told(method, line, headers, cookies, got.content)
+            return {**told, "history": [(one.status_code, one.url) for one in got.history]}
 
         return programme(ask, address)
 
@@ -105,16 +110,9 @@ def _with_httpx(module: Any, address: str) -> list[Told]:
                 )
             except module.TooManyRedirects as error:
                 return _failed(error)
-            return {
-                "status": got.status_code,
-                "reason": got.reason_phrase,
-                "url": str(got.url),
-                "history": [(one.status_code, str(one.url)) for one in got.history],
-                "headers": told_headers(got.headers.multi_items()),
-                "length": got.headers.get("content-length") if method == "HEAD" else None,
-                "cookies": sorted(client.cookies.keys()),
-                "body": got.content,
-            }
+            line = (got.status_code, got.reason_phrase, str(got.url))
+            told = _told(method, line, got.headers.multi_items(), client.cookies, got.content)
+            return {**told, "history": [(one.status_code, str(one.url)) for one in got.history]}
 
         return programme(ask, address)
 
@@ -131,12 +129,6 @@ def with_httpx2(address: str) -> list[Told]:
     import httpx2
 
     return _with_httpx(httpx2, address)
-
-
-def _unpacked(got: Any) -> bytes:
-    """Return a body as programs read it that ask for gzip themselves."""
-    body: bytes = got.read()
-    return gzip.decompress(body) if got.headers.get("content-encoding") == "gzip" else body
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
@@ -164,15 +156,11 @@ def with_urllib(address: str) -> list[Told]:
         except ValueError as error:
             return _failed(error)
         with got:
-            return {
-                "status": got.status,
-                "reason": got.reason,
-                "url": got.url,
-                "headers": told_headers(got.headers.items()),
-                "length": got.headers.get("content-length") if method == "HEAD" else None,
-                "cookies": sorted(cookie.name for cookie in jar.cookiejar),
-                "body": _unpacked(got),
-            }
+            headers, cookies = got.headers.items(), [cookie.name for cookie in jar.cookiejar]
+            content: bytes = got.read()
+            if got.headers["content-encoding"] == "gzip":  # as programs do that ask for it
+                content = gzip.decompress(content)
+            return _told(method, (got.status, got.reason, got.url), headers, cookies, content)
 
     return programme(ask, address)
 
@@ -194,16 +182,11 @@ def with_aiohttp(address: str) -> list[Told]:
         options = {"data": body, "headers": headers, "allow_redirects": follow, "max_redirects": 5}
         try:
             async with session.request(method, url, **options) as got:
-                return {
-                    "status": got.status,
-                    "reason": got.reason,
-                    "url": str(got.url),
-                    "history": [(one.status, str(one.url)) for one in got.history],
-                    "headers": told_headers(got.headers.items()),
-                    "length": got.headers.get("content-length") if method == "HEAD" else None,
-                    "cookies": sorted(cookie.key for cookie in session.cookie_jar),
-                    "body": await got.read(),
-                }
+                headers, cookies = got.headers.items(), [one.key for one in session.cookie_jar]
+                body = await got.read()
+                line = (got.status, got.reason, str(got.url))
+                told = _told(method, line, headers, cookies, body)
+                return {**told, "history": [(one.status, str(one.url)) for one in got.history]}
         except aiohttp.TooManyRedirects as error:
             return _failed(error)
 
@@ -245,26 +228,6 @@ def with_boto3(address: str) -> list[Told]:
     return [put, head, got, failed, {"body": body}]
 
 
-def with_anthropic(address: str) -> list[Told]:
-    """Ask with the SDK of Anthropic, at an address that redirects."""
-    import anthropic
-
-    with anthropic.Anthropic(api_key="opaque", base_url=f"{address}/moved") as client:
-        got = client.messages.with_raw_response.create(
-            model="claude-sonnet-5-5",
-            max_tokens=100,
-            messages=[{"role": "user", "content": "What grows on a north wall?"}],
-        )
-        message = got.parse()
-    return [
-        {
-            "headers": told_headers(got.headers.multi_items()),
-            "message": message.model_dump(),
-            "id": message._request_id,
-        }
-    ]
-
-
 CLIENTS: dict[str, Callable[[str], list[Told]]] = {
     "requests": with_requests,
     "httpx": with_httpx,
@@ -276,6 +239,5 @@ CLIENTS: dict[str, Callable[[str], list[Told]]] = {
 
 SDKS: dict[str, Callable[[str], list[Told]]] = {
     "boto3": with_boto3,
-    "anthropic": with_anthropic,
 }
 """By the module they need; each does what it is for."""

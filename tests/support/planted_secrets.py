@@ -3,20 +3,6 @@
 import base64
 import re
 
-__all__ = [
-    "DOCUMENTED",
-    "HEX",
-    "IN_CONTEXT",
-    "KINDS",
-    "MIXED",
-    "NAMED",
-    "NEWER",
-    "PLANTED",
-    "UNLISTED",
-    "UPPER",
-    "core",
-]
-
 HEX = "0123456789abcdef" * 5
 MIXED = "a1B2c3D4e5F6g7H8i9J0" * 4
 UPPER = "A1B2C3D4E5F6G7H8I9J0" * 4

@@ -14,8 +14,6 @@ from typing import Any
 
 from pytest_regen.cassettes.run import CassetteRun
 
-__all__ = ["noting"]
-
 
 def noting(notes: Path) -> None:
     """Let every cassette that ends be noted, while it does what it would do anyway."""

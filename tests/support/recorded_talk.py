@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-__all__ = ["CHANGED", "FILE", "TALK", "say"]
-
 TALK = """
     import pytest
     from pytest_regen.turns import AnthropicProvider, Message, TurnRequest

@@ -4,7 +4,6 @@ Each records through the real SDK from an emulator of its own, and notes what it
 """
 
 import itertools
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,15 +15,6 @@ from recorded import echo
 
 from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.emulator import Emulator
-
-__all__ = [
-    "kept_words",
-    "noted",
-    "record_for_ever",
-    "record_one_of_many",
-    "record_own_and_shared",
-    "rewrite_for_ever",
-]
 
 LONG = "word " * 4_000
 """Makes a recording longer than what one write takes."""
@@ -111,11 +101,3 @@ def record_one_of_many(folder: Path, number: int) -> None:
             with use_cassette(folder / "c.yaml", mode="new_episodes"):
                 for turn in range(3):
                     ask(talk, f"{number}-{block}-{turn}", streamed=turn == 1)
-
-
-def record_own_and_shared(folder: Path, number: int) -> None:
-    """Record into the cassette of all and into one's own, one inside the other."""
-    with client() as talk, use_cassette(folder / "shared.yaml", mode="all"):
-        ask(talk, f"shared-{number}")
-        with use_cassette(folder / f"own-{os.getpid()}.yaml", mode="once"):
-            ask(talk, f"own-{number}")

@@ -1,27 +1,19 @@
 """What passes between HTTP clients and servers while a cassette is in use.
 
 Patched clients ask the innermost cassette; answers on their way to a caller are kept piece by piece
-and recorded at their end; websockets are refused.
-
-Libraries open their own connections for websockets, so the request for the upgrade is looked for
-where all of them pass: in what sockets send, and over TLS in what is about to be encrypted.
+and recorded at their end; websockets of these clients are refused.
 """
 
 import asyncio
-import re
-import socket
-import ssl
 import time
 import zlib
-from asyncio import selector_events, sslproto
 from concurrent.futures import Future
-from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from pytest_regen.cassettes.interactions import Interaction, StreamEnd
 from pytest_regen.errors import CassetteError
-from pytest_regen.network import BlockedConnectionError, host_of
+from pytest_regen.network import host_of
 from pytest_regen.turns.interception import client_interceptor
 
 
@@ -111,6 +103,7 @@ class LiveAnswer:
         """
         self._pieces.append(piece)
         if self._encoding == "gzip":
+            # Only for its size: the caller decodes the piece, because clients do that themselves.
             try:
                 size = len(self._inflate.decompress(piece))
             except zlib.error:
@@ -171,12 +164,6 @@ class LiveAnswer:
         return replace(self._exchange, response_body=body, chunks=chunks, end=how)
 
 
-_UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
-_HOST = re.compile(rb"\r\nhost:[ \t]*([^\r\n]+?)[ \t]*\r\n", re.IGNORECASE)
-_HEAD = 16_384
-"""In bytes: a request for an upgrade has no body and is not longer."""
-
-
 def run_for(url: str, upgrade: str | None) -> ActiveCassette | None:
     """Return the cassette that serves a request of an HTTP client, if any.
 
@@ -189,63 +176,9 @@ def run_for(url: str, upgrade: str | None) -> ActiveCassette | None:
     """
     run = innermost(url)
     if run is not None and (upgrade or "").strip().lower() == "websocket":
-        raise run.signal(_refusal(host_of(url) or url))
+        host = host_of(url)
+        what = f"a websocket to {host} cannot be recorded or replayed"
+        why = "a cassette keeps requests and their answers, not what passes over a websocket"
+        hint = f'let it pass with passthrough_hosts=["{host}"], or use no cassette in this test'
+        raise run.signal(CassetteError(what, why=why, hint=hint))
     return run
-
-
-def patch_sockets(patches: ExitStack) -> None:
-    """Patch what sockets send, to find requests that ask for a websocket."""
-    for owner, name in (
-        (socket.socket, "send"),
-        (socket.socket, "sendall"),
-        (ssl.SSLSocket, "send"),
-        (ssl.SSLObject, "write"),
-        # Because what is raised behind these, an event loop keeps from its caller.
-        (vars(selector_events)["_SelectorSocketTransport"], "write"),
-        (sslproto._SSLProtocolTransport, "write"),
-    ):
-        defined, original = vars(owner).get(name), getattr(owner, name)
-
-        def send(self: Any, data: Any, *args: Any, original: Any = original) -> Any:
-            if data[:4] == b"GET ":
-                _check_sent(self, bytes(data[:_HEAD]))
-            return original(self, data, *args)
-
-        setattr(owner, name, send)
-        # An inherited method must not stay behind as the class's own.
-        if defined is None:
-            patches.callback(delattr, owner, name)
-        else:
-            patches.callback(setattr, owner, name, defined)
-
-
-def _check_sent(sender: object, head: bytes) -> None:
-    """Refuse the request for an upgrade.
-
-    Raises:
-        CassetteMiss: the bytes ask for a websocket.
-        BlockedConnectionError: they do, inside an event loop, which would treat anything but a
-            connection error as a fault of its own.
-    """
-    if not _UPGRADE.search(head):
-        return
-    host = _HOST.search(head)
-    address = f"//{host[1].decode('latin-1')}" if host else ""
-    run = innermost(address)
-    if run is None:
-        return
-    refusal = _refusal(host_of(address) or "a server")
-    signal = run.signal(refusal)
-    if isinstance(sender, asyncio.WriteTransport):
-        sender.abort()  # so that a client without clean-up for this leaves nothing open
-    elif asyncio._get_running_loop() is not None:
-        raise BlockedConnectionError(str(refusal))
-    raise signal
-
-
-def _refusal(host: str) -> CassetteError:
-    return CassetteError(
-        f"a websocket to {host} cannot be recorded or replayed",
-        why="a cassette keeps requests and their answers, not what passes over a websocket",
-        hint=f'let it pass with passthrough_hosts=["{host}"], or use no cassette in this test',
-    )

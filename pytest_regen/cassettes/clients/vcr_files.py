@@ -61,21 +61,12 @@ class Persister:
             CassetteError: it cannot be serialized or written, or holds a credential.
         """
         path = Path(cassette_path)
-        try:
-            clean = {
-                **cassette_dict,
-                "requests": [scrub_request(request) for request in cassette_dict["requests"]],
-                "responses": [_scrub_response(answer) for answer in cassette_dict["responses"]],
-            }
-            text = str(serialize(clean, serializer))
-        except CassetteError:
-            raise
-        except Exception as error:
-            raise CassetteError(
-                f"{path}: the cassette cannot be written",
-                why=f"its serializer failed: {error}",
-                hint="choose another serializer, or keep such bodies out (before_record_response)",
-            ) from error
+        clean = {
+            **cassette_dict,
+            "requests": [scrub_request(request) for request in cassette_dict["requests"]],
+            "responses": [_scrub_response(answer) for answer in cassette_dict["responses"]],
+        }
+        text = str(serialize(clean, serializer))
         # Scrubbing has searched every value; a second look at a large one would take too long.
         if len(text) <= LARGE_TEXT:
             check_text(path, text)

@@ -50,16 +50,6 @@ and would not see the redirects of aiohttp.
 vcrpy up to 7 and from 8.2 on patches httpx, 8.0 and 8.1 patch httpcore below it.
 """
 
-_IMPORTED_AS = {
-    "requests": "requests",
-    "boto3": "botocore",
-    "urllib3": "urllib3",
-    "httplib2": "httplib2",
-    "tornado": "tornado",
-}
-"""vcrpy tries to import each of them every time, which is slow for those not installed."""
-
-
 _patching = threading.Lock()
 _in_use: list[traffic.ActiveCassette] = []
 _patches = ExitStack()
@@ -86,7 +76,6 @@ def patch_clients(run: traffic.ActiveCassette) -> Iterator[None]:
                 for name in ("httpx2", "httpx"):
                     if find_spec(name) is not None:
                         patch_transports(import_module(name), patches)
-                traffic.patch_sockets(patches)
                 if find_spec("aiohttp") is not None:
                     patch_connections(patches)
                 _patches.push(patches.pop_all())
@@ -181,21 +170,10 @@ def _builder() -> Any:
             subclass.cassette.decodes = False
         return subclass
 
-    missing = (f"_{name}" for name in missing_clients() if name in _IMPORTED_AS)
-    skipped = dict.fromkeys([*_OURS, *missing], lambda _builder: ())
+    skipped = dict.fromkeys(_OURS, lambda _builder: ())
     members = {"_build_cassette_subclass": cassette_subclass, **skipped}
     make = type("_Builder", (CassettePatcherBuilder,), members)
     return make(_PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL))
-
-
-@cache
-def missing_clients() -> tuple[str, ...]:
-    """Return the clients that are not installed, as vcrpy names them since 9.4.
-
-    Cached: vcrpy looked for them when it was imported and could not patch one installed since.
-    """
-    modules = {"aiohttp": "aiohttp", "httpx": "httpx", "httpx2": "httpx2", **_IMPORTED_AS}
-    return tuple(name for name, module in modules.items() if find_spec(module) is None)
 
 
 class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
@@ -244,9 +222,6 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         if run is not None:
             exchange = exchange_of(request, response, _request_body(request, run))
             run.record(replace(exchange, is_decoded=self.decodes))
-
-    def __contains__(self, request: Any) -> bool:
-        return self.can_play_response_for(request)
 
 
 def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> Interaction:

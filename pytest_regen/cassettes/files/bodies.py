@@ -13,8 +13,8 @@ from typing import Any
 
 from pytest_regen.errors import CassetteError
 
+# In bytes, because a few kilobytes can decompress to more than fits into memory.
 _LARGEST = 1 << 28
-"""In bytes: a few kilobytes can decompress to more than fits into memory."""
 
 _PIECE = 1 << 12
 _DEFLATE = 8
@@ -63,6 +63,7 @@ def decode_body(
         n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}
     }
     names = ",".join(headers.get("content-encoding", ())).lower().split(",")
+    # Backwards, because the header lists encodings in the order in which they were applied.
     for name in reversed([name.strip().removeprefix("x-") for name in names]):
         if name not in _UNCHANGED:
             body = _decode(name, body, is_whole=is_whole)
@@ -195,8 +196,8 @@ _MARKS = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 _STABLE = "boundary"
 """Replaces a randomly drawn boundary in a cassette."""
 
+# In characters. A shorter boundary stays, because clients draw longer ones: somebody chose it.
 _SHORTEST = 16
-"""In characters: clients draw longer ones; a shorter boundary was chosen on purpose and stays."""
 
 _RANDOM = rf"(?=[^\s\";,]*\d)[^\s\";,]{{{_SHORTEST},70}}"
 _FIRST_LINE = re.compile(rb"--(" + _RANDOM.encode() + rb")\r\nContent-", re.IGNORECASE)

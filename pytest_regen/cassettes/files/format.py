@@ -26,10 +26,8 @@ FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 INTERACTIONS: Final = "interactions:\n"
 
 RECORDING: Final = "recording"
-"""The mapping that says when, with what and from which server a file was recorded."""
-
-_OWN = frozenset({"recorded_at", "recorded_by", "source", "models"})
-"""Its keys; anything else that somebody noted stays below ``metadata``."""
+"""The mapping that says when, with what and from which server a file was recorded, and what others
+noted below ``metadata``."""
 
 _PRINTABLE = re.compile(
     "[\n\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*"
@@ -45,14 +43,10 @@ _WORDS_OF_YAML = frozenset({"null", "true", "false", "yes", "no", "on", "off", "
 def header_text(metadata: Mapping[str, Any]) -> str:
     """Return everything before the first interaction.
 
-    Not all of it below ``metadata``: where there is such a key, vcrpy (since 9.4) gives its
-    persister three values, and that of pytest-recording 0.14 takes two.
+    Not below ``metadata``, also what others noted there: where there is such a key, vcrpy (since
+    9.4) gives its persister three values, and that of pytest-recording 0.14 takes two.
     """
-    recording = {name: value for name, value in metadata.items() if name in _OWN}
-    noted = {name: value for name, value in metadata.items() if name not in _OWN}
-    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_mapping_lines(recording, "  ")]
-    if noted:
-        lines += ["metadata:\n", *_mapping_lines(noted, "  ")]
+    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_mapping_lines(metadata, "  ")]
     return "".join(lines) + INTERACTIONS
 
 
@@ -191,7 +185,7 @@ _OURS: Final = frozenset(
 
 _STATUSES: Final = range(100, 1000)
 
-_BROKEN: Final = (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, CassetteError)
+_BROKEN: Final = (KeyError, TypeError, ValueError, ArithmeticError, CassetteError)
 
 
 def build_interaction(data: object, path: Path, line: int) -> Interaction:

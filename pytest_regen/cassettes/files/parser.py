@@ -19,8 +19,8 @@ from pytest_regen.cassettes.files.storage import display_path
 from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.strict_json import strict_loads
 
+# Levels of YAML, because the parser in C has no limit of its own and would crash the process.
 _DEEPEST = 100
-"""Levels of YAML; the parser in C has no limit of its own and would crash the process."""
 
 _EXPANDED = 1_000_000
 _TIMES = 20
@@ -78,6 +78,7 @@ def parse_yaml(text: str, path: Path, line: int = 1) -> tuple[object, list[int]]
     parser, value = None, None
     try:
         parser = loader()(text)
+        # In two steps, because the nodes still know the lines that interactions start at.
         node = parser.get_single_node()
         if node is not None:
             value = parser.construct_document(node)
@@ -97,8 +98,6 @@ def parse_yaml(text: str, path: Path, line: int = 1) -> tuple[object, list[int]]
             hint = "do not load it, which could run code: delete the file and record it again"
             raise unreadable(path, why, line=at, hint=hint) from None
         raise unreadable(path, f"the YAML is broken: {problem}", line=at) from None
-    except RecursionError:
-        raise unreadable(path, "the YAML is nested too deeply", line=line) from None
     except yaml.reader.ReaderError as error:
         code = error.character if isinstance(error.character, int) else ord(error.character)
         at = line + text.encode()[: error.position].count(b"\n")
@@ -259,8 +258,6 @@ def broken(path: Path, error: Exception, line: int) -> CassetteUnreadableError:
     """Return the error for an interaction that something is missing in, or of another type."""
     if isinstance(error, KeyError):
         why = f"this interaction is incomplete: {error.args[0]!r} is missing"
-    elif isinstance(error, RecursionError):
-        why = "this interaction is broken: a body is nested too deeply"
     elif isinstance(error, UndecodableBodyError):
         why = error.why
     else:

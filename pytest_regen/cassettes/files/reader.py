@@ -13,13 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_regen.cassettes.files import bodies, parser
-from pytest_regen.cassettes.files.format import (
-    FIRST_LINE,
-    INTERACTIONS,
-    RECORDING,
-    build_interaction,
-    interaction_text,
-)
+from pytest_regen.cassettes.files import format as layout
 from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, read_whole
 from pytest_regen.cassettes.interactions import Interaction, keys_of
 from pytest_regen.errors import CassetteUnreadableError
@@ -83,7 +77,7 @@ class StoredInteraction:
         """Its YAML: that of the file if we wrote it, else with bodies as vcrpy reads them."""
         if self._data:
             return str(self._data, "utf-8")
-        return interaction_text(self.interaction, lays_out=False)
+        return layout.interaction_text(self.interaction, lays_out=False)
 
     @cached_property
     def interaction(self) -> Interaction:
@@ -96,7 +90,7 @@ class StoredInteraction:
         data, _ = parser.parse_yaml(text, self.path, self.line)
         if not isinstance(data, list) or len(data) != 1:
             raise parser.unreadable(self.path, "this is not one interaction", line=self.line)
-        parsed = build_interaction(data[0], self.path, self.line)
+        parsed = layout.build_interaction(data[0], self.path, self.line)
         if self.key not in keys_of(parsed.method, parsed.uri, parsed.request_body):
             raise parser.unreadable(
                 self.path,
@@ -135,7 +129,7 @@ def read_cassette(path: Path) -> CassetteFile | None:
         last = data.rfind(b"\n" + _START) + 1
         if last and not _CHUNK_END.search(data, max(last, len(data) - _END_WITHIN)):
             data = data[:last]
-    if data.startswith(FIRST_LINE.encode()) and b"python/" not in data:
+    if data.startswith(layout.FIRST_LINE.encode()) and b"python/" not in data:
         indexed = _index_text(path, data)
         if indexed is not None:
             return indexed
@@ -146,7 +140,7 @@ def read_cassette(path: Path) -> CassetteFile | None:
     del text
     interactions = []
     for line, item in items:
-        whole = build_interaction(item, path, line)
+        whole = layout.build_interaction(item, path, line)
         # With the boundary that requests are compared with.
         whole = replace(whole, request_body=bodies.with_stable_boundary(whole.request_body))
         interactions.append(StoredInteraction.with_interaction(path, line, whole))
@@ -175,7 +169,7 @@ def content_of(path: Path) -> bytes | None:
             raise parser.unreadable(path, error.why) from None
     data = parser.check_content(path, data)
     form = _FORMAT.match(data)
-    if form and not data.startswith(FIRST_LINE.encode()):
+    if form and not data.startswith(layout.FIRST_LINE.encode()):
         why = f"it is in format {form[1].decode()}, which this version does not know"
         raise parser.unreadable(path, why, line=1, hint="pip install --upgrade pytest-regen")
     if form and path.suffix != PARTIAL and not data.endswith(b"\n"):
@@ -186,7 +180,7 @@ def content_of(path: Path) -> bytes | None:
 
 def _index_text(path: Path, data: bytes) -> CassetteFile | None:
     """Return the file by its keys alone; ``None`` if it is truncated or has another layout."""
-    marker = b"\n" + INTERACTIONS.encode()
+    marker = b"\n" + layout.INTERACTIONS.encode()
     first = data.find(marker) + len(marker)
     if first < len(marker):
         return None
@@ -201,6 +195,7 @@ def _index_text(path: Path, data: bytes) -> CassetteFile | None:
     line = data.count(b"\n", 0, first) + 1
     for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
         key = _KEY.match(data, start, end)
+        # Read whole where one is not as we write it, because the parser can tell what is wrong.
         if not key or not _CHUNK_END.search(data, max(start, end - _END_WITHIN), end):
             return None
         # Now, because binary content is refused before anything is played.
@@ -225,7 +220,7 @@ def _metadata(data: object) -> Mapping[str, Any]:
     """Return the metadata as JSON values, whatever the file holds there."""
     whole = data if isinstance(data, Mapping) else {}
     merged: dict[Any, Any] = {}
-    for part in (whole.get("metadata"), whole.get(RECORDING)):
+    for part in (whole.get("metadata"), whole.get(layout.RECORDING)):
         merged.update(part if isinstance(part, Mapping) else {})
     if not merged:
         return {}

@@ -8,7 +8,6 @@ import stat
 import sys
 from contextlib import suppress
 from fnmatch import fnmatch
-from functools import lru_cache
 from pathlib import Path
 
 from pytest_regen.errors import CassetteError
@@ -134,9 +133,8 @@ _HINTS = {
 _MODULES = ("test_*", "*_test")
 """Names of test modules under pytest's default configuration."""
 _WITHOUT_TESTS = frozenset({"ABC", "IsolatedAsyncioTestCase", "TestCase", "object"})
-_LONG = re.compile(r"\w{6}")
-_HASHED = re.compile(r"(.+)_[0-9a-f]{8}")
-"""The end of names that were shortened for the file system."""
+_SHORTENED = re.compile(r".+_[0-9a-f]{8}")
+"""Names that were shortened for the file system: whose they are nobody can tell."""
 
 
 def unused_reason(path: Path) -> str:
@@ -164,24 +162,16 @@ def unused_reason(path: Path) -> str:
     below = absolute.relative_to(folder)
     name = below.with_name(name_parts(below)[0]).as_posix()
     plain = name.partition("[")[0]
-    words = _words_of(source)
-    shortened = _HASHED.fullmatch(name)
+    words = set(re.findall(r"\w+", source))
     owner = re.escape(plain.partition(".")[0])
     head = re.search(rf"^[ \t]*class {owner}\(([^)]*)\)", source, re.MULTILINE)
     bases = {base.strip().rpartition(".")[2] for base in (head[1] if head else "").split(",")}
     if (
         words.issuperset(plain.split("."))
+        or _SHORTENED.fullmatch(name)
         or re.search(rf"""["'/]{re.escape(name)}["'.]""", source)
-        or (shortened and any(map(shortened[1].startswith, filter(_LONG.match, words))))
-        or (shortened and not name.lower().startswith("test"))  # named by a mark, or for a type
         # A base from another module may give it any test.
         or any(base and f"class {base}" not in source for base in bases - _WITHOUT_TESTS)
     ):
         return ""
     return f"{display} has no test {plain}"
-
-
-@lru_cache(maxsize=1)
-def _words_of(source: str) -> frozenset[str]:
-    """Return the names in a module; cached, as a module's cassettes are asked about in a row."""
-    return frozenset(re.findall(r"\w+", source))

@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_regen.cassettes.files import storage
-from pytest_regen.cassettes.files.format import (
-    header_text,
-    interaction_text,
-)
+from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import limited_depth
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 
 
 _LOCK_SECONDS = 30.0
-_PARTIAL_NAMES = 1_000
 _HIDDEN = b"*.partial\n.*.lock\n.gitignore\n"
 """Lets git ignore what a run that fails or is killed leaves in a folder, and this file itself."""
 _FIRST_LINES = re.compile("\ufeff?interactions:\r?\n- ")
@@ -36,8 +32,9 @@ _LAST_LINE = re.compile(r"(?<=\n)version: 1(\r?\n)\Z")
 _KEYS_OF_VCRPY = 2
 """A file as vcrpy writes it begins and ends like this, and has the keys of these two lines."""
 
+# In characters. Only what is shorter is searched once more as it stands in the file, because that
+# takes seconds for a large text.
 LARGE_TEXT = 1 << 20
-"""In characters: what is shorter is searched once more as it stands in the file."""
 
 _NAMED_PARTS = 3
 """How many parts of a path come from a test; those above are the project's."""
@@ -181,11 +178,6 @@ class CassetteWriter:
             _release(self._lock)
             self._lock = None
 
-    @property
-    def partial(self) -> Path | None:
-        """The partial file of this run, after something was recorded."""
-        return self._partial if self._recorded else None
-
     def _merged(self, drop: Counter[str]) -> str:
         """Return the cassette as it is now with what was recorded; empty if it stays as it is."""
         # Read anew, because another process may have promoted its own recordings meanwhile.
@@ -194,6 +186,7 @@ class CassetteWriter:
         # By key, because what was not sent again may belong to another test.
         again = {stored.key for stored in self._recorded if self._mode == "all"}
         staying = []
+        # From the end, because of equal recordings the last one is dropped.
         for stored in reversed(before):
             drop.subtract([stored.key])
             if stored.key not in again and drop[stored.key] < 0:
@@ -205,17 +198,13 @@ class CassetteWriter:
         if is_whole and (text := self._added_to_foreign(old)):
             return text
         head, metadata = (old.head, dict(old.metadata)) if old and staying else ("", {})
-        texts = [stored.text for stored in self._recorded]
         if self._recorded:
             new = _metadata({**self.metadata, **metadata}, self.metadata)
-            day = self.metadata["recorded_at"]
-            if day != new["recorded_at"]:
-                # The head names the day of the first recordings, so newer ones name their own.
-                texts = [text.replace("\n", f"\n  recorded_at: {day}\n", 1) for text in texts]
             if any(new[name] != metadata.get(name) for name in ("source", "models")):
                 head = ""
             metadata = new
-        return "".join([head or header_text(metadata), *(s.text for s in staying), *texts])
+        texts = [stored.text for stored in (*staying, *self._recorded)]
+        return "".join([head or header_text(metadata), *texts])
 
     def _added_to_foreign(self, old: CassetteFile | None) -> str:
         """Return a file as vcrpy writes it with what was recorded; empty for any other file."""
@@ -236,12 +225,13 @@ class CassetteWriter:
     def _claim_partial(self) -> Path:
         """Return a partial file that no living run writes; one left by a dead run is taken over."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        for number in range(1, _PARTIAL_NAMES):
+        number = 0
+        while True:
+            number += 1
             candidate = storage.partial_path(self._path, number)
             with suppress(TimeoutError):
                 self._lock = _acquire(candidate)
                 return candidate
-        raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
 
 
 def is_answered(interaction: Interaction) -> bool:

@@ -31,8 +31,8 @@ from pytest_regen.files import replace_file
 from pytest_regen.strict_json import json_or_none
 
 _VERSION: Final = 1
+# Some milliseconds per value, because a short password must not be guessed from its hash.
 _ROUNDS: Final = 20_000
-"""Some milliseconds per value: a short password must not be guessed from its hash."""
 _HASH_BYTES: Final = 16
 
 
@@ -56,34 +56,22 @@ class Baseline:
 
     Args:
         path: the file.
-        entries: what it holds.
-        takes_all: whether every finding is added to it.
+        takes_all: whether every finding is added to it; then the file may be missing.
+
+    Raises:
+        UsageError: it is missing, or not a baseline.
     """
 
-    def __init__(
-        self, path: Path, entries: Iterable[AcceptedFinding] = (), *, takes_all: bool = False
-    ) -> None:
+    def __init__(self, path: Path, *, takes_all: bool = False) -> None:
         self.path = path
-        self._known = frozenset(entries)
         self._takes_all = takes_all
         self._met: set[AcceptedFinding] = set()
-
-    @classmethod
-    def read(cls, path: Path, *, takes_all: bool = False) -> "Baseline":
-        """Return the baseline at ``path``.
-
-        Args:
-            path: the file; it may be missing if it takes all findings.
-            takes_all: whether every finding is added to it.
-
-        Raises:
-            UsageError: it is missing, or not a baseline.
-        """
+        self._known: frozenset[AcceptedFinding] = frozenset()
+        if takes_all and not path.exists():
+            return
         try:
-            entries = _BaselineFile.model_validate_json(path.read_bytes()).findings
+            self._known = frozenset(_BaselineFile.model_validate_json(path.read_bytes()).findings)
         except OSError as error:
-            if takes_all and isinstance(error, FileNotFoundError):
-                return cls(path, takes_all=True)
             hint = "name another baseline, or make it with --update-baseline"
             raise UsageError(f"{path}: {error.strerror}", hint=hint) from None
         except ValidationError as error:
@@ -94,14 +82,11 @@ class Baseline:
                 why=f"{place}: {first['msg']}" if place else first["msg"],
                 hint="name another file, or make this one anew: delete it, then --update-baseline",
             ) from None
-        return cls(path, entries, takes_all=takes_all)
 
     def covers(
         self, cassette: Path, code: Literal["SECRET", "HEADER"], kind: str, value: str
     ) -> bool:
         """Whether a finding is accepted; marks it as seen."""
-        if not (self._known or self._takes_all):
-            return False
         place = self._place(cassette)
         salt = f"{code}\0{kind}\0{place}".encode("utf-8", "surrogatepass")
         data = value.encode("utf-8", "surrogatepass")
@@ -244,7 +229,7 @@ def check_cassettes(
     """
     findings: list[Finding] = []
     for path in paths:
-        covers = partial((baseline or Baseline(Path())).covers, path)
+        covers: Known = partial(baseline.covers, path) if baseline else lambda *_: False
         try:
             file = read_cassette(path)
             if file is not None:

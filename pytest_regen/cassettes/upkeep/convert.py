@@ -5,15 +5,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_regen.cassettes.files import storage
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.parser import text_of
 from pytest_regen.cassettes.files.reader import content_of, read_cassette
-from pytest_regen.cassettes.files.storage import (
-    behind_links,
-    name_parts,
-    replace_cassette,
-    unwritable,
-)
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.recording import changed_values, clean_interaction, made_by
 from pytest_regen.cassettes.scrubbing import scrub_value
@@ -54,7 +49,7 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
     file = read_cassette(path)
     if file is None or not file.interactions:
         raise CassetteError(f"{path} holds no recording", hint="delete it, or record into it")
-    stem, suffix, packed = name_parts(path)
+    stem, suffix, packed = storage.name_parts(path)
     target = out or (path.with_name(f"{stem}.yaml{packed}") if suffix == ".json" else path)
     if target != path and target.exists():
         raise CassetteError(
@@ -121,6 +116,6 @@ def convert(plan: Conversion) -> None:
                 hint=f"{stage}, or write another file with --out FILE",
             )
     try:
-        replace_cassette(behind_links(plan.target), plan.text)
+        storage.replace_cassette(storage.behind_links(plan.target), plan.text)
     except OSError as error:
-        raise unwritable(plan.target, error) from error
+        raise storage.unwritable(plan.target, error) from error
