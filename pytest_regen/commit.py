@@ -351,7 +351,7 @@ class AtomicFiles:
                 f"{self.what} cannot be written: {error.object[error.start]!r} is half a "
                 "surrogate pair",
                 why="no file can hold it as text",
-                hint="correct the text in the API description and generate again",
+                hint="correct the text, in the API description where it stands there",
             ) from None
 
     def commit(self, contents: Contents) -> None:

@@ -20,7 +20,6 @@ from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author,
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names, shorten
 from pytest_regen.units import texts as unit_texts
-from pytest_regen.units.claimed import ClaimedFile
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, short_hash
 from pytest_regen.units.naming import command, node_id, unit_id
@@ -28,6 +27,7 @@ from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.commit import View as FilesView
+    from pytest_regen.units.place import UnitFile
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class FileUnits:
     format_note = not_run = ""
     origin = None
 
-    def __init__(self, file: ClaimedFile, files: "FilesView") -> None:
+    def __init__(self, file: "UnitFile", files: "FilesView") -> None:
         self.file = file
         self.files = files
         self.kind, self.place, self.path = file.kind, file.place, file.path
@@ -301,11 +301,6 @@ class FileUnits:
         """Return the short hash of what a text by hand would be written for; raises KindError."""
         return _short(list(self._read_inputs("own_inputs", name).values()))
 
-    def _old_hash(self, name: str) -> str:
-        """Return the one hash of all inputs that older releases recorded."""
-        *parts, system, settings = self._inputs(name).values()
-        return canonical_hash([parts, system, settings])
-
     def what_changed(self, name: str) -> str:
         """Return what is not as it was when a unit was recorded, in words; empty if nothing is.
 
@@ -317,7 +312,7 @@ class FileUnits:
             return ""
         if entry.is_by_hand:
             if not entry.own_inputs or self.own_hash(name) in entry.own_inputs:
-                return ""  # An entry of an older release cannot tell.
+                return ""
             own = list(self._read_inputs("own_inputs", name).values())
             inputs_by_hand = [key for key, value in self._inputs(name).items() if value in own]
             words = join_names(inputs_by_hand or ["what it is for"], "or")
@@ -326,10 +321,6 @@ class FileUnits:
         # By their values: a release that names an input otherwise makes nothing stale.
         if sorted(entry.inputs.values()) == sorted(inputs.values()):
             return ""
-        if entry.inputs_sha256 and entry.inputs_sha256 == self._old_hash(name):
-            return ""
-        if not entry.inputs:
-            return "what it was made from has changed since; its entry is too old to say what"
         changed = [key for key, value in inputs.items() if entry.inputs.get(key) != value]
         changed += [key for key in entry.inputs if key not in inputs]
         is_one = len(changed) == 1 and changed[0] not in {"the imports", "the settings"}
@@ -547,10 +538,8 @@ class FileUnits:
 
     @cached_property
     def has_conflict(self) -> bool:
-        """Whether the file holds conflict markers of git, beside those in recorded texts."""
-        marks = len(_CONFLICT.findall(self.text))
-        entries = self.ledger.entries.values() if marks else ()
-        return marks > sum(len(_CONFLICT.findall(entry.output)) for entry in entries)
+        """Whether the file holds conflict markers of git."""
+        return _CONFLICT.search(self.text) is not None
 
     @cached_property
     def _sides(self) -> list[dict[str, str]]:
@@ -700,7 +689,7 @@ class FileUnits:
 
     def basis(self, name: str) -> str:
         """Return a digest of a unit's text, its prompt and its inputs; raises KindError."""
-        return canonical_hash([self.output(name, 1), self.prompt(name), self._old_hash(name)])
+        return canonical_hash([self.output(name, 1), self.prompt(name), self.inputs(name)])
 
     def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":
         """Return the file with new texts in place; nothing is written."""
@@ -751,20 +740,10 @@ class FileUnits:
             old.attempt + 1 if old else 1,
             now(),
             answer.usage,
-            source.prompt,
             short_hash(source.prompt),
             self.system_sha256,
             source.inputs,
         )
-
-    def to_store(self, entry: Entry) -> Entry:
-        """Return an entry without a prompt that the working tree says again at this moment."""
-        if not entry.prompt:
-            return entry
-        with suppress(KindError):
-            if self.prompt(entry.name) == entry.prompt:
-                return replace(entry, prompt="", prompt_sha256=entry.asked_sha256)
-        return entry
 
     def as_stored(self) -> "FileUnits":
         """Return the candidate as what the file holds, without what it was made from."""

@@ -147,7 +147,7 @@ def test_half_a_character_is_told_and_nothing_written(store: RegenStore) -> None
     ):
         tx.write(source="// \ud800")
 
-    assert "generate again" in caught.value.hint
+    assert "correct the text" in caught.value.hint
     assert tree(store.path) == before
 
 

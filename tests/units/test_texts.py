@@ -4,7 +4,7 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
-from unit_work import GERMAN, kinds_with, project, record, write_json
+from unit_work import kinds_with, record
 
 from pytest_regen import Kind, Unit, regions
 from pytest_regen.units.place import open_units
@@ -73,12 +73,3 @@ def test_the_line_of_drift_is_the_line_that_changed(tmp_path: Path) -> None:
     assert drift.detail == (
         "--- recorded\n+++ stands\n- return int(digits)\n+ return int(digits, 8)"
     )
-
-
-def test_the_lines_of_a_json_string_are_one_line_of_the_file(tmp_path: Path) -> None:
-    """What changed is there, however many lines the text has."""
-    file = project(tmp_path, {**GERMAN, "mooring": "Hier\nanlegen"})
-    write_json(file.path, {**GERMAN, "mooring": "Hier\nfestmachen"})
-
-    (drift,) = file.open().issues("mooring")
-    assert drift.line == 3
