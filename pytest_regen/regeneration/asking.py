@@ -14,7 +14,6 @@ from pytest_regen.errors import (
     ProviderError,
     RefusedError,
     RegenError,
-    TransportError,
 )
 from pytest_regen.modes import HAND
 from pytest_regen.regeneration.values import Answer, Ask, StopReason, TurnSettings
@@ -95,8 +94,6 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Answer:
     ``failure`` of what is returned, so that what other requests gave is kept. The output is not
     read from the reply yet; see ``read_answer``.
     """
-    import asyncio
-
     provider = ask.provider or settings.provider
     # One for each page: nobody knows when the last is asked of a recording.
     turns = _Turns(ask, settings.exchange(ask.provider), settings.journal, provider)
@@ -120,16 +117,6 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Answer:
         failure = RefusedError(what, why=error.why, hint=hint)
     except (ProviderError, BudgetError, CassetteError) as error:
         failure = error
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        # Not this task was cancelled, but what its provider waited for: nobody else would say so.
-        failure = TransportError(
-            f"the turn for {ask.title} was cancelled",
-            why="the provider, or what it waited for, was ended",
-            hint="the same command again asks for the rest",
-        )
     except BaseException as error:  # noqa: BLE001 - raised again where the run is driven
         fatal = error
     answer = Answer(

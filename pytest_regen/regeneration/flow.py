@@ -116,8 +116,6 @@ class _Piece:
     """What was wrong after each round: the same twice is no progress."""
     refused: Sequence[Answer] = ()
     """The last outputs that were not kept."""
-    ordered: frozenset[Mark] | None = None
-    """Marks of errors that its prompts ask for themselves; ``None`` until that is looked at."""
     rounds: set[int] = field(default_factory=set)
     """Those that brought a reply."""
     is_open: bool = True
@@ -151,8 +149,6 @@ class Work(Generic[V]):
         """Those that were not, until the work has ended."""
         self._job = job
         self._settings = settings
-        self._drafted: V | None = None
-        """What the place held when errors were found in it first."""
         self._pieces = {
             name: _Piece(HealResult(name, None, allowed=job.rounds), tuple(job.feedback))
             for name in dict.fromkeys(job.names)
@@ -203,7 +199,10 @@ class Work(Generic[V]):
         # Afresh, because a test of the user's may have run and written since.
         self.view, kept = self._place.open(), len(self.kept)
         for name, piece in self._pieces.items():
-            if piece.refused and not self._correctable(name, self.view.with_answers(piece.refused)):
+            if not piece.refused:
+                continue
+            tried = self.view.with_answers(piece.refused)
+            if not policies.fixable_issues(tried.issues(name)):
                 piece.result.stop_reason = None
                 self._keep_better(Policy(), [piece.refused])
         return len(self.kept) > kept
@@ -242,23 +241,8 @@ class Work(Generic[V]):
 
     def _findings(self, name: str, piece: _Piece) -> tuple[Feedback, ...]:
         """Return what the next correction of a unit reports, each finding once."""
-        stored = (*self._correctable(name, self.view), *piece.feedback)
+        stored = (*policies.fixable_issues(self.view.issues(name)), *piece.feedback)
         return policies.merge_findings(piece.rejected, stored)
-
-    def _correctable(self, name: str, view: V) -> tuple[Issue, ...]:
-        """Return the errors of a unit that another reply could correct.
-
-        What the prompts ask for themselves is left out: a reply that follows them has it again.
-        """
-        errors = policies.fixable_issues(view.issues(name))
-        if not errors:
-            return ()
-        piece = self._pieces[name]
-        if piece.ordered is None:
-            # All units are looked at in one view: what is asked for does not change with answers.
-            self._drafted = self._drafted or self.view
-            piece.ordered = self._drafted.ordered(name)
-        return policies.without_marks(errors, piece.ordered)
 
     def _take(self, policy: Policy, arrived: Sequence[Sequence[Answer]]) -> None:
         """Keep or reject what has arrived, and stop units that got no reply."""
@@ -388,11 +372,8 @@ class Work(Generic[V]):
         self._write_down(decision.answers, decision.view, decision.fails, is_kept=True)
         self._write_down(refused, tried, decision.fails)
         self._pieces[name].refused = refused
-        findings = (*self._correctable(name, tried), *decision.fails)
+        findings = (*policies.fixable_issues(tried.issues(name)), *decision.fails)
         self._note_findings(name, findings, is_stored=not refused)
-        # Not kept for nothing but what its prompt asks for: no other answer would be.
-        if refused and not findings and policies.fixable_issues(tried.issues(name)):
-            self._pieces[name].close("unfixable")
 
     def _note_findings(self, name: str, findings: Sequence[Feedback], *, is_stored: bool) -> None:
         piece, mark = self._pieces[name], policies.signature(findings)
@@ -421,17 +402,11 @@ class Work(Generic[V]):
     def _result(self, name: str, piece: _Piece) -> HealResult:
         is_changed = bool(piece.result.regenerated) and name not in self._waiting
         issues = self.view.issues(name)
-        # An answer that followed the prompt may have been no better than what stands there: then
-        # the fault is the same, and its words are not.
-        at = {mark[:2] for mark in piece.ordered or ()}
-        is_open = piece.result.stop_reason in {None, "unfixable"}
-        ordered = [issue for issue in issues if is_open and (issue.code, issue.field or "") in at]
         result = replace(
             piece.result,
             attempts=len(piece.rounds),
             regenerated=tuple(dict.fromkeys(piece.result.regenerated)),
             issues_after=issues,
-            ordered=tuple(ordered),
             changed_paths=self._place.changed_paths() if is_changed else (),
         )
         if name in self._waiting:
@@ -440,7 +415,7 @@ class Work(Generic[V]):
             result.stop_reason = "clean"
             if self._findings(name, piece):
                 result.stop_reason = self._ended_by or "attempts"
-            elif ordered or any(issue.code == "UNFIXABLE" for issue in issues):
+            elif any(issue.code == "UNFIXABLE" for issue in issues):
                 result.stop_reason = "unfixable"
         return result
 

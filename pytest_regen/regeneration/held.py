@@ -128,14 +128,13 @@ class HeldPlace(Generic[V]):
         if answers:
             self.add(self._update.view, candidate, answers)
         older = self._folder.read((self._name, name) for name in self.ids).older
-        past = [rejected_of(self._place, candidate, replaced) for replaced in older]
+        past = (rejected_of(self._place, candidate, replaced) for replaced in older)
         # In one change with what is rejected, because a kill must not lose one of both.
         entries = [*rejected, *chain.from_iterable(past)]
         ids = self._update.write(self._update.view, (), entries) if entries else ()
         if older:
             # Dropped last, because a kill before it leaves them to whoever writes next.
-            lost = [gone for gone, entries in zip(older, past, strict=True) if not entries]
-            self._folder.change(drop=older, aside=lost)
+            self._folder.change(drop=older)
         self.view = candidate
         return ids[: len(rejected)]
 

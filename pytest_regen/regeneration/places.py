@@ -19,7 +19,6 @@ from pytest_regen.regeneration.values import (
     Ask,
     Author,
     Changes,
-    Mark,
     Past,
     Rejected,
     Score,
@@ -98,12 +97,6 @@ class View(Protocol):
 
     def page_count(self, name: str) -> int:
         """Return how many pages a unit has."""
-
-    def ordered(self, name: str) -> frozenset[Mark]:
-        """Return the marks of errors that the prompts of a unit ask for themselves.
-
-        What is wrong with an answer that follows its prompt exactly, no other answer can correct.
-        """
 
     def resolve(self, name: str) -> str:
         """Return the unit that is meant by a name.

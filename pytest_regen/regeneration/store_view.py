@@ -10,19 +10,18 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import EditedPromptError, HandEditError, SourceError, StaleStoreError
 from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.languages.base import Language
-from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
+from pytest_regen.modes import BEHAVIOUR_CODES
 from pytest_regen.prompts import estimated_input_tokens, estimated_output_tokens
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.asking import model_to_ask
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.policies import fixable, fixable_issues, signature
+from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.values import (
     DROPS_EDIT,
     KEEPS_EDIT,
     Advice,
     Answer,
     Author,
-    Mark,
     Score,
     TurnSettings,
 )
@@ -76,8 +75,6 @@ _FENCE: Final = 10
 """Tokens of the fence around the code of a reply."""
 
 _CLEAN: Final = Score()
-_ORDERED: Final = "ordered"
-"""Under this name a snapshot keeps the errors that its prompts ask for."""
 
 
 class StoreView:
@@ -218,34 +215,6 @@ class StoreView:
         """Return whether the template wrote a type."""
         return is_by_template(self.store, name)
 
-    def ordered(self, name: str) -> frozenset[Mark]:
-        """Return the marks of errors that the code which the prompts ask for has as well."""
-        key = self.store.source, self.store.plan
-        memo = self.store.memo.get(_ORDERED)
-        if memo is None or memo[0] != key:
-            memo = self.store.memo[_ORDERED] = key, self._ordered_marks()
-        marks: Mapping[str, frozenset[Mark]] = memo[1]
-        return marks.get(name, frozenset())
-
-    def _ordered_marks(self) -> dict[str, frozenset[Mark]]:
-        """Return what is wrong with the code that the language itself writes of failing types.
-
-        It is put in the place of all of them at once, so that a store is validated once more and
-        not for each of them.
-        """
-        store = self.store
-        failing = [name for name, result in self.results.items() if fixable(result)]
-        entries = [entry for name in failing for entry in store.prompts_of(name)]
-        try:
-            pages = [
-                StoredPage.of(e, write_page(store, e), model=TEMPLATE, type_hash=e.type_hash)
-                for e in entries
-            ]
-            results = _results_that_count(with_pages(store, pages), self._ignore)
-        except Exception:  # noqa: BLE001 - a language that cannot say what it orders orders nothing
-            return {}
-        return {e.type_name: signature(fixable(results.get(e.type_name))) for e in entries}
-
     def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
         """Return why a type must not be asked for; empty if it may."""
         error = self.hand_edit(name, discard_edits=discard_edits)
@@ -266,7 +235,6 @@ class StoreView:
     ) -> HandEditError | EditedPromptError | None:
         """Return what is raised where a type is named that somebody edited, or a prompt of it."""
         store = self.store
-        store.refuse_links()
         place = shlex.quote(str(store.path))
         # First, because it keeps what it read of the blocks, so that they are not read twice.
         result = self.results.get(name)

@@ -276,8 +276,6 @@ class HealResult:
     usage: Usage = field(default_factory=Usage)
     issues_before: tuple[Issue, ...] = ()
     issues_after: tuple[Issue, ...] = ()
-    ordered: tuple[Issue, ...] = ()
-    """Those of ``issues_after`` that the prompts ask for themselves; nothing was asked for them."""
     changed_paths: tuple[Path, ...] = ()
     diff: str = ""
     """Unified diff of the file, empty where it did not change, or several were worked on."""

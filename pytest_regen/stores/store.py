@@ -4,7 +4,6 @@ A store is read as it was at one moment, each file once, without writing or lock
 time, all or nothing, and nothing that a model wrote is lost.
 """
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, now, refuse_link
+from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, now
 from pytest_regen.documents.ir import IR, SCHEMAS, ir_hash
 from pytest_regen.errors import StoreMissingError, UnknownPageError
-from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
+from pytest_regen.files import fsync_folder, make_folder
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
@@ -272,11 +271,6 @@ class RegenStore:
         """The types that prompts ask for, in their order."""
         return tuple(self.plan.by_type)
 
-    def refuse_links(self) -> None:
-        """Raise a StoreWriteError where an output could not be written: an artifact is a link."""
-        for path in (self.path / PAGES_FILE, self.source_path):
-            refuse_link(path)
-
     def prompts_of(self, type_name: str) -> tuple[PromptEntry, ...]:
         """Return the prompts of a type, by page; none for a type that is not asked for."""
         return self.plan.by_type.get(type_name, ())
@@ -370,29 +364,6 @@ def refuse_no_store(path: Path) -> None:
         hint="name the folder that pytest-regen generate printed, or generate one: "
         'pytest-regen generate SPEC "GET /path" --out DIR',
     )
-
-
-def refuse_unwritable(planned: RegenStore, schema: str) -> None:
-    """Raise what writing a store would end in, before a page is paid for.
-
-    Args:
-        planned: the store as it is going to be; nothing is left in its folder, which need not
-            exist.
-        schema: text of ``schema.md``.
-
-    Raises:
-        StoreWriteError: the folder cannot be written, the disk has no room, or a text no bytes.
-    """
-    path, files = planned.path, store_files(planned.path)
-    with files.explain_errors():
-        for file in (path / PAGES_FILE, files.lock):
-            refuse_obstacle(file)
-        folder = next(place for place in (path, *path.resolve().parents) if place.is_dir())
-        # Written, because permissions tell neither whether one may nor of a full disk.
-        with tempfile.TemporaryFile(dir=folder) as probe:
-            plan = planned.plan
-            probe.writelines((plan.ir_data, plan.prompts_data, schema.encode()))
-            probe.flush()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from pytest_regen.errors import HandEditError, KindError, SourceError, UsageErro
 from pytest_regen.files import from_here
 from pytest_regen.modes import is_ci
 from pytest_regen.regeneration.policies import fixable_issues
-from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Mark, Score
+from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Score
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names, shorten
 from pytest_regen.units import texts as unit_texts
@@ -644,18 +644,12 @@ class FileUnits:
 
     # What may come of it
 
-    def ordered(self, _name: str) -> frozenset[Mark]:
-        """Return nothing: only a model knows what a prompt in plain words asks for."""
-        return frozenset()
-
     def _choice(self, name: str) -> str:
         keep, drop = (command(verb, self.here, name) for verb in ("adopt", "rebuild"))
         return f"keep it: {keep}; or drop it: {drop}"
 
     def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
         """Return why a unit must not be asked for; empty where it may."""
-        if self.path.is_symlink():
-            return f"{self.place} is a symbolic link; replace it by the file itself"
         messages = {issue.code: issue.message for issue in self.all_issues(name)}
         if "DRIFT" in messages and not discard_edits:
             return f"it was edited by hand; {self._choice(name)}"

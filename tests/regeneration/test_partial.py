@@ -17,15 +17,11 @@ def path(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_two_names_of_attempts_exclude_each_other(path: Path) -> None:
-    """Both mean the same, so giving both is a mistake of the caller."""
-    with pytest.raises(TypeError, match="not both"):
-        partial_regenerate(path, provider=DryRunProvider(), attempts=1, max_retries=1)
-
-
 @pytest.mark.parametrize("name", ["attempts", "max_retries"])
 def test_no_attempt_at_all_is_refused(path: Path, name: str) -> None:
-    """The first reply counts as an attempt."""
+    """The first reply counts as an attempt; both names mean the same, and exclude each other."""
+    with pytest.raises(TypeError, match="not both"):
+        partial_regenerate(path, provider=DryRunProvider(), attempts=1, max_retries=1)
     with pytest.raises(UsageError, match="attempts is 0"):
         partial_regenerate(path, provider=DryRunProvider(), **{name: 0})  # type: ignore[arg-type]
 

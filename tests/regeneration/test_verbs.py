@@ -119,15 +119,6 @@ def test_healing_asks_for_what_is_wrong_and_keeps_the_better(case: Case) -> None
     assert not case.ask(verbs.heal_steps).results
 
 
-def test_named_work_is_refused_where_it_makes_errors(case: Case) -> None:
-    """Unless any output is accepted."""
-    before = case.text()
-
-    result = case.ask(verbs.regenerate_steps, case.wrong)
-
-    assert (case.text(), len(result.rejected)) == (before, 1)
-
-
 def test_an_edit_is_not_overwritten_and_can_be_dropped(case: Case) -> None:
     """Rebuilding puts back what was recorded, and keeps the edit."""
     case.ask(verbs.regenerate_steps, case.right)

@@ -71,14 +71,6 @@ def stopped_at(effect: str, name: str) -> Iterator[None]:
         yield
 
 
-def test_a_commit_changes_all_its_files(root: Path) -> None:
-    """Files are written, made with their folders, and removed; the journal is gone."""
-    write(root)
-
-    assert on_disk(root) == state(CHANGED)
-    assert not (root / ".regen" / "journal").exists()
-
-
 def test_content_that_is_there_is_not_written(root: Path) -> None:
     """A file of the user is not touched where nothing changes."""
     touched = []
@@ -166,14 +158,6 @@ def test_a_disk_without_power_has_before_or_after(root: Path, tmp_path: Path) ->
     check_power_loss(root, tmp_path / "space", 2)
 
 
-@pytest.mark.sweep
-def test_a_disk_without_power_has_before_or_after_in_many_samples(
-    root: Path, tmp_path: Path
-) -> None:
-    """The same, with 60 samples for each effect."""
-    check_power_loss(root, tmp_path / "space", 60)
-
-
 def test_a_commit_waits_for_the_disk_once_for_each_file_and_a_few_times_more(root: Path) -> None:
     """The journal, its place, each file, each folder in which a name changes."""
     synced: list[str] = []
@@ -190,17 +174,6 @@ def test_a_commit_waits_for_the_disk_once_for_each_file_and_a_few_times_more(roo
         *["0", "1", "2"],
         *[".regen", "systems", "units", "de", "locales"],
     ]
-
-
-def test_names_that_are_about_to_change_are_listed(root: Path) -> None:
-    """A reader lists what a change adds, and not what it removes, wherever its writer died."""
-    with stopped_at("after rename", "commit.json"):
-        write(root)
-
-    names = files_of(root).view().names(".regen/units/", ".json")
-
-    assert names == {".regen/units/de/berth.json"}
-    assert (root / ".regen/units/gone.json").exists()
 
 
 @pytest.mark.parametrize("name", ["locales/de.json", ".regen/units/de/berth.json"])

@@ -24,7 +24,6 @@ from pytest_regen.regeneration.values import (
     Ask,
     Author,
     Changes,
-    Mark,
     Past,
     Rejected,
     Score,
@@ -34,8 +33,6 @@ from pytest_regen.regeneration.values import (
 from pytest_regen.text import source_diff
 from pytest_regen.turns.values import Message, TurnRequest
 from pytest_regen.validation.issues import Feedback, Issue
-
-__all__ = ["Cells", "at", "below", "notebook"]
 
 
 def at(project: Project, path: Path) -> "Cells | None":
@@ -178,10 +175,6 @@ class CellsView:
     def is_by_template(self, _name: str) -> bool:
         """Return False."""
         return False
-
-    def ordered(self, _name: str) -> frozenset[Mark]:
-        """Return nothing."""
-        return frozenset()
 
     def users(self, _name: str) -> Sequence[str]:
         """Return nothing."""

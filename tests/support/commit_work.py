@@ -6,23 +6,6 @@ from pathlib import Path
 
 from pytest_regen.commit import AtomicFiles, Candidate, Contents, View
 
-__all__ = [
-    "CHANGED",
-    "FILES",
-    "NEW",
-    "UNTRIED",
-    "files_of",
-    "hold_trial",
-    "make_root",
-    "place",
-    "recover",
-    "recover_root",
-    "try_and_accept",
-    "try_and_reject",
-    "write",
-    "write_for_ever",
-]
-
 FILES = {
     "locales/de.json": b"old text\n",
     ".regen/units/de/berth.json": b"old entry\n",

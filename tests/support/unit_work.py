@@ -11,21 +11,6 @@ from pytest_regen.units.loading import KindOfFile, ProjectKinds
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.view import FileUnits
 
-__all__ = [
-    "ENGLISH",
-    "GERMAN",
-    "PLACE",
-    "German",
-    "Queries",
-    "codes",
-    "entry_of",
-    "german",
-    "kinds_with",
-    "project",
-    "record",
-    "write_json",
-]
-
 ENGLISH = {"berth": "Berth {number}", "mooring": "Moor here", "leave": "Leave at {time}"}
 GERMAN = {"berth": "Liegeplatz {number}", "mooring": "Hier anlegen", "leave": "Ab {time}"}
 PLACE = "locales/de.json"

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from unit_asking import unit_history
 from unit_work import GERMAN, PLACE, German, codes, kinds_with, project
 
@@ -44,18 +42,6 @@ def test_one_file_per_unit_and_one_per_system_prompt(tmp_path: Path) -> None:
     assert all(len(digits) == 16 for digits in entry["inputs"].values())
     (system,) = (tmp_path / ".regen/systems").glob(f"{entry['system_sha256']}*.txt")
     assert system.read_text("utf-8") == file.kind.system
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text(min_size=1, max_size=300))
-def test_any_name_has_a_file_name_that_every_system_takes(name: str) -> None:
-    """Short, in lower case, without what any file system minds; and different from every other."""
-    file = entry_name("a.json", name).rpartition("/")[2]
-
-    assert len(file) <= 80
-    assert file == file.lower()
-    assert not set(file) & set('<>:"/\\|?* ')
-    assert entry_name("a.json", name + "x") != entry_name("a.json", name)
 
 
 @pytest.mark.parametrize("content", [b"{", b"", b'{"name": "berth", "prompt_sha256": 3}'])
@@ -134,17 +120,6 @@ def test_a_copied_file_does_not_take_the_ledger_away(tmp_path: Path) -> None:
     copied = open_units(kinds_with(tmp_path, Copied()), "other/de.json")
 
     assert not copied.open().ledger.entries
-
-
-def test_an_entry_that_the_system_cannot_read_is_named(tmp_path: Path) -> None:
-    """A link to itself, for one; no OSError reaches the user."""
-    file = project(tmp_path)
-    entry = entry_file(tmp_path, "berth")
-    entry.unlink()
-    entry.symlink_to(entry.name)
-
-    with pytest.raises(StoreCorruptError, match=r"berth-\w+.json cannot be read"):
-        file.open()
 
 
 def test_a_trial_that_nobody_wrote_is_named(tmp_path: Path) -> None:

@@ -29,15 +29,6 @@ def all_with(code: str) -> dict[str, list[str]]:
     return {name: [code] for name in ENGLISH}
 
 
-def test_a_text_without_an_entry_is_a_persons_where_names_come_from_elsewhere(
-    tmp_path: Path,
-) -> None:
-    """It is tested, and there is nothing to record."""
-    file = project(tmp_path, {**GERMAN, "berth": "Liegeplatz"}, is_recorded=False)
-
-    assert codes(file.open()) == {"berth": ["PLACEHOLDER"]}
-
-
 def test_each_unit_is_told_by_its_text_its_input_and_its_entry(tmp_path: Path) -> None:
     """Another text than the recorded one, another input, a blank in its place."""
     file = project(tmp_path, {**GERMAN, "leave": " "})
@@ -288,6 +279,17 @@ def test_a_unit_without_a_place_is_not_asked_for(tmp_path: Path) -> None:
     assert last.startswith("then its recorded text is put back by: pytest-regen rebuild")
     assert "[REGEN:BEGIN 1.1]" in units.obstacle("1.1")
     assert not notes(tmp_path, block("1.0", "- first\n") + block("1.1", "")).open().obstacle("1.1")
+
+
+def test_the_line_of_drift_is_the_line_that_changed(tmp_path: Path) -> None:
+    """Not the first of the region."""
+    record(notes(tmp_path, block("1.0", "- a\n- b\n") + block("1.1", "- c\n")))
+
+    units = notes(tmp_path, block("1.0", "- a\n- B\n") + block("1.1", "- c\n")).open()
+
+    (drift,) = units.issues("1.0")
+    assert (drift.code, drift.line) == ("DRIFT", 4)
+    assert drift.detail == "--- recorded\n+++ stands\n- - b\n+ - B"
 
 
 def test_a_conflict_around_blocks_fails_the_units_it_is_about(tmp_path: Path) -> None:

@@ -44,15 +44,8 @@ def test_adopt_writes_a_line_for_each_text_by_hand(tmp_path: Path) -> None:
     assert [name for name, _ in hand_lines(tmp_path)] == ["berth", "leave", "mooring"]
     assert all(re.fullmatch("[0-9a-f]{16}", digits) for _, digits in hand_lines(tmp_path))
     assert not (tmp_path / ".regen/units").exists()
-
-
-def test_a_person_edits_their_own_text_without_a_command(tmp_path: Path) -> None:
-    """It is neither DRIFT nor UNRECORDED; checks apply."""
-    file = project(tmp_path, is_recorded=False)
-    verbs.adopt(file)
-
+    # A person edits their own text without a command; checks apply.
     write_json(file.path, {**GERMAN, "berth": "Platz"})
-
     assert codes(file.open()) == {"berth": ["PLACEHOLDER"]}
 
 
@@ -118,8 +111,8 @@ def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
     assert (past.reason, past.entry.output) == ("adopted", GERMAN["berth"])
 
 
-def test_adopt_has_nothing_to_record_of_a_stub(tmp_path: Path) -> None:
-    """It says how a text comes there."""
+def test_adopt_has_nothing_to_record_of_a_stub_or_of_no_unit(tmp_path: Path) -> None:
+    """It says how a text comes there, or what is near."""
     file = project(tmp_path, {**GERMAN, "berth": ""}, is_recorded=False)
 
     with pytest.raises(UsageError, match="no text of 'berth' to record") as raised:
@@ -127,13 +120,8 @@ def test_adopt_has_nothing_to_record_of_a_stub(tmp_path: Path) -> None:
 
     assert raised.value.hint == "pytest-regen generate locales/de.json --unit berth"
     assert "berth" not in verbs.adopt(file).names
-
-
-def test_an_unknown_unit_is_named_with_its_neighbours(tmp_path: Path) -> None:
-    """A typing error is a usage error."""
     with pytest.raises(UsageError, match="has no unit 'bert'") as raised:
-        verbs.adopt(project(tmp_path), ["bert"])
-
+        verbs.adopt(file, ["bert"])
     assert raised.value.why == "near are berth"
 
 
@@ -185,16 +173,6 @@ def test_forget_drops_what_nothing_asks_for(tmp_path: Path) -> None:
         ("mooring", GERMAN["mooring"]),
         ("extra", "Mehr"),
     }
-
-
-def test_forget_of_a_unit_in_use_drops_its_entry_alone(tmp_path: Path) -> None:
-    """The text is somebody's now."""
-    file = project(tmp_path)
-
-    verbs.forget(file, ["berth"])
-
-    assert file.open().entry("berth") is None
-    assert german(tmp_path) == GERMAN
 
 
 def test_forget_says_what_is_left_to_do_by_hand(tmp_path: Path) -> None:
@@ -259,23 +237,6 @@ def test_a_line_that_says_nothing_is_an_error_of_the_file(tmp_path: Path) -> Non
 
     assert file.open().file_issues == ()
     assert lines.read_bytes() == before
-
-
-@pytest.mark.parametrize("name", ["a\tb", "a\nb"])
-def test_any_name_stands_on_one_line(tmp_path: Path, name: str) -> None:
-    """Whatever a catalogue has for a key."""
-    english = {name: "x", "b": "y"}
-    root_file = tmp_path / "locales/en.json"
-    file = project(tmp_path, is_recorded=False)
-    for path in (root_file, file.path):
-        path.write_text(json.dumps(english), "utf-8")
-
-    verbs.adopt(file)
-
-    assert len(hand_lines(tmp_path)) == 2
-    entry = entry_of(file, name)
-    assert entry.is_by_hand
-    assert codes(file.open()) == {}
 
 
 def test_a_text_that_git_could_not_join_keeps_its_author(tmp_path: Path) -> None:
