@@ -18,7 +18,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.regeneration.pending import Candidate, Output, PendingFolder
-from pytest_regen.regeneration.places import Place, PlaceUpdate, Trial, V
+from pytest_regen.regeneration.places import Place, PlaceUpdate, V
 from pytest_regen.regeneration.values import (
     Answer,
     Known,
@@ -85,7 +85,7 @@ class HeldPlace(Generic[V]):
             yield self
 
     @contextmanager
-    def trial(self, candidate: V, answers: Sequence[Answer]) -> Iterator[Trial]:
+    def trial(self, candidate: V, answers: Sequence[Answer]) -> Iterator["_HeldTrial"]:
         """Put a candidate in place, with all that waits; it is taken out in any case."""
         # The files hold another view than the caller's: one without what waits.
         stored = self._place.open()

@@ -19,7 +19,6 @@ from pytest_regen.regeneration.values import (
     Ask,
     Author,
     Changes,
-    Past,
     Rejected,
     Score,
     TurnSettings,
@@ -206,20 +205,6 @@ class PlaceUpdate(Protocol[V]):
         """Drop what nothing asks for; see ``verbs.forget``."""
 
 
-class Trial(Protocol):
-    """A candidate that is in place while a test looks at it; taken out unless it is accepted."""
-
-    @property
-    def history(self) -> tuple[str, ...]:
-        """Ids of the history entries that are written where the candidate does not stay."""
-
-    def accept(self) -> None:
-        """Keep the candidate."""
-
-    def reject(self, *, keeps: bool = True) -> None:
-        """Take the candidate out; without ``keeps`` it is kept elsewhere."""
-
-
 class Place(Protocol[V]):
     """Where units stand: opened, asked for, updated."""
 
@@ -294,8 +279,11 @@ class Place(Protocol[V]):
             model: asked in place of the one that wrote each.
         """
 
-    def past(self) -> Sequence[Past]:
-        """Return what was replaced or rejected, oldest first.
+    def past(self) -> Sequence[Any]:
+        """Return what was replaced or rejected, oldest first, as entries of the place's history.
+
+        Each has ``id``, ``name``, ``page``, ``page_count``, ``model``, ``attempt``, ``reason`` and
+        ``issues``; its ``to_json`` is the content of its file.
 
         Raises:
             StoreCorruptError: some of it cannot be read.
@@ -325,11 +313,12 @@ class Place(Protocol[V]):
     def update(self) -> AbstractContextManager[PlaceUpdate[V]]:
         """Lock the place and read it afresh."""
 
-    def trial(self, candidate: V, answers: Sequence[Answer]) -> AbstractContextManager[Trial]:
-        """Put ``answers`` in place for a test that reads the files; nothing is locked.
+    def trial(self, candidate: V, answers: Sequence[Answer]) -> AbstractContextManager[Any]:
+        """Put ``answers`` in place for a test that reads the files; yield a ``commit.Trial``.
 
-        Taken out at the end unless it was accepted; its outputs go to the history then. Should the
-        process be killed, whoever opens the place next sees it as without the candidate.
+        Nothing is locked. Taken out at the end unless it was accepted; its outputs go to the
+        history then. Should the process be killed, whoever opens the place next sees it as without
+        the candidate.
         """
 
     def is_on_trial(self) -> bool:

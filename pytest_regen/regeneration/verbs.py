@@ -14,7 +14,7 @@ from pytest_regen.regeneration.flow import Job, work_steps
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import Flow
-from pytest_regen.regeneration.values import Changes, HealResult, Past, StopReason, TurnSettings
+from pytest_regen.regeneration.values import Changes, HealResult, StopReason, TurnSettings
 from pytest_regen.text import source_diff
 from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Feedback
@@ -311,7 +311,7 @@ def forget(place: Place[Any], names: Sequence[str] | None = None) -> Changes:
         return update.forget(names)
 
 
-def history(place: Place[Any], names: Sequence[str] | None = None) -> tuple[Past, ...]:
+def history(place: Place[Any], names: Sequence[str] | None = None) -> tuple[Any, ...]:
     """Return the past outputs of a place's units, oldest first.
 
     Raises:

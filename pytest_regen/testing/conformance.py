@@ -330,7 +330,7 @@ class KindConformance:
         (rejected,) = work.results[0].rejected
         past = {past.id: past for past in lab.file().past()}[rejected]
         assert past.reason == "rejected"
-        assert lab.same(past.entry.to_json()["output"], lab.texts[1])
+        assert lab.same(past.to_json()["output"], lab.texts[1])
 
     def test_a_model_that_repeats_itself_is_asked_no_more(self, lab: Lab) -> None:
         """The same mistake again is no progress; what heals it can be taken back."""

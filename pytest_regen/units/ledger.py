@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, get_args
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
@@ -142,6 +142,23 @@ class PastText:
     """What was remembered of it."""
     issues: tuple[Issue, ...] = ()
     """What was wrong with it."""
+    page: ClassVar[int] = 1
+    page_count: ClassVar[int] = 1
+
+    @property
+    def name(self) -> str:
+        """The unit."""
+        return self.entry.name
+
+    @property
+    def model(self) -> str:
+        """Who wrote it."""
+        return self.entry.model
+
+    @property
+    def attempt(self) -> int:
+        """Running number of the unit's texts."""
+        return self.entry.attempt
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the file."""

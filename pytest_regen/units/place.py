@@ -13,12 +13,12 @@ from pytest_regen.files import from_here
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.values import Answer, Ask, Changes, Past, TurnSettings
+from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
 from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import Message, TurnRequest, estimate_tokens
 from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
-from pytest_regen.units.ledger import entry_name, hand_name, read_history
+from pytest_regen.units.ledger import PastText, entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.texts import texts_or_none, units_in
 from pytest_regen.units.view import Asked, FileUnits
@@ -234,21 +234,10 @@ class UnitFile:
             )
         ]
 
-    def past(self) -> list[Past]:
+    def past(self) -> list[PastText]:
         """Return the texts that were replaced or rejected, oldest first."""
         units = self.open()
-        return [
-            Past(
-                text.id,
-                text.entry.name,
-                text.reason,
-                text.entry.model,
-                text.entry.attempt,
-                issues=text.issues,
-                entry=text,
-            )
-            for text in read_history(units.files, units.ledger.place)
-        ]
+        return list(read_history(units.files, units.ledger.place))
 
     def sizes(
         self, view: FileUnits, names: Iterable[str], model: str | None

@@ -114,7 +114,7 @@ class UnitUpdate:
         return contents
 
     def beside(self) -> dict[str, bytes | None]:
-        """Return what is written for all units, and stays whatever becomes of these."""
+        """Return what is written for all units."""
         view, contents = self.view, dict[str, bytes | None]()
         system = view.system_sha256
         if any(entry and entry.system_sha256 == system for entry in self._entries.values()):
@@ -159,7 +159,8 @@ class UnitUpdate:
             rejected.keep_entry(self.view.entry_of(answer), "rejected", issues[answer.ask.name])
             for answer in answers
         ]
-        return Candidate(self.contents(), self.beside(), rejected.contents(), tuple(ids))
+        contents = {**self.contents(), **self.beside()}
+        return Candidate(contents, rejected.contents(), tuple(ids))
 
     def _put(self, candidate: FileUnits, answers: Sequence[Answer]) -> None:
         """Record new texts; those they replace go to the history, unless blank or the same."""

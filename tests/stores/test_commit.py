@@ -21,11 +21,11 @@ from commit_work import (
     place,
     recover,
     recover_root,
+    root_files,
     write,
 )
 from killing import Killed, kill_at_every_effect
 from power import states_after_power_loss
-from store_work import tree
 
 from pytest_regen.commit import Contents, View
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
@@ -113,9 +113,10 @@ def test_a_kill_at_any_effect_leaves_before_or_after(
 
 def made_or_not(folder: Path) -> bool:
     """Return whether the root that ``make_root`` makes is there; it is whole then."""
-    found = tree(folder / "root")
-    assert found in ({}, NEW)
-    return bool(found)
+    view = root_files(folder).view()
+    found = {name: view.read(name) for name in NEW}
+    assert found in (dict.fromkeys(NEW), NEW)
+    return found == NEW
 
 
 def check_root(folder: Path, effect: str) -> None:
@@ -123,7 +124,8 @@ def check_root(folder: Path, effect: str) -> None:
     is_made = made_or_not(folder)
     recover_root(folder)
     assert made_or_not(folder) == is_made, effect
-    assert {path.name for path in folder.iterdir()} <= {"root", ".regen"}, effect
+    left = {path.name for path in (folder / "root").rglob("*") if path.is_file()}
+    assert left == ({"pages.json", "old.json", "empty"} if is_made else set()), effect
 
 
 def test_a_new_root_is_there_with_all_its_files_or_not_at_all(tmp_path: Path) -> None:

@@ -64,4 +64,4 @@ def ask_for_unit(
 
 def unit_history(file: UnitFile) -> tuple[PastText, ...]:
     """Return the past texts of a file's units, oldest first."""
-    return tuple(past.entry for past in verbs.history(file))
+    return verbs.history(file)

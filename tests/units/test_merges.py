@@ -104,6 +104,7 @@ def test_two_branches_merge(repository: Path) -> None:
     unmerged = git(repository, "diff", "--name-only", "--diff-filter=U").stdout.split()
     assert set(unmerged) <= {PLACE}
     verbs.rebuild(opened(repository))
+    verbs.forget(opened(repository))
     units = opened(repository).open()
     assert codes(units) == {}
     assert units.orphans == ()
