@@ -12,23 +12,12 @@ from typing import Generic
 
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.regeneration import policies
+from pytest_regen.regeneration import policies, values
 from pytest_regen.regeneration.asking import meets_all, note_stored, stop_reason_of
 from pytest_regen.regeneration.held import HeldPlace
 from pytest_regen.regeneration.places import Place, V, View
 from pytest_regen.regeneration.policies import Change, Policy
 from pytest_regen.regeneration.queue import Flow, jobs_of
-from pytest_regen.regeneration.values import (
-    Answer,
-    Ask,
-    Attempt,
-    HealResult,
-    Mark,
-    Progress,
-    Rejected,
-    StopReason,
-    TurnSettings,
-)
 from pytest_regen.turns.values import Provider
 from pytest_regen.validation.issues import Feedback, Issue
 
@@ -57,7 +46,7 @@ class Job:
 
 
 def work_steps(
-    place: Place[V], job: Job, settings: TurnSettings, view: V | None = None
+    place: Place[V], job: Job, settings: values.TurnSettings, view: V | None = None
 ) -> "Flow[Work[V]]":
     """Ask for units of a place until nothing is wrong with them, or there is a reason to stop.
 
@@ -106,15 +95,15 @@ def stages(view: View, names: Sequence[str]) -> Iterator[Sequence[str]]:
 class _Piece:
     """What is known of one unit while it is worked on."""
 
-    result: HealResult
+    result: values.HealResult
     """Counts and reasons; what the place holds is put in at the end."""
     feedback: tuple[Feedback, ...] = ()
     """What the asking test reports of it as it is stored."""
     rejected: tuple[Feedback, ...] = ()
     """What is wrong with the last outputs that were not kept: said first by the next correction."""
-    seen: list[frozenset[Mark]] = field(default_factory=list)
+    seen: list[frozenset[values.Mark]] = field(default_factory=list)
     """What was wrong after each round: the same twice is no progress."""
-    refused: Sequence[Answer] = ()
+    refused: Sequence[values.Answer] = ()
     """The last outputs that were not kept."""
     rounds: set[int] = field(default_factory=set)
     """Those that brought a reply."""
@@ -124,7 +113,7 @@ class _Piece:
     is_reached: bool = False
     """Whether there is something to say of it: it was answered, or needs or allows no answer."""
 
-    def close(self, reason: StopReason, failure: RegenError | None = None) -> None:
+    def close(self, reason: values.StopReason, failure: RegenError | None = None) -> None:
         """Ask no more for the unit; the first failure of its pages is the one that is told."""
         self.is_open = False
         if self.result.failure is None:
@@ -134,7 +123,7 @@ class _Piece:
 class Work(Generic[V]):
     """The units that are worked on, and what their place holds by now."""
 
-    def __init__(self, place: Place[V], view: V, job: Job, settings: TurnSettings) -> None:
+    def __init__(self, place: Place[V], view: V, job: Job, settings: values.TurnSettings) -> None:
         self._place = place
         self._waiting: dict[str, str] = {}
         """What waits for review: unit to the id of its candidate."""
@@ -143,21 +132,21 @@ class Work(Generic[V]):
             self._waiting, view = held.ids, held.with_waiting(view)
         self.before = self.view = view
         """What the place held, and what it holds now."""
-        self.kept: list[Answer] = []
+        self.kept: list[values.Answer] = []
         """The answers that were kept, in their order."""
-        self.rejected: list[Answer] = []
+        self.rejected: list[values.Answer] = []
         """Those that were not, until the work has ended."""
         self._job = job
         self._settings = settings
         self._pieces = {
-            name: _Piece(HealResult(name, None, allowed=job.rounds), tuple(job.feedback))
+            name: _Piece(values.HealResult(name, None, allowed=job.rounds), tuple(job.feedback))
             for name in dict.fromkeys(job.names)
         }
         self._round = self._drafts = self._drafts_done = 0
-        self._ended_by: StopReason | None = None
+        self._ended_by: values.StopReason | None = None
 
     @property
-    def results(self) -> list[HealResult]:
+    def results(self) -> list[values.HealResult]:
         """How the work on each unit ended; units that were not reached are left out."""
         return [
             self._result(name, piece)
@@ -173,7 +162,7 @@ class Work(Generic[V]):
         # One at a time: what the next batch asks depends on what came of the one before it.
         groups = iter([list(batches)]) if is_together else ([batch] for batch in batches)
         for group in groups:
-            waiting: Sequence[Sequence[Ask]] = group
+            waiting: Sequence[Sequence[values.Ask]] = group
             owed = len(group)
             while owed:
                 arrived = yield waiting
@@ -207,9 +196,9 @@ class Work(Generic[V]):
                 self._keep_better(Policy(), [piece.refused])
         return len(self.kept) > kept
 
-    def _batches(self, policy: Policy, names: Iterable[str]) -> Iterator[list[Ask]]:
+    def _batches(self, policy: Policy, names: Iterable[str]) -> Iterator[list[values.Ask]]:
         """Yield what is to be asked in one round, in batches that are kept or rejected together."""
-        drafts: list[Ask] = []
+        drafts: list[values.Ask] = []
         for name in names:
             piece = self._pieces[name]
             if not policy.is_draft and piece.is_open and not piece.is_begun:
@@ -244,7 +233,7 @@ class Work(Generic[V]):
         stored = (*policies.fixable_issues(self.view.issues(name)), *piece.feedback)
         return policies.merge_findings(piece.rejected, stored)
 
-    def _take(self, policy: Policy, arrived: Sequence[Sequence[Answer]]) -> None:
+    def _take(self, policy: Policy, arrived: Sequence[Sequence[values.Answer]]) -> None:
         """Keep or reject what has arrived, and stop units that got no reply."""
         kept_before = len(self.kept)
         for answers in arrived:
@@ -274,7 +263,7 @@ class Work(Generic[V]):
                     for piece in self._pieces.values():
                         piece.is_open = False
 
-    def _count(self, answers: Sequence[Answer]) -> None:
+    def _count(self, answers: Sequence[values.Answer]) -> None:
         """Add up what a batch of one unit cost."""
         first = answers[0]
         piece = self._pieces[first.ask.name]
@@ -290,7 +279,7 @@ class Work(Generic[V]):
             if self._settings.progress:
                 ask = first.ask
                 key = PageKey(ask.name, ask.page, self.view.page_count(ask.name))
-                step = Progress(key, self._drafts_done, self._drafts)
+                step = values.Progress(key, self._drafts_done, self._drafts)
                 if first.failure:
                     step = replace(step, what="failed")
                 elif ask.known is not None and ask.known.shared_from is not None:
@@ -299,7 +288,7 @@ class Work(Generic[V]):
                     step = replace(step, what="written")
                 self._settings.progress(step)
 
-    def _keep_better(self, policy: Policy, groups: Sequence[Sequence[Answer]]) -> None:
+    def _keep_better(self, policy: Policy, groups: Sequence[Sequence[values.Answer]]) -> None:
         """Keep the new outputs that may stay, those of a unit together or else some on their own.
 
         Unit after unit is decided on top of what was kept of those before it; all is written as one
@@ -324,7 +313,7 @@ class Work(Generic[V]):
         for decision in decisions:
             self._note(decision, ids, is_draft=policy.is_draft)
 
-    def _keep_by_test(self, policy: Policy, replies: Sequence[Answer], check: Check) -> None:
+    def _keep_by_test(self, policy: Policy, replies: Sequence[values.Answer], check: Check) -> None:
         """Put the new outputs in place, call the test again, and put them back unless better.
 
         The test may take its time and may read or write the place, so it is not locked while
@@ -344,7 +333,7 @@ class Work(Generic[V]):
         self.view = self._place.open()
         if is_better:
             piece.feedback = fails
-        rejected = [] if is_better else [Rejected(answer, ()) for answer in replies]
+        rejected = [] if is_better else [values.Rejected(answer, ()) for answer in replies]
         decision = _Decision(tried, tried, replies if is_better else (), rejected, fails)
         self._note(decision, iter(trial.history))
 
@@ -386,7 +375,7 @@ class Work(Generic[V]):
 
     def _write_down(
         self,
-        answers: Iterable[Answer],
+        answers: Iterable[values.Answer],
         tried: V,
         fails: Sequence[Feedback] = (),
         *,
@@ -397,9 +386,9 @@ class Work(Generic[V]):
             if not answer.by_template and answer.ask.known is None:
                 findings = () if answer.failure else (*_issues_on(tried, answer), *fails)
                 result = self._pieces[answer.ask.name].result
-                result.transcript = (*result.transcript, Attempt(answer, is_kept, findings))
+                result.transcript = (*result.transcript, values.Attempt(answer, is_kept, findings))
 
-    def _result(self, name: str, piece: _Piece) -> HealResult:
+    def _result(self, name: str, piece: _Piece) -> values.HealResult:
         is_changed = bool(piece.result.regenerated) and name not in self._waiting
         issues = self.view.issues(name)
         result = replace(
@@ -428,13 +417,13 @@ class _Decision(Generic[V]):
     """With all of them."""
     view: V
     """With those that are kept."""
-    answers: Sequence[Answer]
-    rejected: Sequence[Rejected]
+    answers: Sequence[values.Answer]
+    rejected: Sequence[values.Rejected]
     fails: Sequence[Feedback] = ()
     """What the asking test says with all of them in place."""
 
 
-def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V]:
+def _decide(policy: Policy, before: V, replies: Sequence[values.Answer]) -> _Decision[V]:
     """Return what is kept of replies for one unit: all together, else some on their own."""
     name = replies[0].ask.name
     tried = best = before.with_answers(replies)
@@ -446,11 +435,11 @@ def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V
             candidate = before.with_answers([*answers, answer])
             if policy.may_replace(Change(name, best, candidate)):
                 best, answers = candidate, [*answers, answer]
-    rejected = [Rejected(a, _issues_on(tried, a)) for a in replies if a not in answers]
+    rejected = [values.Rejected(a, _issues_on(tried, a)) for a in replies if a not in answers]
     return _Decision(tried, best, answers, rejected)
 
 
-def _issues_on(view: View, answer: Answer) -> tuple[Issue, ...]:
+def _issues_on(view: View, answer: values.Answer) -> tuple[Issue, ...]:
     """Return what is wrong with one output, for the history."""
     issues = view.issues(answer.ask.name)
     return tuple(issue for issue in issues if issue.page in (answer.ask.page, None))

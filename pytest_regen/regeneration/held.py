@@ -19,13 +19,7 @@ from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.regeneration.pending import Candidate, Output, PendingFolder
 from pytest_regen.regeneration.places import Place, PlaceUpdate, V
-from pytest_regen.regeneration.values import (
-    Answer,
-    Known,
-    Pending,
-    Rejected,
-    TurnSettings,
-)
+from pytest_regen.regeneration.values import Answer, Known, Pending, Rejected, TurnSettings
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.validation.issues import FailedTest, Feedback, Issue
 

@@ -1,11 +1,6 @@
 """What becomes of candidates that wait: they are stored as named work is, or put in the history."""
 
-from pytest_regen.errors import (
-    OutdatedCandidateError,
-    ReviewError,
-    UsageError,
-    WorseCandidateError,
-)
+from pytest_regen.errors import OutdatedCandidateError, ReviewError, UsageError, WorseCandidateError
 from pytest_regen.regeneration.held import answers_of, rejected_of
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
 from pytest_regen.regeneration.places import Place, V

@@ -27,7 +27,6 @@ from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.commit import View as FilesView
-    from pytest_regen.units.place import UnitFile
 
 T = TypeVar("T")
 
@@ -80,10 +79,13 @@ class FileUnits:
     format_note = not_run = ""
     origin = None
 
-    def __init__(self, file: "UnitFile", files: "FilesView") -> None:
+    # Not by its class, ``UnitFile``, because that one's module imports this one.
+    def __init__(self, file: Any, files: "FilesView") -> None:
         self.file = file
         self.files = files
-        self.kind, self.place, self.path = file.kind, file.place, file.path
+        self.kind: Kind = file.kind
+        self.place: str = file.place
+        self.path: Path = file.path
         self.here = from_here(file.path)
         """The file as commands name it."""
         self.new_entries: Mapping[str, Entry] = {}

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_regen.commit import Candidate, new_id, now
 from pytest_regen.errors import SourceError, UnknownPageError, UsageError
@@ -21,9 +21,6 @@ from pytest_regen.units.naming import command
 from pytest_regen.units.view import FileUnits, refuse_unknown
 from pytest_regen.validation.issues import Issue
 
-if TYPE_CHECKING:
-    from pytest_regen.units.place import UnitFile
-
 _HISTORY = ".regen/history"
 
 
@@ -35,7 +32,8 @@ class UnitUpdate:
         view: what it holds, read under the lock.
     """
 
-    def __init__(self, file: "UnitFile", view: FileUnits) -> None:
+    # Not by its class, ``UnitFile``, because that one's module imports this one.
+    def __init__(self, file: Any, view: FileUnits) -> None:
         self.file = file
         self.view = view
         """What it holds, read under the lock and again after ``write``."""

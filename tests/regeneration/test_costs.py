@@ -2,11 +2,9 @@
 
 from decimal import Decimal
 
-import pytest
-
 from pytest_regen.regeneration.costs import AskSize, Estimate
 from pytest_regen.turns import cost_of
-from pytest_regen.turns.values import Usage, dollars
+from pytest_regen.turns.values import Usage
 
 SONNET = "claude-sonnet-5-5"
 SYSTEM = "Write the page. " * 500
@@ -62,19 +60,3 @@ def test_requests_beyond_the_limit_cost_more() -> None:
     )
 
     assert (below, above) == (Decimal("0.0100000"), Decimal("0.0500005"))
-
-
-@pytest.mark.parametrize(
-    ("cost", "told"),
-    [
-        ("0", "$0.00"),
-        ("0.00000001", "$0.00010"),
-        ("0.0042", "$0.0042"),
-        ("0.0951", "$0.10"),
-        ("1.005", "$1.00"),
-        ("1239.7", "$1,240"),
-    ],
-)
-def test_dollars_are_as_long_as_they_say_something(cost: str, told: str) -> None:
-    """Cents in the middle, two digits of little, whole dollars of much."""
-    assert dollars(Decimal(cost)) == told

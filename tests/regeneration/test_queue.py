@@ -15,12 +15,7 @@ from reference_writer import ReferenceWriter
 from small_documents import document_of
 
 from pytest_regen.errors import RegenError, RejectedRequestError, TransportError
-from pytest_regen.regeneration import (
-    GenerateResult,
-    TurnSettings,
-    generate_stores,
-    heal_stores,
-)
+from pytest_regen.regeneration import GenerateResult, TurnSettings, generate_stores, heal_stores
 from pytest_regen.regeneration.queue import Batch, Flow, drive_flows
 from pytest_regen.regeneration.values import Answer, Ask, RunState
 from pytest_regen.stores import RegenStore

@@ -113,20 +113,6 @@ def test_two_branches_merge(repository: Path) -> None:
     assert {name for name in texts if texts[name] == "theirs"} == {*NAMES[6:9]}
 
 
-def test_the_same_unit_on_two_branches_is_named(repository: Path) -> None:
-    """The ledger's entry conflicts; ``validate`` names the unit, and both texts are in git."""
-    for branch in ("ours", "theirs"):
-        git(repository, "checkout", "-qb", branch, "main")
-        change(repository, branch, ["text3"], [], [])
-        commit(repository)
-
-    git(repository, "merge", "-q", "ours", "-m", "x")
-
-    units = opened(repository).open()
-    assert units.conflicting == {"text3"}
-    assert "CONFLICT" in codes(units)["text3"]
-
-
 def test_rebuild_ends_a_conflict_about_one_unit(tmp_path: Path) -> None:
     """In the file and in the ledger at once; their answer goes to the history."""
     file = project(tmp_path)
