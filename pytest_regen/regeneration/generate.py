@@ -21,7 +21,7 @@ from pytest_regen.regeneration.sharing import Recipient, Sharing
 from pytest_regen.regeneration.store_place import LockedStore, StorePlace
 from pytest_regen.regeneration.store_view import StoreView, edit_error
 from pytest_regen.regeneration.values import Answer, Ask, Known, StopReason, TurnSettings
-from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.stores import RegenStore, StoredPage, refuse_unwritable
 from pytest_regen.text import source_diff
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
@@ -287,6 +287,7 @@ class _PlannedStore(StorePlace):
                 if name in edited:
                     why = "the document changed this type, and updating it would discard the edit"
                     raise edit_error(previous, name, why)
+        refuse_unwritable(self._unwritten, self._schema)
         unanswered = {entry.key for entry in plan.asked} - {*self._known, *self._written}
         if run.settings.ready and unanswered:
             run.settings.ready()

@@ -4,7 +4,7 @@ from pytest_regen.files import safe_file_name, store_slug
 from pytest_regen.store_folders import FoundStores, find_stores, is_store
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, check_staleness
 from pytest_regen.stores.history import HistoryEntry, HistoryReason, history, history_entry
-from pytest_regen.stores.store import RegenStore, StoreUpdate
+from pytest_regen.stores.store import RegenStore, StoreUpdate, refuse_unwritable
 
 __all__ = [
     "FoundStores",
@@ -19,6 +19,7 @@ __all__ = [
     "history",
     "history_entry",
     "is_store",
+    "refuse_unwritable",
     "safe_file_name",
     "store_slug",
 ]

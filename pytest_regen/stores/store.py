@@ -4,6 +4,7 @@ A store is read as it was at one moment, each file once, without writing or lock
 time, all or nothing, and nothing that a model wrote is lost.
 """
 
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, now
 from pytest_regen.documents.ir import IR, SCHEMAS, TypeIR, ir_hash, type_hash
 from pytest_regen.errors import StoreMissingError, UnknownPageError, UnknownTypeError
+from pytest_regen.files import refuse_obstacle
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
@@ -457,6 +459,29 @@ def refuse_no_store(path: Path) -> None:
         hint="name the folder that pytest-regen generate printed, or generate one: "
         'pytest-regen generate SPEC "GET /path" --out DIR',
     )
+
+
+def refuse_unwritable(planned: RegenStore, schema: str) -> None:
+    """Raise what writing a store would end in, before a page is paid for.
+
+    Args:
+        planned: the store as it is going to be; nothing is left in its folder, which need not
+            exist.
+        schema: text of ``schema.md``.
+
+    Raises:
+        StoreWriteError: the folder cannot be written, the disk has no room, or a text no bytes.
+    """
+    path, files = planned.path, store_files(planned.path)
+    with files.explain_errors():
+        for file in (path / PAGES_FILE, files.lock):
+            refuse_obstacle(file)
+        folder = next(place for place in (path, *path.resolve().parents) if place.is_dir())
+        # Written, because permissions tell neither whether one may nor of a full disk.
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            plan = planned.plan
+            probe.writelines((plan.ir_data, plan.prompts_data, schema.encode()))
+            probe.flush()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,25 +9,19 @@ from pytest_regen import DryRunProvider, RegenStore, partial_regenerate
 from pytest_regen.errors import UsageError
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A clean store."""
-    folder = tmp_path / "store"
-    make_store(folder)
-    return folder
-
-
 @pytest.mark.parametrize("name", ["attempts", "max_retries"])
-def test_no_attempt_at_all_is_refused(path: Path, name: str) -> None:
+def test_no_attempt_at_all_is_refused(tmp_path: Path, name: str) -> None:
     """The first reply counts as an attempt; both names mean the same, and exclude each other."""
+    path = make_store(tmp_path / "store").path
     with pytest.raises(TypeError, match="not both"):
         partial_regenerate(path, provider=DryRunProvider(), attempts=1, max_retries=1)
     with pytest.raises(UsageError, match="attempts is 0"):
         partial_regenerate(path, provider=DryRunProvider(), **{name: 0})  # type: ignore[arg-type]
 
 
-def test_a_dry_run_provider_is_an_ordinary_provider(path: Path) -> None:
+def test_a_dry_run_provider_is_an_ordinary_provider(tmp_path: Path) -> None:
     """Its placeholder is refused as worse, and written where any output is accepted."""
+    path = make_store(tmp_path / "store").path
     before = RegenStore.open(path).source
     type_name = RegenStore.open(path).type_names[0]
 

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from killing import Killed, kill_at_every_effect, run_together
+from killing import kill_at_every_effect, run_together
 from review_work import (
     STORE,
     Fixed,
@@ -74,19 +74,15 @@ def test_a_killed_review_is_done_again(project: Path, tmp_path: Path) -> None:
 
     assert len(kills) > 1
     for killed in kills:
-        _assert_done_again(killed)
-
-
-def _assert_done_again(killed: Killed) -> None:
-    root = killed.folder
-    waiting(root)
-    assert unit_file(root).open().texts["berth"].text in {"Liegeplatz", GERMAN["berth"]}
-    accept_everything(root)
-    assert waiting(root).candidates == (), killed.effect
-    assert is_clean(root), killed.effect
-    reasons = [past.reason for past in unit_history(unit_file(root))]
-    assert reasons == ["replaced"], killed.effect
-    assert [entry.reason for entry in history(root / STORE)] == ["replaced"], killed.effect
+        root = killed.folder
+        waiting(root)
+        assert unit_file(root).open().texts["berth"].text in {"Liegeplatz", GERMAN["berth"]}
+        accept_everything(root)
+        assert waiting(root).candidates == (), killed.effect
+        assert is_clean(root), killed.effect
+        reasons = [past.reason for past in unit_history(unit_file(root))]
+        assert reasons == ["replaced"], killed.effect
+        assert [entry.reason for entry in history(root / STORE)] == ["replaced"], killed.effect
 
 
 def test_reviews_at_once_decide_each_candidate_once(project: Path) -> None:

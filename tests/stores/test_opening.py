@@ -7,7 +7,7 @@ import pytest
 from small_store import IR_OF_STORE, PROMPTS, filled_store, page, source_of
 from store_work import on_trial
 
-from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
+from pytest_regen.documents.ir import FieldIR, Scalar
 from pytest_regen.errors import UnknownTypeError
 from pytest_regen.files import observe_effects
 from pytest_regen.sources import extract_type_block, list_type_names
@@ -92,16 +92,12 @@ def test_a_name_that_means_no_type_or_two_lists_types(store: RegenStore) -> None
     assert "ProjectDataObject, Owner" in caught.value.hint
 
 
-def changed(type_: TypeIR) -> TypeIR:
-    """Return a type with one more field."""
-    more = FieldIR(json_name="extra", type=Scalar(kind="string"))
-    return type_.model_copy(update={"fields": (*type_.fields, more)})
-
-
 def test_only_the_type_that_changed_is_stale(store: RegenStore) -> None:
     """A changed IR makes the store stale, and of its types the changed one alone."""
     root, owner, state = IR_OF_STORE.types
-    ir = IR_OF_STORE.model_copy(update={"types": (root, changed(owner), state)})
+    more = FieldIR(json_name="extra", type=Scalar(kind="string"))
+    changed = owner.model_copy(update={"fields": (*owner.fields, more)})
+    ir = IR_OF_STORE.model_copy(update={"types": (root, changed, state)})
     with RegenStore.update(store.path) as tx:
         tx.write(ir=ir)
         after = tx.store
