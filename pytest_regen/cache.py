@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.files import is_linked, make_ignored_folder
-from pytest_regen.strict_json import json_bytes, strict_loads
+from pytest_regen.strict_json import json_bytes, json_or_none
 
 VARIABLE: Final = "REGEN_CACHE_KEY"
 """The environment variable with a secret of one's own, for caches that machines share."""
@@ -31,17 +31,14 @@ _LARGEST: Final = 16 << 20
 """Bytes of one entry."""
 _ENTRY: Final = re.compile(r"[0-9a-f]{64}\.(?:json|[0-9a-f]{8}\.tmp)")
 """An entry, or what a killed process left of one."""
-_DAY: Final = 86_400.0
-"""Seconds that an entry is not marked as used again."""
-_KEPT: Final = 30 * _DAY
-"""Seconds after which an entry that was not used goes."""
+_KEPT: Final = 30 * 86_400.0
+"""Seconds after which an entry goes."""
 
 
 class Cache:
     """A folder of sealed JSON values by section and key.
 
-    Processes may share it, and be killed at any moment. Entries that were not used for a month are
-    dropped.
+    Processes may share it, and be killed at any moment. After a month an entry is dropped.
     """
 
     def __init__(self, root: Path) -> None:
@@ -69,15 +66,7 @@ class Cache:
         right = self._seal(section, key, value)
         if right is None or not hmac.compare_digest(seal, right):
             return None
-        try:
-            result = strict_loads(value)
-        except ValueError:
-            return None
-        with suppress(OSError):
-            # Once a day, because what was not used for longest is dropped.
-            if time.time() - path.stat().st_mtime > _DAY:
-                os.utime(path)
-        return result
+        return json_or_none(value)
 
     def put(self, section: str, key: str, value: Any) -> bool:
         """Keep a JSON value; return whether that was possible.

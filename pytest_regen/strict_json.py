@@ -26,14 +26,6 @@ _MARKER = re.compile(rb"(<{7}|\|{7}|={7}|>{7})(?: .*)?\r?", re.DOTALL)
 merged itself."""
 
 
-class JsonDefectError(ValueError):
-    """Python would read this text; other parsers refuse it, or read something else."""
-
-
-class TooDeepError(JsonDefectError):
-    """The value is nested deeper than Python's stack."""
-
-
 def strict_loads(
     data: str | bytes,
     *,
@@ -50,9 +42,7 @@ def strict_loads(
         decimals: whether fractions are read as ``Decimal``, which loses no digits.
 
     Raises:
-        json.JSONDecodeError: it is not JSON.
-        UnicodeDecodeError: the bytes are not text.
-        JsonDefectError: it is, but not to every parser; the subclass says why.
+        ValueError: it is not JSON, or not to every parser; or the bytes are not text.
     """
     options: dict[str, Any] = {
         "object_pairs_hook": _unique_members if unique_keys else None,
@@ -62,7 +52,7 @@ def strict_loads(
     try:
         return json.loads(data, **options)
     except RecursionError:
-        raise TooDeepError("the value is nested too deeply") from None
+        raise ValueError("the value is nested too deeply") from None
 
 
 def json_or_none(data: str | bytes) -> Any:
@@ -84,18 +74,14 @@ def json_bytes(value: object, default: Callable[[Any], object] | None = None) ->
     return text.encode("utf-8", "surrogatepass")
 
 
-def as_json(value: Any, errors: str = "strict") -> bytes:
+def as_json(value: Any) -> bytes:
     """Return ``value`` as an artifact holds it: indented, UTF-8 unescaped, with a final line end.
-
-    Args:
-        value: any JSON value.
-        errors: what becomes of text that UTF-8 has no bytes for, as in ``str.encode``.
 
     Raises:
         ValueError: it holds NaN, an infinity, or text that UTF-8 has no bytes for.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    return f"{text}\n".encode("utf-8", errors)
+    return f"{text}\n".encode()
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,12 +89,12 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         [(key, _)] = Counter(name for name, _ in pairs).most_common(1)
         # Refused, because parsers disagree on which of the values counts.
-        raise JsonDefectError(f"the key {key!r:.80} is given twice in one object")
+        raise ValueError(f"the key {key!r:.80} is given twice in one object")
     return members
 
 
 def _refuse_constant(word: str) -> None:
-    raise JsonDefectError(f"{word} is no JSON value")
+    raise ValueError(f"{word} is no JSON value")
 
 
 def corrupt(

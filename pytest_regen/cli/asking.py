@@ -15,7 +15,7 @@ from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
 from pytest_regen.regeneration.values import Advice, RunState, TurnSettings
-from pytest_regen.regeneration.verbs import SPELLING_ADVICE, Result
+from pytest_regen.regeneration.verbs import Result
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget
 from pytest_regen.turns.models import tokens_for
@@ -214,7 +214,6 @@ def _finish(result: Result, request: Request) -> tuple[int, dict[str, Any]]:
             "regenerated": [
                 places.keys(place, *page) if place.has_pages else page[0] for page in new
             ],
-            "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
             "model_used": view.author(answered[-1]).model if answered else "",
             "ok": code == 0,
             "rejected": list(result.rejected),
@@ -243,13 +242,7 @@ def _tell(result: Result, left: Sequence[Issue], code: int, request: Request) ->
         fact("rejected", f"{texts}, no better than what was there, kept in {place.history_path}")
     for name, why in result.skipped.items():
         fact("skipped", f"{name}: {why}", "yellow")
-    for fault in result.prompt_faults:
-        fact("unfixable", str(fault), "yellow")
-    # A fault of the prompts says it once for all the units that have it.
-    is_said = bool(result.prompt_faults)
-    output.show_stopped(
-        item for item in result.results if not (is_said and item.stop_reason == "unfixable")
-    )
+    output.show_stopped(result.results)
     places.tell_issues(left, place.source)
     if result.results:
         spent = turns.spent(result.calls, result.usage, by_template=result.by_template)
@@ -270,8 +263,6 @@ def _following(result: Result, left: Sequence[Issue], code: int, request: Reques
     view, turns = result.view, request.turns
     if not code:
         return places.advice_to_test(result.place, view, [item.name for item in result.results])
-    if result.prompt_faults:
-        return Advice(SPELLING_ADVICE)
     advice: Advice | None = view.advice(left)
     if advice is None or not advice.command.endswith("--from-errors"):
         return advice

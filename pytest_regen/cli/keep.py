@@ -188,7 +188,7 @@ def history(
     view = place.open()  # What holds no place has no history, and says so.
     past = verbs.history(place, units)
     if as_json:
-        emit_json({"entries": [{"id": text.id, **text.entry.to_json()} for text in past]})
+        emit_json({"entries": [{"id": text.id, **text.to_json()} for text in past]})
         return
     rows = []
     errors_by_text = [errors_in(text.issues) for text in past]

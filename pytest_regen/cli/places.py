@@ -85,8 +85,7 @@ def asked_pages(place: Place[Any], view: View, request: Request) -> dict[tuple[s
     for name in names:
         if request.from_errors:
             errors = policies.fixable_issues(view.issues(name))
-            mendable = policies.without_marks(errors, view.ordered(name))
-            pages[name] = policies.pages_at_fault(mendable, view.page_count(name))
+            pages[name] = policies.pages_at_fault(errors, view.page_count(name))
         elif request.verb == "generate" and not request.force:
             # Only what is missing, because the other pages are paid for.
             pages[name] = view.missing(name) or pages[name]

@@ -17,7 +17,6 @@ from pytest_regen.documents.changes import direction_of
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import GenerateResult
-from pytest_regen.regeneration.verbs import SPELLING_ADVICE
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.models import tokens_for
@@ -67,7 +66,6 @@ def result_json(result: GenerateResult) -> dict[str, Any]:
         "calls": result.calls,
         "tokens": result.usage.total_tokens,
         "stop_reasons": dict(result.stop_reasons),
-        "prompt_faults": [fault.to_json() for fault in result.prompt_faults],
         "failures": [describe_failure(failure) for failure in result.failures],
         "errors": [i.to_json() for verdict in verdicts for i in verdict.errors],
         "defects": [defect.to_json() for defect in result.plan.defects],
@@ -129,8 +127,6 @@ def show_result(result: GenerateResult, namespace: str | None, turns: TurnOption
         advice = f"change the namespace to {namespace} there"
         fact("header", f"it stays as it is, for it is yours: {advice}")
     tell_issues((i for verdict in result.validation.values() for i in verdict.issues), str(source))
-    for fault in result.prompt_faults:
-        fact("unfixable", str(fault), "yellow")
     # Of the others the failure below says why.
     show_stopped(item for item in result.results if item.rejected)
     spent = turns.spent(result.calls, result.usage, by_template=bool(result.written))
@@ -140,8 +136,7 @@ def show_result(result: GenerateResult, namespace: str | None, turns: TurnOption
         say(stored if result.is_stored else f"nothing was written to {result.plan.path}")
         show_failures(result.failures)
     elif any(verdict.has_errors for verdict in result.validation.values()):
-        again = from_errors_command(RegenStore.open(result.plan.path))
-        next_step(SPELLING_ADVICE if result.prompt_faults else again)
+        next_step(from_errors_command(RegenStore.open(result.plan.path)))
 
 
 def _show_types(result: GenerateResult, *states: str) -> None:

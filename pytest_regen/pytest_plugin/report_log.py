@@ -266,7 +266,6 @@ class ReportLog:
             "exit_code": int(session.exitstatus),
             "stopped": str(stopped or _STOPPED.get(int(session.exitstatus), "")),
             "why_failed": self._summary.gate,
-            "prompt_faults": [fault.to_json() for fault in self._summary.prompt_faults],
             "notes": sorted(self._summary.all_notes),
             "next": self._summary.next_command,
         }

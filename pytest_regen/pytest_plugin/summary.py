@@ -16,7 +16,6 @@ from pytest_regen.pytest_plugin.stash import RECORD_KEY, notes_on_models, used_s
 from pytest_regen.text import plural, shorten, visible
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.verbs import PromptFault
     from pytest_regen.turns.values import Usage
 
 
@@ -66,8 +65,6 @@ class HealReport:
     """What live calls cost; ``None`` where that is not known."""
     findings: list[dict[str, Any]] = field(default_factory=list)
     """What was wrong before: issues as ``findings_json`` has them."""
-    ordered: list[dict[str, Any]] = field(default_factory=list)
-    """Errors that the prompts ask for themselves: ``code``, ``finding``, ``message``, ``field``."""
     transcript: list[dict[str, Any]] = field(default_factory=list)
     """What was said, where a report was asked for; see ``transcripts``."""
     has_pages: bool = True
@@ -297,25 +294,6 @@ class RunLog:
         return [heal for _, _, record in self._records for heal in record.heals]
 
     @property
-    def prompt_faults(self) -> "tuple[PromptFault, ...]":
-        """Errors that the prompts ask for, each once with all types that have it."""
-        if not any(heal.ordered for heal in self._heals):
-            return ()  # Most runs: what answers below is not imported for them.
-        from pytest_regen.regeneration.verbs import prompt_faults
-        from pytest_regen.validation.issues import Issue
-
-        return prompt_faults(
-            (
-                id_from_here(heal.unit, self._config),
-                Issue.of(
-                    entry["code"], entry["message"], field=entry["field"], finding=entry["finding"]
-                ),
-            )
-            for heal in self._heals
-            for entry in heal.ordered
-        )
-
-    @property
     def _pending(self) -> list[str]:
         """The ids of the candidates that this run has left for review."""
         return list(dict.fromkeys(id_ for heal in self._heals for id_ in heal.pending))
@@ -353,9 +331,6 @@ class RunLog:
     def _heal_lines(self) -> Iterable[Line]:
         alike: dict[tuple[object, ...], list[HealReport]] = {}
         for number, heal in enumerate(self._heals):
-            # Of all for which nothing is wrong but what the prompts ask for, one line is shown.
-            if heal.outcome == "failed" and heal.stop_reason == "unfixable" and heal.ordered:
-                continue
             # Several that were left alone for the same reason are told together.
             is_alone = heal.calls or not heal.why
             key = (number,) if is_alone else (heal.outcome, heal.stop_reason, heal.why)
@@ -374,8 +349,6 @@ class RunLog:
             if len(lines) > _DIFF_LINES:
                 more = len(lines) - _DIFF_LINES
                 yield f"  … {more} more lines, in git diff or the report of --regen-report", ()
-        for fault in self.prompt_faults:
-            yield f"unfixable: {fault}", ("red",)
         if any(heal.emulated for heal in self._heals):
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
 

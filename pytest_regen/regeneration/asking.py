@@ -8,14 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_regen.errors import (
-    BudgetError,
-    CassetteError,
-    ProviderError,
-    RefusedError,
-    RegenError,
-    TransportError,
-)
+from pytest_regen import errors
 from pytest_regen.modes import HAND
 from pytest_regen.regeneration.values import Answer, Ask, StopReason, TurnSettings
 from pytest_regen.turns.exchange import Tally, TurnExchange, Whole, whole_reply
@@ -39,10 +32,10 @@ _NO_MODELS: Final = frozenset({"", HAND, "dry-run"})
 LARGER_LIMIT: Final = 32_000
 """Tokens allowed when the first limit cut the reply."""
 
-_STOP_REASONS: Final[dict[type[RegenError], StopReason]] = {
-    RefusedError: "refused",
-    BudgetError: "budget",
-    CassetteError: "cassette_miss",
+_STOP_REASONS: Final[dict[type[errors.RegenError], StopReason]] = {
+    errors.RefusedError: "refused",
+    errors.BudgetError: "budget",
+    errors.CassetteError: "cassette_miss",
 }
 
 
@@ -65,26 +58,26 @@ def model_to_ask(stored: Any, beside: Iterable[Any], default: str = DEFAULT_MODE
     return default
 
 
-def stop_reason_of(failure: RegenError) -> StopReason:
+def stop_reason_of(failure: errors.RegenError) -> StopReason:
     """Return the stop reason of a request that got no reply."""
     # By kind, because a recording that lacks a turn and one that cannot be read are two classes.
     reasons = (reason for kind, reason in _STOP_REASONS.items() if isinstance(failure, kind))
     return next(reasons, "transport")
 
 
-def meets_all(failure: RegenError | None) -> bool:
+def meets_all(failure: errors.RegenError | None) -> bool:
     """Return whether a failure of one request would meet the next one, too.
 
     No connection, no budget, no recording: what stops one request would stop the next.
     """
-    is_alone = isinstance(failure, ProviderError) and failure.is_alone
+    is_alone = isinstance(failure, errors.ProviderError) and failure.is_alone
     return failure is not None and not is_alone and stop_reason_of(failure) != "refused"
 
 
 def ends_all(answer: Answer) -> bool:
     """Return whether what a page failed with would meet every other page of the run."""
     # What one recording lacks another one may have.
-    has_own = answer.ask.provider is not None and isinstance(answer.failure, CassetteError)
+    has_own = answer.ask.provider is not None and isinstance(answer.failure, errors.CassetteError)
     return meets_all(answer.failure) and not has_own
 
 
@@ -95,13 +88,11 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Answer:
     ``failure`` of what is returned, so that what other requests gave is kept. The output is not
     read from the reply yet; see ``read_answer``.
     """
-    import asyncio
-
     provider = ask.provider or settings.provider
     # One for each page: nobody knows when the last is asked of a recording.
     turns = _Turns(ask, settings.exchange(ask.provider), settings.journal, provider)
     whole: Whole | None = None
-    failure: RegenError | None = None
+    failure: errors.RegenError | None = None
     fatal: BaseException | None = None
     try:
         while whole is None:
@@ -113,23 +104,13 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Answer:
                 _settle(turns.requests, settings, provider)
                 turns.requests.clear()
                 whole = None
-    except RefusedError as error:
+    except errors.RefusedError as error:
         look = f"read the prompt in {ask.prompt_file}" if ask.prompt_file else "reword the prompt"
         what = f"{error.what.removesuffix('answer')}write {ask.title}"
         hint = f"{look}, or try another model with --model"
-        failure = RefusedError(what, why=error.why, hint=hint)
-    except (ProviderError, BudgetError, CassetteError) as error:
+        failure = errors.RefusedError(what, why=error.why, hint=hint)
+    except (errors.ProviderError, errors.BudgetError, errors.CassetteError) as error:
         failure = error
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        # Not this task was cancelled, but what its provider waited for: nobody else would say so.
-        failure = TransportError(
-            f"the turn for {ask.title} was cancelled",
-            why="the provider, or what it waited for, was ended",
-            hint="the same command again asks for the rest",
-        )
     except BaseException as error:  # noqa: BLE001 - raised again where the run is driven
         fatal = error
     answer = Answer(

@@ -12,23 +12,12 @@ from typing import Generic
 
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.regeneration import policies
+from pytest_regen.regeneration import policies, values
 from pytest_regen.regeneration.asking import meets_all, note_stored, stop_reason_of
 from pytest_regen.regeneration.held import HeldPlace
 from pytest_regen.regeneration.places import Place, V, View
 from pytest_regen.regeneration.policies import Change, Policy
 from pytest_regen.regeneration.queue import Flow, jobs_of
-from pytest_regen.regeneration.values import (
-    Answer,
-    Ask,
-    Attempt,
-    HealResult,
-    Mark,
-    Progress,
-    Rejected,
-    StopReason,
-    TurnSettings,
-)
 from pytest_regen.turns.values import Provider
 from pytest_regen.validation.issues import Feedback, Issue
 
@@ -57,7 +46,7 @@ class Job:
 
 
 def work_steps(
-    place: Place[V], job: Job, settings: TurnSettings, view: V | None = None
+    place: Place[V], job: Job, settings: values.TurnSettings, view: V | None = None
 ) -> "Flow[Work[V]]":
     """Ask for units of a place until nothing is wrong with them, or there is a reason to stop.
 
@@ -106,18 +95,16 @@ def stages(view: View, names: Sequence[str]) -> Iterator[Sequence[str]]:
 class _Piece:
     """What is known of one unit while it is worked on."""
 
-    result: HealResult
+    result: values.HealResult
     """Counts and reasons; what the place holds is put in at the end."""
     feedback: tuple[Feedback, ...] = ()
     """What the asking test reports of it as it is stored."""
     rejected: tuple[Feedback, ...] = ()
     """What is wrong with the last outputs that were not kept: said first by the next correction."""
-    seen: list[frozenset[Mark]] = field(default_factory=list)
+    seen: list[frozenset[values.Mark]] = field(default_factory=list)
     """What was wrong after each round: the same twice is no progress."""
-    refused: Sequence[Answer] = ()
+    refused: Sequence[values.Answer] = ()
     """The last outputs that were not kept."""
-    ordered: frozenset[Mark] | None = None
-    """Marks of errors that its prompts ask for themselves; ``None`` until that is looked at."""
     rounds: set[int] = field(default_factory=set)
     """Those that brought a reply."""
     is_open: bool = True
@@ -126,7 +113,7 @@ class _Piece:
     is_reached: bool = False
     """Whether there is something to say of it: it was answered, or needs or allows no answer."""
 
-    def close(self, reason: StopReason, failure: RegenError | None = None) -> None:
+    def close(self, reason: values.StopReason, failure: RegenError | None = None) -> None:
         """Ask no more for the unit; the first failure of its pages is the one that is told."""
         self.is_open = False
         if self.result.failure is None:
@@ -136,7 +123,7 @@ class _Piece:
 class Work(Generic[V]):
     """The units that are worked on, and what their place holds by now."""
 
-    def __init__(self, place: Place[V], view: V, job: Job, settings: TurnSettings) -> None:
+    def __init__(self, place: Place[V], view: V, job: Job, settings: values.TurnSettings) -> None:
         self._place = place
         self._waiting: dict[str, str] = {}
         """What waits for review: unit to the id of its candidate."""
@@ -145,23 +132,21 @@ class Work(Generic[V]):
             self._waiting, view = held.ids, held.with_waiting(view)
         self.before = self.view = view
         """What the place held, and what it holds now."""
-        self.kept: list[Answer] = []
+        self.kept: list[values.Answer] = []
         """The answers that were kept, in their order."""
-        self.rejected: list[Answer] = []
+        self.rejected: list[values.Answer] = []
         """Those that were not, until the work has ended."""
         self._job = job
         self._settings = settings
-        self._drafted: V | None = None
-        """What the place held when errors were found in it first."""
         self._pieces = {
-            name: _Piece(HealResult(name, None, allowed=job.rounds), tuple(job.feedback))
+            name: _Piece(values.HealResult(name, None, allowed=job.rounds), tuple(job.feedback))
             for name in dict.fromkeys(job.names)
         }
         self._round = self._drafts = self._drafts_done = 0
-        self._ended_by: StopReason | None = None
+        self._ended_by: values.StopReason | None = None
 
     @property
-    def results(self) -> list[HealResult]:
+    def results(self) -> list[values.HealResult]:
         """How the work on each unit ended; units that were not reached are left out."""
         return [
             self._result(name, piece)
@@ -177,7 +162,7 @@ class Work(Generic[V]):
         # One at a time: what the next batch asks depends on what came of the one before it.
         groups = iter([list(batches)]) if is_together else ([batch] for batch in batches)
         for group in groups:
-            waiting: Sequence[Sequence[Ask]] = group
+            waiting: Sequence[Sequence[values.Ask]] = group
             owed = len(group)
             while owed:
                 arrived = yield waiting
@@ -203,14 +188,17 @@ class Work(Generic[V]):
         # Afresh, because a test of the user's may have run and written since.
         self.view, kept = self._place.open(), len(self.kept)
         for name, piece in self._pieces.items():
-            if piece.refused and not self._correctable(name, self.view.with_answers(piece.refused)):
+            if not piece.refused:
+                continue
+            tried = self.view.with_answers(piece.refused)
+            if not policies.fixable_issues(tried.issues(name)):
                 piece.result.stop_reason = None
                 self._keep_better(Policy(), [piece.refused])
         return len(self.kept) > kept
 
-    def _batches(self, policy: Policy, names: Iterable[str]) -> Iterator[list[Ask]]:
+    def _batches(self, policy: Policy, names: Iterable[str]) -> Iterator[list[values.Ask]]:
         """Yield what is to be asked in one round, in batches that are kept or rejected together."""
-        drafts: list[Ask] = []
+        drafts: list[values.Ask] = []
         for name in names:
             piece = self._pieces[name]
             if not policy.is_draft and piece.is_open and not piece.is_begun:
@@ -242,25 +230,10 @@ class Work(Generic[V]):
 
     def _findings(self, name: str, piece: _Piece) -> tuple[Feedback, ...]:
         """Return what the next correction of a unit reports, each finding once."""
-        stored = (*self._correctable(name, self.view), *piece.feedback)
+        stored = (*policies.fixable_issues(self.view.issues(name)), *piece.feedback)
         return policies.merge_findings(piece.rejected, stored)
 
-    def _correctable(self, name: str, view: V) -> tuple[Issue, ...]:
-        """Return the errors of a unit that another reply could correct.
-
-        What the prompts ask for themselves is left out: a reply that follows them has it again.
-        """
-        errors = policies.fixable_issues(view.issues(name))
-        if not errors:
-            return ()
-        piece = self._pieces[name]
-        if piece.ordered is None:
-            # All units are looked at in one view: what is asked for does not change with answers.
-            self._drafted = self._drafted or self.view
-            piece.ordered = self._drafted.ordered(name)
-        return policies.without_marks(errors, piece.ordered)
-
-    def _take(self, policy: Policy, arrived: Sequence[Sequence[Answer]]) -> None:
+    def _take(self, policy: Policy, arrived: Sequence[Sequence[values.Answer]]) -> None:
         """Keep or reject what has arrived, and stop units that got no reply."""
         kept_before = len(self.kept)
         for answers in arrived:
@@ -290,7 +263,7 @@ class Work(Generic[V]):
                     for piece in self._pieces.values():
                         piece.is_open = False
 
-    def _count(self, answers: Sequence[Answer]) -> None:
+    def _count(self, answers: Sequence[values.Answer]) -> None:
         """Add up what a batch of one unit cost."""
         first = answers[0]
         piece = self._pieces[first.ask.name]
@@ -306,7 +279,7 @@ class Work(Generic[V]):
             if self._settings.progress:
                 ask = first.ask
                 key = PageKey(ask.name, ask.page, self.view.page_count(ask.name))
-                step = Progress(key, self._drafts_done, self._drafts)
+                step = values.Progress(key, self._drafts_done, self._drafts)
                 if first.failure:
                     step = replace(step, what="failed")
                 elif ask.known is not None and ask.known.shared_from is not None:
@@ -315,7 +288,7 @@ class Work(Generic[V]):
                     step = replace(step, what="written")
                 self._settings.progress(step)
 
-    def _keep_better(self, policy: Policy, groups: Sequence[Sequence[Answer]]) -> None:
+    def _keep_better(self, policy: Policy, groups: Sequence[Sequence[values.Answer]]) -> None:
         """Keep the new outputs that may stay, those of a unit together or else some on their own.
 
         Unit after unit is decided on top of what was kept of those before it; all is written as one
@@ -340,7 +313,7 @@ class Work(Generic[V]):
         for decision in decisions:
             self._note(decision, ids, is_draft=policy.is_draft)
 
-    def _keep_by_test(self, policy: Policy, replies: Sequence[Answer], check: Check) -> None:
+    def _keep_by_test(self, policy: Policy, replies: Sequence[values.Answer], check: Check) -> None:
         """Put the new outputs in place, call the test again, and put them back unless better.
 
         The test may take its time and may read or write the place, so it is not locked while
@@ -360,7 +333,7 @@ class Work(Generic[V]):
         self.view = self._place.open()
         if is_better:
             piece.feedback = fails
-        rejected = [] if is_better else [Rejected(answer, ()) for answer in replies]
+        rejected = [] if is_better else [values.Rejected(answer, ()) for answer in replies]
         decision = _Decision(tried, tried, replies if is_better else (), rejected, fails)
         self._note(decision, iter(trial.history))
 
@@ -388,11 +361,8 @@ class Work(Generic[V]):
         self._write_down(decision.answers, decision.view, decision.fails, is_kept=True)
         self._write_down(refused, tried, decision.fails)
         self._pieces[name].refused = refused
-        findings = (*self._correctable(name, tried), *decision.fails)
+        findings = (*policies.fixable_issues(tried.issues(name)), *decision.fails)
         self._note_findings(name, findings, is_stored=not refused)
-        # Not kept for nothing but what its prompt asks for: no other answer would be.
-        if refused and not findings and policies.fixable_issues(tried.issues(name)):
-            self._pieces[name].close("unfixable")
 
     def _note_findings(self, name: str, findings: Sequence[Feedback], *, is_stored: bool) -> None:
         piece, mark = self._pieces[name], policies.signature(findings)
@@ -405,7 +375,7 @@ class Work(Generic[V]):
 
     def _write_down(
         self,
-        answers: Iterable[Answer],
+        answers: Iterable[values.Answer],
         tried: V,
         fails: Sequence[Feedback] = (),
         *,
@@ -416,22 +386,16 @@ class Work(Generic[V]):
             if not answer.by_template and answer.ask.known is None:
                 findings = () if answer.failure else (*_issues_on(tried, answer), *fails)
                 result = self._pieces[answer.ask.name].result
-                result.transcript = (*result.transcript, Attempt(answer, is_kept, findings))
+                result.transcript = (*result.transcript, values.Attempt(answer, is_kept, findings))
 
-    def _result(self, name: str, piece: _Piece) -> HealResult:
+    def _result(self, name: str, piece: _Piece) -> values.HealResult:
         is_changed = bool(piece.result.regenerated) and name not in self._waiting
         issues = self.view.issues(name)
-        # An answer that followed the prompt may have been no better than what stands there: then
-        # the fault is the same, and its words are not.
-        at = {mark[:2] for mark in piece.ordered or ()}
-        is_open = piece.result.stop_reason in {None, "unfixable"}
-        ordered = [issue for issue in issues if is_open and (issue.code, issue.field or "") in at]
         result = replace(
             piece.result,
             attempts=len(piece.rounds),
             regenerated=tuple(dict.fromkeys(piece.result.regenerated)),
             issues_after=issues,
-            ordered=tuple(ordered),
             changed_paths=self._place.changed_paths() if is_changed else (),
         )
         if name in self._waiting:
@@ -440,7 +404,7 @@ class Work(Generic[V]):
             result.stop_reason = "clean"
             if self._findings(name, piece):
                 result.stop_reason = self._ended_by or "attempts"
-            elif ordered or any(issue.code == "UNFIXABLE" for issue in issues):
+            elif any(issue.code == "UNFIXABLE" for issue in issues):
                 result.stop_reason = "unfixable"
         return result
 
@@ -453,13 +417,13 @@ class _Decision(Generic[V]):
     """With all of them."""
     view: V
     """With those that are kept."""
-    answers: Sequence[Answer]
-    rejected: Sequence[Rejected]
+    answers: Sequence[values.Answer]
+    rejected: Sequence[values.Rejected]
     fails: Sequence[Feedback] = ()
     """What the asking test says with all of them in place."""
 
 
-def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V]:
+def _decide(policy: Policy, before: V, replies: Sequence[values.Answer]) -> _Decision[V]:
     """Return what is kept of replies for one unit: all together, else some on their own."""
     name = replies[0].ask.name
     tried = best = before.with_answers(replies)
@@ -471,11 +435,11 @@ def _decide(policy: Policy, before: V, replies: Sequence[Answer]) -> _Decision[V
             candidate = before.with_answers([*answers, answer])
             if policy.may_replace(Change(name, best, candidate)):
                 best, answers = candidate, [*answers, answer]
-    rejected = [Rejected(a, _issues_on(tried, a)) for a in replies if a not in answers]
+    rejected = [values.Rejected(a, _issues_on(tried, a)) for a in replies if a not in answers]
     return _Decision(tried, best, answers, rejected)
 
 
-def _issues_on(view: View, answer: Answer) -> tuple[Issue, ...]:
+def _issues_on(view: View, answer: values.Answer) -> tuple[Issue, ...]:
     """Return what is wrong with one output, for the history."""
     issues = view.issues(answer.ask.name)
     return tuple(issue for issue in issues if issue.page in (answer.ask.page, None))

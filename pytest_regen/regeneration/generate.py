@@ -287,8 +287,6 @@ class _PlannedStore(StorePlace):
                 if name in edited:
                     why = "the document changed this type, and updating it would discard the edit"
                     raise edit_error(previous, name, why)
-        if previous is not None and plan.asked:
-            previous.refuse_links()
         refuse_unwritable(self._unwritten, self._schema)
         unanswered = {entry.key for entry in plan.asked} - {*self._known, *self._written}
         if run.settings.ready and unanswered:

@@ -18,14 +18,8 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.regeneration.pending import Candidate, Output, PendingFolder
-from pytest_regen.regeneration.places import Place, PlaceUpdate, Trial, V
-from pytest_regen.regeneration.values import (
-    Answer,
-    Known,
-    Pending,
-    Rejected,
-    TurnSettings,
-)
+from pytest_regen.regeneration.places import Place, PlaceUpdate, V
+from pytest_regen.regeneration.values import Answer, Known, Pending, Rejected, TurnSettings
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.validation.issues import FailedTest, Feedback, Issue
 
@@ -85,7 +79,7 @@ class HeldPlace(Generic[V]):
             yield self
 
     @contextmanager
-    def trial(self, candidate: V, answers: Sequence[Answer]) -> Iterator[Trial]:
+    def trial(self, candidate: V, answers: Sequence[Answer]) -> Iterator["_HeldTrial"]:
         """Put a candidate in place, with all that waits; it is taken out in any case."""
         # The files hold another view than the caller's: one without what waits.
         stored = self._place.open()
@@ -128,14 +122,13 @@ class HeldPlace(Generic[V]):
         if answers:
             self.add(self._update.view, candidate, answers)
         older = self._folder.read((self._name, name) for name in self.ids).older
-        past = [rejected_of(self._place, candidate, replaced) for replaced in older]
+        past = (rejected_of(self._place, candidate, replaced) for replaced in older)
         # In one change with what is rejected, because a kill must not lose one of both.
         entries = [*rejected, *chain.from_iterable(past)]
         ids = self._update.write(self._update.view, (), entries) if entries else ()
         if older:
             # Dropped last, because a kill before it leaves them to whoever writes next.
-            lost = [gone for gone, entries in zip(older, past, strict=True) if not entries]
-            self._folder.change(drop=older, aside=lost)
+            self._folder.change(drop=older)
         self.view = candidate
         return ids[: len(rejected)]
 

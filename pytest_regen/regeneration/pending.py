@@ -215,34 +215,21 @@ class PendingFolder:
         names = view.names(self._prefix, ".json") if self.path.is_dir() else ()
         return sorted(name for name in names if "/" not in name.removeprefix(self._prefix))
 
-    def change(
-        self,
-        *,
-        add: Sequence[Candidate] = (),
-        drop: Sequence[Candidate] = (),
-        aside: Sequence[Candidate] = (),
-    ) -> None:
+    def change(self, *, add: Sequence[Candidate] = (), drop: Sequence[Candidate] = ()) -> None:
         """Add and remove candidates, all in one change.
 
         Args:
             add: those to write. One that waits already is the newest of its piece from now on.
             drop: those to remove; one that is gone already is fine.
-            aside: those to keep where no review looks, for no history can take them: nothing asks
-                for their pieces any more.
 
         Raises:
             StoreWriteError: the folder cannot be written.
         """
-        ids = {candidate.id for candidate in (*add, *drop, *aside)}
-        kept = {candidate.id for candidate in aside}
+        ids = {candidate.id for candidate in (*add, *drop)}
         # Read under the lock, because another process may add or drop candidates until then.
         with self._files.locked() as view:
             names = [name for name in self._names(view) if _id_in(name) in ids]
             contents: dict[str, bytes | None] = dict.fromkeys(names)
-            for name in names:
-                if _id_in(name) in kept:
-                    target = f"{self._files.aside}/{name.removeprefix(self._prefix)}"
-                    contents[target] = view.read(name)
             for candidate in add:
                 # Names sort by time; what is dropped with the old one is written with the new one.
                 moment = new_id().partition("-")[0]

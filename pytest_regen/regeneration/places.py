@@ -12,19 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from pytest_regen.errors import RegenError
+from pytest_regen.regeneration import values
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.values import (
-    Advice,
-    Answer,
-    Ask,
-    Author,
-    Changes,
-    Mark,
-    Past,
-    Rejected,
-    Score,
-    TurnSettings,
-)
 from pytest_regen.validation.issues import Feedback, Issue
 
 if TYPE_CHECKING:
@@ -75,7 +64,7 @@ class View(Protocol):
     def text(self) -> str:
         """The file that people read; for the diff."""
 
-    def author(self, name: str) -> Author:
+    def author(self, name: str) -> values.Author:
         """Return who wrote what is recorded of a unit."""
 
     def unit_json(self, name: str) -> Mapping[str, Any]:
@@ -90,7 +79,7 @@ class View(Protocol):
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what is wrong with a unit, warnings included and ignored codes left out."""
 
-    def score(self, name: str) -> Score:
+    def score(self, name: str) -> values.Score:
         """Return what counts when outputs are compared; an empty score for an unknown unit."""
 
     def missing(self, name: str) -> Sequence[int]:
@@ -98,12 +87,6 @@ class View(Protocol):
 
     def page_count(self, name: str) -> int:
         """Return how many pages a unit has."""
-
-    def ordered(self, name: str) -> frozenset[Mark]:
-        """Return the marks of errors that the prompts of a unit ask for themselves.
-
-        What is wrong with an answer that follows its prompt exactly, no other answer can correct.
-        """
 
     def resolve(self, name: str) -> str:
         """Return the unit that is meant by a name.
@@ -121,7 +104,7 @@ class View(Protocol):
     def is_by_template(self, name: str) -> bool:
         """Return whether a language wrote a unit, so that no model need be asked again."""
 
-    def advice(self, issues: Sequence[Issue]) -> Advice | None:
+    def advice(self, issues: Sequence[Issue]) -> values.Advice | None:
         """Return the command that does the most about issues of the place; ``None`` if none does.
 
         STALE counts where nothing else is wrong, or where it stands as an error.
@@ -129,7 +112,7 @@ class View(Protocol):
 
     def repairs(
         self, name: str, issues: Sequence[Issue], asking: Sequence[str] = ()
-    ) -> Sequence[Advice]:
+    ) -> Sequence[values.Advice]:
         """Return the commands about one unit that call for no healing, each with a word for it.
 
         None where ``regenerate`` is what helps, or only an editor does.
@@ -164,7 +147,7 @@ class View(Protocol):
             KindError: a method of the kind raised.
         """
 
-    def with_answers(self, answers: Sequence[Answer]) -> Self:
+    def with_answers(self, answers: Sequence[values.Answer]) -> Self:
         """Return the view with new outputs in place; nothing is written.
 
         Only what they change is validated again. An output that cannot be put in its place is an
@@ -182,7 +165,7 @@ class PlaceUpdate(Protocol[V]):
     """What it holds, read under the lock and again after ``write``."""
 
     def write(
-        self, candidate: V, answers: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: V, answers: Sequence[values.Answer], rejected: Sequence[values.Rejected]
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history, all in one change.
 
@@ -195,10 +178,10 @@ class PlaceUpdate(Protocol[V]):
             The history ids of ``rejected``, in their order.
         """
 
-    def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> Changes:
+    def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> values.Changes:
         """Record units as they stand; see ``verbs.adopt``."""
 
-    def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:
+    def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> values.Changes:
         """Put recorded outputs back; see ``verbs.rebuild``.
 
         Args:
@@ -206,25 +189,11 @@ class PlaceUpdate(Protocol[V]):
             keep_lost: leave alone what nothing is recorded of, in place of refusing it.
         """
 
-    def restore(self, name: str, page: int | None, to: str | None) -> Changes:
+    def restore(self, name: str, page: int | None, to: str | None) -> values.Changes:
         """Make outputs from the history the recorded ones; see ``verbs.restore``."""
 
-    def forget(self, names: Sequence[str] | None) -> Changes:
+    def forget(self, names: Sequence[str] | None) -> values.Changes:
         """Drop what nothing asks for; see ``verbs.forget``."""
-
-
-class Trial(Protocol):
-    """A candidate that is in place while a test looks at it; taken out unless it is accepted."""
-
-    @property
-    def history(self) -> tuple[str, ...]:
-        """Ids of the history entries that are written where the candidate does not stay."""
-
-    def accept(self) -> None:
-        """Keep the candidate."""
-
-    def reject(self, *, keeps: bool = True) -> None:
-        """Take the candidate out; without ``keeps`` it is kept elsewhere."""
 
 
 class Place(Protocol[V]):
@@ -301,8 +270,11 @@ class Place(Protocol[V]):
             model: asked in place of the one that wrote each.
         """
 
-    def past(self) -> Sequence[Past]:
-        """Return what was replaced or rejected, oldest first.
+    def past(self) -> Sequence[Any]:
+        """Return what was replaced or rejected, oldest first, as entries of the place's history.
+
+        Each has ``id``, ``name``, ``page``, ``page_count``, ``model``, ``attempt``, ``reason`` and
+        ``issues``; its ``to_json`` is the content of its file.
 
         Raises:
             StoreCorruptError: some of it cannot be read.
@@ -312,8 +284,12 @@ class Place(Protocol[V]):
         """Return what the place holds now."""
 
     def asks(
-        self, view: V, name: str, findings: Mapping[int, Sequence[Feedback]], settings: TurnSettings
-    ) -> list[Ask]:
+        self,
+        view: V,
+        name: str,
+        findings: Mapping[int, Sequence[Feedback]],
+        settings: values.TurnSettings,
+    ) -> list[values.Ask]:
         """Return the requests for pages of a unit, each with its corrections."""
 
     def record_issues(self, view: V) -> None:
@@ -323,20 +299,21 @@ class Place(Protocol[V]):
             StoreWriteError: it cannot be written.
         """
 
-    def prepare(self, answers: Sequence[Answer]) -> None:
+    def prepare(self, answers: Sequence[values.Answer]) -> None:
         """Do what takes time before others are locked out: read the new outputs once."""
 
-    def join(self) -> Changes | None:
+    def join(self) -> values.Changes | None:
         """Settle what git could not join, where that cannot be read; ``None`` where it can."""
 
     def update(self) -> AbstractContextManager[PlaceUpdate[V]]:
         """Lock the place and read it afresh."""
 
-    def trial(self, candidate: V, answers: Sequence[Answer]) -> AbstractContextManager[Trial]:
-        """Put ``answers`` in place for a test that reads the files; nothing is locked.
+    def trial(self, candidate: V, answers: Sequence[values.Answer]) -> AbstractContextManager[Any]:
+        """Put ``answers`` in place for a test that reads the files; yield a ``commit.Trial``.
 
-        Taken out at the end unless it was accepted; its outputs go to the history then. Should the
-        process be killed, whoever opens the place next sees it as without the candidate.
+        Nothing is locked. Taken out at the end unless it was accepted; its outputs go to the
+        history then. Should the process be killed, whoever opens the place next sees it as without
+        the candidate.
         """
 
     def is_on_trial(self) -> bool:

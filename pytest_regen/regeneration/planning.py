@@ -24,11 +24,7 @@ from pytest_regen.documents.ir import (
     type_hash,
 )
 from pytest_regen.documents.parts import Components, Part, endpoint_of, find_part
-from pytest_regen.errors import (
-    DocumentDefectError,
-    StoreCorruptError,
-    UsageError,
-)
+from pytest_regen.errors import DocumentDefectError, StoreCorruptError, UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.render import is_shared as prompts_are_shared

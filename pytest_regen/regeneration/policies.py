@@ -140,11 +140,6 @@ def signature(findings: Iterable[Feedback]) -> frozenset[Mark]:
     )
 
 
-def without_marks(findings: Iterable[Issue], marks: frozenset[Mark]) -> tuple[Issue, ...]:
-    """Return the findings that say something else than ``marks``."""
-    return tuple(item for item in findings if not signature([item]) <= marks)
-
-
 def merge_findings(findings: Sequence[Feedback], more: Iterable[Feedback]) -> tuple[Feedback, ...]:
     """Return both, without repeating what only stands on another line."""
     marks = signature(findings)

@@ -266,7 +266,6 @@ class _OpenFlow(Generic[R]):
     name: str
     rank: int
     steps: Flow[R]
-    is_started: bool = False
     batches: list[_Batch] = field(default_factory=list)
     """Those that are not handed over yet, in their order."""
     since: float = 0.0
@@ -329,7 +328,8 @@ class _Driver(Generic[R]):
                     name, steps = following
                     self._begun += 1
                     self._open.append(_OpenFlow(name, self._begun, steps))
-                    yield from self._resume(self._open[-1], ())
+                    # A generator that has not begun takes nothing but ``None``.
+                    yield from self._resume(self._open[-1], cast("Any", None))
                     continue
                 now = time.monotonic()
                 ripe = next((flow for flow in self._open if flow.is_ripe(now)), None)
@@ -403,10 +403,8 @@ class _Driver(Generic[R]):
                 if answers:
                     flow.steps.send(answers)  # Stored before the work ends.
                 flow.steps.throw(error)
-            asked = flow.steps.send(answers) if flow.is_started else next(flow.steps)
-            flow.is_started = True
             try:
-                for asks in asked:
+                for asks in flow.steps.send(answers):
                     self._last_batch += 1
                     self._counts["pages_known"] += len(asks)
                     flow.batches.append(_Batch(flow, self._last_batch, list(asks)))

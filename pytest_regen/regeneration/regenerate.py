@@ -21,8 +21,8 @@ class PartialRegenResult(verbs.Result):
 
     Beside what follows: ``regenerated``, the (type, page) pairs whose new output was kept;
     ``results`` for each type, and of all of them ``stop_reasons``, ``rejected`` (history ids),
-    ``skipped`` (and why), ``pending``, ``failures``, ``prompt_faults``, ``by_template``, ``usage``
-    and ``calls``; ``diff`` of the source.
+    ``skipped`` (and why), ``pending``, ``failures``, ``by_template``, ``usage`` and ``calls``;
+    ``diff`` of the source.
     """
 
     @property

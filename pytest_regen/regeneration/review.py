@@ -1,11 +1,6 @@
 """What becomes of candidates that wait: they are stored as named work is, or put in the history."""
 
-from pytest_regen.errors import (
-    OutdatedCandidateError,
-    ReviewError,
-    UsageError,
-    WorseCandidateError,
-)
+from pytest_regen.errors import OutdatedCandidateError, ReviewError, UsageError, WorseCandidateError
 from pytest_regen.regeneration.held import answers_of, rejected_of
 from pytest_regen.regeneration.pending import Candidate, PendingFolder
 from pytest_regen.regeneration.places import Place, V
@@ -75,7 +70,7 @@ def reject_candidate(
 ) -> tuple[str, ...]:
     """Put a candidate into the history; return its ids there.
 
-    None where nothing of the project asks for its piece any more: it is put aside then.
+    None where nothing of the project asks for its piece any more.
 
     Args:
         place: of the candidate; ``None`` where there is none.
@@ -89,13 +84,13 @@ def reject_candidate(
     # Without a lock, because there is no place that others could write meanwhile.
     if place is None:
         _refuse_gone(folder, candidate)
-        folder.change(aside=[candidate])
+        folder.change(drop=[candidate])
         return ()
     with place.update() as update:
         _refuse_gone(folder, candidate)
         rejected = rejected_of(place, update.view, candidate)
         ids = update.write(update.view, (), rejected) if rejected else ()
-        folder.change(drop=[candidate], aside=() if rejected else [candidate])
+        folder.change(drop=[candidate])
     return ids
 
 

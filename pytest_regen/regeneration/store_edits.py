@@ -4,28 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from pytest_regen import stores
 from pytest_regen.errors import HandEditError, RegenError, StoreMissingError, UnknownPageError
 from pytest_regen.languages import find_language
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.store_view import edit_error, with_pages
 from pytest_regen.regeneration.values import Changes, Written
-from pytest_regen.stores import (
-    HistoryEntry,
-    RegenStore,
-    StoredPage,
-    StoreUpdate,
-    history,
-    history_entry,
-)
 from pytest_regen.text import source_diff
-from pytest_regen.validation.edits import (
-    Edit,
-    broken_file,
-    edited_types,
-    edits,
-    split_block,
-)
+from pytest_regen.validation import edits
 from pytest_regen.validation.issues import ValidationResult
 from pytest_regen.validation.pieces import split
 
@@ -33,16 +20,16 @@ _UNKNOWN: Final = "unknown"
 """Stands for the hash of an IR that was not recorded; equal to no hash."""
 
 
-def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Changes:
+def restore(tx: stores.StoreUpdate, word: str, page: int | None, to: str | None) -> Changes:
     """Make outputs from the history the stored ones; what they replace goes to the history."""
     store = tx.store
     name = store.resolve_type(word)
-    if name in edited_types(store):
+    if name in edits.edited_types(store):
         raise edit_error(store, name, "restoring an output would discard the edit", "keep the edit")
     prompts = {entry.key: entry for entry in store.prompts_of(name)}
     look = f"pytest-regen history {store.path} --type {name}"
     if to is not None:
-        chosen = history_entry(store.path, to)
+        chosen = stores.history_entry(store.path, to)
         if chosen.type_name != name or page not in (None, chosen.page):
             raise UnknownPageError(
                 f"history entry {to} is {chosen.type_name}, page {chosen.page}, not {name}"
@@ -58,7 +45,7 @@ def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Cha
         entries = [chosen]
     else:
         # By time: of each page the last one stays. What was rejected, nobody wants back.
-        past = [entry for entry in history(store.path, name) if entry.reason != "rejected"]
+        past = [entry for entry in stores.history(store.path, name) if entry.reason != "rejected"]
         keys = {key for key in prompts if page in (None, key.page)}
         entries = [*{entry.key: entry for entry in past if entry.key in keys}.values()]
     if not entries:
@@ -68,7 +55,7 @@ def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Cha
         )
     pages = []
     for entry in entries:
-        restored = StoredPage.of(
+        restored = stores.StoredPage.of(
             prompts[entry.key],
             entry.output,
             model=entry.model,
@@ -82,12 +69,16 @@ def restore(tx: StoreUpdate, word: str, page: int | None, to: str | None) -> Cha
         )
         pages.append(replace(restored, prompt_hash=entry.prompt_hash))
     replaced = [
-        HistoryEntry.of(store.pages[new.key], "restored") for new in pages if new.key in store.pages
+        stores.HistoryEntry.of(store.pages[new.key], "restored")
+        for new in pages
+        if new.key in store.pages
     ]
     return _write(tx, pages, with_pages(store, pages).source, replaced)
 
 
-def rebuild(tx: StoreUpdate, words: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:
+def rebuild(
+    tx: stores.StoreUpdate, words: Sequence[str] | None, *, keep_lost: bool = False
+) -> Changes:
     """Write the source from the stored pages; edits made by hand are dropped.
 
     What is dropped goes to the history in the same write. Text outside of the blocks stays, unless
@@ -97,11 +88,11 @@ def rebuild(tx: StoreUpdate, words: Sequence[str] | None, *, keep_lost: bool = F
     store = tx.store
     names = {store.resolve_type(word) for word in (store.type_names if words is None else words)}
     pieces = split(store.source, store.envelope.language)
-    if broken_file(store, pieces):
+    if edits.broken_file(store, pieces):
         source = store.assembly()
         ids = tx.write(source=source, keeps_source=store.has_source)
         return Changes(store.type_names, ids, _diff(store, source))
-    edited = [edit for edit in edits(store, pieces) if edit.type_name in names]
+    edited = [edit for edit in edits.edits(store, pieces) if edit.type_name in names]
     lost = [edit for edit in edited if edit.where == "both"]
     if lost and not keep_lost:
         raise HandEditError(
@@ -112,9 +103,9 @@ def rebuild(tx: StoreUpdate, words: Sequence[str] | None, *, keep_lost: bool = F
         )
     blocks = {piece.name: piece.text for piece in pieces.pieces}
     changed = [edit for edit in edited if edit not in lost]
-    dropped: list[StoredPage] = []
-    put_back: list[StoredPage] = []
-    in_source: list[StoredPage] = []
+    dropped: list[stores.StoredPage] = []
+    put_back: list[stores.StoredPage] = []
+    in_source: list[stores.StoredPage] = []
     for edit in changed:
         name, block = edit.type_name, blocks.get(edit.type_name)
         if edit.where == "source":
@@ -129,12 +120,12 @@ def rebuild(tx: StoreUpdate, words: Sequence[str] | None, *, keep_lost: bool = F
     source = with_pages(store, in_source).source
     if not (put_back or source != store.source):
         return Changes(())
-    history_entries = [HistoryEntry.of(page, "dropped") for page in dropped]
+    history_entries = [stores.HistoryEntry.of(page, "dropped") for page in dropped]
     ids = tx.write(pages=put_back, source=source, replaced=history_entries)
     return Changes(tuple(edit.type_name for edit in changed), ids, _diff(store, source))
 
 
-def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
+def adopt(tx: stores.StoreUpdate, words: Sequence[str] | None) -> Changes:
     """Make what was edited by hand the stored outputs, written by ``hand``.
 
     An edited block becomes the outputs of its pages. An output edited in ``pages.json`` stays, and
@@ -144,17 +135,19 @@ def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
     store = tx.store
     names = None if words is None else {store.resolve_type(word) for word in words}
     pieces = split(store.source, store.envelope.language)
-    broken = broken_file(store, pieces)
+    broken = edits.broken_file(store, pieces)
     if broken and store.type_names and (names is None or names):
         raise StoreMissingError(
             f"nothing can be adopted from {store.source_path}: {broken}",
             why="a block is found by its boundary lines",
             hint=f"write it from its pages: pytest-regen rebuild {store.path}",
         )
-    edited = [edit for edit in edits(store, pieces) if names is None or edit.type_name in names]
+    edited = [
+        edit for edit in edits.edits(store, pieces) if names is None or edit.type_name in names
+    ]
     blocks = {piece.name: piece.text for piece in pieces.pieces}
-    pages: list[StoredPage] = []
-    replaced: list[HistoryEntry] = []
+    pages: list[stores.StoredPage] = []
+    replaced: list[stores.HistoryEntry] = []
     for edit in edited:
         name = edit.type_name
         if name not in blocks:
@@ -165,7 +158,7 @@ def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
             )
         new, old = _sides(store, edit, blocks[name])
         pages += new
-        replaced += (HistoryEntry.of(page, "adopted") for page in old)
+        replaced += (stores.HistoryEntry.of(page, "adopted") for page in old)
     if not pages:
         return Changes(())
     in_pages = {edit.type_name for edit in edited if edit.where == "pages"}
@@ -182,11 +175,11 @@ def adopt(tx: StoreUpdate, words: Sequence[str] | None) -> Changes:
 
 
 def _write(
-    tx: StoreUpdate,
-    pages: Sequence[StoredPage],
+    tx: stores.StoreUpdate,
+    pages: Sequence[stores.StoredPage],
     source: str,
-    replaced: Sequence[HistoryEntry],
-    fresh: Sequence[StoredPage] = (),
+    replaced: Sequence[stores.HistoryEntry],
+    fresh: Sequence[stores.StoredPage] = (),
 ) -> Changes:
     before = tx.store  # Before the write, because the transaction holds what is read after it.
     ids = tx.write(pages=[*pages, *fresh], source=source, replaced=replaced)
@@ -195,17 +188,19 @@ def _write(
     return Changes(names, ids, _diff(before, source), changed)
 
 
-def _diff(store: RegenStore, source: str) -> str:
+def _diff(store: stores.RegenStore, source: str) -> str:
     return source_diff(store.source, source, store.source_path.name)
 
 
-def _sides(store: RegenStore, edit: Edit, block: str) -> tuple[list[StoredPage], list[StoredPage]]:
+def _sides(
+    store: stores.RegenStore, edit: edits.Edit, block: str
+) -> tuple[list[stores.StoredPage], list[stores.StoredPage]]:
     """Return the pages of a type that were edited, and those that they stand in for."""
     name, prompts = edit.type_name, store.prompts_of(edit.type_name)
     stored = {page.page: page for page in store.pages_of(name)}
     if edit.where == "pages":
         new = [_by_hand(store, p, stored[p.page].output) for p in prompts if p.page in edit.pages]
-        proven = split_block(store, name, block, edit.pages) or {}
+        proven = edits.split_block(store, name, block, edit.pages) or {}
         return new, [replace(stored[at], output=text) for at, text in proven.items()]
     kind = store.plan.types[name].kind if name in store.plan.types else ""
     language = find_language(store.ir.language)
@@ -227,9 +222,9 @@ def _sides(store: RegenStore, edit: Edit, block: str) -> tuple[list[StoredPage],
     return new, [stored[page.page] for page in new if page.page in stored]
 
 
-def _by_hand(store: RegenStore, entry: PromptEntry, output: str) -> StoredPage:
+def _by_hand(store: stores.RegenStore, entry: PromptEntry, output: str) -> stores.StoredPage:
     hash_, attempt = store.plan.hashes.get(entry.type_name), store.next_attempt(entry.key)
-    return StoredPage.of(entry, output, model=HAND, type_hash=hash_, attempt=attempt)
+    return stores.StoredPage.of(entry, output, model=HAND, type_hash=hash_, attempt=attempt)
 
 
 def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:
@@ -249,7 +244,7 @@ def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:
     }
 
 
-def write_summary(store: RegenStore, results: Mapping[str, ValidationResult]) -> bool:
+def write_summary(store: stores.RegenStore, results: Mapping[str, ValidationResult]) -> bool:
     """Update the summary in ``ir.json`` if it changed; return whether it did.
 
     Raises:
@@ -259,6 +254,6 @@ def write_summary(store: RegenStore, results: Mapping[str, ValidationResult]) ->
     if store.ir.validation == summary:
         return False
     # Into what is read under the lock, because the store may have changed since it was validated.
-    with RegenStore.update(store.path) as tx:
+    with stores.RegenStore.update(store.path) as tx:
         tx.write(ir=tx.store.ir.model_copy(update={"validation": summary}))
     return True

@@ -16,7 +16,7 @@ from pytest_regen.regeneration import store_edits, store_view
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.store_view import StoreView
-from pytest_regen.regeneration.values import Answer, Ask, Changes, Past, Rejected, TurnSettings
+from pytest_regen.regeneration.values import Answer, Ask, Changes, Rejected, TurnSettings
 from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores import HistoryEntry, RegenStore, StoreUpdate, history
 from pytest_regen.stores.conflicts import take_ours
@@ -164,22 +164,9 @@ class StorePlace:
             recipient = store_view.model_for(store, entry, model)
             yield entry.type_name, entry.page, store_view.page_size(store, entry, recipient)
 
-    def past(self) -> list[Past]:
+    def past(self) -> tuple[HistoryEntry, ...]:
         """Return what was replaced or rejected, oldest first."""
-        return [
-            Past(
-                entry.id,
-                entry.type_name,
-                entry.reason,
-                entry.model,
-                entry.attempt,
-                entry.page,
-                entry.total_pages,
-                entry.issues,
-                entry,
-            )
-            for entry in history(self.path)
-        ]
+        return history(self.path)
 
     def record_issues(self, view: StoreView) -> None:
         """Update the summary in ``ir.json``."""

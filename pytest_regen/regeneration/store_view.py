@@ -6,36 +6,22 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
+from pytest_regen import sources
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import EditedPromptError, HandEditError, SourceError, StaleStoreError
 from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.languages.base import Language
-from pytest_regen.modes import BEHAVIOUR_CODES, TEMPLATE
+from pytest_regen.modes import BEHAVIOUR_CODES
 from pytest_regen.prompts import estimated_input_tokens, estimated_output_tokens
 from pytest_regen.prompts.values import PromptEntry, output_mode
+from pytest_regen.regeneration import values
 from pytest_regen.regeneration.asking import model_to_ask
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.policies import fixable, fixable_issues, signature
-from pytest_regen.regeneration.values import (
-    DROPS_EDIT,
-    KEEPS_EDIT,
-    Advice,
-    Answer,
-    Author,
-    Mark,
-    Score,
-    TurnSettings,
-)
-from pytest_regen.sources import (
-    boundaries,
-    extract_code,
-    extract_type_block,
-    list_type_names,
-    replace_type_block,
-)
+from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, estimate_tokens
+from pytest_regen.validation import stores
 from pytest_regen.validation.edits import broken_file
 from pytest_regen.validation.issues import (
     WEAKENED,
@@ -47,16 +33,6 @@ from pytest_regen.validation.issues import (
 )
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.store_cache import lines_of
-from pytest_regen.validation.stores import (
-    Origin,
-    behaviour_of_store,
-    format_note,
-    from_errors_command,
-    is_by_template,
-    runs_any,
-    update_command,
-    validate_store,
-)
 
 _HIDING_CODES: Final = frozenset(
     {
@@ -75,9 +51,7 @@ _HIDING_CODES: Final = frozenset(
 _FENCE: Final = 10
 """Tokens of the fence around the code of a reply."""
 
-_CLEAN: Final = Score()
-_ORDERED: Final = "ordered"
-"""Under this name a snapshot keeps the errors that its prompts ask for."""
+_CLEAN: Final = values.Score()
 
 
 class StoreView:
@@ -93,7 +67,7 @@ class StoreView:
         """What a candidate was made from."""
         self._answered: tuple[str, ...] = ()
         """The types that it has new outputs of."""
-        self._candidates: dict[tuple[int, ...], tuple[Sequence[Answer], StoreView]] = {}
+        self._candidates: dict[tuple[int, ...], tuple[Sequence[values.Answer], StoreView]] = {}
 
     @cached_property
     def results(self) -> dict[str, ValidationResult]:
@@ -106,10 +80,10 @@ class StoreView:
         return results
 
     @cached_property
-    def _scores(self) -> dict[str, Score]:
+    def _scores(self) -> dict[str, values.Score]:
         unasked: Collection[str] = ()
-        if runs_any(self.names, self._ignore):
-            unasked = behaviour_of_store(self.store).unasked
+        if stores.runs_any(self.names, self._ignore):
+            unasked = stores.behaviour_of_store(self.store).unasked
         return {
             name: self._score(name, result, is_unasked=name in unasked)
             for name, result in self.results.items()
@@ -135,30 +109,30 @@ class StoreView:
     @property
     def format_note(self) -> str:
         """That another version of the package made the store; empty where this one did."""
-        return format_note(self.store)
+        return stores.format_note(self.store)
 
     @property
     def not_run(self) -> str:
         """Why the types were not run; empty where they were, or nobody wants it."""
-        is_wanted = runs_any(self.names, self._ignore)
-        return behaviour_of_store(self.store).why_not if is_wanted else ""
+        is_wanted = stores.runs_any(self.names, self._ignore)
+        return stores.behaviour_of_store(self.store).why_not if is_wanted else ""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Why the types were not run, unless that is so on most machines."""
-        if not self.not_run or behaviour_of_store(self.store).is_expected:
+        if not self.not_run or stores.behaviour_of_store(self.store).is_expected:
             return ()
         return (f"behaviour: not run: {self.not_run}",)
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> stores.Origin:
         """The document that the store is made of."""
-        return Origin.of(self.store)
+        return stores.Origin.of(self.store)
 
-    def author(self, name: str) -> Author:
+    def author(self, name: str) -> values.Author:
         """Return the models that wrote the pages of a type, and when the last of them did."""
         pages = self.store.pages_of(name)
-        return Author(
+        return values.Author(
             ", ".join(dict.fromkeys(page.model for page in pages)),
             max((page.generated_at for page in pages), default=""),
             max((page.attempt for page in pages), default=0),
@@ -197,7 +171,7 @@ class StoreView:
         line = lines_of(self.store).get(name)
         return None if line is None else line + 1
 
-    def score(self, name: str) -> Score:
+    def score(self, name: str) -> values.Score:
         """Return the errors of a type, and its pages that cannot be read."""
         return self._scores.get(name, _CLEAN)
 
@@ -216,35 +190,7 @@ class StoreView:
 
     def is_by_template(self, name: str) -> bool:
         """Return whether the template wrote a type."""
-        return is_by_template(self.store, name)
-
-    def ordered(self, name: str) -> frozenset[Mark]:
-        """Return the marks of errors that the code which the prompts ask for has as well."""
-        key = self.store.source, self.store.plan
-        memo = self.store.memo.get(_ORDERED)
-        if memo is None or memo[0] != key:
-            memo = self.store.memo[_ORDERED] = key, self._ordered_marks()
-        marks: Mapping[str, frozenset[Mark]] = memo[1]
-        return marks.get(name, frozenset())
-
-    def _ordered_marks(self) -> dict[str, frozenset[Mark]]:
-        """Return what is wrong with the code that the language itself writes of failing types.
-
-        It is put in the place of all of them at once, so that a store is validated once more and
-        not for each of them.
-        """
-        store = self.store
-        failing = [name for name, result in self.results.items() if fixable(result)]
-        entries = [entry for name in failing for entry in store.prompts_of(name)]
-        try:
-            pages = [
-                StoredPage.of(e, write_page(store, e), model=TEMPLATE, type_hash=e.type_hash)
-                for e in entries
-            ]
-            results = _results_that_count(with_pages(store, pages), self._ignore)
-        except Exception:  # noqa: BLE001 - a language that cannot say what it orders orders nothing
-            return {}
-        return {e.type_name: signature(fixable(results.get(e.type_name))) for e in entries}
+        return stores.is_by_template(self.store, name)
 
     def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
         """Return why a type must not be asked for; empty if it may."""
@@ -266,7 +212,6 @@ class StoreView:
     ) -> HandEditError | EditedPromptError | None:
         """Return what is raised where a type is named that somebody edited, or a prompt of it."""
         store = self.store
-        store.refuse_links()
         place = shlex.quote(str(store.path))
         # First, because it keeps what it read of the blocks, so that they are not read twice.
         result = self.results.get(name)
@@ -282,11 +227,11 @@ class StoreView:
             return EditedPromptError(
                 f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
                 why="its answer would pass for one to the document",
-                hint=f"{update_command(store)}, which writes the prompts anew",
+                hint=f"{stores.update_command(store)}, which writes the prompts anew",
             )
         return None
 
-    def advice(self, issues: Sequence[Issue]) -> Advice | None:
+    def advice(self, issues: Sequence[Issue]) -> values.Advice | None:
         """Return the command for what is wrong; an edit is kept or dropped, not regenerated."""
         store, place = self.store, shlex.quote(str(self.store.path))
         errors = [issue for issue in issues if issue.severity == "error"]
@@ -294,26 +239,28 @@ class StoreView:
         is_old = any(issue.code == "STALE" for issue in issues)
         if is_old and codes != {"DRIFT"}:
             # First, because regenerating refuses the old prompts of a stale type.
-            return Advice(update_command(store))
+            return values.Advice(stores.update_command(store))
         if not errors:
             return None
         edited = dict.fromkeys(i.type_name or "" for i in errors if i.code == "DRIFT")
         if fixable_issues(issue for issue in errors if (issue.type_name or "") not in edited):
-            return Advice(from_errors_command(store))
+            return values.Advice(stores.from_errors_command(store))
         types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
         if codes == {"DRIFT"} and not self._broken:
-            return Advice(f"pytest-regen adopt {place} {types}", KEEPS_EDIT)
+            return values.Advice(f"pytest-regen adopt {place} {types}", values.KEEPS_EDIT)
         if edited:
-            return Advice(f"pytest-regen rebuild {place} {types}", DROPS_EDIT)
+            return values.Advice(f"pytest-regen rebuild {place} {types}", values.DROPS_EDIT)
         if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
-            return Advice(update_command(store))
+            return values.Advice(stores.update_command(store))
         if "CONFLICT" in codes:
-            return Advice(f"pytest-regen rebuild {place}", "it writes the source from its pages")
-        return Advice("correct the file as the lines above say")
+            return values.Advice(
+                f"pytest-regen rebuild {place}", "it writes the source from its pages"
+            )
+        return values.Advice("correct the file as the lines above say")
 
     def repairs(
         self, name: str, issues: Sequence[Issue], asking: Sequence[str] = ()
-    ) -> tuple[Advice, ...]:
+    ) -> tuple[values.Advice, ...]:
         """Return the commands about a type that call for no healing, each with a word for it."""
         del asking  # Updating asks whom the document's own command names.
         place = shlex.quote(str(self.store.path))
@@ -323,13 +270,13 @@ class StoreView:
             is_there = all(issue.line is not None or issue.file is not None for issue in drift)
             ways = (("adopt", "keep"),) if is_there else ()
             return tuple(
-                Advice(f"pytest-regen {verb} {place} --type {shlex.quote(name)}", word)
+                values.Advice(f"pytest-regen {verb} {place} --type {shlex.quote(name)}", word)
                 for verb, word in (*ways, ("rebuild", "drop"))
             )
         if codes & {"STALE", "EDITED_PROMPT"}:
-            return (Advice(update_command(self.store), "update"),)
+            return (values.Advice(stores.update_command(self.store), "update"),)
         if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
-            return (Advice(f"pytest-regen rebuild {place}", "rebuild"),)
+            return (values.Advice(f"pytest-regen rebuild {place}", "rebuild"),)
         return ()
 
     def users(self, name: str) -> Collection[str]:
@@ -350,14 +297,14 @@ class StoreView:
         """Return a digest of a type's block, its pages, its prompts, and whether it is stale."""
         store = self.store
         try:
-            block = extract_type_block(store.source, name)
+            block = sources.extract_type_block(store.source, name)
         except SourceError:
             block = None
         prompts = [[entry.page, entry.prompt_hash] for entry in store.prompts_of(name)]
         pages = [[page.page, page.output] for page in store.pages_of(name)]
         return canonical_hash([block, prompts, pages, store.is_stale(name)])
 
-    def with_answers(self, answers: Sequence[Answer]) -> "StoreView":
+    def with_answers(self, answers: Sequence[values.Answer]) -> "StoreView":
         """Return the view with new outputs in place of the stored ones; nothing is written."""
         key = tuple(map(id, answers))
         if key not in self._candidates:
@@ -369,10 +316,10 @@ class StoreView:
             self._candidates[key] = answers, view
         return self._candidates[key][1]
 
-    def _score(self, name: str, result: ValidationResult, *, is_unasked: bool) -> Score:
+    def _score(self, name: str, result: ValidationResult, *, is_unasked: bool) -> values.Score:
         """Return a type's score; an issue without a page is about all of them."""
         ran = sum(issue.code in BEHAVIOUR_CODES for issue in result.errors)
-        score = Score(
+        score = values.Score(
             len(result.errors), found_by_running=0 if is_unasked else ran, is_unasked=is_unasked
         )
         hiding = {issue.page for issue in result.errors if issue.code in _HIDING_CODES}
@@ -441,7 +388,7 @@ def _results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, Validati
     What a project ignores neither counts nor is corrected. An edit by hand always counts: to be
     silent about it is no leave to overwrite it.
     """
-    every = validate_store(store, behaviour=runs_any(store.type_names, ignore))
+    every = stores.validate_store(store, behaviour=stores.runs_any(store.type_names, ignore))
     results = without_ignored(every, ignore)
     for name, result in every.items():
         if is_edited(result) and not is_edited(results[name]):
@@ -450,7 +397,7 @@ def _results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, Validati
     return results
 
 
-def page_of(store: RegenStore, answer: Answer) -> StoredPage:
+def page_of(store: RegenStore, answer: values.Answer) -> StoredPage:
     """Return an answer as the page of ``store`` that it would become."""
     entry = answer.ask.entry
     ready = answer.ask.known
@@ -468,9 +415,15 @@ def page_of(store: RegenStore, answer: Answer) -> StoredPage:
     )
 
 
-def keeps_template(store: RegenStore | None, entry: PromptEntry, settings: TurnSettings) -> bool:
+def keeps_template(
+    store: RegenStore | None, entry: PromptEntry, settings: values.TurnSettings
+) -> bool:
     """Return whether the template writes a page because it wrote the type before."""
-    return settings.keeps_template and store is not None and is_by_template(store, entry.type_name)
+    return (
+        settings.keeps_template
+        and store is not None
+        and stores.is_by_template(store, entry.type_name)
+    )
 
 
 def write_page(store: RegenStore, entry: PromptEntry) -> str:
@@ -485,7 +438,7 @@ def write_page(store: RegenStore, entry: PromptEntry) -> str:
             f"{store.path}: the prompt of {entry.type_name}, page {entry.page}, is not about the "
             "type in ir.json",
             why="the template writes from ir.json what the prompt asks for",
-            hint=update_command(store),
+            hint=stores.update_command(store),
         )
     mode = output_mode(type_.kind, is_root=type_.is_root, page=entry.page)
     language = find_language(store.ir.language)
@@ -508,7 +461,9 @@ def page_size(store: RegenStore, entry: PromptEntry, model: str) -> AskSize:
 def code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:
     """Return the code of a reply that came in pieces."""
     text = join_text(pieces)
-    return extract_code(text, language=language, type_name=entry.type_name, fields=entry.fields)
+    return sources.extract_code(
+        text, language=language, type_name=entry.type_name, fields=entry.fields
+    )
 
 
 def model_for(store: RegenStore | None, entry: PromptEntry, override: str | None) -> str:
@@ -537,13 +492,13 @@ def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
     names = dict.fromkeys(page.type_name for page in pages)
     stitched = {name: code for name in names if (code := candidate.stitch_type(name)) is not None}
     # Read once, because it takes as long as the file is, and no block moves another one.
-    there = list_type_names(source) if stitched else ()
+    there = sources.list_type_names(source) if stitched else ()
     comment = find_language(store.ir.language).comment
     for name, code in stitched.items() if source else ():
         if name in there:
-            source = replace_type_block(source, name, code)
+            source = sources.replace_type_block(source, name, code)
         else:
-            source = boundaries.insert_type_block(
+            source = sources.boundaries.insert_type_block(
                 source, name, code, order=store.type_names, comment=comment
             )
     if stitched and not source:
@@ -553,8 +508,8 @@ def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
 
 def without_types(source: str, type_names: Sequence[str]) -> str:
     """Return ``source`` without the blocks of types that are gone."""
-    stored = list_type_names(source) if type_names else ()
+    stored = sources.list_type_names(source) if type_names else ()
     for name in type_names:
         if name in stored:
-            source = boundaries.remove_type_block(source, name)
+            source = sources.boundaries.remove_type_block(source, name)
     return source

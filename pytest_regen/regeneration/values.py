@@ -276,8 +276,6 @@ class HealResult:
     usage: Usage = field(default_factory=Usage)
     issues_before: tuple[Issue, ...] = ()
     issues_after: tuple[Issue, ...] = ()
-    ordered: tuple[Issue, ...] = ()
-    """Those of ``issues_after`` that the prompts ask for themselves; nothing was asked for them."""
     changed_paths: tuple[Path, ...] = ()
     diff: str = ""
     """Unified diff of the file, empty where it did not change, or several were worked on."""
@@ -356,21 +354,3 @@ class Changes:
     """Artifacts that were two versions of themselves, and are ours now."""
     by_hand: int = 0
     """Texts that a person wrote, which stay as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """An output that was replaced or rejected."""
-
-    id: str
-    """Sorts by time."""
-    name: str
-    reason: str
-    model: str
-    attempt: int
-    page: int = 1
-    page_count: int = 1
-    issues: tuple[Issue, ...] = ()
-    """What was wrong with it."""
-    entry: Any = None
-    """The entry of the place's history; its ``to_json`` is the content of the file."""

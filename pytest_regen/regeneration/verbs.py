@@ -6,7 +6,7 @@ driven alone or beside others (``queue.py``). The others ask nobody.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from pytest_regen.errors import RegenError, UnknownPageError
 from pytest_regen.regeneration.asking import meets_all
@@ -14,72 +14,13 @@ from pytest_regen.regeneration.flow import Job, work_steps
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import Flow
-from pytest_regen.regeneration.values import Changes, HealResult, Past, StopReason, TurnSettings
-from pytest_regen.text import join_names, plural, source_diff
+from pytest_regen.regeneration.values import Changes, HealResult, StopReason, TurnSettings
+from pytest_regen.text import source_diff
 from pytest_regen.turns.values import Usage
-from pytest_regen.validation.issues import Feedback, Issue
+from pytest_regen.validation.issues import Feedback
 
 Pages = Mapping[str, Sequence[int] | None]
 """Names of units, each with the pages that are meant; ``None`` for all."""
-
-
-SPELLING_ADVICE: Final = (
-    "change the spelling that the prompts ask for: by the type or format in the API description, "
-    "another --profile, or the language itself; then pytest-regen generate"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class PromptFault:
-    """One fault of the prompts, with all places that it stands for.
-
-    A prompt of a type orders each spelling. Where that spelling is wrong, every type that uses it
-    fails in the same way, and a reply that follows its prompt fails again.
-    """
-
-    code: str
-    """Of the issues that show it."""
-    finding: str
-    """What is wrong, in words that hold for all places; else the message of the first."""
-    places: tuple[tuple[str, str | None], ...]
-    """Names of types, each with a field where the issue is about one."""
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The types that have it."""
-        return tuple(dict.fromkeys(name for name, _ in self.places))
-
-    def __str__(self) -> str:
-        where = [name if field is None else f"{name}.{field}" for name, field in self.places]
-        return (
-            f"{self.code} in {plural(len(self.types), 'type')}, {join_names(where, 'and')}: it is "
-            f"what the prompts ask for, so that no reply can correct it: {self.finding}"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {
-            "code": "UNFIXABLE",
-            "issue": self.code,
-            "finding": self.finding,
-            "places": [{"type_name": name, "field": field} for name, field in self.places],
-            "next": SPELLING_ADVICE,
-        }
-
-
-def prompt_faults(issues: Iterable[tuple[str, Issue]]) -> tuple[PromptFault, ...]:
-    """Return issues that prompts ask for as faults of the prompts.
-
-    Args:
-        issues: each with the name of its type.
-    """
-    words: dict[tuple[str, str | None], str] = {}
-    places: dict[tuple[str, str | None], dict[tuple[str, str | None], None]] = {}
-    for name, issue in issues:
-        key = issue.code, issue.finding
-        words.setdefault(key, issue.finding or issue.message)
-        places.setdefault(key, {})[name, issue.field] = None
-    return tuple(PromptFault(key[0], words[key], tuple(places[key])) for key in words)
 
 
 @dataclass(frozen=True)
@@ -123,13 +64,6 @@ class Result:
     def failures(self) -> tuple[RegenError, ...]:
         """What ended work early: refusals, transport, budget, cassette misses."""
         return tuple(result.failure for result in self.results if result.failure)
-
-    @property
-    def prompt_faults(self) -> tuple[PromptFault, ...]:
-        """Errors that the prompts ask for themselves, so that no reply can correct them."""
-        return prompt_faults(
-            (result.name, issue) for result in self.results for issue in result.ordered
-        )
 
     @property
     def by_template(self) -> bool:
@@ -377,7 +311,7 @@ def forget(place: Place[Any], names: Sequence[str] | None = None) -> Changes:
         return update.forget(names)
 
 
-def history(place: Place[Any], names: Sequence[str] | None = None) -> tuple[Past, ...]:
+def history(place: Place[Any], names: Sequence[str] | None = None) -> tuple[Any, ...]:
     """Return the past outputs of a place's units, oldest first.
 
     Raises:

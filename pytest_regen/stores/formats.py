@@ -36,8 +36,6 @@ def read_ir(data: bytes, file: Path) -> IR:
         raise corrupt(file, "$" + "".join(steps), f"{first['msg']}, found {value}") from None
     except AttributeError:
         raise corrupt(file, "$", "expected an object") from None
-    except RecursionError:
-        raise corrupt(file, "", "nested too deeply to be read") from None
 
 
 def ir_as_json(ir: IR) -> bytes:
@@ -47,7 +45,7 @@ def ir_as_json(ir: IR) -> bytes:
     merges branches that found something in different types. Blocks without a type come first, so
     that no other line changes with them.
     """
-    findings = ir.validation if ir.validation and "is_clean" not in ir.validation else {}
+    findings = ir.validation or {}
     by_name = {type_.name: findings.get(type_.name, []) for type_ in ir.types}
     lines = [
         f"    {json.dumps(name, ensure_ascii=False)}: "
@@ -96,6 +94,10 @@ class StoredPage:
     """Of the last reply, as the Messages API words it."""
     attempt: int
     """Running number of this page's outputs, from 1."""
+    provider: str | None
+    """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
+    shared_from: str | None
+    """Folder of the store beside this one whose page this is a copy of: it has the same prompt."""
     prompt_hash: str | None
     """Of the prompt that was answered."""
     type_hash: str | None
@@ -104,10 +106,6 @@ class StoredPage:
     """Of ``output``; another one means that the entry was edited."""
     output: str
     """The code, as it was taken out of the reply."""
-    provider: str | None = None
-    """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
-    shared_from: str | None = None
-    """Folder of the store beside this one whose page this is a copy of: it has the same prompt."""
 
     @classmethod
     def of(
@@ -176,11 +174,10 @@ class StoredPage:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``pages.json``, keys in the order of the format."""
-        first, *rest = (field.name for field in fields(self))
-        names = [first, *rest[: rest.index("attempt") + 1], "provider"]
-        names += ["shared_from"] if self.shared_from is not None else []
-        names += [name for name in rest if name not in {*names, "shared_from"}]
-        return {name: getattr(self, name) for name in names}  # The output stays last.
+        data = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.shared_from is None:
+            del data["shared_from"]
+        return data
 
     @classmethod
     def from_json(cls, data: object, file: Path, where: str = "$") -> Self:
@@ -192,10 +189,7 @@ class StoredPage:
         """
         node = Node(data, file, where)
         defaults = {"index": 0, "attempt": 1, "output_hash": text_hash(node.text("output"))}
-        page = cls(**node.values(cls, defaults))
-        if not 1 <= page.page <= page.total_pages:
-            raise node.error("page", f"page {page.page} of {page.total_pages} cannot be")
-        return page
+        return cls(**node.values(cls, defaults))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,12 +303,9 @@ def read_prompts(data: bytes, file: Path) -> tuple[PromptEntry, ...]:
     entries = []
     for number, item in enumerate(value):
         node = Node(item, file, f"$[{number}]")
-        units = node.list("fields", ())
-        for unit in units:
-            if type(unit) not in (str, int):
-                raise node.error("fields", f"expected JSON names or enum values, found {unit!r}")
         asked = {"system": node.text("system"), "user": node.text("user")}
-        defaults = {"fields": tuple(units), "prompt_hash": canonical_hash(asked)}
+        units = tuple(node.list("fields", ()))
+        defaults = {"fields": units, "prompt_hash": canonical_hash(asked)}
         entries.append(PromptEntry(**node.values(PromptEntry, defaults)))
     _refuse_duplicates([entry.key for entry in entries], file, "$")
     by_type: dict[str, list[PageKey]] = {}

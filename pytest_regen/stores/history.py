@@ -56,6 +56,16 @@ class HistoryEntry:
         """The identity of the page."""
         return PageKey(self.type_name, self.page, self.total_pages)
 
+    @property
+    def name(self) -> str:
+        """The type, as histories of all places call it."""
+        return self.type_name
+
+    @property
+    def page_count(self) -> int:
+        """How many pages the type had."""
+        return self.total_pages
+
     def to_json(self) -> dict[str, Any]:
         """Return the content of the entry's file; why it is there comes before its output."""
         names = [f.name for f in fields(self) if f.name not in {"id", "issues", "output"}]

@@ -13,27 +13,125 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, now, refuse_link
-from pytest_regen.documents.ir import IR, SCHEMAS, ir_hash
-from pytest_regen.errors import StoreMissingError, UnknownPageError
-from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
+from pytest_regen.canonical import canonical_hash
+from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, now
+from pytest_regen.documents.ir import IR, SCHEMAS, TypeIR, ir_hash, type_hash
+from pytest_regen.errors import StoreMissingError, UnknownPageError, UnknownTypeError
+from pytest_regen.files import refuse_obstacle
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
+from pytest_regen.stores import formats
 from pytest_regen.stores.conflicts import read_artifact, with_worked_out
-from pytest_regen.stores.formats import (
-    SCHEMA_FILE,
-    PagesEnvelope,
-    StoredPage,
-    describe_page,
-    ir_as_json,
-    read_pages,
-    read_prompts,
-)
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
-from pytest_regen.stores.plan import Plan
-from pytest_regen.strict_json import as_json, corrupt
+from pytest_regen.strict_json import as_json, corrupt, parse_json
 from pytest_regen.validation.issues import Issue
+
+
+class Plan:
+    """``ir.json`` and ``prompts.json`` of a store.
+
+    A value that states of a store share, because most of what follows from it takes long.
+    """
+
+    def __init__(
+        self, path: Path, prompts: Sequence[PromptEntry], ir_data: bytes, prompts_data: bytes
+    ) -> None:
+        self.path = path
+        self.prompts = tuple(prompts)
+        self.ir_data = ir_data
+        """``ir.json`` as it is in the folder."""
+        self.prompts_data = prompts_data
+        """``prompts.json`` as it is in the folder."""
+
+    @classmethod
+    def of(cls, path: Path, ir: IR, prompts: Sequence[PromptEntry]) -> "Plan":
+        """Return the plan that is not written yet; raises UnicodeEncodeError for half a pair."""
+        prompts_data = as_json([entry.to_json() for entry in prompts])
+        plan = cls(path, prompts, formats.ir_as_json(ir), prompts_data)
+        if ir.validation is None:
+            # As it would be read from its JSON, which takes longer.
+            findings: dict[str, Any] = {"validation": {type_.name: [] for type_ in ir.types}}
+            plan.__dict__["ir"] = ir.model_copy(update=findings)
+        return plan
+
+    @cached_property
+    def ir(self) -> IR:
+        """What the types were read as; raises StoreCorruptError."""
+        return formats.read_ir(self.ir_data, self.path / IR_FILE)
+
+    @cached_property
+    def by_type(self) -> Mapping[str, tuple[PromptEntry, ...]]:
+        """The prompts of each type, by page."""
+        entries: dict[str, list[PromptEntry]] = {}
+        for entry in self.prompts:
+            entries.setdefault(entry.type_name, []).append(entry)
+        return {
+            name: tuple(sorted(listed, key=lambda entry: entry.page))
+            for name, listed in entries.items()
+        }
+
+    @cached_property
+    def types(self) -> Mapping[str, TypeIR]:
+        """The types of the IR by name."""
+        return {type_.name: type_ for type_ in self.ir.types}
+
+    @cached_property
+    def hashes(self) -> Mapping[str, str]:
+        """The hash of each type."""
+        return {name: type_hash(type_) for name, type_ in self.types.items()}
+
+    @cached_property
+    def _spelt(self) -> Mapping[str, Any]:
+        spelt: dict[str, Any] = parse_json(self.ir_data, self.path / IR_FILE)
+        return spelt
+
+    @cached_property
+    def _spelt_hashes(self) -> frozenset[tuple[str, str]]:
+        return frozenset((type_["name"], canonical_hash(type_)) for type_ in self._spelt["types"])
+
+    def has_type(self, name: str, hash_: str) -> bool:
+        """Return whether a hash is that of a type, as this release spells it or the file does.
+
+        A release that adds a key to types must not make all of them stale.
+        """
+        return self.hashes.get(name) == hash_ or (name, hash_) in self._spelt_hashes
+
+    def is_of(self, recorded: str | None) -> bool:
+        """Return whether a hash is that of the whole IR, spelt in either way."""
+        return recorded is None or recorded in {self._hash, ir_hash(self._spelt)}
+
+    @cached_property
+    def _hash(self) -> str:
+        return ir_hash(self.ir)
+
+    @cached_property
+    def edited_prompts(self) -> tuple[PageKey, ...]:
+        """Prompts that are not as they were made: their text or their fields were edited."""
+        return tuple(entry.key for entry in self.prompts if entry.is_edited)
+
+    def resolve_type(self, name: str) -> str:
+        """Return the declared name meant by ``name``: that name itself, or the schema's.
+
+        Raises:
+            UnknownTypeError: none is meant, or several; the hint lists them.
+        """
+        if name in self.by_type:
+            return name
+        meant = []
+        for type_ in self.ir.types:
+            last = type_.schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
+            if type_.name in self.by_type and name in (type_.schema_id, last):
+                meant.append(type_.name)
+        if len(meant) == 1:
+            return meant[0]
+        what, why = f"{self.path} has no type {name!r}", ""
+        if meant:
+            what = f"{name!r} is the schema of several types in {self.path}"
+            why = "a type is meant by the name its source declares"
+        hint = f"name one of: {', '.join(meant or self.by_type)}"
+        raise UnknownTypeError(what, why=why, hint=hint)
+
 
 _open: "WeakValueDictionary[Path, RegenStore]" = WeakValueDictionary()
 """The last state of each folder, as long as somebody holds it: most of it is read only once."""
@@ -49,7 +147,7 @@ class RegenStore:
     """
 
     path: Path
-    envelope: PagesEnvelope
+    envelope: formats.PagesEnvelope
     plan: Plan = field(repr=False)
     source: str
     """The source file with its own line ends; empty without a file."""
@@ -93,12 +191,12 @@ class RegenStore:
         if before and (before.plan.prompts_data, before.plan.ir_data) == (prompts_data, ir_data):
             plan, memo = before.plan, before.memo
         else:
-            prompts = read_prompts(prompts_data, path / PROMPTS_FILE)
+            prompts = formats.read_prompts(prompts_data, path / PROMPTS_FILE)
             plan, memo = Plan(path, prompts, ir_data, prompts_data), {}
         if before and before.pages_data == pages_data and before.settled == settled:
             envelope = before.envelope
         else:
-            envelope = read_pages(pages_data, path / PAGES_FILE)
+            envelope = formats.read_pages(pages_data, path / PAGES_FILE)
             if settled:
                 envelope = with_worked_out(envelope, plan.ir, plan.prompts)
         data = view.read(envelope.source_file)
@@ -114,7 +212,7 @@ class RegenStore:
         planned = {entry.key for entry in plan.prompts}
         for number, page in enumerate(envelope.pages):
             if page.key not in planned:
-                what = f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}"
+                what = f"{formats.describe_page(page.key)} has no prompt in {PROMPTS_FILE}"
                 raise corrupt(path / PAGES_FILE, f"$.pages[{number}]", what)
         return store
 
@@ -146,7 +244,7 @@ class RegenStore:
         ir: IR,
         prompts: Sequence[PromptEntry],
         source_file: str,
-        pages: Iterable[StoredPage] = (),
+        pages: Iterable[formats.StoredPage] = (),
         source: str = "",
         namespace: str | None = None,
         profile: str = "default",
@@ -166,7 +264,7 @@ class RegenStore:
             before: the store that is there, whose moment, model and boundaries stay.
         """
         path, old = Path(path), before.envelope if before else None
-        envelope = PagesEnvelope(
+        envelope = formats.PagesEnvelope(
             version=1,
             endpoint={"method": ir.endpoint.method, "path": ir.endpoint.path},
             language=ir.language,
@@ -187,8 +285,8 @@ class RegenStore:
         """Lock a store that is not there yet, so that it is made together with its first pages.
 
         ``tx.store`` is the planned one; the first ``tx.write(…)`` makes the folder with all that is
-        planned and all that it is given, in one step. Where another process has made a store there
-        meanwhile, ``tx`` is an ``update`` of that one.
+        planned and all that it is given, in one change. Where another process has made a store
+        there meanwhile, ``tx`` is an ``update`` of that one.
 
         Args:
             planned: from ``from_plan``.
@@ -199,10 +297,6 @@ class RegenStore:
             StoreWriteError: another writer does not finish, or the folder cannot be written.
         """
         path, files = planned.path, store_files(planned.path)
-        with files.explain_errors():
-            # Before the lock, because a change that makes its root needs the folder above it.
-            for folder in make_folder(path.resolve().parent):
-                fsync_folder(folder)
         with files.locked():
             if is_store(path):
                 yield StoreUpdate(cls.open(path))
@@ -211,7 +305,7 @@ class RegenStore:
                 _open[path.absolute()] = planned
                 yield StoreUpdate(planned, schema)
 
-    def with_content(self, pages: Iterable[StoredPage], source: str) -> "RegenStore":
+    def with_content(self, pages: Iterable[formats.StoredPage], source: str) -> "RegenStore":
         """Return the store as it would be with these pages and this source; nothing is written.
 
         Args:
@@ -247,7 +341,7 @@ class RegenStore:
         return self.plan.ir
 
     @cached_property
-    def pages(self) -> Mapping[PageKey, StoredPage]:
+    def pages(self) -> Mapping[PageKey, formats.StoredPage]:
         """The stored pages by identity, in the order of their prompts."""
         stored = {page.key: page for page in self.envelope.pages}
         return {entry.key: stored[entry.key] for entry in self.prompts if entry.key in stored}
@@ -272,16 +366,11 @@ class RegenStore:
         """The types that prompts ask for, in their order."""
         return tuple(self.plan.by_type)
 
-    def refuse_links(self) -> None:
-        """Raise a StoreWriteError where an output could not be written: an artifact is a link."""
-        for path in (self.path / PAGES_FILE, self.source_path):
-            refuse_link(path)
-
     def prompts_of(self, type_name: str) -> tuple[PromptEntry, ...]:
         """Return the prompts of a type, by page; none for a type that is not asked for."""
         return self.plan.by_type.get(type_name, ())
 
-    def pages_of(self, type_name: str) -> tuple[StoredPage, ...]:
+    def pages_of(self, type_name: str) -> tuple[formats.StoredPage, ...]:
         """Return the stored pages of a type, by page; missing ones are left out."""
         pages = (self.pages.get(entry.key) for entry in self.prompts_of(type_name))
         return tuple(page for page in pages if page is not None)
@@ -400,12 +489,12 @@ class _Change:
     """What is written of a store, all or nothing; what is not given stays."""
 
     store: RegenStore
-    pages: Iterable[StoredPage] = ()
+    pages: Iterable[formats.StoredPage] = ()
     source: str | None = None
     ir: IR | None = None
     prompts: Sequence[PromptEntry] | None = None
     schema: str | None = None
-    envelope: PagesEnvelope | None = None
+    envelope: formats.PagesEnvelope | None = None
     replaced: Iterable[HistoryEntry] = ()
     keeps_source: bool = False
 
@@ -415,13 +504,13 @@ class _Change:
         return self.store.prompts if self.prompts is None else self.prompts
 
     @cached_property
-    def stored(self) -> dict[PageKey, StoredPage]:
+    def stored(self) -> dict[PageKey, formats.StoredPage]:
         """All pages from now on; raises UnknownPageError for one without a prompt."""
         planned = {entry.key for entry in self.plan}
         for page in self.pages:
             if page.key not in planned:
                 raise UnknownPageError(
-                    f"{describe_page(page.key)} has no prompt in {self.store.path}",
+                    f"{formats.describe_page(page.key)} has no prompt in {self.store.path}",
                     hint="store pages for prompts of the store, or give the new prompts with them",
                 )
         pages = {**self.store.pages, **{page.key: page for page in self.pages}}
@@ -457,7 +546,7 @@ class _Change:
         return (*(entry.id for entry in self.history), *self.kept_source)
 
     @cached_property
-    def new_envelope(self) -> PagesEnvelope:
+    def new_envelope(self) -> formats.PagesEnvelope:
         """What the store says of itself from now on.
 
         Pages change nothing of it but the model, and that only where another one wrote them,
@@ -491,11 +580,11 @@ class _Change:
                 names = [type_.name for type_ in ir.types if type_.name in findings]
                 stays = {name: findings[name] for name in names}
                 ir = ir.model_copy(update={"validation": stays})
-            contents[IR_FILE] = ir_as_json(ir)
+            contents[IR_FILE] = formats.ir_as_json(ir)
         if self.prompts is not None:
             contents[PROMPTS_FILE] = as_json([entry.to_json() for entry in self.prompts])
         if self.schema is not None:
-            contents[SCHEMA_FILE] = self.schema.encode()
+            contents[formats.SCHEMA_FILE] = self.schema.encode()
         if self.source is not None:
             contents[envelope.source_file] = self.source.encode()
         if any((self.pages, self.source is not None, self.ir, self.prompts, self.envelope)):
@@ -551,7 +640,10 @@ class StoreUpdate:
         return change.ids
 
     def candidate(
-        self, pages: Sequence[StoredPage], source: str, issues: Mapping[str, Sequence[Issue]]
+        self,
+        pages: Sequence[formats.StoredPage],
+        source: str,
+        issues: Mapping[str, Sequence[Issue]],
     ) -> Candidate:
         """Return pages as a trial puts them in place.
 

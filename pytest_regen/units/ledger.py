@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, get_args
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
 from pytest_regen.modes import HAND
-from pytest_regen.strict_json import Node, as_json, conflict_line, strict_loads
+from pytest_regen.strict_json import Node, corrupt, parse_json
 from pytest_regen.turns.values import TOKENS, Usage
 from pytest_regen.units.naming import decode_name, encode_name
 from pytest_regen.units.texts import sides
@@ -39,7 +39,6 @@ _HISTORY: Final = ".regen/history"
 _LONGEST: Final = 60
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _LINE = re.compile(r"([^\t]+)\t([0-9a-f]{16})")
-_LARGEST: Final = 16 * 1024 * 1024
 
 PastReason = Literal["replaced", "rejected", "restored", "adopted", "dropped", "forgotten"]
 """Why a text is not, or no longer, the recorded one."""
@@ -64,16 +63,12 @@ class Entry:
     usage: Usage = field(default_factory=Usage)
     """Of all calls that the text took: ``input_tokens``, ``output_tokens``, …, as far as they
     are known."""
-    prompt: str = ""
-    """What was asked; empty where what is in the working tree says it."""
     prompt_sha256: str = ""
-    """The short hash of it."""
+    """The short hash of what was asked."""
     system_sha256: str = ""
     """Of the system prompt: how the name of its file in ``.regen/systems/`` begins."""
     inputs: Mapping[str, str] = field(default_factory=dict)
     """The short hash of each input, by its name; another one makes the unit stale."""
-    inputs_sha256: str = ""
-    """Of all inputs: in entries of older releases, which need not name each."""
     own_inputs: tuple[str, ...] = ()
     """Short hashes of what a person's text was written for; two where git joined two lines."""
     after: Mapping[str, str] | None = None
@@ -91,14 +86,9 @@ class Entry:
         """Whether a line of ``.regen/hand`` says all that is remembered."""
         return bool(self.own_inputs) and self.after is None
 
-    @property
-    def asked_sha256(self) -> str:
-        """The short hash of the prompt; older entries hold the prompt itself."""
-        return self.prompt_sha256 or short_hash(self.prompt)
-
     def answers(self, prompt: str) -> bool:
         """Return whether it is this prompt that was answered."""
-        return self.asked_sha256 == short_hash(prompt)
+        return self.prompt_sha256 == short_hash(prompt)
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the entry's file, without what says nothing."""
@@ -108,10 +98,8 @@ class Entry:
             return {**head, "by": HAND, "own_inputs": own, "after": dict(self.after)}
         data = {
             **head,
-            "prompt": self.prompt,
-            "prompt_sha256": "" if self.prompt else self.prompt_sha256,
+            "prompt_sha256": self.prompt_sha256,
             "system_sha256": self.system_sha256.removeprefix("sha256:")[:16],
-            "inputs_sha256": "" if self.inputs else self.inputs_sha256,
             "output": self.output,
             "model": self.model,
             "provider": self.provider,
@@ -154,16 +142,28 @@ class PastText:
     """What was remembered of it."""
     issues: tuple[Issue, ...] = ()
     """What was wrong with it."""
+    page: ClassVar[int] = 1
+    page_count: ClassVar[int] = 1
+
+    @property
+    def name(self) -> str:
+        """The unit."""
+        return self.entry.name
+
+    @property
+    def model(self) -> str:
+        """Who wrote it."""
+        return self.entry.model
+
+    @property
+    def attempt(self) -> int:
+        """Running number of the unit's texts."""
+        return self.entry.attempt
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the file."""
         issues = [issue.to_json() for issue in self.issues]
         return {"reason": self.reason, "issues": issues, **self.entry.to_json()}
-
-
-def as_bytes(value: Any) -> bytes:
-    """Return ``value`` as a ledger file holds it; half a surrogate pair is written as an escape."""
-    return as_json(value, "backslashreplace")
 
 
 def short_hash(text: str) -> str:
@@ -236,8 +236,8 @@ class Ledger:
                 name = decode_name(match[1])
                 lines[name] = (*lines.get(name, ()), match[2])
             elif line and not broken:
-                what = f"line {number} is no name with a hash: {line[:40]!r}"
-                broken[file] = _corrupt(view.root / file, what)
+                what = f"no name with a hash: {line[:40]!r}"
+                broken[file] = corrupt(view.root / file, f"line {number}", what)
         # Where a unit has an entry, too, a branch without it added the line: the entry counts.
         entries = {name: Entry(name, own_inputs=own) for name, own in lines.items()}
         for file in _files_in(view, prefix):
@@ -327,31 +327,12 @@ def find_moved_ledger(
 
 
 def _read_entry(data: bytes, file: Path) -> Entry:
-    entry = Entry.from_node(_node(data, file))
+    entry = Entry.from_node(Node(parse_json(data, file), file))
     if file.name != entry_name("", entry.name).rpartition("/")[2]:
         # Two files about one unit would hide each other.
-        raise _corrupt(file, f"it is about {entry.name!r:.80}, which its file name is not made of")
+        what = f"it is about {entry.name!r:.80}, which its file name is not made of"
+        raise corrupt(file, "", what)
     return entry
-
-
-def _node(data: bytes, file: Path) -> Node:
-    if len(data) > _LARGEST:
-        raise _corrupt(file, f"{len(data):,} bytes are more than any unit has")
-    try:
-        value = strict_loads(data.decode("utf-8-sig"))
-    except ValueError as error:
-        if line := conflict_line(data):
-            raise _corrupt(file, f"a conflict marker of git, on line {line}") from None
-        raise _corrupt(file, f"it is no JSON: {error}") from None
-    return Node(value, file)
-
-
-def _corrupt(file: Path, what: str) -> StoreCorruptError:
-    return StoreCorruptError(
-        f"{file}: {what}",
-        hint="take one side (git checkout --ours, or --theirs), or record the text as it stands "
-        "with pytest-regen adopt",
-    )
 
 
 def read_history(view: "View", place: str) -> Iterator[PastText]:
@@ -362,6 +343,6 @@ def read_history(view: "View", place: str) -> Iterator[PastText]:
     """
     for name in sorted(view.names(f"{history_folder(place)}/", ".json")):
         file = view.root / name
-        node = _node(view.read(name) or b"", file)
+        node = Node(parse_json(view.read(name) or b"", file), file)
         reason, issues = read_reason(node, get_args(PastReason))
         yield PastText(file.name.removesuffix(".json"), reason, Entry.from_node(node), issues)

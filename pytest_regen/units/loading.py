@@ -164,11 +164,6 @@ class ProjectKinds:
     def __bool__(self) -> bool:
         return bool(self.kinds)
 
-    @property
-    def globs(self) -> tuple[str, ...]:
-        """What the files of kinds are named like, each glob once."""
-        return tuple(dict.fromkeys(pattern for claim in self.kinds for pattern in claim.globs))
-
     @cached_property
     def files(self) -> Mapping[Path, Kind]:
         """The files that kinds claim, sorted; a plain path is one of them before it exists.
@@ -371,22 +366,16 @@ def _refuse_unusable(claim: KindOfFile) -> None:
     kind = claim.kind
     # Whatever the class says of their types, a user may have set anything.
     globs: Sequence[object] = claim.globs
-    region = kind.region
     faults = {
         f"files = {kind.files!r} claims nothing": not globs
         or not all(isinstance(name, str) and name.strip() for name in globs),
         f"files = {kind.files!r} leads out of the project": any(map(_leads_out, globs)),
-        f"region = {region!r:.120} has no find and replace": not all(
-            callable(getattr(region, method, None)) for method in ("find", "replace")
-        ),
-        f"system = {kind.system!r:.120} is no text": not isinstance(kind.system, str),
     }
     for what, is_wrong in faults.items():
         if is_wrong:
             raise UsageError(
                 f"{claim.origin}: {what}",
-                hint='set files to paths or globs below the rootdir, such as "locales/*.json", '
-                "region to one of pytest_regen.regions, and system to a string",
+                hint='set files to paths or globs below the rootdir, such as "locales/*.json"',
             )
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_regen.units.claimed import project_files
 from pytest_regen.units.ledger import Ledger, ledger_places
 from pytest_regen.units.loading import ProjectKinds
-from pytest_regen.units.place import UnitFile, open_units
+from pytest_regen.units.place import UnitFile, open_units, project_files
 
 if TYPE_CHECKING:
     from pytest_regen.regeneration.places import Project

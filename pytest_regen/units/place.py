@@ -1,35 +1,26 @@
 """A file with units as a place of the main flow: opened, asked about, written."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.commit import Candidate, Trial
+from pytest_regen.commit import AtomicFiles, Candidate, Trial
 from pytest_regen.commit import View as FilesView
-from pytest_regen.errors import (
-    StoreCorruptError,
-    UsageError,
-)
+from pytest_regen.errors import StoreCorruptError, UsageError
 from pytest_regen.files import from_here
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.values import (
-    Answer,
-    Ask,
-    Changes,
-    Past,
-    TurnSettings,
-)
+from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
 from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import Message, TurnRequest, estimate_tokens
-from pytest_regen.units.claimed import ClaimedFile, Ignored
-from pytest_regen.units.kind import Unit, call_kind, unusable
-from pytest_regen.units.ledger import entry_name, hand_name, read_history
+from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
+from pytest_regen.units.ledger import PastText, entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
+from pytest_regen.units.texts import texts_or_none, units_in
 from pytest_regen.units.view import Asked, FileUnits
 from pytest_regen.units.writing import UnitUpdate
 from pytest_regen.validation.issues import WEAKENED, FailedTest, Feedback
@@ -40,6 +31,23 @@ _LONGEST_ANSWER: Final = 2_000
 """Characters of the last answer that a correction shows."""
 _LONGEST_TEST: Final = 4_000
 """Characters of a test that a correction shows."""
+
+
+_LOCK: Final = ".regen/locks/units.lock"
+
+Ignored = Callable[[str], Collection[str]]
+"""Returns the codes that are not reported for a unit, by its id."""
+
+
+def project_files(root: Path) -> AtomicFiles:
+    """Return the files of a project as units are written: all or none."""
+    return AtomicFiles(
+        root,
+        what=f"the units of {root}",
+        lock=root / _LOCK,
+        journal=".regen/journal",
+        aside=".regen/history",
+    )
 
 
 def open_units(
@@ -76,13 +84,69 @@ def open_units(
     return UnitFile(kinds, place, kind, ignore)
 
 
-class UnitFile(ClaimedFile):
-    """A file whose units are of one kind: opened, asked about, written."""
+class UnitFile:
+    """A file whose units are of one kind: opened, asked about, written.
+
+    Args:
+        kinds: of the project.
+        place: the file, from the root, with forward slashes.
+        kind: claims the file.
+        ignore: the codes that are not reported, by id of a unit.
+        is_lost: whether the kind does not claim the file, or the file is gone.
+    """
 
     noun, group, option, has_pages = "unit", "files", "--unit", False
     history_path = ".regen/history"
     _last: FileUnits | None = None
     _stamps: tuple[object, ...] = ()
+
+    def __init__(
+        self,
+        kinds: ProjectKinds,
+        place: str,
+        kind: Kind,
+        ignore: Ignored = lambda _: (),
+        *,
+        is_lost: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.ignore = ignore
+        self.is_lost = is_lost
+        self.root = kinds.root
+        self.files = project_files(kinds.root)
+        self.path = self.root / place
+        self.place = self.file_name = self.recording = place
+        """The file, as ids and diffs name it, and the folder of its recorded requests."""
+        self.here = self.source = from_here(self.path)
+        """The file as commands name it."""
+        self.is_imported, self.trial_seconds = kind.is_imported, kind.trial_seconds
+        self.has_users = type(kind).uses is not Kind.uses
+        """Whether the kind may say that units use one another."""
+        self._kinds = kinds
+
+    @property
+    def title(self) -> str:
+        """How reports name the kind: ``functions``, ``translations``, a class."""
+        kind = type(self.kind)
+        package, _, module = kind.__module__.partition(".kinds.")
+        if package != "pytest_regen":
+            return kind.__name__
+        shipped = {"translation": "translations", "gettext": "translations"}
+        return shipped.get(module, module.partition(".")[0])
+
+    def elsewhere(self, name: str) -> str:
+        """Return another file that has a unit, or had it but for its marks, and tests it not."""
+        is_code = hasattr(self.kind.region, "defined")
+        if not is_code and type(self.kind).units is not Kind.units:
+            return ""  # Such names are no file's own: every catalogue has the same.
+        word = name.rpartition(".")[2]
+        for place, text in self._kinds.texts_like(self.path).items():
+            is_near = place != self.place and (is_code or Path(place).name == self.path.name)
+            if is_near and word in text and name in units_in(self.kind, text):
+                kind = self._kinds.kind_of(self.root / place)
+                if kind is None or name not in texts_or_none(kind, text):
+                    return place
+        return ""
 
     def open(self) -> FileUnits:
         """Read the file and its ledger.
@@ -170,21 +234,10 @@ class UnitFile(ClaimedFile):
             )
         ]
 
-    def past(self) -> list[Past]:
+    def past(self) -> list[PastText]:
         """Return the texts that were replaced or rejected, oldest first."""
         units = self.open()
-        return [
-            Past(
-                text.id,
-                text.entry.name,
-                text.reason,
-                text.entry.model,
-                text.entry.attempt,
-                issues=text.issues,
-                entry=text,
-            )
-            for text in read_history(units.files, units.ledger.place)
-        ]
+        return list(read_history(units.files, units.ledger.place))
 
     def sizes(
         self, view: FileUnits, names: Iterable[str], model: str | None
@@ -278,7 +331,8 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
 
 def _extract(unit: Unit, pieces: Sequence[str]) -> str:
     """Return the text in a reply, which may have come in several pieces."""
-    whole = join_text(pieces)
+    # Half surrogate pairs go, because a reply may hold them and no file can.
+    whole = join_text(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     kind = unit.kind
     text: object = call_kind(kind, "extract", lambda: kind.extract(whole, unit), where=unit.name)
     if not isinstance(text, str):

@@ -125,7 +125,6 @@ def put_text(
         before = find_texts(kind, file_text, place)
         result = put_texts(kind, file_text, {name: text}, order, place)
         after = find_texts(kind, result, place)
-        result.encode("utf-8")
         old, new = (
             {key: unit.text for key, unit in units.items() if key != name}
             for units in (before, after)
@@ -135,9 +134,6 @@ def put_text(
             what = "the text would change other units of the file"
         elif not same_text(kind, text, after[name].text):
             what = "the text does not come back as it was put into the file"
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        what, why = f"{half!r} is half a surrogate pair, which no file can hold", ""
     except NoPlaceError as error:
         what = "it has no place in the file"
         return Issue.of("MISSING_UNIT", what, type_name=name, detail=error.hint)

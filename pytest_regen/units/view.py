@@ -16,11 +16,10 @@ from pytest_regen.errors import HandEditError, KindError, SourceError, UsageErro
 from pytest_regen.files import from_here
 from pytest_regen.modes import is_ci
 from pytest_regen.regeneration.policies import fixable_issues
-from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Mark, Score
+from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Score
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names, shorten
 from pytest_regen.units import texts as unit_texts
-from pytest_regen.units.claimed import ClaimedFile
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, short_hash
 from pytest_regen.units.naming import command, node_id, unit_id
@@ -80,10 +79,13 @@ class FileUnits:
     format_note = not_run = ""
     origin = None
 
-    def __init__(self, file: ClaimedFile, files: "FilesView") -> None:
+    # Not by its class, ``UnitFile``, because that one's module imports this one.
+    def __init__(self, file: Any, files: "FilesView") -> None:
         self.file = file
         self.files = files
-        self.kind, self.place, self.path = file.kind, file.place, file.path
+        self.kind: Kind = file.kind
+        self.place: str = file.place
+        self.path: Path = file.path
         self.here = from_here(file.path)
         """The file as commands name it."""
         self.new_entries: Mapping[str, Entry] = {}
@@ -301,11 +303,6 @@ class FileUnits:
         """Return the short hash of what a text by hand would be written for; raises KindError."""
         return _short(list(self._read_inputs("own_inputs", name).values()))
 
-    def _old_hash(self, name: str) -> str:
-        """Return the one hash of all inputs that older releases recorded."""
-        *parts, system, settings = self._inputs(name).values()
-        return canonical_hash([parts, system, settings])
-
     def what_changed(self, name: str) -> str:
         """Return what is not as it was when a unit was recorded, in words; empty if nothing is.
 
@@ -317,7 +314,7 @@ class FileUnits:
             return ""
         if entry.is_by_hand:
             if not entry.own_inputs or self.own_hash(name) in entry.own_inputs:
-                return ""  # An entry of an older release cannot tell.
+                return ""
             own = list(self._read_inputs("own_inputs", name).values())
             inputs_by_hand = [key for key, value in self._inputs(name).items() if value in own]
             words = join_names(inputs_by_hand or ["what it is for"], "or")
@@ -326,10 +323,6 @@ class FileUnits:
         # By their values: a release that names an input otherwise makes nothing stale.
         if sorted(entry.inputs.values()) == sorted(inputs.values()):
             return ""
-        if entry.inputs_sha256 and entry.inputs_sha256 == self._old_hash(name):
-            return ""
-        if not entry.inputs:
-            return "what it was made from has changed since; its entry is too old to say what"
         changed = [key for key, value in inputs.items() if entry.inputs.get(key) != value]
         changed += [key for key in entry.inputs if key not in inputs]
         is_one = len(changed) == 1 and changed[0] not in {"the imports", "the settings"}
@@ -547,10 +540,8 @@ class FileUnits:
 
     @cached_property
     def has_conflict(self) -> bool:
-        """Whether the file holds conflict markers of git, beside those in recorded texts."""
-        marks = len(_CONFLICT.findall(self.text))
-        entries = self.ledger.entries.values() if marks else ()
-        return marks > sum(len(_CONFLICT.findall(entry.output)) for entry in entries)
+        """Whether the file holds conflict markers of git."""
+        return _CONFLICT.search(self.text) is not None
 
     @cached_property
     def _sides(self) -> list[dict[str, str]]:
@@ -655,18 +646,12 @@ class FileUnits:
 
     # What may come of it
 
-    def ordered(self, _name: str) -> frozenset[Mark]:
-        """Return nothing: only a model knows what a prompt in plain words asks for."""
-        return frozenset()
-
     def _choice(self, name: str) -> str:
         keep, drop = (command(verb, self.here, name) for verb in ("adopt", "rebuild"))
         return f"keep it: {keep}; or drop it: {drop}"
 
     def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
         """Return why a unit must not be asked for; empty where it may."""
-        if self.path.is_symlink():
-            return f"{self.place} is a symbolic link; replace it by the file itself"
         messages = {issue.code: issue.message for issue in self.all_issues(name)}
         if "DRIFT" in messages and not discard_edits:
             return f"it was edited by hand; {self._choice(name)}"
@@ -700,7 +685,7 @@ class FileUnits:
 
     def basis(self, name: str) -> str:
         """Return a digest of a unit's text, its prompt and its inputs; raises KindError."""
-        return canonical_hash([self.output(name, 1), self.prompt(name), self._old_hash(name)])
+        return canonical_hash([self.output(name, 1), self.prompt(name), self.inputs(name)])
 
     def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":
         """Return the file with new texts in place; nothing is written."""
@@ -751,20 +736,10 @@ class FileUnits:
             old.attempt + 1 if old else 1,
             now(),
             answer.usage,
-            source.prompt,
             short_hash(source.prompt),
             self.system_sha256,
             source.inputs,
         )
-
-    def to_store(self, entry: Entry) -> Entry:
-        """Return an entry without a prompt that the working tree says again at this moment."""
-        if not entry.prompt:
-            return entry
-        with suppress(KindError):
-            if self.prompt(entry.name) == entry.prompt:
-                return replace(entry, prompt="", prompt_sha256=entry.asked_sha256)
-        return entry
 
     def as_stored(self) -> "FileUnits":
         """Return the candidate as what the file holds, without what it was made from."""

@@ -10,19 +10,18 @@ from functools import partial
 from typing import Any
 
 from pytest_regen.commit import Candidate, new_id, now
-from pytest_regen.errors import SourceError, StoreWriteError, UnknownPageError, UsageError
+from pytest_regen.errors import SourceError, UnknownPageError, UsageError
 from pytest_regen.regeneration.values import Answer, Changes, Rejected, Written
+from pytest_regen.strict_json import as_json
 from pytest_regen.text import source_diff
 from pytest_regen.units import ledger as ledgers
 from pytest_regen.units import texts
-from pytest_regen.units.claimed import ClaimedFile
 from pytest_regen.units.ledger import Entry, PastReason, PastText
 from pytest_regen.units.naming import command
 from pytest_regen.units.view import FileUnits, refuse_unknown
 from pytest_regen.validation.issues import Issue
 
 _HISTORY = ".regen/history"
-_IGNORE = ".regen/.gitignore"
 
 
 class UnitUpdate:
@@ -33,7 +32,8 @@ class UnitUpdate:
         view: what it holds, read under the lock.
     """
 
-    def __init__(self, file: ClaimedFile, view: FileUnits) -> None:
+    # Not by its class, ``UnitFile``, because that one's module imports this one.
+    def __init__(self, file: Any, view: FileUnits) -> None:
         self.file = file
         self.view = view
         """What it holds, read under the lock and again after ``write``."""
@@ -42,7 +42,7 @@ class UnitUpdate:
         self._entries: dict[str, Entry | None] = {}
         self._dropped: list[str] = []
         """Files of the ledger that go; of the lines by hand, those that say nothing."""
-        self._kept: dict[str, bytes] = {}
+        self._kept: dict[str, bytes | PastText] = {}
         """What goes to the history, by its name there."""
 
     # What is about to be written
@@ -65,7 +65,7 @@ class UnitUpdate:
     def keep_entry(self, entry: Entry, reason: PastReason, issues: Iterable[Issue] = ()) -> str:
         """Put an entry into the history; return its id there."""
         past = PastText(f"{new_id()}-{ledgers.slug(entry.name)}", reason, entry, tuple(issues))
-        self._kept[f"{past.id}.json"] = ledgers.as_bytes(past.to_json())
+        self._kept[f"{past.id}.json"] = past
         return past.id
 
     def commit(self) -> None:
@@ -74,19 +74,20 @@ class UnitUpdate:
         Raises:
             StoreWriteError: the files cannot be written; they are as they were.
         """
-        if contents := self.contents():
+        with self.file.files.explain_errors():
+            contents = self.contents()
+        if contents:
             # In one change, because a kill between text and entry would look like an edit by hand.
             self.file.files.commit({**contents, **self.beside()})
 
     def contents(self) -> dict[str, bytes | None]:
-        """Return what the files of these units are going to hold.
-
-        Raises:
-            StoreWriteError: the file's text has no bytes.
-        """
+        """Return what the files of these units are going to hold."""
         view, place, ledger = self.view, self.view.place, self.view.ledger
         folder = ledgers.history_folder(place)
-        contents: dict[str, bytes | None] = {f"{folder}/{n}": d for n, d in self._kept.items()}
+        contents: dict[str, bytes | None] = {
+            f"{folder}/{name}": kept if isinstance(kept, bytes) else as_json(kept.to_json())
+            for name, kept in self._kept.items()
+        }
         if contents:
             contents |= self.file.files.ignore_file(_HISTORY)
         if ledger.place != place:
@@ -103,31 +104,20 @@ class UnitUpdate:
             file = ledgers.entry_name(place, name)
             contents[file] = None
             if entry is not None and not is_line:
-                contents[file] = ledgers.as_bytes(view.to_store(entry).to_json())
+                contents[file] = as_json(entry.to_json())
         if lines != ledger.lines or hand in self._dropped:
             contents[hand] = ledgers.hand_lines(lines) or None
         if self.text != view.text:
-            try:
-                contents[place] = self.text.encode("utf-8")
-            except UnicodeEncodeError as error:
-                half = error.object[error.start]
-                raise StoreWriteError(
-                    f"{place} cannot be written: {half!r} is half a surrogate pair",
-                    why="no file can hold it as text",
-                    hint="correct the text",
-                ) from None
+            contents[place] = self.text.encode("utf-8")
         return contents
 
     def beside(self) -> dict[str, bytes | None]:
-        """Return what is written for all units, and stays whatever becomes of these."""
+        """Return what is written for all units."""
         view, contents = self.view, dict[str, bytes | None]()
         system = view.system_sha256
         if any(entry and entry.system_sha256 == system for entry in self._entries.values()):
             text = view.kind.system.encode("utf-8", "surrogatepass")
             contents[ledgers.system_name(system)] = text
-        # Locks once hid all of `.regen` from git; written in text mode, so with CRLF on Windows.
-        if (view.files.read(_IGNORE) or b"").strip() == b"*":
-            contents[_IGNORE] = None
         is_code = view.kind.is_imported
         # Nothing is run of what is not code, and nothing is imported for that.
         if is_code or "pytest_regen.sandbox.processes" in sys.modules:
@@ -167,7 +157,8 @@ class UnitUpdate:
             rejected.keep_entry(self.view.entry_of(answer), "rejected", issues[answer.ask.name])
             for answer in answers
         ]
-        return Candidate(self.contents(), self.beside(), rejected.contents(), tuple(ids))
+        contents = {**self.contents(), **self.beside()}
+        return Candidate(contents, rejected.contents(), tuple(ids))
 
     def _put(self, candidate: FileUnits, answers: Sequence[Answer]) -> None:
         """Record new texts; those they replace go to the history, unless blank or the same."""
@@ -230,7 +221,7 @@ class UnitUpdate:
         old = self.view.entry(name)
         after = old.after if old else None
         if old is not None and not old.is_by_hand:
-            after = {"model": old.model, "prompt_sha256": old.asked_sha256}
+            after = {"model": old.model, "prompt_sha256": old.prompt_sha256}
         return Entry(name, own_inputs=(self.view.own_hash(name),), after=after)
 
     def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:

@@ -6,8 +6,6 @@ import pytest
 
 from pytest_regen.errors import StoreCorruptError
 from pytest_regen.strict_json import (
-    JsonDefectError,
-    TooDeepError,
     json_or_none,
     parse_json,
     strict_loads,
@@ -15,26 +13,20 @@ from pytest_regen.strict_json import (
 
 
 @pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ('{"a": 1, "b": {"a": 2, "a": 3}}', JsonDefectError),
-        ("[NaN]", JsonDefectError),
-        ('{"a": -Infinity}', JsonDefectError),
-        ("[" * 200_000, TooDeepError),
-    ],
+    "text", ['{"a": 1, "b": {"a": 2, "a": 3}}', "[NaN]", '{"a": -Infinity}', "[" * 200_000]
 )
-def test_what_parsers_read_differently_is_refused(text: str, error: type[Exception]) -> None:
+def test_what_parsers_read_differently_is_refused(text: str) -> None:
     """As text and as bytes; one that needs no reason gets ``None``."""
     for data in (text, text.encode()):
-        with pytest.raises(error):
+        with pytest.raises(ValueError, match=r"twice|no JSON value|too deeply"):
             strict_loads(data)
         assert json_or_none(data) is None
 
 
 def test_a_refusal_names_the_value() -> None:
-    with pytest.raises(JsonDefectError, match="'b' is given twice"):
+    with pytest.raises(ValueError, match="'b' is given twice"):
         strict_loads('{"a": 1, "b": 2, "b": 3}')
-    with pytest.raises(JsonDefectError, match="NaN"):
+    with pytest.raises(ValueError, match="NaN"):
         strict_loads("NaN")
 
 

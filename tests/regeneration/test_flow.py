@@ -1,22 +1,18 @@
 """The main flow over several types: what is asked, in which order, and what ends it."""
 
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 import pytest
 from harbour_store import HARBOUR, harbour_store
-from store_asking import heal_type
+from unit_asking import ask_for_unit
 
 from pytest_regen.errors import TransportError
 from pytest_regen.regeneration import TurnSettings, heal_store
-from pytest_regen.turns import CallableProvider
+from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.turns.values import Reply, TurnRequest
-from pytest_regen.validation import by_type
 
 WRONG = {
     (name, 1): HARBOUR[name, 1].replace("JsonPropertyName", "JsonName")
@@ -41,35 +37,10 @@ class Model:
         return Reply(self._answer(found[1]), model="model-a")
 
 
-@contextmanager
-def count_validations() -> Iterator[list[str]]:
-    """Note each time that the types of a store are validated."""
-    seen: list[str] = []
-
-    def watch(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and frame.f_code is by_type.validate_split.__code__:
-            seen.append(frame.f_locals["ir"].endpoint.path)
-
-    sys.setprofile(watch)
-    try:
-        yield seen
-    finally:
-        sys.setprofile(None)
-
-
 @pytest.fixture
 def wrong(tmp_path: Path) -> Path:
     """The same with errors in three types."""
     return harbour_store(tmp_path / "wrong", WRONG).path
-
-
-def test_healing_validates_a_store_once_for_each_state_of_it(wrong: Path) -> None:
-    """At first, once more as their prompts ask for them, then with each answer."""
-    with count_validations() as validated:
-        done = heal_store(wrong, settings=TurnSettings(Model()))
-
-    assert set(done.stop_reasons.values()) == {"clean"}
-    assert len(validated) == 1 + 1 + 3
 
 
 def test_each_round_goes_over_all_that_is_wrong(tmp_path: Path) -> None:
@@ -144,21 +115,6 @@ def test_a_type_that_another_one_healed_is_not_asked_for(tmp_path: Path) -> None
     assert done.stop_reasons == {"Owner": "clean", "State": "clean"}
 
 
-def test_a_finding_asks_for_its_page_and_no_other(tmp_path: Path) -> None:
-    """Whether that is the first page or the last."""
-    root = "ProjectDataObject"
-    for page, wire in ((1, "id"), (2, "tags")):
-        right = HARBOUR[root, page]
-        wrong = {(root, page): right.replace(f'("{wire}")', '("wrong")')}
-        path = harbour_store(tmp_path / wire, wrong).path
-        model = Model(lambda _, right=right: right)  # type: ignore[misc]
-
-        done = heal_store(path, settings=TurnSettings(model), attempts=1)
-
-        assert done.regenerated == [(root, page)]
-        assert model.asked == [root]
-
-
 def test_an_output_that_makes_another_type_wrong_is_not_kept(tmp_path: Path) -> None:
     """However many errors of its own type it mends, and though the other had none."""
     owner = CONVERTED["Owner", 1].replace('("name")', '("nmae")')
@@ -196,45 +152,10 @@ def test_pages_asked_in_one_round_are_one_attempt(tmp_path: Path) -> None:
     path = harbour_store(tmp_path / "store", wrong).path
     pages = iter([HARBOUR[root, 1], HARBOUR[root, 2]])
 
-    result = heal_type(path, root, settings=TurnSettings(Model(lambda _: next(pages))))
+    result = ask_for_unit(
+        StorePlace(path), root, settings=TurnSettings(Model(lambda _: next(pages)))
+    )
 
     assert (result.attempts, result.calls) == (1, 2)
     assert result.regenerated == ((root, 1), (root, 2))
     assert result.is_clean
-
-
-def test_a_refused_page_spares_the_other_pages_of_its_type(tmp_path: Path) -> None:
-    """A correction of half a type is of no use; the model would be asked in vain."""
-    root = "ProjectDataObject"
-    wrong = {
-        (root, page): HARBOUR[root, page].replace("JsonPropertyName", "JsonName") for page in (1, 2)
-    }
-    path = harbour_store(tmp_path / "store", wrong).path
-    asked: list[str] = []
-
-    def decline(_messages: object) -> Reply:
-        asked.append(root)
-        return Reply("", stop_reason="refusal")
-
-    settings = TurnSettings(CallableProvider(decline), jobs=4)
-    done = heal_store(path, settings=settings, attempts=3)
-
-    assert asked == [root]
-    assert done.stop_reasons == {root: "refused"}
-
-
-def test_a_type_that_could_not_get_its_second_try_says_why(tmp_path: Path) -> None:
-    """The connection was lost at another type meanwhile."""
-    spoilt = {key: WRONG[key] for key in (("Owner", 1), ("Berth", 1))}
-    path = harbour_store(tmp_path / "store", spoilt).path
-
-    def answer(name: str) -> str:
-        if name == "Berth":
-            raise TransportError("the connection was lost", hint="try again")
-        return WRONG[name, 1].replace("JsonName", "JsonPropertyName", 1)
-
-    done = heal_store(path, settings=TurnSettings(Model(answer)), attempts=2)
-
-    assert done.regenerated == [("Owner", 1)]
-    assert done.stop_reasons == {"Owner": "transport", "Berth": "transport"}
-    assert len(done.failures) == 1

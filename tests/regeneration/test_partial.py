@@ -9,29 +9,19 @@ from pytest_regen import DryRunProvider, RegenStore, partial_regenerate
 from pytest_regen.errors import UsageError
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A clean store."""
-    folder = tmp_path / "store"
-    make_store(folder)
-    return folder
-
-
-def test_the_two_names_of_attempts_exclude_each_other(path: Path) -> None:
-    """Both mean the same, so giving both is a mistake of the caller."""
+@pytest.mark.parametrize("name", ["attempts", "max_retries"])
+def test_no_attempt_at_all_is_refused(tmp_path: Path, name: str) -> None:
+    """The first reply counts as an attempt; both names mean the same, and exclude each other."""
+    path = make_store(tmp_path / "store").path
     with pytest.raises(TypeError, match="not both"):
         partial_regenerate(path, provider=DryRunProvider(), attempts=1, max_retries=1)
-
-
-@pytest.mark.parametrize("name", ["attempts", "max_retries"])
-def test_no_attempt_at_all_is_refused(path: Path, name: str) -> None:
-    """The first reply counts as an attempt."""
     with pytest.raises(UsageError, match="attempts is 0"):
         partial_regenerate(path, provider=DryRunProvider(), **{name: 0})  # type: ignore[arg-type]
 
 
-def test_a_dry_run_provider_is_an_ordinary_provider(path: Path) -> None:
+def test_a_dry_run_provider_is_an_ordinary_provider(tmp_path: Path) -> None:
     """Its placeholder is refused as worse, and written where any output is accepted."""
+    path = make_store(tmp_path / "store").path
     before = RegenStore.open(path).source
     type_name = RegenStore.open(path).type_names[0]
 

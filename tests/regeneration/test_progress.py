@@ -3,8 +3,6 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from hypothesis import given
-from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from pytest_regen.regeneration.progress import progress_line
@@ -54,26 +52,3 @@ def test_the_words(snapshot: SnapshotAssertion) -> None:
     }
 
     assert told == snapshot
-
-
-COUNTS = st.integers(0, 10**7)
-RUNS = st.builds(
-    RunState,
-    places_done=COUNTS,
-    places_total=st.none() | COUNTS,
-    pages_done=COUNTS,
-    pages_known=COUNTS,
-    pages_failed=COUNTS,
-    calls=COUNTS,
-    usage=st.builds(Usage, st.none() | COUNTS),
-    limit=st.none() | COUNTS,
-    waiting=COUNTS,
-    elapsed=st.floats(0, 10**7),
-)
-
-
-@given(RUNS, st.integers(0, 9))
-def test_any_run_is_one_line(state: RunState, batches: int) -> None:
-    """Odd numbers too: no pages, more done than known, time that stands still or goes back."""
-    assert "\n" not in progress_line(state, batches=batches)
-    assert "\n" not in progress_line(state, is_over=True)

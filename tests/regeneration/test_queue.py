@@ -15,13 +15,8 @@ from reference_writer import ReferenceWriter
 from small_documents import document_of
 
 from pytest_regen.errors import RegenError, RejectedRequestError, TransportError
-from pytest_regen.regeneration import (
-    GenerateResult,
-    TurnSettings,
-    generate_stores,
-    heal_stores,
-)
-from pytest_regen.regeneration.queue import Batch, Flow, drive_flow, drive_flows
+from pytest_regen.regeneration import GenerateResult, TurnSettings, generate_stores, heal_stores
+from pytest_regen.regeneration.queue import Batch, Flow, drive_flows
 from pytest_regen.regeneration.values import Answer, Ask, RunState
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider
@@ -114,18 +109,6 @@ def generated(
     return dict(generate_stores(file, parts_of(names), file.parent / "out", settings=asking))
 
 
-def test_pages_of_several_stores_are_under_way_at_once(tmp_path: Path) -> None:
-    """As many as there are jobs, never more, whichever store they belong to."""
-    model = Model(gather=5)
-    done = generated(write_document(tmp_path), "abcd", model, 5)
-
-    assert model.most == 5
-    assert len(model.asked) == 8
-    assert all(isinstance(result, GenerateResult) for result in done.values())
-    for name in "abcd":
-        assert not RegenStore.open(tmp_path / "out" / f"GET_{name}").missing_pages
-
-
 def test_a_system_prompt_is_warmed_once_per_run(tmp_path: Path) -> None:
     """Its first request goes alone, whichever store it belongs to; then the others."""
     model = Model(gather=7)
@@ -134,19 +117,6 @@ def test_a_system_prompt_is_warmed_once_per_run(tmp_path: Path) -> None:
     assert len({request.system for request in model.asked}) == 1
     assert model.ended_before[:2] == [0, 1]
     assert model.most == 7
-
-
-def test_stores_do_not_depend_on_the_number_of_jobs(tmp_path: Path) -> None:
-    """Nor on the order in which replies come."""
-    file = write_document(tmp_path, shared="bd")
-    generated(file, "abcd", Model(), 8)
-
-    sources = [RegenStore.open(tmp_path / "out" / f"GET_{name}").source for name in "abcd"]
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    for name, source in zip("abcd", sources, strict=True):
-        generated(write_document(alone, shared="bd"), name, Model(), 1)
-        assert RegenStore.open(alone / "out" / f"GET_{name}").source == source
 
 
 def test_a_page_shared_by_stores_that_are_made_at_once_is_asked_for_once(tmp_path: Path) -> None:
@@ -242,22 +212,6 @@ def test_requests_that_are_rejected_one_after_the_other_end_the_run(
     generated(write_document(tmp_path, names), names, model, 1)
 
     assert len(model.asked) == asked
-
-
-def test_what_cannot_be_made_leaves_the_others_to_be(tmp_path: Path) -> None:
-    """An error is what comes of its store."""
-    file = write_document(tmp_path)
-    done = dict(
-        generate_stores(
-            file,
-            ["GET /a", "GET /nothing", "GET /b"],
-            tmp_path / "out",
-            settings=TurnSettings(Model(), jobs=4),
-        )
-    )
-
-    assert isinstance(done["GET /nothing"], RegenError)
-    assert isinstance(done["GET /b"], GenerateResult)
 
 
 def test_whoever_stops_listening_stops_the_run(tmp_path: Path) -> None:
@@ -428,38 +382,6 @@ def test_every_batch_is_answered_once(
             assert failed == [each.ask.name in model.refused for each in answers]
             assert len(answers) == len(batch) or any(failed)
             assert all(each.output == each.ask.name for each in answers if not each.failure)
-
-
-def test_a_flow_within_a_turn_does_not_wait_for_itself() -> None:
-    """A provider that asks something itself is driven in another event loop."""
-
-    class Nested:
-        def send(self, request: TurnRequest) -> Reply:
-            raise AssertionError(request)
-
-        async def asend(self, request: TurnRequest) -> Reply:
-            ((answers,),) = [drive_flow(collecting([[ask("inner")]], 1), TurnSettings(Echo()))]
-            return Reply(f"{request.messages[-1].content} {answers[0].output}", model="m")
-
-    ((answer,),) = drive_flow(collecting([[ask("outer")]], 1), TurnSettings(Nested()))
-    assert answer.output == "outer inner"
-
-
-def test_a_turn_that_its_provider_cancels_fails() -> None:
-    """What a provider waited for was cancelled, and not the run: that is a failure of the page."""
-
-    class Gone:
-        def send(self, request: TurnRequest) -> Reply:
-            raise AssertionError(request)
-
-        async def asend(self, request: TurnRequest) -> Reply:
-            reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-            reply.cancel()
-            return await reply
-
-    ((answer,),) = drive_flow(collecting([[ask("page")]], 1), TurnSettings(Gone()))
-
-    assert isinstance(answer.failure, TransportError)
 
 
 def test_of_what_ends_a_run_each_flow_that_met_it_tells_once() -> None:

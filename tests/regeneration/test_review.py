@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from killing import Killed, kill_at_every_effect, run_together
+from killing import kill_at_every_effect, run_together
 from review_work import (
     STORE,
     Fixed,
@@ -21,12 +21,10 @@ from unit_work import GERMAN
 from pytest_regen.errors import ReviewError, StoreWriteError
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.regeneration.pending import PendingFolder, Waiting
-from pytest_regen.regeneration.review import accept_candidate, look_at, reject_candidate
+from pytest_regen.regeneration.review import accept_candidate, look_at
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.validation import validate_store
-
-STEPS = [pytest.param(150, id="sample"), pytest.param(3, marks=pytest.mark.sweep, id="many")]
 
 
 @pytest.fixture
@@ -48,13 +46,10 @@ def is_clean(root: Path) -> bool:
     return german(root) == GERMAN and not any(result.has_errors for result in found.values())
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_killed_healing_leaves_the_places_as_they_were(
-    project: Path, tmp_path: Path, step: int
-) -> None:
+def test_a_killed_healing_leaves_the_places_as_they_were(project: Path, tmp_path: Path) -> None:
     """Also while a test looks at the candidate; the next run makes both again."""
     kills = kill_at_every_effect(
-        "review_work:heal_for_review", project, tmp_path / "copies", step=step
+        "review_work:heal_for_review", project, tmp_path / "copies", step=150
     )
 
     assert len(kills) > 1
@@ -70,29 +65,24 @@ def test_a_killed_healing_leaves_the_places_as_they_were(
         assert is_clean(root), killed.effect
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_killed_review_is_done_again(project: Path, tmp_path: Path, step: int) -> None:
+def test_a_killed_review_is_done_again(project: Path, tmp_path: Path) -> None:
     """A candidate waits or is stored; what it replaced is in the history once."""
     heal_for_review(project)
     kills = kill_at_every_effect(
-        "review_work:accept_everything", project, tmp_path / "copies", step=step
+        "review_work:accept_everything", project, tmp_path / "copies", step=150
     )
 
     assert len(kills) > 1
     for killed in kills:
-        _assert_done_again(killed)
-
-
-def _assert_done_again(killed: Killed) -> None:
-    root = killed.folder
-    waiting(root)
-    assert unit_file(root).open().texts["berth"].text in {"Liegeplatz", GERMAN["berth"]}
-    accept_everything(root)
-    assert waiting(root).candidates == (), killed.effect
-    assert is_clean(root), killed.effect
-    reasons = [past.reason for past in unit_history(unit_file(root))]
-    assert reasons == ["replaced"], killed.effect
-    assert [entry.reason for entry in history(root / STORE)] == ["replaced"], killed.effect
+        root = killed.folder
+        waiting(root)
+        assert unit_file(root).open().texts["berth"].text in {"Liegeplatz", GERMAN["berth"]}
+        accept_everything(root)
+        assert waiting(root).candidates == (), killed.effect
+        assert is_clean(root), killed.effect
+        reasons = [past.reason for past in unit_history(unit_file(root))]
+        assert reasons == ["replaced"], killed.effect
+        assert [entry.reason for entry in history(root / STORE)] == ["replaced"], killed.effect
 
 
 def test_reviews_at_once_decide_each_candidate_once(project: Path) -> None:
@@ -117,21 +107,6 @@ def test_healings_at_once_leave_one_candidate_of_each(project: Path) -> None:
     assert waiting(project).older == ()
     made = {berth.outputs[0].new} | {past.entry.output for past in unit_history(unit_file(project))}
     assert made == {f"Platz {number} {{number}}" for number in range(3)}
-
-
-def test_what_nothing_asks_for_any_more_is_put_aside(project: Path) -> None:
-    """No history can take it; no review shows it again, and its text is not lost."""
-    heal_for_review(project)
-    folder = PendingFolder.of_project(project)
-    files = {path.name: path.read_bytes() for path in folder.path.glob("*.json")}
-
-    for candidate in waiting(project).candidates:
-        assert reject_candidate(None, candidate, folder) == ()
-
-    assert not waiting(project).candidates
-    aside = {path.name: path.read_bytes() for path in folder.path.rglob("*.json")}
-    assert files
-    assert aside == files
 
 
 def test_a_linked_folder_is_not_written(project: Path, tmp_path: Path) -> None:

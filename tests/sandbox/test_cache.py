@@ -155,22 +155,21 @@ def test_a_key_inside_the_project_is_none(
     assert Cache(root).get("doctests", "key") is None
 
 
-def test_what_was_not_used_for_a_month_goes(root: Path) -> None:
-    """Entries of long ago and halves that killed processes left; what was used since stays."""
+def test_what_is_older_than_a_month_goes(root: Path) -> None:
+    """Entries of long ago and halves that killed processes left; what is newer stays."""
     cache = Cache(root)
-    for name in ("old", "used", "new"):
+    for name in ("old", "new"):
         cache.put("doctests", name, name)
     half = cache._path("doctests", "x").with_suffix(".00112233.tmp")
     half.write_bytes(b"x")
     foreign = root / "doctests" / "notes.txt"
     foreign.write_bytes(b"x")
-    for path in (half, foreign, *(cache._path("doctests", name) for name in ("old", "used"))):
+    for path in (half, foreign, cache._path("doctests", "old")):
         os.utime(path, (0, 0))
 
-    assert cache.get("doctests", "used")  # marked as used now
     Cache(root).put("doctests", "last", 1)
 
-    assert [cache.get("doctests", name) for name in ("old", "used", "new")] == [None, "used", "new"]
+    assert [cache.get("doctests", name) for name in ("old", "new")] == [None, "new"]
     assert foreign.exists()
     assert not half.exists()
 

@@ -3,8 +3,6 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from small_store import filled_store, page
 
 from pytest_regen.errors import StoreCorruptError, UsageError
@@ -50,28 +48,12 @@ def test_an_entry_is_read_by_its_id(store: RegenStore) -> None:
     assert (entry.model, entry.attempt, entry.key.total_pages) == ("model-a", 1, 1)
 
 
-@pytest.mark.parametrize("name", ["nope", "../pages"])
-def test_an_unknown_id_lists_what_exists(name: str, store: RegenStore) -> None:
+def test_an_unknown_id_lists_what_exists(store: RegenStore) -> None:
     """Wrong usage that shows the choice; an id is no path."""
     with pytest.raises(UsageError, match="no entry") as caught:
-        history_entry(store.path, name)
+        history_entry(store.path, "../pages")
 
     assert all(entry.id in caught.value.why for entry in history(store.path))
-
-
-def test_a_store_without_history_has_none(tmp_path: Path) -> None:
-    """No folder is made for an empty history."""
-    store = filled_store(tmp_path / "GET_v1_projects")
-
-    assert history(store.path) == ()
-    assert not (store.path / "history").exists()
-
-
-def test_version_control_does_not_see_the_history(store: RegenStore) -> None:
-    """The folder carries its own .gitignore, which also ignores itself."""
-    lines = (store.path / "history" / ".gitignore").read_text().splitlines()
-
-    assert lines[-1] == "*"
 
 
 def test_a_damaged_entry_is_told(store: RegenStore) -> None:
@@ -84,12 +66,3 @@ def test_a_damaged_entry_is_told(store: RegenStore) -> None:
         history(store.path)
 
     assert file.name in caught.value.what
-
-
-@given(st.lists(st.text(max_size=5), max_size=30))
-def test_ids_never_collide(names: list[str]) -> None:
-    """Entries named at the same moment, of the same page or of any, get different ids."""
-    entries = [HistoryEntry.of(page("Owner"), "rejected").with_id() for _ in names]
-
-    assert len({entry.id.lower() for entry in entries}) == len(names)
-    assert all(entry.with_id() == entry for entry in entries)

@@ -12,7 +12,7 @@ from store_factory import GOOD, make_store
 from store_work import on_trial
 
 from pytest_regen.errors import StoreWriteError
-from pytest_regen.files import lock_file, observe_effects
+from pytest_regen.files import lock_file
 from pytest_regen.stores import RegenStore, StoredPage
 
 STORE = Path("generated", "GET_v1_projects")
@@ -102,13 +102,6 @@ def test_the_lock_lies_below_the_nearest_project(project: Path) -> None:
     assert lock_file(inner / STORE).parent == inner / ".regen" / "locks"
 
 
-def test_without_a_project_the_lock_lies_beside_the_store(tmp_path: Path) -> None:
-    """In a folder that holds nothing else."""
-    make_store(tmp_path / STORE)
-
-    assert lock_file(tmp_path / STORE).parent == tmp_path / "generated" / ".regen" / "locks"
-
-
 def test_each_store_has_a_lock_of_its_own(project: Path) -> None:
     """Stores of one name in two folders; but one lock where only the case tells names apart."""
     files = {lock_file(project / name) for name in ("a/GET_x", "b/GET_x", "a/GET_y")}
@@ -136,21 +129,3 @@ def test_git_sees_nothing_of_a_write(project: Path) -> None:
     changed = {line[3:] for line in seen.splitlines()}
     assert changed == {f"{STORE}/pages.json", f"{STORE}/ProjectDataObject.cs"}
     assert after == ""
-
-
-def test_git_sees_nothing_that_a_killed_writer_left(project: Path) -> None:
-    """The journal that the next writer finishes is on this machine alone."""
-
-    def stop(effect: str, path: Path) -> None:
-        if (effect, path.name) == ("after rename", "commit.json"):
-            raise KeyboardInterrupt
-
-    with (
-        pytest.raises(KeyboardInterrupt),
-        RegenStore.update(project / STORE) as tx,
-        observe_effects(stop),
-    ):
-        tx.write(schema="# Changed\n")
-
-    assert (project / STORE / ".journal").is_dir()
-    assert git(project, "status", "--porcelain", "--untracked-files=all") == ""

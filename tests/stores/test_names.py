@@ -43,8 +43,6 @@ def test_a_plain_path_is_readable_as_it_is(method: str, path: str, slug: str) ->
     [
         ("/v1/projects/{projectId}", "GET_v1_projects_projectId-"),
         ("/a_b", "GET_a_b-"),
-        ("/a/../../b", "GET_a_.._.._b-"),
-        ("/", "GET-"),
         ("/" + "long/" * 100, "GET_long_long_"),
     ],
 )
@@ -56,36 +54,15 @@ def test_any_other_path_starts_readable_and_ends_in_a_hash(path: str, start: str
     assert re.search(r"-[0-9a-f]{8}\Z", slug)
 
 
-@given(METHODS, PATHS)
-def test_every_slug_is_safe(method: str, path: str) -> None:
-    """No separator, no reserved name, bounded length, no quoting, whatever the path."""
-    assert is_safe(store_slug(method, path))
-
-
 @given(METHODS, PATHS, METHODS, PATHS)
-def test_no_two_operations_share_a_folder(
+def test_every_operation_has_a_safe_folder_of_its_own(
     method: str, path: str, other_method: str, other_path: str
 ) -> None:
-    """Different operations have different folders, even where case does not count."""
-    same = (method, path) == (other_method, other_path)
+    """No separator, no reserved name, bounded length; different even where case does not count."""
+    slug, other = store_slug(method, path), store_slug(other_method, other_path)
 
-    assert (
-        store_slug(method, path).lower() == store_slug(other_method, other_path).lower()
-    ) == same
-
-
-@pytest.mark.parametrize(
-    ("path", "other"),
-    [
-        ("/a/b", "/a_b"),
-        ("/a/{b}", "/a/{B}"),
-        ("/a", "/a/"),
-        ("/a", "a"),
-    ],
-)
-def test_paths_that_look_alike_do_not_collide(path: str, other: str) -> None:
-    """The pairs that a simple replacement would put into one folder."""
-    assert store_slug("GET", path).lower() != store_slug("GET", other).lower()
+    assert is_safe(slug)
+    assert (slug.lower() == other.lower()) == ((method, path) == (other_method, other_path))
 
 
 def test_a_path_that_ends_like_a_hash_gets_its_own() -> None:
@@ -103,12 +80,6 @@ def test_every_file_name_is_safe(type_name: str) -> None:
     assert is_safe(safe_file_name(type_name) + ".cs")
 
 
-@pytest.mark.parametrize("type_name", ["Con", "../../pwned", "", "Größe", "x" * 300])
-def test_an_unsafe_type_name_gets_a_hash(type_name: str) -> None:
-    """Reserved, foreign or long names are told apart by a hash."""
-    assert re.search(r"_[0-9a-f]{8}\Z", safe_file_name(type_name))
-
-
 def test_globs_find_stores(tmp_path: Path) -> None:
     """Sorted, each once, only folders with artifacts; a glob without a store is told."""
     second = filled_store(tmp_path / "generated" / "b").path
@@ -123,18 +94,3 @@ def test_globs_find_stores(tmp_path: Path) -> None:
 
     assert found.stores == (first, second)
     assert found.unmatched == ("nope/*",)
-
-
-def test_one_artifact_makes_a_store(tmp_path: Path) -> None:
-    """A damaged store is collected and told, not passed over."""
-    (tmp_path / "x").mkdir()
-    (tmp_path / "x" / "prompts.json").touch()
-
-    assert find_stores(["*"], tmp_path).stores == (tmp_path / "x",)
-
-
-def test_a_folder_with_brackets_is_named_as_it_is(tmp_path: Path) -> None:
-    """As a glob it would not match itself."""
-    store = filled_store(tmp_path / "generated" / "GET_[id]").path
-
-    assert find_stores(["generated/GET_[id]"], tmp_path).stores == (store,)

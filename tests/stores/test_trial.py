@@ -7,8 +7,7 @@ from killing import kill_at_every_effect
 from small_store import filled_store, page, source_of
 from store_work import on_trial, with_new_page
 
-from pytest_regen.errors import StoreWriteError, UnknownPageError
-from pytest_regen.prompts.values import PageKey
+from pytest_regen.errors import UnknownPageError
 from pytest_regen.stores import RegenStore, StoredPage, history
 from pytest_regen.validation.issues import Issue
 
@@ -31,14 +30,6 @@ def write_by_another(folder: Path, new: StoredPage) -> None:
     """Store a page as another writer would while the trial is under way."""
     with RegenStore.update(folder) as tx:
         tx.write(pages=[new], source=with_new_page(tx.store, new))
-
-
-def test_the_candidate_is_what_the_folder_holds(store: RegenStore) -> None:
-    """A test that reads the folder, by us or by itself, sees the candidate."""
-    with on_trial(store, CANDIDATE):
-        assert store.source_path.read_text() == with_new_page(store, CANDIDATE)
-        assert b"// candidate" in (store.path / "pages.json").read_bytes()
-        assert RegenStore.open(store.path).pages[KEY].output == "// candidate"
 
 
 def test_a_rejected_candidate_is_put_back_byte_for_byte(store: RegenStore) -> None:
@@ -114,15 +105,6 @@ def test_a_candidate_made_from_an_older_state_replaces_its_own_blocks_only(
     assert after.source == source_of(after)
 
 
-def test_a_block_edited_by_hand_during_the_trial_is_kept(store: RegenStore) -> None:
-    """A hand edit elsewhere in the source survives a rejection."""
-    with on_trial(store, CANDIDATE):
-        text = store.source_path.read_text()
-        store.source_path.write_text(text.replace("// header", "// my header"))
-
-    assert RegenStore.open(store.path).source == store.source.replace("// header", "// my header")
-
-
 def test_a_page_without_a_prompt_is_not_tried(store: RegenStore) -> None:
     """A caller's mistake raises, writes nothing and leaves no trial behind."""
     before = artifacts(store.path)
@@ -156,36 +138,3 @@ def test_a_killed_trial_is_read_as_never_begun(tmp_path: Path) -> None:
         pass
     assert artifacts(killed.folder) == artifacts(before.path)
     assert [entry.reason for entry in history(killed.folder)] == ["rejected"]
-
-
-def test_a_killed_trial_does_not_take_others_work_with_it(tmp_path: Path) -> None:
-    """An edit in another block, made while the candidate was left in place, stays."""
-    before = filled_store(tmp_path / "template" / "GET_v1_projects")
-    (killed,) = kill_at_every_effect(
-        "store_work:die_in_trial", before.path, tmp_path / "copy", first=9999
-    )
-    source = killed.folder / "ProjectDataObject.cs"
-    source.write_text(source.read_text() + "// mine\n")
-
-    for seen in (RegenStore.open(killed.folder), recovered(killed.folder)):
-        assert seen.source == before.source + "// mine\n"
-        assert seen.pages == before.pages
-
-
-def recovered(folder: Path) -> RegenStore:
-    """Return the store after a writer has put it in order."""
-    with RegenStore.update(folder) as tx:
-        return tx.store
-
-
-def test_a_trial_that_cannot_be_written_is_told(store: RegenStore) -> None:
-    """A source that no file can hold is refused; nothing is in place afterwards."""
-    before = artifacts(store.path)
-    with (
-        pytest.raises(StoreWriteError, match="surrogate"),
-        on_trial(store, CANDIDATE, "\ud800"),
-    ):
-        pass
-
-    assert artifacts(store.path) == before
-    assert RegenStore.open(store.path).pages[PageKey(*KEY)] == store.pages[KEY]

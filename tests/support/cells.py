@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from copy import deepcopy
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,13 @@ from pytest_regen.commit import AtomicFiles
 from pytest_regen.errors import HandEditError, RegenError, UsageError
 from pytest_regen.files import lock_file
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.places import Project, Trial
+from pytest_regen.regeneration.places import Project
 from pytest_regen.regeneration.values import (
     Advice,
     Answer,
     Ask,
     Author,
     Changes,
-    Mark,
-    Past,
     Rejected,
     Score,
     TurnSettings,
@@ -34,8 +32,6 @@ from pytest_regen.regeneration.values import (
 from pytest_regen.text import source_diff
 from pytest_regen.turns.values import Message, TurnRequest
 from pytest_regen.validation.issues import Feedback, Issue
-
-__all__ = ["Cells", "at", "below", "notebook"]
 
 
 def at(project: Project, path: Path) -> "Cells | None":
@@ -71,12 +67,21 @@ def notebook(path: Path, cells: Mapping[str, str], prompts: Mapping[str, str]) -
     return path
 
 
-class PastCell(dict[str, Any]):
+@dataclass(frozen=True)
+class PastCell:
     """What a cell held."""
+
+    id: str
+    name: str
+    text: str
+    reason: str
+    model: str
+    attempt = page = page_count = 1
+    issues = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of the history."""
-        return dict(self)
+        return {**asdict(self), "output": self.text}
 
 
 class CellsView:
@@ -179,10 +184,6 @@ class CellsView:
         """Return False."""
         return False
 
-    def ordered(self, _name: str) -> frozenset[Mark]:
-        """Return nothing."""
-        return frozenset()
-
     def users(self, _name: str) -> Sequence[str]:
         """Return nothing."""
         return ()
@@ -251,20 +252,10 @@ class Cells:
         """Read the notebook."""
         return CellsView(self.place, self.path.read_text("utf-8"))
 
-    def past(self) -> list[Past]:
+    def past(self) -> list[PastCell]:
         """Return what was replaced, oldest first."""
         text = self.past_path.read_text("utf-8") if self.past_path.exists() else "[]"
-        return [
-            Past(
-                str(number),
-                entry["name"],
-                entry["reason"],
-                entry["model"],
-                1,
-                entry=PastCell(entry),
-            )
-            for number, entry in enumerate(json.loads(text))
-        ]
+        return [PastCell(**entry) for entry in json.loads(text)]
 
     def asks(
         self,
@@ -303,7 +294,7 @@ class Cells:
         with self.files.locked():
             yield LockedCells(self)
 
-    def trial(self, *_: object) -> AbstractContextManager[Trial]:
+    def trial(self, *_: object) -> AbstractContextManager[Any]:
         """Refuse: no test looks at a notebook here."""
         raise NotImplementedError
 
@@ -327,14 +318,14 @@ class LockedCells:
         self, after: CellsView, gone: Sequence[tuple[str, str]], reason: str
     ) -> tuple[str, ...]:
         """Write the notebook, and what is gone from cells to the history; return ids of that."""
-        past = [entry.entry for entry in self._place.past()]
+        past = self._place.past()
         for name, text in gone:
             model = self.view.memory(name)["model"]
-            past.append({"name": name, "text": text, "reason": reason, "model": model})
+            past.append(PastCell(str(len(past)), name, text, reason, model))
         self._place.files.commit(
             {
                 self._place.path.name: after.text.encode(),
-                self._place.past_path.name: json.dumps(past).encode(),
+                self._place.past_path.name: json.dumps(list(map(asdict, past))).encode(),
             }
         )
         self.view = after
@@ -381,10 +372,10 @@ class LockedCells:
             raise error
         past = [entry for entry in self._place.past() if entry.name == name]
         found = [entry for entry in past if to in (None, entry.id)]
-        entry = deepcopy(found[-1].entry)
-        after = self.view.changed({name: entry["text"]}, model=entry["model"])
+        entry = found[-1]
+        after = self.view.changed({name: entry.text}, model=entry.model)
         ids = self._write(after, self._gone([name]), "restored")
-        return Changes((name,), ids, pages=(Written(name, 1, entry["model"]),))
+        return Changes((name,), ids, pages=(Written(name, 1, entry.model),))
 
     def forget(self, names: Sequence[str] | None) -> Changes:
         """Let cells be a person's from now on."""

@@ -6,23 +6,6 @@ from pathlib import Path
 
 from pytest_regen.commit import AtomicFiles, Candidate, Contents, View
 
-__all__ = [
-    "CHANGED",
-    "FILES",
-    "NEW",
-    "UNTRIED",
-    "files_of",
-    "hold_trial",
-    "make_root",
-    "place",
-    "recover",
-    "recover_root",
-    "try_and_accept",
-    "try_and_reject",
-    "write",
-    "write_for_ever",
-]
-
 FILES = {
     "locales/de.json": b"old text\n",
     ".regen/units/de/berth.json": b"old entry\n",
@@ -54,7 +37,7 @@ def files_of(root: Path) -> AtomicFiles:
 
 def place(_: View) -> Candidate:
     """Return the candidate."""
-    return Candidate({"locales/de.json": CANDIDATE}, UNTRIED)
+    return Candidate({"locales/de.json": CANDIDATE, **UNTRIED})
 
 
 def write(root: Path) -> None:
@@ -64,16 +47,20 @@ def write(root: Path) -> None:
         files.commit(CHANGED)
 
 
+def root_files(folder: Path) -> AtomicFiles:
+    """Return the files of a root that may be there, locked beside it."""
+    return replace(files_of(folder / "root"), lock=folder / ".regen" / "root.lock")
+
+
 def make_root(folder: Path) -> None:
     """Make a root with three files, in a folder that is there."""
-    files = replace(files_of(folder / "root"), lock=folder / ".regen" / "root.lock")
-    with files.locked():
-        files.commit(NEW)
+    with root_files(folder).locked():
+        root_files(folder).commit(NEW)
 
 
 def recover_root(folder: Path) -> None:
     """Lock a root that may be there and do nothing."""
-    with replace(files_of(folder / "root"), lock=folder / ".regen" / "root.lock").locked():
+    with root_files(folder).locked():
         pass
 
 

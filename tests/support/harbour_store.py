@@ -7,8 +7,6 @@ from store_factory import FACTORY_IR, GOOD, make_store
 from pytest_regen.documents.ir import ArrayOf, FieldIR, Ref, TypeIR
 from pytest_regen.stores import RegenStore
 
-__all__ = ["HARBOUR", "HARBOUR_IR", "harbour_store"]
-
 HARBOUR_IR = FACTORY_IR.model_copy(
     update={
         "types": (

@@ -18,16 +18,6 @@ from pathlib import Path
 
 from warm_python import run_python
 
-__all__ = [
-    "Killed",
-    "kill_at_every_effect",
-    "kill_at_random_moments",
-    "kill_until_done",
-    "run_alone",
-    "run_together",
-]
-
-
 _LOADED_LATE = (
     "anyio._backends._asyncio",
     "filelock",

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from pytest_regen.files import observe_effects
 
-__all__ = ["Disk", "states_after_power_loss"]
-
 _Names = dict[str, "_Inode | _Folder"]
 
 

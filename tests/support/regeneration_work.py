@@ -19,15 +19,6 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
-__all__ = [
-    "JOBS",
-    "generate_all",
-    "generate_all_in_batches",
-    "regenerate",
-    "regenerate_and_rest",
-    "regenerate_one_of_many",
-]
-
 JOBS = 8
 """Requests that ``generate_all`` has in flight at most."""
 

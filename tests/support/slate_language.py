@@ -323,13 +323,6 @@ class Slate:
         return iter(())
 
 
-class MisspeltSlate(Slate):
-    """Slate whose prompts ask for ``text`` where a field is an integer, which is wrong."""
-
-    def spell(self, field: FieldIR, *, profile: str = "default") -> str:
-        return super().spell(field, profile=profile).replace("whole", "text")
-
-
 def answer(messages: Sequence[Mapping[str, str]]) -> str:
     """Return what a model should answer to a request for a page."""
     system, *rest = (message["content"] for message in messages)

@@ -8,8 +8,6 @@ from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.values import Usage
 
-__all__ = ["IR_OF_STORE", "PROMPTS", "filled_store", "new_store", "page", "plan", "source_of"]
-
 _STRING = Scalar(kind="string")
 
 IR_OF_STORE = IR(

@@ -1,33 +1,18 @@
 """What children do to a store while they are killed or run side by side (see killing.py)."""
 
-import itertools
 import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from small_store import IR_OF_STORE, PROMPTS, new_store, page, plan, source_of
+from small_store import IR_OF_STORE, new_store, page, plan, source_of
 
 from pytest_regen.commit import Candidate, Trial, View
 from pytest_regen.documents.ir import IR
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
 from pytest_regen.stores.history import store_files
 from pytest_regen.validation.issues import Issue
-
-__all__ = [
-    "change_plan",
-    "die_in_trial",
-    "on_trial",
-    "recover",
-    "replace_one_of_many",
-    "replace_page",
-    "replace_pages_for_ever",
-    "tree",
-    "try_and_accept",
-    "try_and_reject",
-    "wide_plan",
-]
 
 NEW_OUTPUT = "// a new page 2"
 
@@ -70,15 +55,6 @@ def replace_page(folder: Path) -> None:
         tx.write(pages=[new], source=with_new_page(tx.store, new), replaced=[rejected])
 
 
-def replace_pages_for_ever(folder: Path) -> None:
-    """Replace page after page until killed; each output says which round wrote it."""
-    for attempt in itertools.count(2):
-        entry = PROMPTS[attempt % len(PROMPTS)]
-        new = page(entry.type_name, entry.page, f"// round {attempt}", attempt=attempt)
-        with RegenStore.update(folder) as tx:
-            tx.write(pages=[new], source=with_new_page(tx.store, new))
-
-
 def change_plan(folder: Path) -> None:
     """Drop a type and plan another in two pages instead of three, all in one write."""
     root, owner, _ = IR_OF_STORE.types
@@ -98,22 +74,6 @@ def change_plan(folder: Path) -> None:
         kept = {key: one for key, one in tx.store.pages.items() if key.type_name == "Owner"}
         source = source_of({**{one.key: one for one in written}, **kept})
         tx.write(pages=written, source=source, ir=ir, prompts=prompts, schema="# replanned\n")
-
-
-def try_and_accept(folder: Path) -> None:
-    """Put a candidate on trial and accept it."""
-    store = RegenStore.open(folder)
-    new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
-    with on_trial(store, new) as trial:
-        trial.accept()
-
-
-def try_and_reject(folder: Path) -> None:
-    """Put a candidate on trial and leave."""
-    store = RegenStore.open(folder)
-    new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
-    with on_trial(store, new):
-        pass
 
 
 def wide_plan(folder: Path, pages: int) -> RegenStore:

@@ -1,20 +1,30 @@
 """What commands do with the units of one file, driven to its end."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.flow import Job, work_steps
+from pytest_regen.regeneration.places import Place
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.values import HealResult, TurnSettings
-from pytest_regen.text import source_diff
+from pytest_regen.turns import CallableProvider
 from pytest_regen.units.ledger import PastText
 from pytest_regen.units.place import UnitFile
 from pytest_regen.validation.issues import Feedback
 
-__all__ = ["ask_for_unit", "generate_units", "heal_units", "regenerate_units", "unit_history"]
+
+def answering(*texts: str, asked: list[str] | None = None) -> TurnSettings:
+    """Return turns with a model that gives these answers in turn, the last for ever."""
+    left = list(texts)
+
+    def answer(messages: list[dict[str, str]]) -> str:
+        if asked is not None:
+            asked.append(messages[-1]["content"])
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return TurnSettings(CallableProvider(answer))
 
 
 def generate_units(
@@ -44,17 +54,14 @@ def heal_units(file: UnitFile, *names: Any, settings: TurnSettings, **options: A
 
 
 def ask_for_unit(
-    file: UnitFile, name: str, *, settings: TurnSettings, rounds: int = 1, **options: Any
+    place: Place[Any], name: str, *, settings: TurnSettings, rounds: int = 1, **options: Any
 ) -> HealResult:
     """Ask for a unit as a test that fails does."""
-    work = drive_flow(
-        work_steps(file, Job(Policy(), [name], rounds, **options), settings), settings
-    )
-    (result,) = work.results
-    diff = source_diff(work.before.text, work.view.text, file.file_name)
-    return replace(result, diff=diff)
+    job = Job(Policy(), [name], rounds, **options)
+    (result,) = drive_flow(work_steps(place, job, settings), settings).results
+    return result
 
 
 def unit_history(file: UnitFile) -> tuple[PastText, ...]:
     """Return the past texts of a file's units, oldest first."""
-    return tuple(past.entry for past in verbs.history(file))
+    return verbs.history(file)

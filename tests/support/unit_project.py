@@ -14,8 +14,6 @@ from pytest_regen.settings import read_settings
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import open_units
 
-__all__ = ["ANSWERS", "KIND", "UnitProject", "record_file", "translate"]
-
 KIND = '''\
 import functools
 import json

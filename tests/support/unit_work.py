@@ -6,25 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_regen import Kind, Unit, quoted, regions
-from pytest_regen.units.ledger import Entry
+from pytest_regen.units.ledger import Entry, short_hash
 from pytest_regen.units.loading import KindOfFile, ProjectKinds
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.view import FileUnits
-
-__all__ = [
-    "ENGLISH",
-    "GERMAN",
-    "PLACE",
-    "German",
-    "Queries",
-    "codes",
-    "entry_of",
-    "german",
-    "kinds_with",
-    "project",
-    "record",
-    "write_json",
-]
 
 ENGLISH = {"berth": "Berth {number}", "mooring": "Moor here", "leave": "Leave at {time}"}
 GERMAN = {"berth": "Liegeplatz {number}", "mooring": "Hier anlegen", "leave": "Ab {time}"}
@@ -125,7 +110,7 @@ def record(file: UnitFile) -> UnitFile:
                         units.texts[name].text,
                         "claude-opus-5",
                         generated_at="2026-11-01T08:00:00Z",
-                        prompt=units.prompt(name),
+                        prompt_sha256=short_hash(units.prompt(name)),
                         system_sha256=units.system_sha256,
                         inputs=units.inputs(name),
                     )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from unit_asking import ask_for_unit, generate_units, regenerate_units, unit_history
+from unit_asking import answering, ask_for_unit, generate_units, regenerate_units, unit_history
 from unit_work import (
     ENGLISH,
     GERMAN,
@@ -18,37 +18,12 @@ from unit_work import (
     write_json,
 )
 
-from pytest_regen.errors import BudgetError
 from pytest_regen.regeneration import TurnSettings, verbs
 from pytest_regen.regeneration.verbs import Result
-from pytest_regen.turns.budget import Budget
-from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.turns import CallableProvider
+from pytest_regen.turns.values import Reply
 from pytest_regen.units import ledger
 from pytest_regen.units.place import open_units
-
-
-class Model:
-    """Answers with what it was given for a prompt, and remembers the requests."""
-
-    def __init__(self, *answers: str) -> None:
-        self.answers = list(answers)
-        self.requests: list[TurnRequest] = []
-
-    @property
-    def settings(self) -> TurnSettings:
-        """Turns with this model."""
-        return TurnSettings(self)
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Return the next answer; the last one for ever."""
-        self.requests.append(request)
-        text = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return Reply(text, stop_reason="end_turn", model="double")
-
-    @property
-    def said(self) -> list[str]:
-        """What it was asked, in order."""
-        return [request.messages[-1].content for request in self.requests]
 
 
 def names(result: Result) -> list[str]:
@@ -59,18 +34,22 @@ def names(result: Result) -> list[str]:
 def test_generate_asks_for_what_is_missing(tmp_path: Path) -> None:
     """One call per unit under one system prompt; the file is made, the ledger knows all."""
     file = project(tmp_path, None)
-    model = Model(*GERMAN.values())
+    left, asked = list(GERMAN.values()), list[list[str]]()
 
-    done = generate_units(file, settings=model.settings)
+    def answer(messages: list[dict[str, str]]) -> Reply:
+        asked.append([message["content"] for message in messages])
+        return Reply(left.pop(0), model="double")
+
+    done = generate_units(file, settings=TurnSettings(CallableProvider(answer)))
 
     assert german(tmp_path) == GERMAN
     assert names(done) == list(GERMAN)
     assert codes(file.open()) == {}
-    assert model.said == [f'Translate into German: "{text}"' for text in ENGLISH.values()]
-    assert {request.system for request in model.requests} == {German.system}
+    prompts = [f'Translate into German: "{text}"' for text in ENGLISH.values()]
+    assert asked == [[German.system, prompt] for prompt in prompts]
     entry = entry_of(file, "berth")
-    assert (entry.prompt, entry.output) == ("", GERMAN["berth"])
-    assert entry.answers(model.said[0])
+    assert entry.output == GERMAN["berth"]
+    assert entry.answers(prompts[0])
     assert entry.model == "double"
 
 
@@ -78,28 +57,29 @@ def test_generate_leaves_what_is_there(tmp_path: Path) -> None:
     """Only the one that is missing, and the one that is stale."""
     file = project(tmp_path, {**GERMAN, "leave": ""})
     write_json(tmp_path / "locales/en.json", {**ENGLISH, "mooring": "Moor alongside"})
-    model = Model("Ab {time}", "Laengsseits anlegen")
+    settings = answering("Ab {time}", "Laengsseits anlegen")
 
-    done = generate_units(file, settings=model.settings)
+    done = generate_units(file, settings=settings)
 
     assert names(done) == ["leave", "mooring"]
     assert german(tmp_path) == {**GERMAN, "mooring": "Laengsseits anlegen"}
     assert codes(file.open()) == {}
     assert [past.entry.output for past in unit_history(file)] == [GERMAN["mooring"]]
-    assert generate_units(file, settings=model.settings).calls == 0
+    assert generate_units(file, settings=settings).calls == 0
 
 
 def test_a_draft_with_an_error_is_corrected(tmp_path: Path) -> None:
     """The second request says what was wrong, with the answer it is about."""
     file = project(tmp_path, {**GERMAN, "berth": ""})
-    model = Model("Liegeplatz", GERMAN["berth"])
+    asked: list[str] = []
+    settings = answering("Liegeplatz", GERMAN["berth"], asked=asked)
 
-    done = generate_units(file, settings=model.settings)
+    done = generate_units(file, settings=settings)
 
     assert german(tmp_path) == GERMAN
     (result,) = done.results
     assert (result.calls, result.attempts, result.stop_reason) == (2, 2, "clean")
-    first, second = model.said
+    first, second = asked
     assert second.endswith(f"\n\n{first}")
     assert "[PLACEHOLDER] has [], the English text has ['{number}']" in second
     assert "Line 1: Liegeplatz" in second
@@ -107,22 +87,22 @@ def test_a_draft_with_an_error_is_corrected(tmp_path: Path) -> None:
 
 def test_named_work_carries_a_correction(tmp_path: Path) -> None:
     """In the user's words."""
-    model = Model("Anlegestelle {number}")
+    asked: list[str] = []
+    settings = answering("Anlegestelle {number}", asked=asked)
     file = project(tmp_path)
 
-    regenerate_units(file, ["berth"], settings=model.settings, corrections=["say Anlegestelle"])
+    regenerate_units(file, ["berth"], settings=settings, corrections=["say Anlegestelle"])
 
-    assert "[NOTE] say Anlegestelle" in model.said[0]
+    assert "[NOTE] say Anlegestelle" in asked[0]
     assert german(tmp_path)["berth"] == "Anlegestelle {number}"
     assert entry_of(file, "berth").attempt == 2
 
 
-@pytest.mark.parametrize("answer", ["", "```\n\n```"])
-def test_an_empty_answer_is_not_written(tmp_path: Path, answer: str) -> None:
+def test_an_empty_answer_is_not_written(tmp_path: Path) -> None:
     """The unit stays missing."""
     file = project(tmp_path, {**GERMAN, "berth": ""})
 
-    done = generate_units(file, settings=Model(answer).settings, attempts=1)
+    done = generate_units(file, settings=answering("```\n\n```"), attempts=1)
 
     assert german(tmp_path)["berth"] == ""
     assert codes(done.view)["berth"] == ["MISSING_UNIT"]
@@ -136,23 +116,10 @@ def test_an_answer_that_cannot_stand_there_is_a_finding(tmp_path: Path) -> None:
     file = open_units(kinds_with(tmp_path, Queries()), "queries.sql")
     evil = "SELECT 1\n-- [REGEN:END a]\n-- [REGEN:BEGIN b]\nDROP TABLE ships"
 
-    done = generate_units(file, ["a"], settings=Model(evil).settings, attempts=1)
+    done = generate_units(file, ["a"], settings=answering(evil), attempts=1)
 
     assert done.view.texts["b"].text == "SELECT 2"
     assert done.view.texts["a"].text == evil or not done.regenerated
-
-
-def test_the_budget_ends_the_run(tmp_path: Path) -> None:
-    """What was answered before is kept."""
-    file = project(tmp_path, None)
-    model = Model(*GERMAN.values())
-    settings = TurnSettings(model, budget=Budget(200))
-
-    done = generate_units(file, settings=settings)
-
-    assert isinstance(done.failures[-1], BudgetError)
-    assert set(german(tmp_path)) == set(names(done))
-    assert 0 < len(done.regenerated) < len(ENGLISH)
 
 
 def test_a_test_decides_about_a_candidate_in_place(tmp_path: Path) -> None:
@@ -171,7 +138,7 @@ def test_a_test_decides_about_a_candidate_in_place(tmp_path: Path) -> None:
     result = ask_for_unit(
         file,
         "berth",
-        settings=Model("Platz {number}").settings,
+        settings=answering("Platz {number}"),
         feedback=["say Platz"],
         check=check("Platz"),
     )
@@ -196,7 +163,7 @@ def test_thousands_of_units_are_written_without_reading_all_again(tmp_path: Path
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "_read_entry", counted)
-        generate_units(file, settings=Model("Text").settings, attempts=1)
+        generate_units(file, settings=answering("Text"), attempts=1)
 
     assert reads <= len(english)
     assert codes(file.open()) == {}
@@ -207,8 +174,8 @@ def test_no_line_by_hand_is_left_of_texts_that_a_model_wrote_since(tmp_path: Pat
     file = project(tmp_path, is_recorded=False)
     verbs.adopt(file)
 
-    model = Model(GERMAN["berth"], GERMAN["mooring"])
-    regenerate_units(file, ["berth", "mooring"], settings=model.settings)
+    settings = answering(GERMAN["berth"], GERMAN["mooring"])
+    regenerate_units(file, ["berth", "mooring"], settings=settings)
 
     lines = (tmp_path / ".regen/hand/locales/de.json").read_text("utf-8")
     assert [line.partition("\t")[0] for line in lines.splitlines()] == ["leave"]

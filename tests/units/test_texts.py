@@ -1,13 +1,7 @@
 """How two texts of a unit differ, in a few lines."""
 
-from pathlib import Path
-from textwrap import indent
-
 import pytest
-from unit_work import GERMAN, kinds_with, project, record, write_json
 
-from pytest_regen import Kind, Unit, regions
-from pytest_regen.units.place import open_units
 from pytest_regen.units.texts import difference
 
 LONG = "a number that goes on " * 12
@@ -41,44 +35,3 @@ def test_what_is_long_is_cut() -> None:
     assert new.endswith('goes on End"')
     assert len(new) < 100
     assert shown("\n".join("abcdefghi"), "x\n" * 9)[-1].endswith(" more lines")
-
-
-def test_the_line_of_drift_is_the_line_that_changed(tmp_path: Path) -> None:
-    """Not the first of the region."""
-    body = "digits = text.strip()\nif not digits:\n    return 0\nreturn int(digits)\n"
-    module = "def f(text):\n    # [REGEN:BEGIN f]\n{}    # [REGEN:END f]\n"
-    path = tmp_path / "f.py"
-
-    class Bodies(Kind):
-        """Blocks between markers."""
-
-        files = "f.py"
-        region = regions.Marked()
-        system = "s"
-
-        def prompt(self, unit: Unit) -> str:
-            """The order."""
-            return f"Write {unit.name}"
-
-    def write(text: str) -> None:
-        path.write_text(module.format(indent(text, "    ")), "utf-8")
-
-    write(body)
-    file = open_units(kinds_with(tmp_path, Bodies()), path)
-    record(file)
-    write(body.replace("int(digits)", "int(digits, 8)"))
-
-    (drift,) = file.open().issues("f")
-    assert (drift.code, drift.line) == ("DRIFT", 6)
-    assert drift.detail == (
-        "--- recorded\n+++ stands\n- return int(digits)\n+ return int(digits, 8)"
-    )
-
-
-def test_the_lines_of_a_json_string_are_one_line_of_the_file(tmp_path: Path) -> None:
-    """What changed is there, however many lines the text has."""
-    file = project(tmp_path, {**GERMAN, "mooring": "Hier\nanlegen"})
-    write_json(file.path, {**GERMAN, "mooring": "Hier\nfestmachen"})
-
-    (drift,) = file.open().issues("mooring")
-    assert drift.line == 3

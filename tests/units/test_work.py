@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from unit_work import (
 from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.modes import HAND
 from pytest_regen.regeneration import verbs
-from pytest_regen.units.ledger import as_bytes, entry_name
+from pytest_regen.units.ledger import entry_name
 from pytest_regen.units.place import open_units
 
 
@@ -45,15 +44,8 @@ def test_adopt_writes_a_line_for_each_text_by_hand(tmp_path: Path) -> None:
     assert [name for name, _ in hand_lines(tmp_path)] == ["berth", "leave", "mooring"]
     assert all(re.fullmatch("[0-9a-f]{16}", digits) for _, digits in hand_lines(tmp_path))
     assert not (tmp_path / ".regen/units").exists()
-
-
-def test_a_person_edits_their_own_text_without_a_command(tmp_path: Path) -> None:
-    """It is neither DRIFT nor UNRECORDED; checks apply."""
-    file = project(tmp_path, is_recorded=False)
-    verbs.adopt(file)
-
+    # A person edits their own text without a command; checks apply.
     write_json(file.path, {**GERMAN, "berth": "Platz"})
-
     assert codes(file.open()) == {"berth": ["PLACEHOLDER"]}
 
 
@@ -119,8 +111,8 @@ def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
     assert (past.reason, past.entry.output) == ("adopted", GERMAN["berth"])
 
 
-def test_adopt_has_nothing_to_record_of_a_stub(tmp_path: Path) -> None:
-    """It says how a text comes there."""
+def test_adopt_has_nothing_to_record_of_a_stub_or_of_no_unit(tmp_path: Path) -> None:
+    """It says how a text comes there, or what is near."""
     file = project(tmp_path, {**GERMAN, "berth": ""}, is_recorded=False)
 
     with pytest.raises(UsageError, match="no text of 'berth' to record") as raised:
@@ -128,13 +120,8 @@ def test_adopt_has_nothing_to_record_of_a_stub(tmp_path: Path) -> None:
 
     assert raised.value.hint == "pytest-regen generate locales/de.json --unit berth"
     assert "berth" not in verbs.adopt(file).names
-
-
-def test_an_unknown_unit_is_named_with_its_neighbours(tmp_path: Path) -> None:
-    """A typing error is a usage error."""
     with pytest.raises(UsageError, match="has no unit 'bert'") as raised:
-        verbs.adopt(project(tmp_path), ["bert"])
-
+        verbs.adopt(file, ["bert"])
     assert raised.value.why == "near are berth"
 
 
@@ -188,16 +175,6 @@ def test_forget_drops_what_nothing_asks_for(tmp_path: Path) -> None:
     }
 
 
-def test_forget_of_a_unit_in_use_drops_its_entry_alone(tmp_path: Path) -> None:
-    """The text is somebody's now."""
-    file = project(tmp_path)
-
-    verbs.forget(file, ["berth"])
-
-    assert file.open().entry("berth") is None
-    assert german(tmp_path) == GERMAN
-
-
 def test_forget_says_what_is_left_to_do_by_hand(tmp_path: Path) -> None:
     """Where a region cannot take a text out."""
 
@@ -232,21 +209,6 @@ def test_rebuild_leaves_texts_by_hand_alone(tmp_path: Path) -> None:
         verbs.rebuild(file, ["berth"])
 
 
-def test_old_entries_by_hand_are_read_and_become_lines(tmp_path: Path) -> None:
-    """They hold a text and cannot tell what it was for: neither DRIFT nor STALE."""
-    file = project(tmp_path)
-    for name in GERMAN:
-        old = replace(entry_of(file, name), model=HAND, output="old", inputs_sha256="sha256:0")
-        (tmp_path / entry_name(file.place, name)).write_bytes(as_bytes(old.to_json()))
-
-    assert codes(file.open()) == {}
-    verbs.adopt(file, ["berth"])
-
-    assert [name for name, _ in hand_lines(tmp_path)] == ["berth"]
-    assert not (tmp_path / entry_name(file.place, "berth")).exists()
-    assert codes(file.open()) == {}
-
-
 def test_a_name_with_two_lines_is_fresh_if_one_fits(tmp_path: Path) -> None:
     """As git leaves it where both branches recorded the text, and the next write settles it."""
     file = project(tmp_path, is_recorded=False)
@@ -277,23 +239,6 @@ def test_a_line_that_says_nothing_is_an_error_of_the_file(tmp_path: Path) -> Non
     assert lines.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["a\tb", "a\nb", "\ud83d", "<<<<<<< a"])
-def test_any_name_stands_on_one_line(tmp_path: Path, name: str) -> None:
-    """Whatever a catalogue has for a key."""
-    english = {name: "x", "b": "y"}
-    root_file = tmp_path / "locales/en.json"
-    file = project(tmp_path, is_recorded=False)
-    for path in (root_file, file.path):
-        path.write_text(json.dumps(english), "utf-8")
-
-    verbs.adopt(file)
-
-    assert len(hand_lines(tmp_path)) == 2
-    entry = entry_of(file, name)
-    assert entry.is_by_hand
-    assert codes(file.open()) == {}
-
-
 def test_a_text_that_git_could_not_join_keeps_its_author(tmp_path: Path) -> None:
     """One of the two sides wrote what stands there."""
     file = project(tmp_path)
@@ -309,7 +254,7 @@ def test_a_text_that_git_could_not_join_keeps_its_author(tmp_path: Path) -> None
 
 
 def test_stale_says_what_changed(tmp_path: Path) -> None:
-    """An entry of an older release cannot."""
+    """One input or several, by their names."""
     project(tmp_path)
 
     class Formal(German):
@@ -319,15 +264,13 @@ def test_stale_says_what_changed(tmp_path: Path) -> None:
 
     english = {**ENGLISH, "mooring": "Moor alongside"}
     file = project(tmp_path, is_recorded=False, kind=Formal(), english=english)
-    old = replace(entry_of(file, "leave"), inputs={})
-    (tmp_path / entry_name(file.place, "leave")).write_bytes(as_bytes(old.to_json()))
 
     units = file.open()
 
     assert {name: units.issues(name)[0].message for name in units.names} == {
         "berth": "the system prompt has changed since it was written",
         "mooring": "input 1 and the system prompt have changed since it was written",
-        "leave": "what it was made from has changed since; its entry is too old to say what",
+        "leave": "the system prompt has changed since it was written",
     }
 
 

@@ -258,18 +258,14 @@ class _Healing:
 
     def _plan(self, target: Target) -> HealReport:
         """Return what a dry run says: what would be asked, and about how large it is."""
-        from pytest_regen.regeneration.verbs import SPELLING_ADVICE
-
         look, name, view = target.look, target.name, target.look.view
-        errors = policies.fixable_issues(view.issues(name))
-        findings = (*policies.without_marks(errors, view.ordered(name)), *target.feedback)
+        findings = (*policies.fixable_issues(view.issues(name)), *target.feedback)
         pages = self._policy(target).pages_to_ask(view, name, findings)
         by_template = target.is_by_template
         if pages:
             following = target.heal_command
         else:
             following = look.command(name, look.issues(name)) or outcomes.unfixable_advice(look)
-            following = SPELLING_ADVICE if errors else following
         sizes = look.home.sizes(view, [name], None) if pages and not by_template else ()
         return HealReport(
             target.id,

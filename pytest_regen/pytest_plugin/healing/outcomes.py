@@ -80,10 +80,6 @@ def heal_report(target: Target, result: HealResult, *, passed: bool, is_live: bo
         next=following,
         emulated=result.emulated,
         by_template=result.by_template,
-        ordered=[
-            {key: getattr(issue, key) for key in ("code", "finding", "message", "field")}
-            for issue in result.ordered
-        ],
         cost_usd=cost.json if cost else None,
         findings=findings_json((*result.issues_before, *target.feedback), look),
         has_pages=look.home.has_pages,
@@ -110,8 +106,6 @@ def _why(result: HealResult, following: str, look: Look) -> str:
     """Return what stood in the way, without the hint where that is the command that follows."""
     if result.skipped:
         return result.skipped
-    if result.ordered and result.stop_reason == "unfixable":
-        return "the prompt itself asks for what is wrong, so that no reply can correct it"
     if result.by_template and result.stop_reason == "unfixable":
         return "the template writes what is asked for, and that has the same fault"
     if result.stop_reason == "clean":
@@ -144,11 +138,8 @@ def unfixable_advice(look: Look) -> str:
 
 def _next_after(target: Target, result: HealResult) -> str:
     """Return what to run or do; never what would end where this run did."""
-    from pytest_regen.regeneration.verbs import SPELLING_ADVICE
-
     look, config, item, cassette = target.look, target.look.config, target.nodeid, target.cassette
     advice = "" if result.by_template else unfixable_advice(look)
-    advice = SPELLING_ADVICE if result.ordered else advice
     if advice and result.stop_reason == "unfixable":
         return advice
     is_failed_template = result.by_template and result.stop_reason not in {None, "clean"}
