@@ -195,19 +195,6 @@ def test_a_schema_of_another_name_is_no_change_of_the_wire() -> None:
     ]
 
 
-def test_types_that_hold_themselves_end() -> None:
-    """Each pair of types is met once."""
-    tree = TypeIR(
-        name="Tree",
-        schema_id="#/tree",
-        kind="object",
-        fields=(FieldIR(json_name="branches", type=ArrayOf(items=Ref(name="Tree"))),),
-    )
-    ir = ir_of(field(Ref(name="Tree")), others=(tree,))
-
-    assert compare_types(ir, ir) == ()
-
-
 LEAVES = st.sampled_from(
     [TEXT, WHOLE, REAL, ANY, Ref(name="Colour"), Ref(name="Maker"), Scalar(kind="boolean")]
 )

@@ -16,7 +16,7 @@ from pytest_regen.errors import TransportError
 from pytest_regen.regeneration import TurnSettings, heal_store
 from pytest_regen.turns import CallableProvider
 from pytest_regen.turns.values import Reply, TurnRequest
-from pytest_regen.validation import by_type
+from pytest_regen.validation import rules
 
 WRONG = {
     (name, 1): HARBOUR[name, 1].replace("JsonPropertyName", "JsonName")
@@ -47,7 +47,7 @@ def count_validations() -> Iterator[list[str]]:
     seen: list[str] = []
 
     def watch(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and frame.f_code is by_type.validate_split.__code__:
+        if event == "call" and frame.f_code is rules.validate_split.__code__:
             seen.append(frame.f_locals["ir"].endpoint.path)
 
     sys.setprofile(watch)

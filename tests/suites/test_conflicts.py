@@ -187,6 +187,31 @@ def test_branches_that_moved_to_different_documents_need_nobody(world: World) ->
     assert {"one", "two"} <= fields
 
 
+def test_branches_that_regenerate_different_types_merge(world: World) -> None:
+    """No conflict, every answer is there, and the summary in ir.json holds for the merge."""
+    first, *_, last = world.store.type_names
+    answers: set[str] = set()
+
+    def regenerated(name: str, style: str) -> Callable[[], object]:
+        def work() -> None:
+            world.server.answers(ReferenceWriter(style, mistake="drop_field", target=(name, 1)))
+            provider = world.server.provider
+            partial_regenerate(world.path, [name], provider=provider, accept_any=True)
+            answers.update(page.output for page in world.store.pages_of(name))
+            write_summary(world.store, validate_store(world.store))
+
+        return work
+
+    merge = world.project.merge(regenerated(first, "record"), regenerated(last, "documented"))
+
+    assert merge.conflicts == ()
+    assert answers <= {page.output for page in world.store.pages.values()}
+    found = validate_store(world.store)
+    codes = {issue.code for result in found.values() for issue in result.issues}
+    assert not codes & {"DRIFT", "STALE", "CONFLICT", "EDITED_PROMPT"}
+    assert not write_summary(world.store, found), "the merged summary is not what validate writes"
+
+
 def test_findings_in_conflict_follow_from_the_types(world: World) -> None:
     """Only the summary in ir.json differs; the next validate writes it anew."""
 
@@ -218,17 +243,6 @@ def test_versions_that_cannot_be_told_apart_are_left_alone(world: World) -> None
     assert "cannot be told apart" in ran.err
     assert "git checkout --ours" in ran.err
     assert file.read_bytes() == before
-
-
-def test_a_marker_left_in_the_source_is_written_over(world: World) -> None:
-    file = world.store.source_path
-    written = world.store.source
-    file.write_text(written.replace("public", "<<<<<<< HEAD\npublic", 1), "utf-8")
-
-    assert command("rebuild", world.path).code == 0
-
-    assert world.store.source == written
-    assert any("<<<<<<< HEAD" in entry.output for entry in history(world.path))
 
 
 @pytest.mark.parametrize("seed", [0, 52])  # 52: git merges the pages, and not the source

@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from killing import Killed, kill_at_every_effect, kill_at_random_moments
+from killing import Killed, kill_at_every_effect
 from reference_writer import ReferenceWriter
 from served_stores import KEY, Served, copy_of, issues_of, served
 
@@ -96,24 +96,5 @@ def test_a_regeneration_killed_at_an_effect_loses_nothing(
         for when in ("before", "after")
         for what in ("write", "fsync", "rename", "unlink")
     }
-    for killed in kills:
-        both.check(killed, server)
-
-
-@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.sweep)])
-def test_a_regeneration_killed_at_a_random_moment_loses_nothing(
-    good: RegenStore, server: Served, tmp_path: Path, count: int
-) -> None:
-    """The turn with the model included; each time the same command ends the work."""
-    both = expected(good, server, tmp_path / "alone")
-    template = copy_of(good, tmp_path / "template")
-    work = "regeneration_work:regenerate_and_rest"
-
-    kills = kill_at_random_moments(work, template, tmp_path / "copies", count, within=400)
-
-    ends = {RegenStore.open(killed.folder).source == both.after.source for killed in kills}
-    assert count < 100 or ends == {True, False}, (
-        "every kill came before the write, or every kill after it"
-    )
     for killed in kills:
         both.check(killed, server)

@@ -10,14 +10,13 @@ from failing_models import (
     FIRST_LIMIT,
     OVERLOADED,
     InTurn,
-    ReplyProvider,
     Responder,
     Truncating,
     cut,
     deaf,
     said_before,
 )
-from reference_writer import ReferenceWriter, request_body
+from reference_writer import ReferenceWriter
 from served_stores import (
     EXAMPLE,
     SMALL_OPERATION,
@@ -44,12 +43,8 @@ from pytest_regen.regeneration import (
     heal_store,
     partial_regenerate,
 )
-from pytest_regen.regeneration.queue import Flow, drive_flow
-from pytest_regen.regeneration.store_place import StorePlace
-from pytest_regen.regeneration.values import Answer, Ask
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.turns import AnthropicProvider, Budget
-from pytest_regen.turns.values import Reply, TurnRequest
 
 
 @dataclass(frozen=True)
@@ -172,36 +167,6 @@ def test_a_truncated_reply_is_asked_with_more_room_then_continued(faulty: RegenS
     assert first["messages"] == second["messages"]
     assert said_before(third)
     assert len(third["messages"]) == 3
-
-
-def asking(ask: Ask) -> Flow[Answer]:
-    """Ask for one page."""
-    ((answer,),) = yield [[ask]]
-    return answer
-
-
-def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
-    """Wherever the limits cut, in a word or between blanks, the pieces make the whole page."""
-    entry = good.prompts[0]
-    whole = good.pages[entry.key].output
-    body = request_body(entry.system, entry.user)
-    stored = StorePlace(good.path)
-    view = stored.open()
-    wrong = []
-    for place in range(1, len(ReferenceWriter()(body)), 25):
-
-        def reply(request: TurnRequest, place: int = place) -> Reply:
-            sent = [{"role": one.role, "content": one.content} for one in request.messages]
-            text = ReferenceWriter()({"system": request.system, "messages": sent})
-            is_cut = len(sent) == 1
-            return Reply(text[:place] if is_cut else text, "max_tokens" if is_cut else "end_turn")
-
-        settings = TurnSettings(ReplyProvider(reply))
-        (ask,) = stored.asks(view, entry.type_name, {entry.page: ()}, settings)
-        answer = drive_flow(asking(ask), settings)
-        if answer.output != whole:
-            wrong.append(place)
-    assert not wrong
 
 
 def test_a_fault_of_the_prompt_costs_no_call(good: RegenStore, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from failing_models import OVERLOADED, Body, Responder, Truncating, deaf
+from failing_models import OVERLOADED, Body, Responder
 from reference_writer import ReferenceWriter
 from reference_writer_request import parse_request
 from served_stores import (
@@ -122,44 +122,3 @@ def test_a_budget_stops_a_generation_before_the_call_it_does_not_cover(
     assert budget.spent <= limit
     assert errors_of(store)
     check_resumed(good, store.path, tmp_path, len(store.missing_pages))
-
-
-def test_a_truncated_page_of_a_generation_is_completed(good: RegenStore, tmp_path: Path) -> None:
-    """Each truncation costs one call more; the store is the one of whole replies."""
-    with served(Truncating(2)) as server:
-        made = generate_store(
-            EXAMPLE, SMALL_OPERATION, tmp_path, provider=server.provider, fields_per_page=20
-        )
-
-    assert made.calls == len(good.prompts) + 2
-    assert made.stop_reasons == {}
-    assert RegenStore.open(made.plan.path).source == good.source
-
-
-@pytest.mark.parametrize(
-    ("attempts", "reason", "calls"),
-    [(1, "attempts", 0), (5, "no_progress", 1)],
-)
-def test_a_generation_that_makes_no_progress(
-    attempts: int, reason: StopReason, calls: int, good: RegenStore, tmp_path: Path
-) -> None:
-    """The draft counts as the first attempt; the same fault again ends the work on its type."""
-    root = good.type_names[0]
-
-    def write(body: Body) -> str | EmulatedReply | Fault:
-        is_root = parse_request(body).type_name == root
-        return (deaf("drop_field") if is_root else ReferenceWriter())(body)
-
-    with served(write) as server:
-        made = generate_store(
-            EXAMPLE,
-            SMALL_OPERATION,
-            tmp_path,
-            provider=server.provider,
-            fields_per_page=20,
-            attempts=attempts,
-        )
-
-    assert made.stop_reasons == {root: reason}
-    assert made.calls == len(good.prompts) + calls
-    assert [issue.code for issue in errors_of(RegenStore.open(made.plan.path))] == ["MISSING_FIELD"]

@@ -172,35 +172,11 @@ def test_other_json_than_the_description_allows_is_told() -> None:
 # -- what the compiler refuses ---------------------------------------------------------------------
 
 
-def test_a_word_that_stands_twice() -> None:
-    """A modifier, or an attribute of the serializer, whatever its argument."""
-    name = '[JsonPropertyName("name")]'
-    check(
-        [
-            (NAME, f"public {NAME}", "MISSING_FIELD", "name", "'public' twice"),
-            (name, f"{name} {name}", "MISSING_FIELD", "name", "'JsonPropertyName' twice"),
-        ]
-    )
-    check_clean(
-        {
-            "virtual": SHIP.replace("public string? Name", "public virtual string? Name"),
-            "new": SHIP.replace("public string? Name", "public new string? Name"),
-        }
-    )
-
-
 POSITIONAL = (
     'public record ShipDataObject([property: JsonPropertyName("id")] long Id,\n'
     '  [property: JsonPropertyName("name")] string? Name,\n'
     '  [property: JsonPropertyName("flag")] Flag Flag);\n'
 )
-
-
-def test_an_attribute_that_is_set_as_another_library_sets_it() -> None:
-    """The name on the wire is an argument, not a property of the attribute."""
-    name = '[JsonPropertyName("name")]'
-    check([(name, '[JsonPropertyName(Name = "name")]', "MISSING_FIELD", "name", f"lacks {name}")])
-    check_clean({"named argument": SHIP.replace(name, '[JsonPropertyName(name: "name")]')})
 
 
 def test_attributes_of_positional_records() -> None:
@@ -282,17 +258,6 @@ def test_a_class_that_the_serializer_cannot_create() -> None:
     )
 
 
-def test_a_public_member_of_a_type_that_is_not_public() -> None:
-    """The compiler refuses it; where all are internal, none is more open than another."""
-    internal = FLAG.replace("public enum", "internal enum")
-    (issue,) = issues_of(flag=internal)
-
-    assert (issue.code, issue.type_name) == ("MISSING_CLASS", "Flag")
-    assert "declare it public" in issue.message
-    assert issues_of(flag=FLAG.replace("public enum", "enum")) != []
-    assert issues_of(SHIP.replace("public class", "class"), internal) == []
-
-
 def test_a_type_that_only_an_attribute_names() -> None:
     """``typeof`` of what nothing declares does not compile; what the user declares does."""
     check(
@@ -352,20 +317,6 @@ def test_an_enum_of_text_without_a_converter_that_reads_text() -> None:
     )
 
 
-def test_converters_that_read_text() -> None:
-    """On the enum or on each property that uses it, qualified or generic."""
-    names = [
-        "JsonStringEnumConverter<Flag>",
-        "System.Text.Json.Serialization.JsonStringEnumConverter",
-    ]
-    for name in names:
-        flag = FLAG.replace(CONVERTER, f"[JsonConverter(typeof({name}))]")
-        assert issues_of(flag=flag) == [], name
-    bare = FLAG.replace(CONVERTER, "")
-    used = SHIP.replace("public required Flag", f"{CONVERTER} public required Flag")
-    assert issues_of(used, bare) == []
-
-
 def test_a_converter_on_a_property_that_it_cannot_read() -> None:
     """A list of enums is no enum, and text is none either."""
     flag, name = '[JsonPropertyName("flag")]', '[JsonPropertyName("name")]'
@@ -420,18 +371,6 @@ def test_an_attribute_that_does_not_name_an_enum_member() -> None:
     assert issues_of(flag=own) == []
 
 
-def test_members_of_one_number() -> None:
-    """Read from text, the second becomes the first: the value on the wire is lost."""
-    numbered = FLAG.replace("Red,", "Red = 1,")
-    check(
-        [
-            ("LightGreen,", "LightGreen = 1,", "ENUM_MEMBER", "light-green", "number of 'Red', 1"),
-            ("LightGreen,", "LightGreen = Red,", "ENUM_MEMBER", "light-green", "number of 'Red'"),
-        ],
-        numbered,
-    )
-
-
 def enum_of(*values: int) -> dict[str, Any]:
     """Return the IR with these values of the enum."""
     ir = ships()
@@ -453,18 +392,6 @@ def test_numbers_that_an_enum_cannot_hold() -> None:
     )
     for base in ("long", "ulong", "System.Int64"):
         assert issues_of(flag=flag.replace("long", base), ir=ir) == [], base
-
-
-def test_an_enum_of_numbers_with_a_converter() -> None:
-    """One that writes names is wrong; one that writes numbers says what is so anyway."""
-    flag = "[JsonConverter(typeof(JsonNumberEnumConverter<Flag>))] public enum Flag { A = 1 }"
-    string = "typeof(JsonStringEnumConverter<Flag>)"
-    check(
-        [("typeof(JsonNumberEnumConverter<Flag>)", string, "ENUM_MEMBER", None, "writes names")],
-        flag,
-        ir=enum_of(1),
-    )
-    assert issues_of(flag=flag, ir=enum_of(1)) == []
 
 
 # -- pages -----------------------------------------------------------------------------------------
