@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from kite_ir import HOSTILE, field_named, kite_ir, scalar
 from reference_writer import PageRequest, parse_request, request_body
 from syrupy.assertion import SnapshotAssertion
@@ -239,20 +237,6 @@ def test_hostile_text_changes_no_structure(text: str) -> None:
         assert len(other.user.splitlines()) == len(one.user.splitlines())
         assert [unit.wire for unit in understood(other).units] == [*other.fields]
         assert not understood(other).corrections
-
-
-@given(st.text(min_size=1), st.text(), st.text(min_size=1))
-def test_any_text_is_data(name: str, description: str, value: str) -> None:
-    """The same for every text there is: one line per field, read back as it was."""
-    described = field_named(name).model_copy(update={"description": description})
-    field, enum = prompts_of(object_of(described, description=description), enum_of(value))
-    lines = [line for line in field.user.splitlines() if line.startswith("  {")]
-
-    assert set(structure(field.user)) <= HEADINGS
-    assert len(lines) == 1
-    assert json.loads(lines[0])["json_name"] == name
-    assert json.loads(lines[0]).get("description", "") == description[:600]
-    assert understood(enum).units[0].wire == value
 
 
 def test_the_documented_page_is_a_real_one() -> None:

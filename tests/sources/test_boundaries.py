@@ -65,15 +65,6 @@ def test_replacing_equals_assembling_anew(
     assert replace_type_block(assemble(types), name, text) == assemble(changed)
 
 
-@given(TYPES)
-def test_line_numbers_are_those_of_the_text(types: list[tuple[str, str]]) -> None:
-    """First and last line of a block enclose exactly its text."""
-    source = assemble(types)
-    lines = source.split("\n")
-    for block in blocks(source):
-        assert "\n".join(lines[block.first_line - 1 : block.last_line]) == block.text
-
-
 @given(st.dictionaries(st.sampled_from("ABC"), LINES.map("\n".join), min_size=1))
 def test_a_file_turned_to_crlf_holds_the_same_texts(types: dict[str, str]) -> None:
     """Line ends that a checkout changed are the file's, not the text's."""

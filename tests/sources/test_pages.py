@@ -121,6 +121,13 @@ def test_strings_over_several_lines_keep_their_margin() -> None:
     assert page in joined(FIRST, page).text
 
 
+def test_deeper_indentation_is_levelled() -> None:
+    """Members that stand too far left or right are moved as one, tabs included."""
+    for indent in ("", "\t\t", "            "):
+        page = f"{indent}public int B\n{indent}{{\n{indent}  get; set;\n{indent}}}"
+        assert "\n    public int B\n    {\n      get; set;\n    }\n}" in joined(FIRST, page).text
+
+
 @pytest.mark.parametrize(
     ("page", "line", "code"),
     [
