@@ -179,11 +179,8 @@ def build_prompts(
         )
         called = " ".join(quoted(word) for word in (ir.endpoint.method, ir.endpoint.path))
         # A page that stores share must not say whose it is.
-        head = (
-            []
-            if is_shared
-            else [f"{_ENDPOINT.strip()} {called} status {quoted(ir.endpoint.status)}"]
-        )
+        endpoint = f"{_ENDPOINT.strip()} {called} status {quoted(ir.endpoint.status)}"
+        head = [] if is_shared else [endpoint]
         head += [f"TYPE: {quoted(type_.name)}", f"SCHEMA: {quoted(type_.schema_id)}"]
         about, note = clip(type_.description or "", _MAX_DESCRIPTION)
         if about:

@@ -54,6 +54,12 @@ def test_the_default_is_200_then_the_lowest_success(
     assert chosen(path) == (expected, f"f{expected}")
 
 
+def test_a_success_without_json_is_passed_over(tmp_path: Path) -> None:
+    """A 200 that is a picture leaves the 203 to be generated."""
+    path = responses(tmp_path, {"200": body("a", "image/png"), "203": body("b")})
+    assert chosen(path) == ("203", "b")
+
+
 def test_a_status_asked_for_is_exact(tmp_path: Path) -> None:
     """It is taken even if it is an error, and nothing else is taken in its stead."""
     path = responses(tmp_path, {"200": body("a"), "404": body("b"), "204": {}, "4XX": body("c")})

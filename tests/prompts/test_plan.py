@@ -108,18 +108,6 @@ def test_one_added_field_changes_one_page(
     assert added.json_name in pages[changed(old, pages)[0]]
 
 
-@given(objects.filter(lambda type_: bool(type_.fields)), st.data())
-def test_a_removed_field_leaves_its_own_page_only(type_: TypeIR, data: st.DataObject) -> None:
-    """The others stay where they were; a page left empty goes."""
-    old = plan(type_, target=SMALL)
-    gone = data.draw(st.sampled_from(type_.units))
-    kept = tuple(field for field in type_.fields if field.json_name != gone)
-    pages = plan(type_.model_copy(update={"fields": kept}), stored=old, target=SMALL)
-    left = [tuple(unit for unit in page if unit != gone) for page in old]
-
-    assert pages == (tuple(filter(None, left)) or ((),))
-
-
 def test_beyond_the_hard_limit_a_page_is_added_at_the_end() -> None:
     """When no page can take it, the new field gets a page of its own and the others stay."""
     type_ = plain(12)

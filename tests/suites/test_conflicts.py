@@ -1,7 +1,6 @@
 """Branches that git cannot merge: one command takes ours, and no answer of theirs is lost."""
 
 import json
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 import yaml
 from branches import GIT, Project, project_in
 from command_line import command
-from reference_writer import STYLES, ReferenceWriter
+from reference_writer import ReferenceWriter
 from served_stores import EXAMPLE, SMALL_OPERATION, Served, issues_of, served
 
 from pytest_regen.documents import ir_hash
@@ -243,24 +242,3 @@ def test_versions_that_cannot_be_told_apart_are_left_alone(world: World) -> None
     assert "cannot be told apart" in ran.err
     assert "git checkout --ours" in ran.err
     assert file.read_bytes() == before
-
-
-@pytest.mark.parametrize("seed", [0, 52])  # 52: git merges the pages, and not the source
-def test_any_two_branches_are_joined_by_one_command(seed: int, world: World) -> None:
-    """Nothing is wrong afterwards, and every answer of both branches is there."""
-    chance = random.Random(seed)
-    answers: set[str] = set()
-
-    def work() -> None:
-        for name in chance.sample(world.store.type_names, 2):
-            numbers = [page.page for page in world.store.pages_of(name)]
-            pages = chance.sample(numbers, chance.randint(1, len(numbers)))
-            world.regenerate(name, chance.choice(STYLES).name, pages)
-
-    noted = answers_of(world, work, answers)
-    if world.project.merge(noted, noted).conflicts:
-        ran = command("rebuild", world.path)
-        assert ran.code == 0, ran.err
-
-    assert issues_of(world.store) == []
-    assert answers <= world.outputs()

@@ -4,13 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from python_kites import KITES, PYTHON
-from served_stores import real_operations
 
-from pytest_regen.documents import build_ir, read_document
 from pytest_regen.documents.ir import IR, FieldIR, Scalar
-from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import output_mode
 from pytest_regen.sources import assemble
 
@@ -50,17 +46,14 @@ def run(folder: Path, *command: str, text: str = "") -> str:
     return (done.stdout + done.stderr)[-4_000:] if done.returncode else ""
 
 
-def check(folder: Path, *, has_types: bool = False) -> None:
-    """Assert that all files of a folder are clean, and load; that types are right, if asked."""
+def check(folder: Path) -> None:
+    """Assert that all files of a folder are clean, and load."""
     names = sorted(path.name for path in folder.glob("*.py"))
     rules = ("--select=E4,E7,E9,F,I,RUF100,UP", "--target-version=py311")
 
     assert not run(folder, "-m", "ruff", "check", "--isolated", "--no-cache", *rules, ".")
     assert not run(folder, "-m", "ruff", "format", "--isolated", "--no-cache", "--check", ".")
     assert not run(folder, "-c", LOAD, text="\n".join(name[:-3] for name in names))
-    assert not has_types or not run(
-        folder, "-m", "mypy", "--strict", "--cache-dir=/dev/null", *names
-    )
 
 
 def test_kites_are_clean(tmp_path: Path) -> None:
@@ -79,19 +72,3 @@ def test_kites_are_clean(tmp_path: Path) -> None:
         (tmp_path / f"kites_{profile}.py").write_text(write(KITES, profile), "utf-8")
 
     check(tmp_path)
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("profile", PROFILES)
-def test_real_documents_are_clean(profile: str, shared_specs: Path, tmp_path: Path) -> None:
-    documents = {path: read_document(path) for path, _ in real_operations(shared_specs)}
-    for number, (path, operation) in enumerate(real_operations(shared_specs)):
-        try:
-            ir = build_ir(documents[path], operation, language=PYTHON).ir
-        except RegenError:
-            continue  # plain values
-        (tmp_path / f"types_{number}.py").write_text(write(ir, profile), "utf-8")
-
-    (tmp_path / "kites.py").write_text(write(KITES, profile), "utf-8")
-
-    check(tmp_path, has_types=True)

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from ships import FLAG, SHIP, SHIPS, issues_of
 from tables import each
 
@@ -94,20 +92,3 @@ def test_every_style_of_an_enum_is_clean(flag: str) -> None:
 def test_without_boundaries_it_is_split_by_declaration(arrange: Callable[[], str]) -> None:
     """A source without boundaries is read as well."""
     assert validate_generated_code(arrange(), SHIPS).is_clean
-
-
-@given(
-    st.permutations([ID, NAME, FLAGGED]),
-    st.lists(
-        st.sampled_from(
-            ["// } a {", "/* class X { */", "#region r\n#endregion", "/// <summary>…</summary>", ""]
-        ),
-        min_size=3,
-        max_size=3,
-    ),
-)
-def test_order_and_comments_never_matter(members: list[str], comments: list[str]) -> None:
-    """Members in any order with any comments between them are clean."""
-    mixed = [f"{comment}\n{member}" for comment, member in zip(comments, members, strict=True)]
-
-    assert issues_of(with_body(*mixed)) == []
