@@ -47,6 +47,15 @@ def test_fences_and_prose_are_taken_off(reply: str, text: str) -> None:
     assert code(reply.format(text)) == text
 
 
+def test_prose_without_fences_is_taken_off() -> None:
+    """Sentences around bare code are no code."""
+    text = MEMBERS
+    reply = (
+        f"Here are the members you asked for:\n- as **listed**\n\n{text}\n\nThat is all of them."
+    )
+    assert code(reply) == text
+
+
 @pytest.mark.parametrize("reply", [None, "", " \n\t\n", "```csharp\n```", "```\n\n```"])
 def test_a_reply_without_code_is_empty(reply: str | None) -> None:
     """No text and an empty fence are the empty code, never an exception."""

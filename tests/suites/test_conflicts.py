@@ -242,3 +242,14 @@ def test_versions_that_cannot_be_told_apart_are_left_alone(world: World) -> None
     assert "cannot be told apart" in ran.err
     assert "git checkout --ours" in ran.err
     assert file.read_bytes() == before
+
+
+def test_a_marker_left_in_the_source_is_written_over(world: World) -> None:
+    file = world.store.source_path
+    written = world.store.source
+    file.write_text(written.replace("public", "<<<<<<< HEAD\npublic", 1), "utf-8")
+
+    assert command("rebuild", world.path).code == 0
+
+    assert world.store.source == written
+    assert any("<<<<<<< HEAD" in entry.output for entry in history(world.path))
