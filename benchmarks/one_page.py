@@ -132,9 +132,9 @@ def spoil(path: Path, name: str) -> None:
 @contextmanager
 def path_of_a_reply(provider: Any) -> Iterator[dict[str, Any]]:
     """Count the package's files with a frame between the reply and its being stored."""
-    from pytest_regen.validation import by_type
+    from pytest_regen.validation import rules
 
-    package = str(Path(by_type.__file__).parents[1])
+    package = str(Path(rules.__file__).parents[1])
     seen: dict[str, Any] = {"types": 0, "files": 0}
     files: set[str] = set()
     answered: list[bool] = []
@@ -145,7 +145,7 @@ def path_of_a_reply(provider: Any) -> Iterator[dict[str, Any]]:
             answered.append(True)
         if event != "call" or not code.co_filename.startswith(package):
             return
-        if code is by_type.validate_split.__code__:
+        if code is rules.validate_split.__code__:
             seen["types"] += len(frame.f_locals["ir"].types)
         if answered and code.co_name != "<module>":
             files.add(code.co_filename)

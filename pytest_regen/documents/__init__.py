@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pytest_regen.documents.ir import FieldIR as FieldIR
     from pytest_regen.documents.ir import TypeIR as TypeIR
     from pytest_regen.documents.ir import ir_hash as ir_hash
-    from pytest_regen.documents.ir import type_hash as type_hash
-    from pytest_regen.documents.naming import NamingRules as NamingRules
     from pytest_regen.documents.parts import Components as Components
     from pytest_regen.documents.parts import Part as Part
     from pytest_regen.documents.parts import Request as Request

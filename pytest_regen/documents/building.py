@@ -4,33 +4,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
+from itertools import chain
 from typing import Any, Final
 
+from pytest_regen.documents import ir as nodes
+from pytest_regen.documents import parts
 from pytest_regen.documents.document import Document, Operation
 from pytest_regen.documents.expressions import Expressions, text_in
-from pytest_regen.documents.ir import (
-    FORMAT,
-    IR,
-    ArrayOf,
-    DocumentRef,
-    MapOf,
-    Ref,
-    Review,
-    Scalar,
-    TypeExpr,
-    TypeIR,
-    referenced_names,
-    with_expressions,
-)
+from pytest_regen.documents.ir import FORMAT, IR, TypeIR
 from pytest_regen.documents.naming import NamingRules, give_names
-from pytest_regen.documents.parts import (
-    Components,
-    Part,
-    Request,
-    endpoint_of,
-    find_schemas,
-    part_of,
-)
 from pytest_regen.documents.places import Defect, DefectLog, JsonNode, pointer_segments
 from pytest_regen.documents.reading import References
 from pytest_regen.documents.schemas import Schemas
@@ -50,8 +32,6 @@ class IRBuild:
     """``ir.document.path`` is the file's name; a store makes it relative to itself."""
     defects: tuple[Defect, ...]
     """By place. Of the files themselves, only those that the operation reaches."""
-    status: str
-    """The response that was chosen, as the document writes it."""
     schemas: Mapping[str, JsonNode]
     """The schema of each type by the type's name; where several were merged, a node of nodes."""
     skipped: Mapping[str, str]
@@ -65,13 +45,13 @@ def rebuild_ir(ir: IR, document: Document, *, language: NamingRules) -> IRBuild:
         UnknownOperationError, UnknownSchemaError: the document no longer has the part.
         UsageError, NothingToGenerateError, DocumentDefectError: as ``build_ir`` does.
     """
-    part = part_of(ir, document)
+    part = parts.part_of(ir, document)
     status = ir.endpoint.status if isinstance(part, Operation) else None
     return build_ir(document, part, language=language, status=status)
 
 
 def build_ir(
-    document: Document, part: Part, *, language: NamingRules, status: str | None = None
+    document: Document, part: parts.Part, *, language: NamingRules, status: str | None = None
 ) -> IRBuild:
     """Return the IR of one part of a document: its roots, and every type that they use.
 
@@ -90,7 +70,7 @@ def build_ir(
             be made.
     """
     log = DefectLog()
-    chosen, starts = find_schemas(part, document, status, log)
+    chosen, starts = parts.find_schemas(part, document, status)
     schemas = Schemas(
         document.references,
         log,
@@ -99,22 +79,32 @@ def build_ir(
         subtypes=document.subtypes.places if language.has_unions else (),
     )
     # What only goes the other way is never there: passwords of a request, ids of a response.
-    absent = "readOnly" if isinstance(part, Request) else "writeOnly"
+    absent = "readOnly" if isinstance(part, parts.Request) else "writeOnly"
     expressions = Expressions(schemas, log, document.subtypes, language, absent)
     wholes = {title: expressions.root_of(schema) for title, schema in starts.items()}
     # Several where an answer is a union of them.
-    begun = [name for whole in wholes.values() for name in referenced_names(whole)]
-    begun = list(dict.fromkeys(begun))
+    begun = list(dict.fromkeys(chain.from_iterable(map(nodes.referenced_names, wholes.values()))))
     descriptions = {
         title: f"{'an' if e.kind[0] in 'ai' else 'a'} {e.kind}" if e.kind != "any" else "any value"
         for title, e in wholes.items()
-        if not isinstance(e, Ref)
+        if not isinstance(e, nodes.Ref)
     }
     if not begun:
         first, expression = next(iter(wholes.items()))
+        what, defects = f"{first} is {descriptions[first]}", log.in_order()
         # Told with the first of its defects, because that may be why nothing is left.
-        raise _no_type(f"{first} is {descriptions[first]}", expression, log)
-    roots = [] if isinstance(part, Components) else begun
+        if defects and {e.kind for e in nodes.expressions_in(expression)} & {"any", "union"}:
+            hint = (
+                "a type is generated from an object with properties, from an enum, or from arrays "
+                "and maps of them; correct the schema, or choose another operation or --status"
+            )
+            raise DocumentDefectError(what, why=str(defects[0]), hint=hint)
+        raise NothingToGenerateError(
+            what,
+            why="plain values need no type: only objects with properties and enums are generated",
+            hint="read the response as it is, or choose another operation or --status",
+        )
+    roots = [] if isinstance(part, parts.Components) else begun
     types = close(expressions.type_at, begun)
     if language.has_unions:
         types = settle(types, begun, expressions.tags)
@@ -138,7 +128,9 @@ def build_ir(
     made_of = {key: [name for name in _held(types[key]) if name in aliases] for key in aliases}
     order = [key for key in order if key not in made_of]
     order += TopologicalSorter(made_of).static_order()
-    is_wrapped = any(wraps.values()) or any(isinstance(w, ArrayOf | MapOf) for w in wholes.values())
+    is_wrapped = any(wraps.values()) or any(
+        isinstance(w, nodes.ArrayOf | nodes.MapOf) for w in wholes.values()
+    )
     for key in main:
         notes = schemas.shape(cores[key]).notes
         primary = _primary_key(types[key], notes, cores[key], part, log, is_wrapped=is_wrapped)
@@ -146,7 +138,7 @@ def build_ir(
     for key in roots:
         types[key] = types[key].model_copy(update={"is_root": True})
     of_files = document.references.log.in_order()
-    reviews: list[Review] = []
+    reviews: list[nodes.Review] = []
     if of_files or log.in_order():
         owners = _owners(starts.values(), cores, document.references)
         log.extend(
@@ -162,7 +154,7 @@ def build_ir(
                 # Merged types have places that nothing stands at; their fields are found as well.
                 below = where.removeprefix(key).partition("/properties/")[2].partition("/")[0]
                 field = "".join(pointer_segments("/" + below))
-                review = Review(
+                review = nodes.Review(
                     type_name=names[key],
                     field=field if where.startswith(key) and field in types[key].units else None,
                     where=where,
@@ -172,50 +164,34 @@ def build_ir(
                 reviews.append(review)
     positions = {names[key]: number for number, key in enumerate(order)}
 
-    def with_name(expression: TypeExpr) -> TypeExpr:
-        return Ref(name=names[expression.name]) if isinstance(expression, Ref) else expression
+    def with_name(expression: nodes.TypeExpr) -> nodes.TypeExpr:
+        return (
+            nodes.Ref(name=names[expression.name])
+            if isinstance(expression, nodes.Ref)
+            else expression
+        )
 
     declared = (
-        with_expressions(types[key], with_name).model_copy(update={"name": names[key]})
+        nodes.with_expressions(types[key], with_name).model_copy(update={"name": names[key]})
         for key in order
     )
     ir = IR(
-        endpoint=endpoint_of(part, document, chosen),
+        endpoint=parts.endpoint_of(part, document, chosen),
         language=language.name,
-        document=DocumentRef(path=document.path.name),
-        schemas=part.names or None if isinstance(part, Components) else None,
+        document=nodes.DocumentRef(path=document.path.name),
+        schemas=part.names or None if isinstance(part, parts.Components) else None,
         types=tuple(declared),
         reviews=tuple(sorted(reviews, key=lambda review: positions[review.type_name])),
         format=FORMAT,
     )
-    skipped = descriptions if isinstance(part, Components) else {}
-    return IRBuild(ir, log.in_order(), chosen, {names[key]: cores[key] for key in order}, skipped)
+    skipped = descriptions if isinstance(part, parts.Components) else {}
+    return IRBuild(ir, log.in_order(), {names[key]: cores[key] for key in order}, skipped)
 
 
 def _held(type_: TypeIR) -> list[str]:
     """Return the places of the types that an alias is made of, or the type's own."""
     is_alias = type_.kind == "alias"
-    return [*referenced_names(type_.fields[0].type)] if is_alias else [type_.schema_id]
-
-
-def _no_type(what: str, expression: TypeExpr, log: DefectLog) -> DocumentDefectError:
-    """Return why no type can be made of what a part begins with, as ``what`` says."""
-    while isinstance(expression, ArrayOf | MapOf):
-        expression = expression.items if isinstance(expression, ArrayOf) else expression.values
-    defects = log.in_order()
-    if defects and expression.kind in {"any", "union"}:
-        return DocumentDefectError(
-            what,
-            why=str(defects[0]),
-            hint="a type is generated from an object with properties, from an enum, or from "
-            "arrays and maps of them; correct the schema, or choose another operation or "
-            "--status",
-        )
-    return NothingToGenerateError(
-        what,
-        why="plain values need no type: only objects with properties and enums are generated",
-        hint="read the response as it is, or choose another operation or --status",
-    )
+    return [*nodes.referenced_names(type_.fields[0].type)] if is_alias else [type_.schema_id]
 
 
 def _owners(
@@ -256,7 +232,7 @@ def _primary_key(
     root: TypeIR,
     notes: tuple[Mapping[str, Any], ...],
     node: JsonNode,
-    part: Part,
+    part: parts.Part,
     log: DefectLog,
     *,
     is_wrapped: bool,
@@ -277,7 +253,7 @@ def _primary_key(
         if isinstance(declared, str) and declared in by_name:
             return declared
         log.review(node.place, f"x-primary-key {declared!r:.60} is no single property of the root")
-    operation = part.operation if isinstance(part, Request) else part
+    operation = part.operation if isinstance(part, parts.Request) else part
     path = operation.path if isinstance(operation, Operation) else ""
     # GET /ships/{shipId}: an answer with a field of that very name is found by it.
     last = path.rstrip("/").rpartition("/")[2]
@@ -285,5 +261,5 @@ def _primary_key(
     field = by_name.get(match[1]) if match and not is_wrapped else None
     if field is None or not field.required or field.nullable:
         return None
-    is_scalar = isinstance(field.type, Scalar) and field.type.kind in {"string", "integer"}
+    is_scalar = isinstance(field.type, nodes.Scalar) and field.type.kind in {"string", "integer"}
     return field.json_name if is_scalar else None

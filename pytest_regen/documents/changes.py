@@ -111,16 +111,15 @@ class _Comparison:
             before, after = self._waiting.popleft()
             # In an IR that was edited a type may be missing, and there is nothing to compare.
             if before in self._old and after in self._new:
-                yield from self._types(self._old[before], self._new[after])
+                yield from self.types(self._old[before], self._new[after])
 
     def _meet(self, old: str, new: str) -> None:
         if (old, new) not in self._seen:
             self._seen.add((old, new))
             self._waiting.append((old, new))
 
-    # --- types -----------------------------------------------------------------------------------
-
-    def _types(self, old: ir.TypeIR, new: ir.TypeIR) -> Iterator[Change]:
+    def types(self, old: ir.TypeIR, new: ir.TypeIR) -> Iterator[Change]:
+        """Yield what changed about a type and its fields."""
         if old.name != new.name:
             message = f"was called {old.name}"
             yield Change("renamed", new.name, None, message, "none", old.name, new.name)
@@ -160,14 +159,14 @@ class _Comparison:
             if was != now and not (word == "required" and new.write_only):
                 message, effect = (on, effect_on) if now else (off, effect_off)
                 yield Change(word, owner, name, message, effect, was, now)
-        contents = list(self._contents(owner, old, new))
+        contents = list(self.contents(owner, old, new))
         yield from contents
         # Limits of another type say nothing of those that there were.
         if not any(wide.kind == "type" and wide.effect == "other" for wide in contents):
             yield from _limit_changes(owner, name, old.constraints, new.constraints)
         yield from _documentation(owner, name, old.description, new.description)
 
-    def _contents(self, owner: str, old: ir.FieldIR, new: ir.FieldIR) -> Iterator[Change]:
+    def contents(self, owner: str, old: ir.FieldIR, new: ir.FieldIR) -> Iterator[Change]:
         """Yield what changed about the type of a field, or about the values it is limited to."""
         before, after = _allowed(old, self._old), _allowed(new, self._new)
         are_named = isinstance(old.type, ir.Ref) and isinstance(new.type, ir.Ref)

@@ -48,8 +48,7 @@ def document_digests(path: Path) -> dict[str, str | None]:
 
 
 @lru_cache(maxsize=64)
-def _names_in(file: Path, digest: str) -> frozenset[str]:
+def _names_in(file: Path, _digest: str) -> frozenset[str]:
     """Return the names in a file; hundreds of stores ask for those of one large document."""
-    del digest
     text = file.read_text("utf-8", "replace")
     return frozenset(unquote(first or second) for first, second in _FILE.findall(text))

@@ -111,13 +111,10 @@ class Subtypes:
                     children[child.place] = child
                     bases.append(child.place)
 
-    def properties(self, subtype: JsonNode) -> frozenset[str]:
-        """Return the names of all properties of a subtype, inherited ones included."""
-        return frozenset(self._schemas.shape(subtype).properties)
-
     @cached_property
-    def _schemas(self) -> Schemas:
-        # Subtypes are looked at, not generated: their defects are not those of the response.
+    def schemas(self) -> Schemas:
+        """Reads subtypes with all that they inherit."""
+        # With a log of their own, because they are looked at and not generated here.
         return Schemas(self.references, DefectLog(), has_ref_siblings=self.has_ref_siblings)
 
     @cached_property
@@ -173,15 +170,6 @@ class Operation:
     """The statuses whose response is JSON, each with its schema, or why it cannot be read."""
     request: "JsonNode | Defect | None" = field(repr=False, compare=False, default=None)
     """The schema of the JSON body that it takes, or why it cannot be read."""
-
-    @property
-    def json_statuses(self) -> tuple[str, ...]:
-        """The statuses whose response has a JSON schema."""
-        return tuple(
-            status
-            for status, one_of_them in self.answers.items()
-            if isinstance(one_of_them, JsonNode)
-        )
 
     @property
     def successes(self) -> tuple[str, ...]:
@@ -329,9 +317,7 @@ class Document:
     def _entries(self, node: JsonNode) -> Iterator[tuple[str, JsonNode]]:
         """Yield the entries of a mapping; nothing, and a defect, where there is none."""
         for target in self._mappings(node):
-            # Beside the $ref of a path item operations of its own may stand, says OpenAPI 3.1.
-            for holder in {id(node.value): node, id(target.value): target}.values():
-                yield from ((key, holder.child(key)) for key in holder.value if key != "$ref")
+            yield from ((key, target.child(key)) for key in target.value)
 
     def _mappings(self, node: JsonNode) -> Iterator[JsonNode]:
         """Yield the mapping that ``node`` is or refers to; note a defect where it is none."""
@@ -394,8 +380,27 @@ def read_document(path: Path) -> Document:
         # cheapest to import is missed here.
         import_module("tree_sitter")
     path = Path(path)
-    loaded = load_file(path)
-    return Document(path, _version(loaded.value, path), References(path, loaded))
+    value, doubled = load_file(path)
+    references, why = References(path, value, doubled), ""
+    what = f"{str(path)!r} is no OpenAPI document"
+    if isinstance(value, dict):
+        version = str(value.get("openapi", value.get("swagger", "")))
+        # Some write "openapi: 2.0", because Swagger was renamed.
+        is_read = re.match(r"3\.\d|2\.0" if "openapi" in value else r"2\.0", version)
+        if not version and "paths" not in value and value.keys() & _SCHEMA_WORDS:
+            return Document(path, _PLAIN, references)
+        if is_read and isinstance(value.get("paths", {}), dict):
+            return Document(path, version, references)
+        if not version:
+            why = "it has neither the key 'openapi' nor 'swagger', and is no JSON Schema"
+        elif is_read:
+            why = "'paths' is not a mapping"
+        else:
+            what = f"{str(path)!r} is of a version that is not read: {version[:40]!r}"
+    else:
+        why = f"it holds {'a list' if isinstance(value, list) else 'a single value'}, not a mapping"
+    hint = "give an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document, or a JSON Schema"
+    raise DocumentUnreadableError(what, why=why, hint=hint)
 
 
 def read_shared_document(path: Path) -> Document:
@@ -408,32 +413,8 @@ def read_shared_document(path: Path) -> Document:
 
 
 @lru_cache(maxsize=1)
-def _read_state(path: Path, digests: tuple[str | None, ...]) -> Document:
-    del digests
+def _read_state(path: Path, _digests: tuple[str | None, ...]) -> Document:
     return read_document(path)
-
-
-def _version(value: Any, path: Path) -> str:
-    """Return the version the document declares, if it is one that is read here."""
-    what, why = f"{str(path)!r} is no OpenAPI document", ""
-    if isinstance(value, dict):
-        version = str(value.get("openapi", value.get("swagger", "")))
-        # Some write "openapi: 2.0", because Swagger was renamed.
-        is_read = re.match(r"3\.\d|2\.0" if "openapi" in value else r"2\.0", version)
-        if not version and "paths" not in value and value.keys() & _SCHEMA_WORDS:
-            return _PLAIN
-        if is_read and isinstance(value.get("paths", {}), dict):
-            return version
-        if not version:
-            why = "it has neither the key 'openapi' nor 'swagger', and is no JSON Schema"
-        elif is_read:
-            why = "'paths' is not a mapping"
-        else:
-            what = f"{str(path)!r} is of a version that is not read: {version[:40]!r}"
-    else:
-        why = f"it holds {'a list' if isinstance(value, list) else 'a single value'}, not a mapping"
-    hint = "give an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document, or a JSON Schema"
-    raise DocumentUnreadableError(what, why=why, hint=hint)
 
 
 def _swagger_schema(response: JsonNode, produces: Any) -> JsonNode | None:

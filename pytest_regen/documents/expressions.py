@@ -156,11 +156,31 @@ class Expressions:
         core, kind = self.types[key]
         shape, _ = self.classify(core)
         is_enum, value = kind == "enum", self._values.get(key)
-        fields: Iterable[ir.FieldIR] = ()
+        fields: list[ir.FieldIR] = []
         if value is not None:
-            fields = [self._field("", value, core.place, is_required=True)]
+            fields.append(self._field("", value, core.place, is_required=True))
         elif not is_enum:
-            fields = self._fields(core, shape)
+            self._review_object(core, shape)
+            discriminators = (note.get("discriminator") for note in shape.notes)
+            # OpenAPI names the property in a mapping, Swagger by itself.
+            names = [d.get("propertyName") if isinstance(d, dict) else d for d in discriminators]
+            told_by = {name for name in names if isinstance(name, str)}
+            for name in sorted(shape.required - shape.properties.keys() - told_by):
+                self.log.review(core.place, f"{name!r:.60} is required but is no property")
+            for name, parts in shape.properties.items():
+                # Because nothing is of the schema ``false``, such a field is never there.
+                if not any(part.value is False for part in parts):
+                    node = all_of(parts, core.place / "allOf" / "properties" / name)
+                    is_required = name in shape.required
+                    field_type = self.type_of(node)
+                    fields.append(
+                        self._field(name, field_type, node.place, is_required=is_required)
+                    )
+            for name in sorted(told_by - shape.properties.keys()):
+                self.log.review(core.place, f"the discriminator {name!r:.60} is declared nowhere")
+                # It is on the wire all the same, because readers need it to choose.
+                text = ir.Scalar(kind="string")
+                fields.append(ir.FieldIR(json_name=name, type=text, required=True))
         return ir.TypeIR(
             name=key,
             schema_id=key,
@@ -383,29 +403,6 @@ class Expressions:
             if place in places:
                 self.tags.setdefault(place, {}).setdefault(declared.word, {})[value] = None
 
-    # --- fields ---------------------------------------------------------------------------------
-
-    def _fields(self, core: JsonNode, shape: Shape) -> Iterator[ir.FieldIR]:
-        """Yield the fields of an object, in the document's order."""
-        self._review_object(core, shape)
-        discriminators = (note.get("discriminator") for note in shape.notes)
-        # OpenAPI names the property in a mapping, Swagger by itself.
-        names = [d.get("propertyName") if isinstance(d, dict) else d for d in discriminators]
-        told_by = {name for name in names if isinstance(name, str)}
-        for name in sorted(shape.required - shape.properties.keys() - told_by):
-            self.log.review(core.place, f"{name!r:.60} is required but is no property")
-        for name, parts in shape.properties.items():
-            if any(part.value is False for part in parts):
-                continue  # Because nothing is of the schema ``false``, the field is never there.
-            node = all_of(parts, core.place / "allOf" / "properties" / name)
-            yield self._field(
-                name, self.type_of(node), node.place, is_required=name in shape.required
-            )
-        for name in sorted(told_by - shape.properties.keys()):
-            self.log.review(core.place, f"the discriminator {name!r:.60} is declared nowhere")
-            # It is on the wire all the same, because readers need it to choose.
-            yield ir.FieldIR(json_name=name, type=ir.Scalar(kind="string"), required=True)
-
     def _review_object(self, core: JsonNode, shape: Shape) -> None:
         """Note what the fields of an object do not say."""
         where = core.place
@@ -428,11 +425,11 @@ class Expressions:
             return
         # Fields of those that extend it are not merged as the branches of a union are, because
         # a base type of large documents is extended by hundreds of others.
-        mapped = self.subtypes.of(core, self.log)
+        mapped, listed = self.subtypes.of(core, self.log), shape.properties.keys()
         lost = {
-            home_name(subtype.place): own_names
+            home_name(subtype.place): own_words
             for subtype in mapped.found
-            if (own_names := self.subtypes.properties(subtype) - shape.properties.keys())
+            if (own_words := self.subtypes.schemas.shape(subtype).properties.keys() - listed)
         }
         if lost:
             extend = "extends" if len(lost) == 1 else "extend"

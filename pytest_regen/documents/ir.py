@@ -22,7 +22,9 @@ EnumValue = StrictStr | StrictInt
 """A wire value: its JSON type is kept."""
 
 
-_ABSENT: Final = frozenset({"format", "discriminator", "enum_names", "primary_key"})
+_ABSENT: Final = frozenset(
+    {"format", "discriminator", "enum_names", "primary_key", "schemas", "reviews"}
+)
 """What is not written where there is none."""
 
 
@@ -36,7 +38,11 @@ class _Node(BaseModel):
         data = dump(self)
         # In files alone, because other programs read those, and a new key must not appear there.
         absent = _ABSENT if info.mode == "json" else ()
-        return {key: data[key] for key in data if data[key] is not None or key not in absent}
+        return {key: data[key] for key in data if key not in absent or data[key] not in (None, [])}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``ir.json`` has of it, every key of the format present."""
+        return self.model_dump(mode="json")
 
 
 _SAME_FORMAT: Final[Mapping[str, str]] = {
@@ -166,10 +172,6 @@ class TypeIR(_Node):
     primary_key: str | None = None
     """JSON name of the root's key, where the document makes one plain."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry of ``ir.json``, every key of the format present."""
-        return self.model_dump(mode="json")
-
     @property
     def units(self) -> tuple[EnumValue, ...]:
         """What pages are made of: JSON names of an object's fields, or an enum's values."""
@@ -249,6 +251,8 @@ class IR(_Node):
 
     version: Literal[1] = 1
     """Of the format."""
+    format: StrictInt = 1
+    """Raised when a release reads documents differently; 1 where the file does not say."""
     endpoint: Endpoint
     """The part of the document that was read."""
     language: str
@@ -263,8 +267,6 @@ class IR(_Node):
     """Present only where there are any. Not part of ``ir_hash``: no code depends on them."""
     validation: dict[str, Any] | None = None
     """The last validation summary; not part of ``ir_hash``."""
-    format: StrictInt = 1
-    """Raised when a release reads documents differently; 1 where the file does not say."""
 
     @classmethod
     def of(cls, value: "IR | Mapping[str, Any]") -> Self:
@@ -274,21 +276,6 @@ class IR(_Node):
             ValidationError: the mapping is no IR.
         """
         return value if isinstance(value, cls) else cls.model_validate(value)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the value of ``ir.json``."""
-        data = {
-            "version": self.version,
-            "format": self.format,
-            "endpoint": self.endpoint.model_dump(mode="json"),
-            "language": self.language,
-            "document": self.document and self.document.model_dump(mode="json"),
-            **({"schemas": list(self.schemas)} if self.schemas is not None else {}),
-            "types": [type_.to_json() for type_ in self.types],
-        }
-        if self.reviews:
-            data["reviews"] = [review.model_dump(mode="json") for review in self.reviews]
-        return {**data, "validation": self.validation}
 
     def type_named(self, name: str) -> TypeIR | None:
         """Return the type declared as ``name``, or ``None``."""

@@ -50,25 +50,20 @@ class NamingRules(Protocol):
     @property
     def name(self) -> str:
         """The name of the language, as ``ir.json`` records it."""
-        ...
 
     @property
     def reserved_type_names(self) -> frozenset[str]:
         """Names that a generated type must not take."""
-        ...
 
     @property
     def has_unions(self) -> bool:
         """Whether a member can be one of several types."""
-        ...
 
     def type_name(self, schema_name: str, *, is_root: bool) -> str:
         """Return a legal name for the type of a schema called ``schema_name``."""
-        ...
 
     def has_enum_member(self, value: str) -> bool:
         """Return whether a member of an enum can stand for ``value`` on the wire."""
-        ...
 
 
 def words(text: str) -> str:

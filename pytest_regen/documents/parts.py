@@ -4,15 +4,10 @@ import difflib
 from dataclasses import dataclass
 from typing import Final
 
+from pytest_regen import errors
 from pytest_regen.documents.document import Document, Operation
 from pytest_regen.documents.ir import IR, REQUEST, SCHEMAS, Endpoint
-from pytest_regen.documents.places import Defect, DefectLog, JsonNode
-from pytest_regen.errors import (
-    DocumentDefectError,
-    NothingToGenerateError,
-    UnknownSchemaError,
-    UsageError,
-)
+from pytest_regen.documents.places import Defect, JsonNode
 from pytest_regen.text import join_names
 
 _MOST_NEAR: Final = 5
@@ -41,15 +36,6 @@ class Components:
 
 Part = Operation | Request | Components
 """An operation stands for its response."""
-
-
-def find_part(document: Document, part: Part | str) -> Part:
-    """Return a part of ``document``; a text is the name of an operation, ``GET /v1/projects``.
-
-    Raises:
-        UnknownOperationError: the document has no such operation.
-    """
-    return document.find(part) if isinstance(part, str) else part
 
 
 def endpoint_of(part: Part, document: Document, status: str = "") -> Endpoint:
@@ -83,7 +69,7 @@ def part_of(ir: IR, document: Document) -> Part:
 
 
 def find_schemas(
-    part: Part, document: Document, status: str | None, log: DefectLog
+    part: Part, document: Document, status: str | None
 ) -> tuple[str, dict[str, JsonNode]]:
     """Return the schemas that a part begins with, by name, and the status of a response.
 
@@ -94,11 +80,11 @@ def find_schemas(
     """
     match part:
         case Operation():
-            chosen, schema = _response(part, status, log)
+            chosen, schema = _response(part, status)
             return chosen, {f"response {chosen} of {part}": schema}
         case Request(operation=operation):
             if operation.request is None:
-                raise NothingToGenerateError(
+                raise errors.NothingToGenerateError(
                     f"{operation} takes no request with a JSON schema",
                     hint="choose an operation with a JSON body, or leave --request out for its "
                     "response",
@@ -107,7 +93,7 @@ def find_schemas(
         case Components(names=names):
             schemas = document.named_schemas
             if not schemas:
-                raise NothingToGenerateError(
+                raise errors.NothingToGenerateError(
                     f"{document.path.name} has no schemas with names",
                     why=f"they stand under {document.home}",
                     hint="name an operation in place of --schemas",
@@ -118,10 +104,10 @@ def find_schemas(
             return SCHEMAS, {name: schemas[name] for name in names or schemas}
 
 
-def _unknown(document: Document, name: str) -> UnknownSchemaError:
+def _unknown(document: Document, name: str) -> errors.UnknownSchemaError:
     near = difflib.get_close_matches(name, document.named_schemas, n=_MOST_NEAR, cutoff=0.5)
     near = near or list(document.named_schemas)[:_MOST_NEAR]
-    return UnknownSchemaError(
+    return errors.UnknownSchemaError(
         f"{document.path.name} has no schema {name!r}",
         hint=f"near matches: {', '.join(near)}" if near else f"look under {document.home}",
     )
@@ -129,42 +115,36 @@ def _unknown(document: Document, name: str) -> UnknownSchemaError:
 
 def _readable(answer: JsonNode | Defect, what: str) -> JsonNode:
     if isinstance(answer, Defect):
-        raise DocumentDefectError(
+        raise errors.DocumentDefectError(
             f"{what} cannot be read", why=str(answer), hint="correct the document at that place"
         )
     return answer
 
 
-def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, JsonNode]:
+def _response(operation: Operation, status: str | None) -> tuple[str, JsonNode]:
     """Return the status and the schema of the response to generate."""
     answers, declared = operation.answers, ", ".join(operation.statuses) or "none"
     hint = "choose another operation, or give its response a schema under application/json"
-    if operation.json_statuses:
-        choices = ", ".join(operation.json_statuses)
-        hint = f"responses with a JSON schema: {choices}; choose with --status"
+    choices = [code for code, answer in answers.items() if isinstance(answer, JsonNode)]
+    if choices:
+        hint = f"responses with a JSON schema: {', '.join(choices)}; choose with --status"
     if status is not None:
         # Ranges are written 2xx as well as 2XX.
         spelled = {code.lower(): code for code in reversed(operation.statuses)}
         exact = spelled.get(status.lower())
         if exact is None:
-            raise UsageError(
+            raise errors.UsageError(
                 f"{operation} has no response {status!r}",
                 hint=f"choose one of its responses with --status: {declared}",
             )
         what = f"response {exact} of {operation}"
         if exact not in answers:
-            raise NothingToGenerateError(f"{what} has no JSON schema", hint=hint)
+            raise errors.NothingToGenerateError(f"{what} has no JSON schema", hint=hint)
         return exact, _readable(answers[exact], what)
-    candidates = [code for code in operation.successes if code in answers]
-    # A success that cannot be read is left for the next one, and told.
-    for candidate in candidates:
-        answer = answers[candidate]
-        if isinstance(answer, JsonNode):
-            return candidate, answer
-        log.extend([answer])
-    if candidates:
-        _readable(log.in_order()[0], f"the successful response of {operation}")
-    raise NothingToGenerateError(
+    first = next((code for code in operation.successes if code in answers), None)
+    if first is not None:
+        return first, _readable(answers[first], f"response {first} of {operation}")
+    raise errors.NothingToGenerateError(
         f"{operation} has no successful response with a JSON schema",
         why=f"its responses are: {declared}",
         hint=hint,

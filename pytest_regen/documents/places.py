@@ -58,9 +58,6 @@ def pointer_segments(fragment: str) -> tuple[str, ...]:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 
-DefectSeverity = Literal["error", "warning"]
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Defect:
     """One thing in a document that is wrong, or that the IR cannot say."""
@@ -68,7 +65,7 @@ class Defect:
     where: str
     """JSON pointer after ``#``; the file's name stands before it where that is another."""
     message: str
-    severity: DefectSeverity = "warning"
+    severity: Literal["error", "warning"] = "warning"
     """``error``: the document is broken here. ``warning``: readable, but a person should look
     (issue code REVIEW)."""
     detail: str = ""

@@ -4,6 +4,7 @@ import difflib
 import json
 import posixpath
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -26,25 +27,15 @@ _CONSTANTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 _RESAVE: Final = "save the file as UTF-8 and run the command again"
 _NO_DOCUMENT: Final = "give the path of an OpenAPI 3.0, 3.1 or Swagger 2.0 document, JSON or YAML"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedFile:
-    """A file's value: mappings have text keys, and nothing but JSON's types is in it."""
+def load_file(path: Path, *, name: str = "") -> tuple[Any, tuple[Defect, ...]]:
+    """Return the value of a JSON or YAML file, and the keys that stand twice in one mapping.
 
-    value: Any
-    defects: tuple[Defect, ...] = ()
-    """Keys that stand twice in one mapping."""
-
-
-def load_file(path: Path, *, name: str = "") -> LoadedFile:
-    """Return the value of a JSON or YAML file.
+    Mappings of the value have text keys, and nothing but JSON's types is in it.
 
     Args:
         path: the file.
@@ -57,31 +48,23 @@ def load_file(path: Path, *, name: str = "") -> LoadedFile:
     try:
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        what = f"{str(path)!r} is not encoded as UTF-8"
-        why = f"byte {error.start} is {error.object[error.start]:#04x}"
-        raise DocumentUnreadableError(what, why=why, hint=_RESAVE) from error
     except (OSError, ValueError) as error:
+        hint = _RESAVE if isinstance(error, UnicodeDecodeError) else _NO_DOCUMENT
         reason = getattr(error, "strerror", None) or error
-        what = f"cannot read {str(path)!r}: {reason}"
-        raise DocumentUnreadableError(what, hint=_NO_DOCUMENT) from error
+        raise DocumentUnreadableError(f"cannot read {str(path)!r}: {reason}", hint=hint) from error
     # An empty file would be the value null, and "no mapping" says less than what is the matter.
     if not text.strip():
         raise DocumentUnreadableError(f"{str(path)!r} is empty", hint=_NO_DOCUMENT)
-    log = DefectLog()
-    value = _parse(text, path, Pointer(name), log)
-    return LoadedFile(value, log.in_order())
-
-
-def _parse(text: str, path: Path, place: Pointer, log: DefectLog) -> Any:
-    """Return the value of ``text``: JSON by its suffix or its first character, else YAML."""
+    log, place = DefectLog(), Pointer(name)
     what, hint = f"{str(path)!r} is neither JSON nor YAML", "correct the file at that line"
     try:
         if path.suffix.lower() == ".json" or text.lstrip()[:1] == "{":
             what = f"{str(path)!r} is not JSON"
             # JSON in YAML files is read as JSON, because that is tens of times faster.
-            return _from_json(text, place, log)
-        return _Yaml(text, place, log).document()
+            value = _from_json(text, place, log)
+        else:
+            value = _Yaml(text, place, log).document()
+        return value, log.in_order()
     except RecursionError:
         what = f"{str(path)!r} cannot be read"
         why = f"it is nested too deeply: at most {MAX_DEPTH} levels are read"
@@ -178,7 +161,7 @@ class _Yaml:
             if len(self._path) >= MAX_DEPTH:
                 raise RecursionError
             if isinstance(event, yaml.MappingStartEvent):
-                value = self._mapping()
+                value = self.mapping()
             else:
                 value = []
                 while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
@@ -189,7 +172,8 @@ class _Yaml:
             self._anchors[anchor] = (value, self._weight - before)
         return value
 
-    def _mapping(self) -> dict[str, Any]:
+    def mapping(self) -> dict[str, Any]:
+        """Return the mapping whose start was met."""
         value: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
@@ -222,8 +206,7 @@ def _is_plain(event: yaml.ScalarEvent) -> bool:
 def _scalar(event: yaml.ScalarEvent) -> Any:
     """Return the value of a scalar by the core schema of YAML 1.2; dates stay text."""
     text = event.value
-    tag = (event.tag or "").rpartition(":")[2]
-    if not _is_plain(event) and tag not in {"int", "float", "bool", "null"}:
+    if not _is_plain(event):
         return text
     # The words are those of YAML 1.2, because "no" is a country and 12:30 a time.
     if text in _CONSTANTS:
@@ -243,14 +226,14 @@ class BrokenReference:
 class References:
     """The files of one document, read when a reference first leads to them."""
 
-    def __init__(self, main: Path, loaded: LoadedFile) -> None:
+    def __init__(self, main: Path, value: Any, defects: Iterable[Defect]) -> None:
         self._main = main.name
         self._folder = main.parent
-        self._values: dict[str, Any] = {"": loaded.value}
-        self.root = JsonNode(loaded.value, Pointer())
+        self._values: dict[str, Any] = {"": value}
+        self.root = JsonNode(value, Pointer())
         self.log = DefectLog()
         """Defects of the files read so far."""
-        self.log.extend(loaded.defects)
+        self.log.extend(defects)
 
     def follow(self, node: JsonNode) -> JsonNode | BrokenReference:
         """Return what ``node`` refers to in the end; ``node`` itself if it is no reference."""
@@ -275,9 +258,8 @@ class References:
         try:
             file = self._file_of(written, node.place.file)
             if file not in self._values:
-                loaded = load_file(self._folder / file, name=file)
-                self._values[file] = loaded.value
-                self.log.extend(loaded.defects)
+                self._values[file], defects = load_file(self._folder / file, name=file)
+                self.log.extend(defects)
             value = self._values[file]
         except DocumentUnreadableError as error:
             why = f"{error.what} ({error.why})" if error.why else error.what

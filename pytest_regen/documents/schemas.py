@@ -187,18 +187,15 @@ class Schemas:
         if is_type or self._wrappers + len(self._open) > _MAX_COMPOSITION:
             return None
         unions = view.unions
-        if view.members:
-            return None if unions else self._single_member(view)
-        branches = unions[0][1] if len(unions) == 1 else ()
-        live = [branch for branch in branches if not _is_null(branch)]
-        reduced = [self.reduce(branch) for branch in live] if len(live) > 1 else []
-        if not live or len({part.core.place for part in reduced}) > 1:
-            return None
-        is_nullable = any(part.allows_null for part in reduced) or len(live) < len(branches)
-        notes: _Notes = [{"nullable": True}] if is_nullable else []
-        return notes, reduced[0].core if reduced else live[0]
-
-    def _single_member(self, view: _View) -> tuple[_Notes, JsonNode] | None:
+        if not view.members:
+            branches = unions[0][1] if len(unions) == 1 else ()
+            live = [branch for branch in branches if not _is_null(branch)]
+            reduced = [self.reduce(branch) for branch in live] if len(live) > 1 else []
+            if not live or len({part.core.place for part in reduced}) > 1:
+                return None
+            is_nullable = any(part.allows_null for part in reduced) or len(live) < len(branches)
+            notes: _Notes = [{"nullable": True}] if is_nullable else []
+            return notes, reduced[0].core if reduced else live[0]
         # A member that says nothing about the type only describes: box.json has hundreds.
         weighty = [
             member
@@ -209,11 +206,20 @@ class Schemas:
             or member.value.keys() & _SAYS_MORE
             or member.value.get("type", "object") not in (None, "object")
         ]
-        narrowing = [member for member in weighty if _only_narrows(member.value)]
+        # No more than a scalar with limits.
+        narrowing = [
+            member
+            for member in weighty
+            if isinstance(member.value, dict)
+            and not _has_structure(member.value)
+            and not any(key in member.value for key in _COMPOSITION)
+            and not isinstance(declared := member.value.get("type"), list)
+            and declared not in ("object", "array")
+        ]
         targets = [member for member in weighty if member not in narrowing] or narrowing
         # A single one is not reduced yet: hundreds may wrap one another.
         several = targets[len(targets) == 1 :]
-        if not targets or len({self.reduce(part).core.place for part in several}) > 1:
+        if unions or not targets or len({self.reduce(part).core.place for part in several}) > 1:
             return None
         # Limits beside a scalar are limits of the field; beside an object they make another type.
         limits = [view.keywords, *(part.value for part in narrowing if part is not targets[0])]
@@ -344,15 +350,6 @@ def _has_structure(keywords: Mapping[str, Any]) -> bool:
     """Return whether ``keywords`` says of which parts a value is made."""
     extra = keywords.get("additionalProperties")
     return any(keywords.get(key) for key in _STRUCTURE) or bool(extra and extra is not True)
-
-
-def _only_narrows(value: Any) -> bool:
-    """Return whether a schema is no more than a scalar with limits."""
-    if not isinstance(value, dict) or _has_structure(value):
-        return False
-    declared = value.get("type")
-    is_scalar = declared not in ("object", "array") and not isinstance(declared, list)
-    return is_scalar and not any(key in value for key in _COMPOSITION)
 
 
 def _is_null(node: JsonNode) -> bool:

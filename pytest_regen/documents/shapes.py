@@ -147,6 +147,14 @@ def meet(outer: Shape, inner: Shape) -> Shape:
         # A base that is inherited twice says the same of a property twice.
         places = {node.place for node in nodes_before}
         properties[name] = nodes_before + tuple(node for node in nodes if node.place not in places)
+    options: tuple[JsonNode, ...] = ()
+    if bool(outer.options) != bool(inner.options):
+        union, other = (outer, inner) if outer.options else (inner, outer)
+        has_parts = other.properties or other.items or other.extra or other.enum is not None
+        is_typed = other.types is not None and not (union.types or {""}) <= other.types
+        # A part beside a union would have to be put into each option, which no option says.
+        if not (has_parts or is_typed or other.doubt) and other.required <= union.required:
+            options = union.options
     return Shape(
         types=types,
         null=True if outer.null is True else null,
@@ -160,24 +168,9 @@ def meet(outer: Shape, inner: Shape) -> Shape:
         items=outer.items + inner.items,
         notes=outer.notes + inner.notes,
         variants=outer.variants + inner.variants,
-        options=_common_options(outer, inner),
+        options=options,
         doubt=doubt,
     )
-
-
-def _common_options(outer: Shape, inner: Shape) -> tuple[JsonNode, ...]:
-    """Return the options of a union that the other side only describes; none where it narrows it.
-
-    What is said beside a union holds for each option, and no option says it by itself.
-    """
-    if bool(outer.options) == bool(inner.options):
-        return ()
-    union, other = (outer, inner) if outer.options else (inner, outer)
-    has_parts = other.properties or other.items or other.extra or other.enum is not None
-    # A part beside a union would have to be put into each option, which no option says.
-    if has_parts or other.doubt or not other.required <= union.required:
-        return ()
-    return union.options if other.types is None or (union.types or {""}) <= other.types else ()
 
 
 def _identity(value: Any) -> tuple[str, str]:

@@ -61,19 +61,43 @@ def settle(
     """
     tagged = {}
     for key, type_ in types.items():
-        words = {word: list(values) for word, values in tags.get(key, {}).items()}
-        fields = tuple(
-            _limit(field, values[0], types)
-            if len(values := words.get(field.json_name, [])) == 1
-            else field
-            for field in type_.fields
-        )
-        tagged[key] = type_.model_copy(update={"fields": fields})
+        fields = []
+        for field in type_.fields:
+            values, limits = [*tags.get(key, {}).get(field.json_name, ())], field.constraints
+            # Of an enum the value has to be one, because mappings of real documents name others.
+            enum = types[field.type.name].enum_values if isinstance(field.type, ir.Ref) else values
+            is_one = len(values) == 1 and field.type.kind in {"ref", "string"} and values[0] in enum
+            if is_one and "const" not in limits and values[0] in limits.get("enum", values):
+                only = {name: limits[name] for name in limits if name != "enum"}
+                only["const"] = values[0]
+                changes = {"type": ir.Scalar(kind="string"), "constraints": only}
+                fields.append(field.model_copy(update=changes))
+            else:
+                fields.append(field)
+        tagged[key] = type_.model_copy(update={"fields": tuple(fields)})
 
     def with_discriminator(expression: ir.TypeExpr) -> ir.TypeExpr:
         if not isinstance(expression, ir.UnionOf):
             return expression
-        return expression.model_copy(update={"discriminator": _discriminator(expression, tagged)})
+        constants: list[dict[str, ir.EnumValue]] = [
+            {
+                field.json_name: field.constraints["const"]
+                for field in (tagged[option.name].fields if isinstance(option, ir.Ref) else ())
+                if field.required and not field.nullable
+                if isinstance(field.constraints.get("const"), str | int)
+            }
+            for option in expression.options
+        ]
+        # The declared one first; any property will do, because openai.yaml declares no
+        # discriminator for most of its unions.
+        names = sorted(constants[0], key=lambda name: name != expression.discriminator)
+        telling = (
+            name
+            for name in names
+            if len({repr(constant.get(name)) for constant in constants if name in constant})
+            == len(constants)
+        )
+        return expression.model_copy(update={"discriminator": next(telling, None)})
 
     settled = close(lambda key: ir.with_expressions(tagged[key], with_discriminator), roots)
     # In the order that they were met in, because the last union decides what an option is called.
@@ -93,19 +117,6 @@ def close(type_at: Callable[[str], ir.TypeIR], roots: Iterable[str]) -> dict[str
     return types
 
 
-def _limit(field: ir.FieldIR, value: str, types: Mapping[str, ir.TypeIR]) -> ir.FieldIR:
-    """Return ``field`` with ``value`` as its only one, if it can have that one."""
-    limits = field.constraints
-    # Of an enum the value has to be one, because mappings of real documents name others.
-    is_possible = field.type.kind == "string" or (
-        isinstance(field.type, ir.Ref) and value in types[field.type.name].enum_values
-    )
-    if not is_possible or "const" in limits or value not in limits.get("enum", [value]):
-        return field
-    limits = {key: limit for key, limit in limits.items() if key != "enum"} | {"const": value}
-    return field.model_copy(update={"type": ir.Scalar(kind="string"), "constraints": limits})
-
-
 def tag_names(types: Mapping[str, ir.TypeIR]) -> dict[str, str]:
     """Return by place the value that tells a type from the others of a union."""
     names: dict[str, str] = {}
@@ -120,25 +131,3 @@ def tag_names(types: Mapping[str, ir.TypeIR]) -> dict[str, str]:
                     )
                     names[place] = str(tag)
     return names
-
-
-def _discriminator(union: ir.UnionOf, types: Mapping[str, ir.TypeIR]) -> str | None:
-    """Return the property whose one value differs from option to option: the declared one first."""
-    constants: list[dict[str, ir.EnumValue]] = []
-    for option in union.options:
-        if not isinstance(option, ir.Ref):
-            return None
-        constants.append(
-            {
-                field.json_name: field.constraints["const"]
-                for field in types[option.name].fields
-                if field.required and not field.nullable
-                if isinstance(field.constraints.get("const"), str | int)
-            }
-        )
-    names = [name for name in constants[0] if all(name in constant for constant in constants[1:])]
-    # Any property will do, because openai.yaml declares no discriminator for most of its unions.
-    for name in sorted(names, key=lambda name: name != union.discriminator):
-        if len({repr(constant[name]) for constant in constants}) == len(constants):
-            return name
-    return None

@@ -82,7 +82,6 @@ class Member:
     """Whether a serializer sees it; a private, static, computed or ignored one it does not."""
     unread: str | None = None
     """Why nothing is ever read into it, in words that follow its name."""
-    is_public: bool = True
     faults: tuple["SyntaxFault", ...] = ()
     """What a compiler refuses about it."""
 
@@ -106,8 +105,6 @@ class Declaration:
     bases: tuple[TypeRef, ...] = ()
     name_line: int = 0
     """The line on which the name stands."""
-    is_public: bool = True
-    """Whether other public types may use it: it is public, and what it is nested in is."""
     faults: tuple["SyntaxFault", ...] = ()
     """What a compiler refuses about it, and why a serializer could not create it."""
 

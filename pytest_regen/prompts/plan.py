@@ -122,23 +122,25 @@ def plan_pages(
         At least one page; a type without fields has one empty page.
 
     Raises:
-        UsageError: ``fields_per_page`` or the target is not positive.
+        UsageError: ``fields_per_page`` is not positive.
     """
-    sizes = {"fields_per_page": fields_per_page, "target_tokens": target_tokens}
-    if too_small := [name for name, value in sizes.items() if value is not None and value < 1]:
+    if fields_per_page is not None and fields_per_page < 1:
         raise UsageError(
-            f"{too_small[0]} is {sizes[too_small[0]]}, which leaves no room for a field",
+            f"fields_per_page is {fields_per_page}, which leaves no room for a field",
             hint="give a number of 1 or more, or leave it out to plan by estimated tokens",
         )
     units = tuple(dict.fromkeys(type_.units))
-    # A type without fields is declared all the same.
-    if not units:
-        return ((),)
     full = fields_per_page or target_tokens
     largest = full if fields_per_page else HARD_LIMIT * full
     weights = dict.fromkeys(units, 1)
     if fields_per_page is None:
-        weights = _weights(type_, language, profile)
+        words = language.wording(profile)
+        overhead = words.value_characters if type_.kind == "enum" else words.field_characters
+        # Of the input or of the output, whichever is more.
+        weights = {
+            unit: max(estimate_tokens(line.text), estimate_tokens("x" * overhead + line.code_text))
+            for unit, line in unit_lines(type_, language, profile).items()
+        }
 
     def load(page: Sequence[EnumValue]) -> int:
         return sum(weights[unit] for unit in page)
@@ -164,11 +166,20 @@ def plan_pages(
             homeless.append(unit)
     position = {unit: index for index, unit in enumerate(units)}
     planned = tuple(tuple(sorted(page, key=position.__getitem__)) for page in pages)
-    if not homeless:
-        return planned
-    # Pages alike in size, because one of two fields costs all the instructions.
-    capacity = full if fields_per_page else _even(homeless, weights, full)
-    return planned + _fill(homeless, weights, capacity)
+    if homeless:
+        capacity = full
+        if fields_per_page is None:
+            # Alike in size and no more than need be, because each page costs all instructions; a
+            # unit beyond the target has a page of its own whatever the capacity.
+            fewest = len(_fill(homeless, weights, full))
+            sizes = range(min(full, max(weights[unit] for unit in homeless)), full + 1)
+            # Negative, because there are fewer pages the more each may hold.
+            capacity = sizes[
+                bisect_left(sizes, -fewest, key=lambda size: -len(_fill(homeless, weights, size)))
+            ]
+        planned += _fill(homeless, weights, capacity)
+    # A type without fields is declared all the same.
+    return planned or ((),)
 
 
 def plan_from_entries(entries: Sequence[PromptEntry]) -> dict[str, Plan]:
@@ -209,15 +220,6 @@ def page_content_hash(type_: TypeIR, units: Sequence[EnumValue], *, first: bool)
     return canonical_hash([shell, sorted(units_here, key=canonical_json)])
 
 
-def _even(units: Sequence[EnumValue], weights: Mapping[EnumValue, int], full: int) -> int:
-    """Return the least that a page may hold while there are no more pages than need be."""
-    # A unit beyond the target has a page of its own whatever the capacity.
-    fewest = len(_fill(units, weights, full))
-    sizes = range(min(full, max(weights[unit] for unit in units)), full + 1)
-    # Negative, because there are fewer pages the more each may hold.
-    return sizes[bisect_left(sizes, -fewest, key=lambda size: -len(_fill(units, weights, size)))]
-
-
 def _fill(units: Sequence[EnumValue], weights: Mapping[EnumValue, int], capacity: int) -> Plan:
     pages: list[list[EnumValue]] = [[]]
     load = 0
@@ -228,13 +230,3 @@ def _fill(units: Sequence[EnumValue], weights: Mapping[EnumValue, int], capacity
         pages[-1].append(unit)
         load += weights[unit]
     return tuple(map(tuple, pages))
-
-
-def _weights(type_: TypeIR, language: Language, profile: str) -> dict[EnumValue, int]:
-    """Return the tokens of each unit: of the input or of the output, whichever are more."""
-    words = language.wording(profile)
-    overhead = words.value_characters if type_.kind == "enum" else words.field_characters
-    return {
-        unit: max(estimate_tokens(line.text), estimate_tokens("x" * overhead + line.code_text))
-        for unit, line in unit_lines(type_, language, profile).items()
-    }

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final, get_args
 
-from pytest_regen.documents.ir import IR, Endpoint, EnumValue, TypeIR, referenced_names, type_hash
+from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language, Wording, with_article
 from pytest_regen.prompts.plan import Plan, plan_pages, unit_lines, value_kind
 from pytest_regen.prompts.values import (
@@ -177,19 +177,37 @@ def build_prompts(
             fields_per_page=fields_per_page,
             stored=(stored_plan or {}).get(type_.name),
         )
+        called = " ".join(quoted(word) for word in (ir.endpoint.method, ir.endpoint.path))
+        # A page that stores share must not say whose it is.
+        endpoint = f"{_ENDPOINT.strip()} {called} status {quoted(ir.endpoint.status)}"
+        head = [] if is_shared else [endpoint]
+        head += [f"TYPE: {quoted(type_.name)}", f"SCHEMA: {quoted(type_.schema_id)}"]
+        about, note = clip(type_.description or "", _MAX_DESCRIPTION)
+        if about:
+            head.append(f"DESCRIPTION: {quoted(about)}" + (f" ({note})" if note else ""))
+        if type_.primary_key in type_.units and type_.primary_key is not None:
+            name = language.member_names(type_)[type_.primary_key]
+            head.append(f"PRIMARY KEY: {quoted(type_.primary_key)} identifier {quoted(name)}")
+        if type_.kind == "enum":
+            head.append(f"VALUES ARE: {value_kind(type_.enum_values)}")
         # Once for all pages, because spelling hundreds of fields takes longer than the rest.
         lines = unit_lines(type_, language, profile)
         for page, units in enumerate(plan, 1):
+            mode = output_mode(type_.kind, is_root=type_.is_root and not is_shared, page=page)
             heading = "ENUM VALUES:" if type_.kind == "enum" else "FIELDS:"
             listed = [heading + ("" if units else " none"), *(f"  {lines[u].text}" for u in units)]
             if is_alias:
                 listed = [f"TYPE IS: {quoted(language.spell(type_.fields[0], profile=profile))}"]
-            sections = (
-                _head(type_, page, language, None if is_shared else ir.endpoint),
-                _paging(type_, plan, page),
-                listed,
-                _reference(type_, units, kinds, lists_all=not is_shared),
-            )
+            fields = (field for field in type_.fields if is_alias or field.json_name in units)
+            names = dict.fromkeys(name for field in fields for name in referenced_names(field.type))
+            used = ", ".join(kinds[name] for name in names if name in kinds)
+            reference = ["TYPE REFERENCE:", f"  used on this page: {used or 'none'}"]
+            elsewhere = ", ".join(kind for name, kind in kinds.items() if name not in names)
+            # Of many types the list would be longer than the page, and nothing on it is needed.
+            if not is_shared and elsewhere and len(elsewhere) <= _MAX_OTHER_TYPES:
+                reference.append(f"  also in the file: {elsewhere}")
+            paging = _paging(type_, plan, page)
+            sections = ([f"OUTPUT MODE: {mode}", *head], paging, listed, reference)
             entry = PromptEntry.of(
                 PageKey(type_.name, page, len(plan)),
                 is_root=type_.is_root,
@@ -217,25 +235,6 @@ def is_shared(entry: PromptEntry) -> bool:
     return _ENDPOINT not in entry.user
 
 
-def _head(type_: TypeIR, page: int, language: Language, endpoint: Endpoint | None) -> list[str]:
-    # A page that stores share must not say whose root it is.
-    is_root = type_.is_root and endpoint is not None
-    head = [f"OUTPUT MODE: {output_mode(type_.kind, is_root=is_root, page=page)}"]
-    if endpoint is not None:
-        called = f"{quoted(endpoint.method)} {quoted(endpoint.path)}"
-        head.append(f"{_ENDPOINT.strip()} {called} status {quoted(endpoint.status)}")
-    head += [f"TYPE: {quoted(type_.name)}", f"SCHEMA: {quoted(type_.schema_id)}"]
-    about, note = clip(type_.description or "", _MAX_DESCRIPTION)
-    if about:
-        head.append(f"DESCRIPTION: {quoted(about)}" + (f" ({note})" if note else ""))
-    if type_.primary_key in type_.units and type_.primary_key is not None:
-        name = language.member_names(type_)[type_.primary_key]
-        head.append(f"PRIMARY KEY: {quoted(type_.primary_key)} identifier {quoted(name)}")
-    if type_.kind == "enum":
-        head.append(f"VALUES ARE: {value_kind(type_.enum_values)}")
-    return head
-
-
 def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
     if len(plan) == 1:
         return []
@@ -252,31 +251,4 @@ def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
         # A model that knows the whole does not write again what another page has.
         elsewhere = [quoted(unit) for unit in units if unit not in on_page]
         lines.append(f"  fields of other pages: {list_some(elsewhere, _MAX_OTHER_FIELDS)}")
-    return lines
-
-
-def _reference(
-    type_: TypeIR,
-    units: Sequence[EnumValue],
-    kinds: Mapping[str, str],
-    *,
-    lists_all: bool,
-) -> list[str]:
-    """Return the list that the correction block's first order names.
-
-    Args:
-        type_: the type of the page.
-        units: the fields or enum values on the page.
-        kinds: each type of the document by name, as prompts show it.
-        lists_all: whether to list types that are not used on the page.
-    """
-    is_alias = type_.kind == "alias"
-    fields = (field for field in type_.fields if is_alias or field.json_name in units)
-    names = dict.fromkeys(name for field in fields for name in referenced_names(field.type))
-    used = ", ".join(kinds[name] for name in names if name in kinds)
-    elsewhere = ", ".join(kind for name, kind in kinds.items() if name not in names)
-    lines = ["TYPE REFERENCE:", f"  used on this page: {used or 'none'}"]
-    # Of many types the list would be longer than the page, and nothing on it is needed.
-    if lists_all and elsewhere and len(elsewhere) <= _MAX_OTHER_TYPES:
-        lines.append(f"  also in the file: {elsewhere}")
     return lines

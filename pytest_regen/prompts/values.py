@@ -116,17 +116,8 @@ class PromptEntry:
 
     @property
     def _computed_hash(self) -> str:
-        return canonical_hash(
-            [
-                self.type_name,
-                self.is_root,
-                self.page,
-                self.total_pages,
-                list(self.fields),
-                self.prompt_hash,
-                self.type_hash,
-            ]
-        )
+        place = [self.type_name, self.is_root, self.page, self.total_pages]
+        return canonical_hash([*place, list(self.fields), self.prompt_hash, self.type_hash])
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

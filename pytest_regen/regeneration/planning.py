@@ -23,7 +23,7 @@ from pytest_regen.documents.ir import (
     show_expression,
     type_hash,
 )
-from pytest_regen.documents.parts import Components, Part, endpoint_of, find_part
+from pytest_regen.documents.parts import Components, Part, endpoint_of
 from pytest_regen.errors import DocumentDefectError, StoreCorruptError, UsageError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
@@ -153,7 +153,7 @@ def plan_store(
     options = options or StoreOptions()
     if not isinstance(document, Document):
         document = read_document(Path(document))
-    part = find_part(document, part)
+    part = document.find(part) if isinstance(part, str) else part
     endpoint = endpoint_of(part, document)
     path = Path(out) / endpoint.folder
     joined = _take_ours(path) if resolve and is_store(path) else ()

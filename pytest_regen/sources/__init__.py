@@ -10,7 +10,6 @@ from pytest_regen.sources.assemble import (
 from pytest_regen.sources.boundaries import (
     MARKER_BEGIN,
     MARKER_END,
-    Block,
     blocks,
     extract_type_block,
     list_type_names,
@@ -22,7 +21,6 @@ from pytest_regen.sources.extract import extract_code
 __all__ = [
     "MARKER_BEGIN",
     "MARKER_END",
-    "Block",
     "assemble",
     "assemble_cs",
     "blocks",

@@ -19,6 +19,7 @@ from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.runner import Runner
 from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.stores import RegenStore
+from pytest_regen.text import shorten
 from pytest_regen.validation.issues import IMPORT_FAILED, Issue
 from pytest_regen.validation.pieces import PageMap, Piece, Split
 from pytest_regen.validation.subject import wire_of
@@ -28,7 +29,6 @@ COUNT: Final = 50
 _SECTION: Final = "behaviour"
 _KNOWN: Final = "known behaviour"
 """Under this name a snapshot keeps what was found."""
-_SHOWN: Final = 5
 _PATIENCE: Final = 300.0
 """Seconds to wait for another process that does the same with a store."""
 
@@ -219,8 +219,7 @@ def behaviour_of(store: RegenStore, subject: Subject, runner: Runner, count: int
         return StoreBehaviour(why_not=error.what)
     unasked = frozenset(subject.types) - ran.asked - ran.why_not.keys()
     words = [f"{name} ({why})" for name, why in sorted(ran.why_not.items())]
-    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    why_not = f"not tried: {', '.join(words[:_SHOWN])}{more}" if words else ""
+    why_not = f"not tried: {shorten(words)}" if words else ""
     reasons = set(ran.why_not.values())
     if len(reasons) == 1 and len(words) == len(subject.runnable):
         why_not = reasons.pop()  # Once, because all types have the same.

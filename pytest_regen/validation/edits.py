@@ -175,7 +175,30 @@ def file_issues(store: RegenStore, whole: Split) -> Iterator[Issue]:
     root = next(iter(store.type_names), None)
     if root is None:
         return
-    yield from _conflicts(store, whole, root)
+    # Conflict markers: the first of the source, and of schema.md, which nothing else reads.
+    try:
+        schema = (store.path / SCHEMA_FILE).read_text("utf-8")
+    except (OSError, ValueError):
+        schema = ""  # It is there to be read by people; the store works without it.
+    for text, file in ((store.source if store.has_source else "", None), (schema, SCHEMA_FILE)):
+        marker = _MARKER.search(text)
+        if marker is None:
+            continue
+        line, marked = text.count("\n", 0, marker.start()) + 1, repr(marker[0].strip()[:_SHOWN])
+        homes = (
+            piece.name
+            for piece in (whole.pieces if whole.has_boundaries and file is None else ())
+            if piece.first_line <= line <= piece.first_line + piece.text.count("\n")
+        )
+        where = f" on line {line} of {file}" if file else ""
+        yield Issue.of(
+            "CONFLICT",
+            f"a conflict marker of git{where}: {marked}",
+            type_name=next(homes, root),
+            line=None if file else line,
+            detail=_REBUILT if file else _RESOLVED,
+            file=file,
+        )
     if not whole.has_boundaries or not store.has_source:
         return
     language = find_language(store.envelope.language)
@@ -204,30 +227,3 @@ def file_issues(store: RegenStore, whole: Split) -> Iterator[Issue]:
     for lack in language.missing_in_header(whole.around, texts, profile=store.envelope.profile):
         message = f"the file lacks {lack.line!r}, and {lack.type_name!r} uses {lack.word!r}"
         yield Issue.of("MISSING_USING", message, type_name=root, line=1, detail=lack.advice)
-
-
-def _conflicts(store: RegenStore, whole: Split, root: str) -> Iterator[Issue]:
-    """Yield the first conflict marker of the source, and of schema.md, which nothing else reads."""
-    try:
-        schema = (store.path / SCHEMA_FILE).read_text("utf-8")
-    except (OSError, ValueError):
-        schema = ""  # It is there to be read by people; the store works without it.
-    for text, file in ((store.source if store.has_source else "", None), (schema, SCHEMA_FILE)):
-        marker = _MARKER.search(text)
-        if marker is None:
-            continue
-        line, marked = text.count("\n", 0, marker.start()) + 1, repr(marker[0].strip()[:_SHOWN])
-        homes = (
-            piece.name
-            for piece in (whole.pieces if whole.has_boundaries and file is None else ())
-            if piece.first_line <= line <= piece.first_line + piece.text.count("\n")
-        )
-        where = f" on line {line} of {file}" if file else ""
-        yield Issue.of(
-            "CONFLICT",
-            f"a conflict marker of git{where}: {marked}",
-            type_name=next(homes, root),
-            line=None if file else line,
-            detail=_REBUILT if file else _RESOLVED,
-            file=file,
-        )

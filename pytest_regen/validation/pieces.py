@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Final
-from weakref import WeakValueDictionary
 
 from pytest_regen.documents.ir import IR, EnumValue
 from pytest_regen.errors import BoundaryError
@@ -47,17 +46,11 @@ class Split:
     """Other names for types that the text outside of every boundary gives."""
 
 
-_read: WeakValueDictionary[tuple[str, str], SourceFacts] = WeakValueDictionary()
-"""Texts that were read, as long as a split source has them: those of a store go with it."""
-
-
-@lru_cache(maxsize=256)
+# As many as a large store has types, because each of them is read again with every answer.
+@lru_cache(maxsize=4096)
 def read_text(language: str, text: str) -> SourceFacts:
     """Return the facts of ``text``. One text is read once, however often a store is validated."""
-    facts = _read.get((language, text))
-    if facts is None:
-        facts = _read[language, text] = find_language(language).read(text)
-    return facts
+    return find_language(language).read(text)
 
 
 def split(source: str, language: str) -> Split:

@@ -1,21 +1,136 @@
-"""Rules about one type: what pages lack, what is declared, and the members of the declaration.
+"""Validation of a source, type by type: what pages lack, what is declared, and its members.
 
 What only one language asks is in ``Language.rules``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from typing import Any
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, referenced_names
-from pytest_regen.languages.base import Declaration, Member, with_article
+from pytest_regen.documents.ir import IR, EnumValue, FieldIR, referenced_names
+from pytest_regen.languages import find_language
+from pytest_regen.languages.base import Declaration, Member, SourceFacts, with_article
 from pytest_regen.text import in_quotes, quoted
-from pytest_regen.validation.issues import IMPORT_FAILED, Issue
+from pytest_regen.validation import pieces as parts
+from pytest_regen.validation.issues import IMPORT_FAILED, Issue, ValidationResult
 from pytest_regen.validation.subject import Subject, Surroundings, wire_of
 
 _AGAIN = "no reply can fix it; correct the document and generate the store again"
 _NEAR = 0.7
 """How alike a value that is there and one that is missing must be to be one and the same."""
+
+
+def validate_generated_code(
+    source: str, ir: IR | Mapping[str, Any], *, profile: str = "default"
+) -> ValidationResult:
+    """Return what is wrong with an assembled source, in the order of its lines.
+
+    Args:
+        source: what ``assemble`` returns, or any source of the language with or without boundaries.
+        ir: the value of ``ir.json``, as a mapping or a model.
+        profile: the profile the source was generated for.
+
+    Raises:
+        pydantic.ValidationError: ``ir`` is no IR.
+        UsageError: the language of the IR is unknown.
+    """
+    results = validate_by_type(source, ir, profile=profile)
+    issues = [issue for result in results.values() for issue in result.issues]
+    return ValidationResult.of(sorted(issues, key=lambda issue: issue.line or 0))
+
+
+def validate_by_type(
+    source: str,
+    ir: IR | Mapping[str, Any],
+    *,
+    pages: parts.Pages | None = None,
+    profile: str = "default",
+) -> dict[str, ValidationResult]:
+    """Return what is wrong with each type.
+
+    Args:
+        source: see ``validate_generated_code``. Without boundaries it is split by declaration.
+        ir: the value of ``ir.json``, as a mapping or a model.
+        pages: the stored pages by type name; given, each issue is put on the page at fault, and
+            pages are checked for what only they show.
+        profile: the profile the source was generated for.
+
+    Returns:
+        A result for each type of the IR, in its order, then for each block that the IR has no type
+        for.
+
+    Raises:
+        pydantic.ValidationError: ``ir`` is no IR.
+        UsageError: the language of the IR is unknown.
+    """
+    model = IR.of(ir)
+    # Imported here because running stands on stores, which this module knows nothing of.
+    from pytest_regen.validation.behaviour import run_source
+
+    text, whole, maps = parts.read_source(source, model, pages or {})
+    return validate_split(run_source(text, whole, model, profile), model, maps, profile)
+
+
+def validate_split(
+    whole: parts.Split, ir: IR, maps: Mapping[str, parts.PageMap], profile: str
+) -> dict[str, ValidationResult]:
+    """Return what is wrong with each type of a source that was already split.
+
+    Args:
+        whole: the source.
+        ir: the value of ``ir.json``.
+        maps: the pages of each type.
+        profile: the profile the source was generated for.
+    """
+    inside = [entry for piece in whole.pieces for entry in piece.facts.declarations]
+    declarations = (*whole.outside, *inside)
+    around = Surroundings(ir, find_language(ir.language), profile, declarations, whole.aliases)
+    # Backwards, because the first of two blocks of one name counts.
+    pieces = {piece.name: piece for piece in reversed(whole.pieces)}
+    results = {}
+    for type_ in ir.types:
+        piece = pieces.get(type_.name)
+        facts = piece.facts if piece else SourceFacts()
+        if piece is None and type_ is ir.types[0]:
+            facts = replace(facts, faults=whole.homeless)
+        declared = tuple(entry for entry in facts.declarations if entry.name == type_.name)
+        # At the top level, or else nested.
+        main = tuple(entry for entry in declared if entry.outer is None) or declared
+        first_line = piece.first_line if piece else 1
+        subject = Subject(type_, facts, main, first_line, around, maps[type_.name])
+        # Equal ones once; those without a line come first.
+        issues = dict.fromkeys(issues_of(subject))
+        results[type_.name] = ValidationResult.of(sorted(issues, key=lambda issue: issue.line or 0))
+    exact = {
+        name
+        for name, result in results.items()
+        if any(issue.code != IMPORT_FAILED for issue in result.errors)
+    }
+    for name, result in results.items():
+        exactly = [issue for issue in result.issues if issue.code != IMPORT_FAILED]
+        fields = around.types[name].fields if len(exactly) < len(result.issues) else ()
+        used = {name for field in fields for name in referenced_names(field.type)}
+        if exact & {name, *used}:
+            # Because a type is made of others: it is said once, where it is known more exactly.
+            results[name] = ValidationResult.of(exactly)
+    for piece in whole.pieces:
+        is_helper = not whole.has_boundaries and piece.name in piece.facts.aliases
+        if piece.name not in around.types and not is_helper:
+            before = piece.first_line - 1
+            foreign = Issue.of(
+                "FOREIGN_TYPE",
+                f"the IR has no type {piece.name!r}",
+                type_name=piece.name,
+                line=before + next((entry.name_line for entry in piece.facts.declarations), 1),
+                detail=f"types of the IR: {', '.join(around.types)[:500]}",
+            )
+            faults = [
+                Issue.of(fault.code, fault.message, type_name=piece.name, line=fault.line + before)
+                for fault in piece.facts.faults
+            ]
+            results.setdefault(piece.name, ValidationResult.of([foreign, *faults]))
+    return results
 
 
 def issues_of(subject: Subject) -> Iterator[Issue]:
@@ -69,7 +184,7 @@ def _of_the_document(subject: Subject) -> Iterator[Issue]:
     for review in around.ir.reviews:
         if review.type_name == type_.name:
             unit = review.field if review.field in type_.units else None
-            page = None if unit is None else subject.page_of_unit(unit)
+            page = None if unit is None else subject.pages.page_of_unit.get(unit)
             detail = "\n".join(filter(None, (f"in the document: {review.where}", review.detail)))
             yield subject.issue("REVIEW", review.message, unit=unit, page=page, detail=detail)
 
@@ -108,19 +223,12 @@ def _declarations(subject: Subject, instead: Declaration | None) -> Iterator[Iss
         subject: the type.
         instead: what stands in its place under another name.
     """
-    around, facts, name, nouns = (
-        subject.around,
-        subject.facts,
-        subject.type.name,
-        subject.around.nouns,
-    )
+    around, facts, name = subject.around, subject.facts, subject.type.name
     reported: set[str] = set()
     for entry in facts.declarations:
         is_expected = entry.name in around.types
         is_helper = not is_expected and entry.name in facts.aliases
-        # Because C# lets a type stand in the one that uses it, if it stands nowhere else.
-        is_at_home = is_expected and entry.outer is not None and entry.name not in around.top_level
-        if entry.name == name or entry is instead or is_helper or is_at_home:
+        if entry.name == name or entry is instead or is_helper:
             continue
         if entry.name not in reported and entry.outer not in reported:
             reported.add(entry.name)
@@ -131,7 +239,7 @@ def _declarations(subject: Subject, instead: Declaration | None) -> Iterator[Iss
             yield subject.issue("FOREIGN_TYPE", f"{what}: {why}", line=entry.name_line)
     if 1 in subject.pages.silent:
         return
-    names = {"alias": "alias", "enum": nouns.enum, "object": nouns.object}
+    names = {"alias": "alias", "enum": around.nouns.enum, "object": around.nouns.object}
     expected = with_article(names[subject.type.kind])
     if instead is not None:
         message = f"{instead.name!r} stands where {name!r} must be declared, as {expected}"
@@ -146,7 +254,7 @@ def _declarations(subject: Subject, instead: Declaration | None) -> Iterator[Iss
         )
     for part in subject.main:
         if part.kind not in subject.kinds:
-            noun = with_article(nouns.enum if part.kind == "enum" else part.kind)
+            noun = with_article(around.nouns.enum if part.kind == "enum" else part.kind)
             message = f"{name!r} is declared as {noun}; it must be {expected}"
             yield subject.issue("MISSING_CLASS", message, line=part.name_line)
             return
@@ -158,7 +266,6 @@ def _declarations(subject: Subject, instead: Declaration | None) -> Iterator[Iss
 
 def _references(subject: Subject) -> Iterator[Issue]:
     """Yield what a compiler refuses about the declaration, and uses of types that exist nowhere."""
-    name, first = subject.type.name, subject.main[0]
     lacking = {name for field in subject.type.fields for name in _lacking(field, subject.around)}
     for part in subject.main:
         parameters = frozenset(part.type_parameters)
@@ -173,19 +280,11 @@ def _references(subject: Subject) -> Iterator[Issue]:
                 yield from subject.missing_types(member.type, exist, where, unit, line=member.line)
         for fault in part.faults:
             yield subject.issue(fault.code, fault.message, line=fault.line)
-    for owner, member in subject.around.uses.get(name, ()) if not first.is_public else ():
-        if owner.is_public and member.is_public and owner.name != name:
-            message = f"{name!r} is not public, but {member.name!r} of the public {owner.name!r}"
-            yield subject.issue(
-                "MISSING_CLASS", f"{message} uses it; declare it public", line=first.name_line
-            )
-            return
 
 
 def _members(subject: Subject) -> Iterator[Issue]:
-    """Yield members that a compiler refuses, and names and numbers that are used twice."""
-    first_of: dict[str | int, Member] = {}
-    has_numbers = any(isinstance(unit, int) for unit in subject.type.units)
+    """Yield members that a compiler refuses, and names that are used twice."""
+    first_of: dict[str, Member] = {}
     for member in subject.members:
         if not member.name:
             continue
@@ -196,15 +295,6 @@ def _members(subject: Subject) -> Iterator[Issue]:
         is_told = former.is_serialized and member.is_serialized and former.wire_name is not None
         if former is not member and not (is_told and former.wire_name == member.wire_name):
             yield subject.naming_issue(member, f"the name {member.name!r} is used twice")
-        if member.number is None or has_numbers:
-            continue
-        former = first_of.setdefault(member.number, member)
-        if former.name != member.name:
-            # Because of two of one number, read from text, the second becomes the first.
-            message = f"{member.name!r} has the number of {former.name!r}, {member.number}"
-            detail = "the two values cannot be told apart; leave the numbers out"
-            unit = wire_of(member)
-            yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=unit, detail=detail)
 
 
 def _missing(subject: Subject, unit: EnumValue, member: Member | None = None) -> Iterator[Issue]:
@@ -215,7 +305,7 @@ def _missing(subject: Subject, unit: EnumValue, member: Member | None = None) ->
         unit: the field or value.
         member: what would carry it, but that nothing is read into it, or that it lacks its name.
     """
-    pages, page = subject.pages, subject.page_of_unit(unit)
+    pages, page = subject.pages, subject.pages.page_of_unit.get(unit)
     if page in pages.silent | pages.illegal:
         return  # It may be missing only because its whole page is.
     nouns, is_enum = subject.around.nouns, subject.type.kind == "enum"
@@ -281,7 +371,11 @@ def _invented(subject: Subject, unit: EnumValue, member: Member, missing: list[E
     finding = None
     if subject.type.kind != "enum":
         near = get_close_matches(str(unit), texts, 1)
-        owners = [owner for owner in around.owners.get(str(unit), ()) if owner != name]
+        owners = [
+            other
+            for other, type_ in around.types.items()
+            if any(field.json_name == str(unit) for field in type_.fields)
+        ]
         detail = f"it belongs to {', '.join(owners[:3])}" if owners else None
         return subject.issue(
             "PHANTOM_FIELD",

@@ -17,7 +17,6 @@ from pytest_regen.stores.conflicts import read_ours
 from pytest_regen.text import join_names
 from pytest_regen.validation import behaviour as running
 from pytest_regen.validation import pieces as parts
-from pytest_regen.validation.by_type import validate_split
 from pytest_regen.validation.edits import edited_prompts, edits, file_issues
 from pytest_regen.validation.issues import (
     IMPORT_FAILED,
@@ -27,6 +26,7 @@ from pytest_regen.validation.issues import (
     codes_by_type,
     without_ignored,
 )
+from pytest_regen.validation.rules import validate_split
 
 _MEMO: Final = "validation"
 """Under this name a store keeps its verdicts."""
@@ -74,32 +74,27 @@ def stale_types(store: RegenStore) -> dict[str, str]:
             if now is None:
                 reasons[type_.name] = f"{file} no longer has a type {type_.name!r}"
             elif type_hash(now) != type_hash(type_):
-                reasons[type_.name] = (
-                    f"{file} has changed since {type_.name!r} was generated"
-                    f"{_difference(type_, now)}"
+                before, after = (
+                    {str(value): value for value in version.enum_values}
+                    | {field.json_name or "its value": field for field in version.fields}
+                    for version in (type_, now)
                 )
+                changes = {
+                    "gone": [name for name in before if name not in after],
+                    "new": [name for name in after if name not in before],
+                    "changed": [
+                        name for name in before if before[name] != after.get(name, before[name])
+                    ],
+                }
+                sentences = [
+                    f"{join_names([repr(name)[1:-1] for name in names], 'and')} "
+                    f"{'is' if len(names) == 1 else 'are'} {what}"
+                    for what, names in changes.items()
+                    if names
+                ]
+                reason = f"{file} has changed since {type_.name!r} was generated"
+                reasons[type_.name] = f"{reason}: {', '.join(sentences)}" if sentences else reason
     return reasons
-
-
-def _difference(old: TypeIR, new: TypeIR) -> str:
-    """Return in words which fields or values are gone, new or others; empty if none is."""
-    before, after = (
-        {str(value): value for value in type_.enum_values}
-        | {field.json_name or "its value": field for field in type_.fields}
-        for type_ in (old, new)
-    )
-    changes = {
-        "gone": [name for name in before if name not in after],
-        "new": [name for name in after if name not in before],
-        "changed": [name for name in before if name in after and before[name] != after[name]],
-    }
-    parts = [
-        f"{join_names([repr(name)[1:-1] for name in names], 'and')} "
-        f"{'is' if len(names) == 1 else 'are'} {what}"
-        for what, names in changes.items()
-        if names
-    ]
-    return f": {', '.join(parts)}" if parts else ""
 
 
 def format_note(store: RegenStore) -> str:

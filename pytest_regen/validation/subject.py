@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 
 from pytest_regen.documents.ir import IR, EnumValue, FieldIR, TypeIR
@@ -36,15 +36,6 @@ class Surroundings:
         return {type_.name: type_ for type_ in self.ir.types}
 
     @cached_property
-    def owners(self) -> Mapping[str, Sequence[str]]:
-        """JSON name of a field to the types that have it."""
-        owners: dict[str, list[str]] = {}
-        for type_ in self.ir.types:
-            for field in type_.fields:
-                owners.setdefault(field.json_name, []).append(type_.name)
-        return owners
-
-    @cached_property
     def nouns(self) -> base.Nouns:
         """What the profile calls things."""
         return self.language.wording(self.profile).nouns
@@ -54,23 +45,6 @@ class Surroundings:
         """The first declaration of each name."""
         # Backwards, because of equal keys the last stays.
         return {entry.name: entry for entry in reversed(self.declarations)}
-
-    @cached_property
-    def uses(self) -> Mapping[str, Sequence[tuple[base.Declaration, base.Member]]]:
-        """Name of a type to the serialized members whose types name it, wherever they stand."""
-        uses: dict[str, list[tuple[base.Declaration, base.Member]]] = {}
-        for entry in self.declarations:
-            for member in entry.members:
-                if member.type is not None and member.is_serialized:
-                    # Each name once, because a type may name another twice: a map of it by itself.
-                    for name in {part.name for part in member.type.walk()}:
-                        uses.setdefault(name, []).append((entry, member))
-        return uses
-
-    @cached_property
-    def top_level(self) -> frozenset[str]:
-        """What blocks, or the text around them, declare at their top level."""
-        return frozenset(entry.name for entry in self.declarations if entry.outer is None)
 
     def exists(self, reference: base.TypeRef) -> bool:
         """Return whether something declares the type, or nothing has to."""
@@ -164,7 +138,7 @@ class Subject:
 
         A page that writes what another page was asked for must leave it out, as the message says.
         """
-        owner, page = self.page_of_unit(unit), self.pages.page_of_line(member.line)
+        owner, page = self.pages.page_of_unit.get(unit), self.pages.page_of_line(member.line)
         message = f"{noun} {in_quotes(unit)} is carried again by {member.name!r}"
         detail: str | None = f"{first.name!r} carries it already; one of the two is wrong"
         finding = f"these {noun}s are written more than once; write each of them once"
@@ -229,10 +203,6 @@ class Subject:
         """The page that declares the type; ``None`` where no pages are known."""
         return 1 if self.pages.pages else None
 
-    def page_of_unit(self, unit: EnumValue) -> int | None:
-        """Return the page that was asked for a field or value, if pages are known."""
-        return self.pages.page_of_unit.get(unit)
-
     @cached_property
     def names(self) -> Mapping[str | int, str]:
         """The identifier that prompts propose for each field or value."""
@@ -259,15 +229,11 @@ class Subject:
                 is_number = int in kinds and (wire is not None or str not in kinds)
                 unit = number if is_number and number is not None else member.name
             carriers.setdefault(unit, []).append(member)
-        for unit, members in carriers.items():
-            if len(members) > 1:
-                members.sort(key=partial(self.is_out_of_place, unit))
+        for unit, owner in self.pages.page_of_unit.items():
+            pages = [self.pages.page_of_line(member.line) for member in carriers.get(unit, ())]
+            if owner in pages[1:]:
+                carriers[unit].insert(0, carriers[unit].pop(pages.index(owner)))
         return carriers
-
-    def is_out_of_place(self, unit: EnumValue, member: base.Member) -> bool:
-        """Return whether another page was asked for the field than the one that wrote it."""
-        owner = self.page_of_unit(unit)
-        return owner is not None and self.pages.page_of_line(member.line) != owner
 
     @cached_property
     def members(self) -> tuple[base.Member, ...]:

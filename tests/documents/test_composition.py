@@ -114,16 +114,6 @@ def test_inheritance_through_a_union_of_children(tmp_path: Path) -> None:
     assert set(fields_of(two)) == {"id", "two"}
 
 
-def test_cycles_through_objects_are_ordinary(tmp_path: Path) -> None:
-    """A type may refer to itself, to its owner, and through arrays and maps of either."""
-    node = {"properties": {"next": ref("Node"), "all": {"items": ref("Tree")}}}
-    tree = {"properties": {"root": ref("Node"), "by": {"additionalProperties": ref("Tree")}}}
-    made = build(tmp_path, ref("Tree"), {"Node": node, "Tree": tree})
-    assert fields_of(made.ir.root) == {"root": "Node", "by": "{TreeDataObject}"}
-    assert fields_of(made.ir.type_named("Node")) == {"next": "Node", "all": "[TreeDataObject]"}
-    assert made.defects == ()
-
-
 @pytest.mark.parametrize("word", ["oneOf", "allOf"])
 def test_merged_types_that_refer_to_themselves_give_one_that_does(
     tmp_path: Path, word: str
@@ -181,14 +171,6 @@ def test_cycles_without_an_object_end_in_any(tmp_path: Path, schema: Any, word: 
     assert word in messages(made)
 
 
-@pytest.mark.parametrize("kinds", [("integer", "number"), ("number", "integer")])
-def test_an_integer_is_a_number_in_either_order(tmp_path: Path, kinds: tuple[str, str]) -> None:
-    """What must be both is an integer."""
-    field, _ = build_field(tmp_path, {"allOf": [{"type": kind} for kind in kinds]}, {})
-
-    assert spelled(field.type) == "integer"
-
-
 def test_long_chains_are_bounded(tmp_path: Path) -> None:
     """Names for names are read to their end; what is nested too deeply is one error."""
     deep: dict[str, Any] = {f"A{n}": {"items": ref(f"A{n + 1}")} for n in range(300)}
@@ -204,17 +186,3 @@ def test_long_chains_are_bounded(tmp_path: Path) -> None:
         assert len(made.ir.types) <= 2, letter
         defects = [each for each in made.defects if "merged" not in each.message]
         assert {each.severity for each in defects} == expected, letter
-
-
-def test_a_chain_that_ends_in_itself_ends(tmp_path: Path) -> None:
-    """Every field is there, and the document is told that it goes round."""
-    length = 30
-    components = {
-        f"C{n}": {"allOf": [ref(f"C{(n + 1) % length}"), {"properties": {f"f{n}": {}}}]}
-        for n in range(length)
-    }
-    made = build(tmp_path, ref("C0"), components)
-    assert len(fields_of(made.ir.root)) == length
-    assert messages(made).endswith("C0: it is composed of itself by allOf, which adds nothing")
-    assert [review.type_name for review in made.ir.reviews] == ["C0DataObject"]
-    assert made.ir == build(tmp_path, ref("C0"), components).ir

@@ -134,18 +134,6 @@ def test_of_two_schemas_of_one_name_the_other_file_s_is_named_for_its_file(tmp_p
     assert found["parts/harbour.v2.json#/definitions/Owner"] == "HarbourOwner"
 
 
-def test_inline_types_reached_twice_are_one(tmp_path: Path) -> None:
-    """An inline schema of a base is one type, named after the base, in all that include it."""
-    base: dict[str, Any] = {"properties": {"meta": {"properties": {"v": {}}}}}
-    components = {
-        "Base": base,
-        "One": {"allOf": [ref("Base")], "properties": {"one": {}}},
-        "Two": {"allOf": [ref("Base")], "properties": {"two": {}}},
-    }
-    made = names(tmp_path, {"properties": {"a": ref("One"), "b": ref("Two")}}, components)
-    assert sorted(made.values()) == ["BaseMeta", "One", "ThingDataObject", "Two"]
-
-
 def test_long_names_are_bounded_and_stay_different(tmp_path: Path) -> None:
     """Three hundred equal characters do not make two names equal."""
     components = {"x" * 300 + "1": OBJECT, "x" * 300 + "2": OBJECT}

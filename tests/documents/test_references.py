@@ -9,7 +9,6 @@ from small_documents import build_field, build_file, document_of, messages
 from tables import each
 
 from pytest_regen.documents import read_document
-from pytest_regen.errors import UnknownOperationError
 
 
 def write(folder: Path, files: dict[str, Any]) -> Path:
@@ -132,7 +131,6 @@ def test_responses_and_path_items_may_be_references(tmp_path: Path) -> None:
     assert build_file(path, "GET /b").ir.types[0].name == "BestDataObject"
     read = read_document(path)
     assert [str(each) for each in read.operations] == ["GET /a", "GET /b", "GET /c"]
-    assert read.find("GET /c").json_statuses == ()
     assert [defect.where for defect in read.lost_operations] == ["#/paths/~1d"]
 
 
@@ -177,47 +175,3 @@ def test_only_what_an_operation_reaches_is_its_defect(tmp_path: Path) -> None:
 
     assert build_file(path).defects == ()
     assert [each.where for each in read_document(path).lost_operations] == ["#/paths/~1others"]
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        '"Pet"',
-        '"type"',
-        '"200"',
-    ],
-)
-def test_a_doubled_key_counts_where_it_is_read(tmp_path: Path, key: str) -> None:
-    """In a schema that is used, around it, or around the response itself."""
-    components: dict[str, Any] = {"Pet": {"type": "object", "properties": {"a": {}}}}
-    document = document_of({"$ref": "#/components/schemas/Pet"}, components)
-    text = json.dumps(document).replace(f"{key}:", f"{key}: 1, {key}:", 1)
-    path = write(tmp_path, {"api.json": text})
-    (defect,) = build_file(path).defects
-    assert "stands twice" in defect.message
-    assert defect.severity == "error"
-
-
-@pytest.mark.parametrize(
-    ("name", "first"),
-    [
-        ("/v1/ships", "GET /v1/ships"),
-        ("put /v1/ships/", "GET /v1/ships"),
-        ("/v1/ship", "GET /v1/ships"),
-    ],
-)
-def test_near_matches_begin_with_the_same_path(tmp_path: Path, name: str, first: str) -> None:
-    """A path without its method, or with another: its operations come first."""
-    document = document_of({})
-    operation = document["paths"]["/things"]["get"]
-    document["paths"] = {
-        "/v1/shops": {"put": operation},
-        "/v2/ships": {"put": operation},
-        "/v1/ships": {"get": operation, "delete": operation},
-    }
-    read = read_document(write(tmp_path, {"api.json": document}))
-    with pytest.raises(UnknownOperationError) as caught:
-        read.find(name)
-    assert caught.value.hint.startswith(f"near matches: {first!r}, ")
-    assert "the document has 4 operations" in caught.value.why
-    assert ("its method and its path" in caught.value.why) == name.startswith("/")

@@ -65,16 +65,6 @@ def test_many_branches_are_counted(tmp_path: Path) -> None:
     assert made.ir.reviews[0].detail.endswith("\nand 10 more")
 
 
-def test_merged_properties_are_named_by_their_owners(tmp_path: Path) -> None:
-    """What two branches hold under one name is merged in turn."""
-    union = {"oneOf": [{"properties": {"p": CAT}}, ref("Dog")]}
-    told = reviews(tmp_path, union, {"Dog": {"properties": {"p": DOG}}})
-    assert [message for _, _, message in told] == [
-        "branch 1 and Dog are merged into one type",
-        "ThingP and DogP are merged into one type",
-    ]
-
-
 def animals(discriminator: Any) -> dict[str, Any]:
     """Return a base type and two that extend it, one of them by way of the other."""
     return {
@@ -106,16 +96,6 @@ def test_subtypes_behind_a_discriminator_are_told(
     (review,) = made.ir.reviews
     assert (review.type_name, review.message) == ("Animal", LEFT_OUT)
     assert review.detail.splitlines() == ["Cat: claws and lives", "Lion: claws, lives and mane"]
-
-
-def test_a_subtype_itself_loses_nothing(tmp_path: Path) -> None:
-    """Its siblings are no values of it; a union that names the subtypes has their fields."""
-    components = animals({"propertyName": "kind"})
-    assert reviews(tmp_path, ref("Lion"), components) == []
-    union = {"oneOf": [ref("Cat"), ref("Lion")], "discriminator": {"propertyName": "kind"}}
-    assert reviews(tmp_path, union, components) == [
-        ["ThingDataObject", "", "Cat and Lion are merged into one type"]
-    ]
 
 
 def test_a_mapping_to_nothing_is_told(tmp_path: Path) -> None:

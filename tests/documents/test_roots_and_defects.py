@@ -1,12 +1,11 @@
 """What may be a root, what is generated, and how defects are told."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from short_types import COLOUR, PET, fields_of, ref, root_of
-from small_documents import build, build_field, build_file, document_of, messages
+from short_types import PET, fields_of, ref, root_of
+from small_documents import build, build_field, messages
 from tables import each
 
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
@@ -54,16 +53,6 @@ def test_roots_are_unwrapped(tmp_path: Path, schema: Any) -> None:
     assert fields_of(root_of(tmp_path, schema)) == {"id": "integer!"}
 
 
-def test_an_enum_may_be_the_root(tmp_path: Path) -> None:
-    """A list of codes is generated as the enum."""
-    root = root_of(tmp_path, {"type": "array", "items": ref("Colour")}, {"Colour": COLOUR})
-    assert (root.kind, root.name, root.enum_values) == (
-        "enum",
-        "ColourDataObject",
-        ("red", "green"),
-    )
-
-
 @pytest.mark.parametrize(
     ("schema", "word"),
     [
@@ -93,17 +82,6 @@ def test_other_roots_are_a_named_defect(tmp_path: Path, schema: Any, word: str) 
         build(tmp_path, schema)
     assert not isinstance(caught.value, NothingToGenerateError)
     assert "GET /things" in caught.value.what
-
-
-def test_a_map_of_objects_has_no_primary_key(tmp_path: Path) -> None:
-    """The parameter at the end of the path is the key of the map, not that of its values."""
-    document = document_of({"additionalProperties": PET})
-    document["paths"] = {"/pets/{id}": document["paths"]["/things"]}
-    path = tmp_path / "api.json"
-    path.write_text(json.dumps(document), "utf-8")
-    root = build_file(path, "GET /pets/{id}").ir.root
-    assert root is not None
-    assert root.primary_key is None
 
 
 def test_only_what_is_used_is_generated(tmp_path: Path) -> None:

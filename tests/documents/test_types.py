@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from short_types import COLOUR, NULL_OBJECT, PET, fields_of, ref, spelled
+from short_types import COLOUR, NULL_OBJECT, PET, ref, spelled
 from small_documents import build, build_field, messages
 from tables import each
 
@@ -134,19 +134,6 @@ def test_null_in_every_dialect(tmp_path: Path, schema: Any, version: str) -> Non
     assert field.nullable
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "string", "nullable": False},
-        {"type": "object", "allOf": [ref("Maybe")]},
-    ],
-)
-def test_null_is_not_invented(tmp_path: Path, schema: Any) -> None:
-    """Nothing said, or the contrary said outside, is not nullable."""
-    components = {"Pet": PET, "Maybe": {**PET, "nullable": True}}
-    assert not build_field(tmp_path, schema, components)[0].nullable
-
-
 def test_null_inside_arrays_and_maps_is_a_constraint(tmp_path: Path) -> None:
     """Type expressions know no null inside; the field's constraints keep the fact."""
     inner = {"type": ["string", "null"]}
@@ -182,14 +169,6 @@ def test_siblings_of_a_reference_count_since_3_1(tmp_path: Path) -> None:
     assert (new.nullable, new.read_only, new.description) == (True, True, "d")
     assert (old.nullable, old.read_only, old.description) == (False, False, "d")
     assert "no effect before OpenAPI 3.1" in messages(made)
-
-
-def test_structure_beside_a_reference_makes_a_type(tmp_path: Path) -> None:
-    """In 3.1 a reference with properties beside it is a composition."""
-    schema = ref("Pet", properties={"extra": {"type": "string"}})
-    field, made = build_field(tmp_path, schema, {"Pet": PET})
-    assert spelled(field.type) == "ThingX"
-    assert fields_of(made.ir.types[1]) == {"id": "integer!", "extra": "string"}
 
 
 def test_not_a_number_is_left_out(tmp_path: Path) -> None:

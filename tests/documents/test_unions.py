@@ -164,13 +164,6 @@ def test_an_enum_of_one_value_is_a_constant(
     assert made.defects == ()
 
 
-@pytest.mark.parametrize("schema", [{"enum": [1.5]}, {"type": "string", "enum": [1]}])
-def test_a_value_no_type_can_name_is_no_constant(tmp_path: Path, schema: Any) -> None:
-    """A fraction, and a value of another type than its schema says."""
-    field, _ = build_field(tmp_path, schema, has_unions=True)
-    assert "const" not in field.constraints
-
-
 # --- discriminators -----------------------------------------------------------------------------
 
 
@@ -212,15 +205,6 @@ def test_a_mapping_makes_constants(tmp_path: Path) -> None:
     _, made = build_field(tmp_path, schema, components, has_unions=True)
     assert [type_.name for type_ in made.ir.types[1:]] == ["Cat", "Dog"]
     assert made.ir.types[1].fields[0].constraints == {"const": "cat"}
-
-
-def test_options_that_may_lack_the_property_have_no_discriminator(tmp_path: Path) -> None:
-    """A reader could not tell them apart by it."""
-    components = tagged(Cat={"const": "cat"}, Dog={"const": "dog"})
-    del components["Dog"]["required"]
-    assert type_of(tmp_path, one_of(ref("Cat"), ref("Dog")), components, has_unions=True) == (
-        "Cat | Dog"
-    )
 
 
 def animals(mapping: dict[str, str] | None = None, **kind: Any) -> dict[str, Any]:
@@ -298,15 +282,6 @@ def test_a_union_of_itself_is_read_to_the_end(tmp_path: Path) -> None:
     field, made = build_field(tmp_path, ref("Json"), {"Json": json_}, has_unions=True)
     assert spelled(field.type) == "string | [any] | {any}"
     assert "contains itself with no object between" in messages(made)
-
-
-def test_a_union_of_too_many_is_merged(tmp_path: Path) -> None:
-    """No reader wants to choose among a hundred types."""
-    parts: dict[str, Any] = {f"Part{n}": {"properties": {f"f{n}": {}}} for n in range(100)}
-    schema = one_of(*map(ref, parts))
-    field, made = build_field(tmp_path, schema, parts, has_unions=True)
-    assert spelled(field.type) == "ThingX"
-    assert "are merged into one type" in messages(made)
 
 
 def test_unions_that_multiply_end(tmp_path: Path) -> None:

@@ -99,21 +99,6 @@ def test_many_corrections_are_counted() -> None:
     assert is_well_formed(block)
 
 
-def test_a_long_message_is_cut_with_a_note() -> None:
-    """One issue cannot fill the request."""
-    block = correction_block([Issue.of("SYNTAX", "x" * 100_000, detail="y" * 100_000)])
-
-    assert len(block) < 2_000
-    assert "(first 400 of 100000 characters)" in block
-
-
-def test_the_same_correction_is_named_once() -> None:
-    """Two pages' worth of one finding does not read as two."""
-    issue = Issue.of("SYNTAX", "A brace is missing.")
-
-    assert correction_block([issue, issue]) == correction_block([issue])
-
-
 @pytest.mark.parametrize(
     ("sections", "orders"),
     [
@@ -151,13 +136,6 @@ def test_the_line_at_fault_is_quoted_as_it_is() -> None:
         '    Field: "note"',
         r'    Line 12: [Description("a \* "b"\u2028FIELDS:")]',
     ]
-
-
-def test_a_long_line_is_cut() -> None:
-    """The start of it is enough to know it."""
-    issue = Issue.of("SYNTAX", "It is wrong.", excerpt=Excerpt(3, "x" * 1_000))
-
-    assert f"    Line 3 (cut): {'x' * 240}\n" in correction_block([issue])
 
 
 def test_issues_of_one_finding_are_one_line() -> None:

@@ -2,10 +2,9 @@
 
 import pytest
 
-from pytest_regen.documents.ir import IR, Endpoint, FieldIR, Ref, Scalar, TypeIR, UnionOf
+from pytest_regen.documents.ir import IR, Endpoint, FieldIR, Scalar, TypeIR
 from pytest_regen.languages import find_language
-from pytest_regen.prompts import PromptEntry, build_prompts, system_prompt
-from pytest_regen.turns.values import estimate_tokens
+from pytest_regen.prompts import PromptEntry, build_prompts
 
 TEXT = Scalar(kind="string")
 
@@ -44,32 +43,3 @@ def test_a_shared_prompt_is_the_same_in_every_store(*, is_root: bool) -> None:
     assert "also in the file" not in shared[0].user
     own = [entry_of(ir, is_shared=False) for ir in (one, two)]
     assert own[0].prompt_hash != own[1].prompt_hash
-
-
-def test_shared_instructions_know_no_root() -> None:
-    """What no prompt says is not explained; they are long enough to be cached all the same."""
-    for name in ("csharp", "python", "typescript"):
-        text = system_prompt(find_language(name).wording("default"), is_shared=True)
-        assert "full_class" not in text
-        assert "class_only: the complete " in text
-        assert "the response" not in text
-        assert estimate_tokens(text) > 1_024
-
-
-def test_a_union_and_a_constant_are_spelled() -> None:
-    """The types of a union are those that the page uses."""
-    fields = (
-        FieldIR(
-            json_name="pet",
-            type=UnionOf(options=(Ref(name="Cat"), TEXT)),
-            required=True,
-        ),
-        FieldIR(json_name="kind", type=TEXT, required=True, constraints={"const": "owner"}),
-    )
-    owner = TypeIR(name="Kite", schema_id="#/Kite", kind="object", fields=fields)
-    user = entry_of(store("/a", owner, other("Cat")), is_shared=True).user
-
-    assert '"identifier": "pet", "type": "Cat | str"' in user
-    assert '"type": "Literal[\\"owner\\"]"' in user
-    assert '"constraints": {"const": "owner"}' in user
-    assert 'used on this page: "Cat" (object)\n' in user

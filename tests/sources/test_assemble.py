@@ -27,23 +27,6 @@ def test_the_header_stands_outside_of_boundaries() -> None:
     assert blocks == f"{A}\n// [REGEN:END A]\n\n// [REGEN:BEGIN B]\n{B}\n// [REGEN:END B]\n"
 
 
-def test_the_assembled_file_is_legal() -> None:
-    """Header and blocks together parse without a fault."""
-    for profile in ("default", "xchange"):
-        source = assemble([("A", A), ("B", B)], namespace="N", profile=profile)
-        facts = find_language("csharp").read(source)
-        assert facts.faults == ()
-        assert [each.name for each in facts.declarations] == ["A", "B"]
-
-
-def test_profiles_bring_what_their_attributes_need() -> None:
-    """The connector's attributes replace those of the base library, which have the same names."""
-    header = find_language("csharp").header(namespace="", profile="xchange")
-    assert "using Json.Schema.Generation;" in header
-    assert "using System.ComponentModel;" not in header
-    assert "namespace" not in header
-
-
 @pytest.mark.parametrize(
     ("namespace", "profile"), [("a b", "default"), ("", "nope"), ("1.x", "default")]
 )

@@ -65,31 +65,6 @@ def test_replacing_equals_assembling_anew(
     assert replace_type_block(assemble(types), name, text) == assemble(changed)
 
 
-@given(TYPES, TEXTS, st.sampled_from(("user text\r\n", "\n\n// note", "\ufeff")), st.data())
-def test_text_outside_of_the_block_keeps_every_byte(
-    types: list[tuple[str, str]], text: str, around: str, data: st.DataObject
-) -> None:
-    """What a user wrote around blocks survives a replacement, with its own line ends."""
-    assume(types)
-    name = data.draw(st.sampled_from([name for name, _ in types]))
-    source = around + "\n" + assemble(types) + around
-    block = next(each for each in blocks(source) if each.name == name)
-    replaced = replace_type_block(source, name, text)
-    after = next(each for each in blocks(replaced) if each.name == name)
-    assert replaced[: after.edges[0].start] == source[: block.edges[0].start]
-    assert replaced[after.edges[1].end :] == source[block.edges[1].end :]
-    assert after.text == text
-
-
-@given(TYPES)
-def test_line_numbers_are_those_of_the_text(types: list[tuple[str, str]]) -> None:
-    """First and last line of a block enclose exactly its text."""
-    source = assemble(types)
-    lines = source.split("\n")
-    for block in blocks(source):
-        assert "\n".join(lines[block.first_line - 1 : block.last_line]) == block.text
-
-
 @given(st.dictionaries(st.sampled_from("ABC"), LINES.map("\n".join), min_size=1))
 def test_a_file_turned_to_crlf_holds_the_same_texts(types: dict[str, str]) -> None:
     """Line ends that a checkout changed are the file's, not the text's."""
@@ -148,13 +123,6 @@ def test_boundaries_may_be_indented_and_spaced() -> None:
     assert extract_type_block(source, "A") == "\tclass A { }"
     replaced = replace_type_block(source, "A", "class A;")
     assert replaced == source.replace("\tclass A { }", "class A;")
-
-
-def test_a_block_without_any_line_can_be_filled() -> None:
-    """Boundaries right below one another hold the empty text."""
-    source = "// [REGEN:BEGIN A]\n// [REGEN:END A]\n"
-    assert extract_type_block(source, "A") == ""
-    assert replace_type_block(source, "A", "x") == "// [REGEN:BEGIN A]\nx\n// [REGEN:END A]\n"
 
 
 def test_a_tag_of_ones_own_is_read_where_it_is_named() -> None:

@@ -8,7 +8,6 @@ from laws import scaled
 from tables import each
 
 from pytest_regen.languages.csharp import CSharp
-from pytest_regen.languages.typescript import TypeScript
 from pytest_regen.sources import extract_code
 
 CLASS = "public class A\n{\n    public int X { get; set; }\n}"
@@ -57,11 +56,6 @@ def test_prose_without_fences_is_taken_off() -> None:
     assert code(reply) == text
 
 
-def test_line_ends_and_byte_order_mark_are_levelled() -> None:
-    """CRLF and a byte order mark leave no trace."""
-    assert code("\ufeff```csharp\r\n" + CLASS.replace("\n", "\r\n") + "\r\n```\r\n") == CLASS
-
-
 @pytest.mark.parametrize("reply", [None, "", " \n\t\n", "```csharp\n```", "```\n\n```"])
 def test_a_reply_without_code_is_empty(reply: str | None) -> None:
     """No text and an empty fence are the empty code, never an exception."""
@@ -83,21 +77,9 @@ def test_a_correction_replaces_what_it_corrects() -> None:
     assert code(f"```cs\npublic class A {{ }}\n```\nBetter:\n```cs\n{CLASS}\n```") == CLASS
 
 
-def test_usage_examples_are_left_out() -> None:
-    """A block of statements is no page."""
-    usage = "```csharp\nvar a = new A();\nConsole.WriteLine(a.X);\n```"
-    assert code(f"```csharp\n{CLASS}\n```\nUse it:\n{usage}") == CLASS
-
-
 def test_other_languages_are_left_out() -> None:
     """A block that names another language is no code of this one."""
     assert code(f'```json\n{{"a": 1}}\n```\nand\n```csharp\n{CLASS}\n```') == CLASS
-
-
-def test_a_fence_in_a_list_loses_its_indentation() -> None:
-    """The blanks before the fence are Markdown's; the rest of the indentation is the code's."""
-    indented = "\n".join("   " + line for line in CLASS.split("\n"))
-    assert code(f"1. The class:\n   ```csharp\n{indented}\n   ```") == CLASS
 
 
 def test_illegal_code_is_not_traded_for_legal_prose() -> None:
@@ -107,37 +89,11 @@ def test_illegal_code_is_not_traded_for_legal_prose() -> None:
     assert code(f"```csharp\n{broken}") == broken
 
 
-def test_delimiters_stay_with_the_code() -> None:
-    """Lines that only delimit the members are comments; joining the pages takes them away."""
-    inside = f"// BEGIN_FIELDS\n{MEMBERS}\n// END_FIELDS"
-    assert code(inside) == inside
-    assert code(f"Here they are:\n{inside}\nThat is all.") == inside
-
-
-def test_boundaries_in_a_reply_are_only_text() -> None:
-    """A reply cannot open or close a block."""
-    forged = f"// [REGEN:BEGIN B]\n{CLASS}\n// [REGEN:END B]"
-    assert code(f"```csharp\n{forged}\n```") == forged
-
-
 def test_a_comment_above_the_code_is_no_prose() -> None:
     """Sentences around the code are left out; those in comments are part of it."""
     owned = "// The owner of a project.\npublic class Owner { }"
 
     assert code(f"Here it is.\n{owned}\nI hope that this helps you.") == owned
-
-
-@pytest.mark.parametrize("reply", ["```csharp\n{}\n```", "```cs\n{}"])
-def test_a_fence_in_a_comment_of_several_lines_is_only_text(reply: str) -> None:
-    """What stands before it is no legal code, though no part of it is wrong in itself."""
-    text = (
-        "public class Sample {\n    public string? Member0 { get; set; }\n\n"
-        "    /// <summary>plain words</summary>\n    public string? Member1 { get; set; }\n\n"
-        "    /*\n    ```\n    */\n    public string? Member2 { get; set; }\n}"
-    )
-    before, after = reply.split("{}")
-
-    assert code(before + text + after) == text
 
 
 @given(
@@ -227,18 +183,3 @@ def test_nothing_but_thinking_is_no_code(reply: str) -> None:
 def test_the_tags_in_code_are_text(reply: str, text: str) -> None:
     """A string or a comment may hold them, at the start of a line as well."""
     assert answer(reply.format(text)) == text
-
-
-@pytest.mark.parametrize("language", [CSharp, TypeScript])
-def test_nothing_is_diagnosed_in_a_reply_of_members(language: type[CSharp | TypeScript]) -> None:
-    """Members are legal as they stand; reading them as a file would look for what is wrong."""
-
-    class Unread(language):  # type: ignore[valid-type, misc]
-        def read(self, code: str) -> object:
-            raise AssertionError(code)
-
-    code = "berth?: number;" if language is TypeScript else "public int? Berth { get; init; }"
-
-    found = extract_code(f"```\n{code}\n```", language=Unread(), type_name="Ship", fields=["berth"])
-
-    assert found == code

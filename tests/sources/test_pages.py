@@ -35,13 +35,6 @@ def test_members_stand_before_the_closing_brace() -> None:
     assert stitched.page_lines == (1, 2, 3, 1, 1, 2, 4)
 
 
-def test_a_single_page_is_taken_as_it_stands() -> None:
-    """One page is the type: nothing but its blank edges and line ends changes."""
-    assert joined("\ufeff\n" + FIRST.replace("\n", "\r\n") + "\n\n").text == FIRST
-    assert joined("\n" + FIRST).page_lines == (2, 3, 4, 5)
-    assert joined().text == joined("").text == ""
-
-
 @pytest.mark.parametrize("pages", [(FIRST,), (FIRST, SECOND)])
 def test_usings_and_namespaces_belong_to_the_header(pages: tuple[str, ...]) -> None:
     """A page that is a whole file is reduced to its types."""
@@ -87,12 +80,6 @@ def test_page_one_may_spell_the_name_otherwise(declared: str, name: str) -> None
     """The root's suffix may lack, and an only declaration is the one that is meant."""
     first = FIRST.replace("Sample", declared)
     assert names(joined(first, SECOND, name=name).text, declared) == ["A", "B"]
-
-
-def test_a_page_without_members_adds_nothing() -> None:
-    """An empty page is no fault of structure and changes nothing."""
-    assert joined(FIRST, "", "// nothing").text.count("public") == 2
-    assert joined(FIRST, "").text == FIRST
 
 
 def test_a_positional_record_gets_a_body() -> None:
@@ -159,12 +146,6 @@ def test_a_page_illegal_alone_is_a_fault_of_that_page(page: str, line: int, code
     assert stitched.text.index(page) < stitched.text.index("int Z")
 
 
-def test_braces_balanced_over_pages_do_not_hide_a_fault() -> None:
-    """A page that lost a brace and one that has it too many are two faults, not none."""
-    faults = joined(FIRST, "public int B { get; set;", "}\npublic int C { get; set; }").faults
-    assert [fault.page for fault in faults] == [2, 3]
-
-
 @pytest.mark.parametrize(
     "first", ["public class Sample\n{\n    public int A { get; set; }\n", "int x"]
 )
@@ -180,19 +161,6 @@ def test_a_page_one_without_the_type_is_a_fault() -> None:
     """Two other types and none of that name: nothing is guessed."""
     (fault,) = joined("class B { }\nclass C { }", SECOND).faults
     assert (fault.page, fault.code) == (1, "MISSING_CLASS")
-
-
-def test_another_type_is_no_page_of_enum_values() -> None:
-    """A class where values are asked for is named as foreign and left in place."""
-    stitched = joined("enum Sample { A }", "class Other { }", "B", is_enum=True)
-    (fault,) = stitched.faults
-    assert (fault.page, fault.code) == (2, "FOREIGN_TYPE")
-    assert "class Other { }" in stitched.text
-
-
-def test_a_nested_type_of_another_name_stays() -> None:
-    """Only the type itself is taken for a wrapper; another type is the validator's matter."""
-    assert "class Other { int x; }" in joined(FIRST, "class Other { int x; }").text
 
 
 def test_a_page_is_unwrapped_alone() -> None:

@@ -67,11 +67,6 @@ def test_a_member_goes_to_the_page_that_asks_for_it() -> None:
     assert second.endswith("public int Two { get; set; }")
 
 
-def test_one_page_is_the_whole_declaration() -> None:
-    """A type of one page is not touched, legal or not."""
-    assert CSHARP.split("anything {", name="A", units=[["x"]]) == ("anything {",)
-
-
 @pytest.mark.parametrize(
     ("code", "why"),
     [
@@ -88,13 +83,3 @@ def test_what_cannot_be_taken_apart_is_refused(code: str, why: str) -> None:
 
     assert why in str(caught.value)
     assert "--discard-edits" in str(caught.value)
-
-
-def test_a_first_page_may_end_in_a_directive() -> None:
-    """``#endregion`` on the last line, without a line end, is no fault."""
-    first = "#region A\npublic class A\n{\n    public int One { get; set; }\n}\n#endregion"
-
-    stitched = CSHARP.stitch([first, "public int Two { get; set; }"], name="A", is_enum=False)
-
-    assert not stitched.faults
-    assert not CSHARP.read(stitched.text).faults

@@ -9,18 +9,19 @@ import pytest
 from failing_models import (
     FIRST_LIMIT,
     OVERLOADED,
+    Body,
     InTurn,
-    ReplyProvider,
     Responder,
     Truncating,
     cut,
     deaf,
     said_before,
 )
-from reference_writer import ReferenceWriter, request_body
+from reference_writer import ReferenceWriter, parse_request
 from served_stores import (
     EXAMPLE,
     SMALL_OPERATION,
+    Served,
     copy_of,
     errors_of,
     issues_of,
@@ -38,18 +39,14 @@ from pytest_regen.errors import (
     TransportError,
 )
 from pytest_regen.regeneration import (
+    GenerateResult,
     StopReason,
-    TurnSettings,
     generate_store,
     heal_store,
     partial_regenerate,
 )
-from pytest_regen.regeneration.queue import Flow, drive_flow
-from pytest_regen.regeneration.store_place import StorePlace
-from pytest_regen.regeneration.values import Answer, Ask
 from pytest_regen.stores import RegenStore, history
-from pytest_regen.turns import AnthropicProvider, Budget
-from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.turns import Budget
 
 
 @dataclass(frozen=True)
@@ -78,8 +75,6 @@ def lost(
 CASES = (
     Case("corrected", InTurn, "clean", 1),
     Case("truncated once", lambda: Truncating(1), "clean", 2),
-    Case("truncated and continued three times", lambda: Truncating(4), "clean", 5),
-    Case("truncated for ever", lambda: Truncating(99), "attempts", 5),
     Case("truncated for ever, twice", lambda: Truncating(99), "no_progress", 10, 5),
     Case(
         "refused",
@@ -91,7 +86,6 @@ CASES = (
     ),
     Case("overloaded twice", lambda: InTurn(OVERLOADED, OVERLOADED), "clean", 1, requests=3),
     lost("overloaded for ever", *[OVERLOADED] * 9, requests=3),
-    lost("connection dropped", *[Fault(kind="drop")] * 9, options={"max_retries": 0}),
     lost(
         "stream cut",
         lambda body: cut(ReferenceWriter()(body), 0.3),
@@ -174,36 +168,6 @@ def test_a_truncated_reply_is_asked_with_more_room_then_continued(faulty: RegenS
     assert len(third["messages"]) == 3
 
 
-def asking(ask: Ask) -> Flow[Answer]:
-    """Ask for one page."""
-    ((answer,),) = yield [[ask]]
-    return answer
-
-
-def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
-    """Wherever the limits cut, in a word or between blanks, the pieces make the whole page."""
-    entry = good.prompts[0]
-    whole = good.pages[entry.key].output
-    body = request_body(entry.system, entry.user)
-    stored = StorePlace(good.path)
-    view = stored.open()
-    wrong = []
-    for place in range(1, len(ReferenceWriter()(body)), 25):
-
-        def reply(request: TurnRequest, place: int = place) -> Reply:
-            sent = [{"role": one.role, "content": one.content} for one in request.messages]
-            text = ReferenceWriter()({"system": request.system, "messages": sent})
-            is_cut = len(sent) == 1
-            return Reply(text[:place] if is_cut else text, "max_tokens" if is_cut else "end_turn")
-
-        settings = TurnSettings(ReplyProvider(reply))
-        (ask,) = stored.asks(view, entry.type_name, {entry.page: ()}, settings)
-        answer = drive_flow(asking(ask), settings)
-        if answer.output != whole:
-            wrong.append(place)
-    assert not wrong
-
-
 def test_a_fault_of_the_prompt_costs_no_call(good: RegenStore, tmp_path: Path) -> None:
     """A field that no stored prompt asks for: UNFIXABLE, and nothing is asked."""
     path = copy_of(good, tmp_path)
@@ -254,9 +218,71 @@ def test_a_cassette_without_an_answer_stops_the_work(faulty: RegenStore, tmp_pat
     assert check_nothing_lost(faulty).source == faulty.source
 
 
-def test_no_key_is_told_without_a_call(faulty: RegenStore) -> None:
-    provider = AnthropicProvider(base_url="http://127.0.0.1:9")
-    done = heal_store(faulty.path, settings=TurnSettings(provider))
+def generated(server: Served, out: Path, **options: Any) -> GenerateResult:
+    """Generate the small store; ``options`` are settings of its turns."""
+    settings = replace(server.settings, **options)
+    return generate_store(EXAMPLE, SMALL_OPERATION, out, settings=settings, fields_per_page=20)
 
-    assert (done.stop_reasons, done.calls) == ({faulty.type_names[0]: "transport"}, 0)
-    assert check_nothing_lost(faulty).source == faulty.source
+
+def check_resumed(good: RegenStore, path: Path, missing: int) -> None:
+    """Assert that the same command asks only what is missing, and ends with the whole store."""
+    with served() as server:
+        again = generated(server, path.parent)
+        requests = len(server.bodies)
+    assert requests == again.calls == missing
+    done = RegenStore.open(path)
+    assert issues_of(done) == []
+    assert done.missing_pages == ()
+    assert done.source == good.source
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(EmulatedReply(stop_reason="refusal"), "refused"), (Fault(status=401), "transport")],
+)
+def test_what_goes_wrong_while_generating(
+    fault: Fault | EmulatedReply, reason: StopReason, good: RegenStore, tmp_path: Path
+) -> None:
+    """The pages before the fault are stored, the reason told; the same command then finishes."""
+    third = good.prompts[2].key
+
+    def third_page_fails(body: Body) -> str | EmulatedReply | Fault:
+        page = parse_request(body)
+        return fault if page.key == (third.type_name, third.page) else ReferenceWriter()(body)
+
+    with served(third_page_fails) as server:
+        made = generated(server, tmp_path)
+        asked = {page.key for page in server.asked}
+
+    keys = [entry.key for entry in good.prompts]
+    # What was refused says nothing of other pages; what did not arrive says all of them will not.
+    lost = keys[2:3] if reason == "refused" else keys[2:]
+    assert made.stop_reasons == {third.type_name: reason}
+    assert made.calls == (len(keys) if reason == "refused" else 3)
+    assert len(made.failures) == 1
+    store = RegenStore.open(made.plan.path)
+    assert list(store.missing_pages) == lost
+    assert asked.isdisjoint((key.type_name, key.page) for key in lost[1:])
+    assert {key: page.output for key, page in store.pages.items()}.items() <= {
+        key: page.output for key, page in good.pages.items()
+    }.items()
+    check_resumed(good, store.path, len(lost))
+
+
+def test_a_budget_stops_a_generation_before_the_call_it_does_not_cover(
+    good: RegenStore, tmp_path: Path
+) -> None:
+    """Call N+1 is not made; what N calls brought is stored, and a larger budget goes on."""
+    with served() as server:
+        limit = generated(server, tmp_path / "all").usage.total_tokens // 2
+        budget = Budget(limit)
+        server.answers(ReferenceWriter())
+        made = generated(server, tmp_path, budget=budget)
+        requests = len(server.bodies)
+
+    store = RegenStore.open(made.plan.path)
+    assert set(made.stop_reasons.values()) == {"budget"}
+    assert 0 < requests == made.calls == len(store.pages) < len(store.prompts)
+    assert budget.spent <= limit
+    assert errors_of(store)
+    check_resumed(good, store.path, len(store.missing_pages))

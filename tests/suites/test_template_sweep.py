@@ -71,30 +71,18 @@ def test_nothing_is_wrong_with_it_as_it_is_read(
     assert not found
 
 
-def check_run(
-    specs: Path, out: Path, language: str, profile: str, *, most: int | None, count: int
+@pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize(("language", "profile"), [RUN[0], RUN[-1]])
+def test_no_type_does_json_any_harm(
+    shared_specs: Path, tmp_path: Path, language: str, profile: str, count: int
 ) -> None:
-    """Assert that running the types of the first operations shows no fault."""
-    (out / "pyproject.toml").write_text("", "utf-8")  # One cache of instances for all.
-    for number, (path, operation) in enumerate(operations_in(specs)[:most]):
-        store = written(document_at(path), operation, out / str(number), language, profile)
+    """Running the types of the first operations shows no fault."""
+    (tmp_path / "pyproject.toml").write_text("", "utf-8")  # One cache of instances for all.
+    for number, (path, operation) in enumerate(
+        operations_in(shared_specs)[: 2 if count < 100 else None]
+    ):
+        store = written(document_at(path), operation, tmp_path / str(number), language, profile)
         if store:
             found = behaviour_of_store(store, count)
             assert found.asked == set(store.type_names), found.why_not
             assert not any(found.issues.values()), f"{operation}: {found.issues}"
-
-
-@pytest.mark.parametrize(("language", "profile"), [RUN[0], RUN[-1]])
-def test_no_type_does_json_any_harm(
-    shared_specs: Path, tmp_path: Path, language: str, profile: str
-) -> None:
-    check_run(shared_specs, tmp_path, language, profile, most=2, count=20)
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize(("language", "profile"), RUN)
-def test_no_type_of_any_operation_does_json_any_harm(
-    shared_specs: Path, tmp_path: Path, language: str, profile: str
-) -> None:
-    """With a hundred valid instances of each type where it has as many."""
-    check_run(shared_specs, tmp_path, language, profile, most=None, count=100)

@@ -1,21 +1,18 @@
 """Models that fail: cut by limits, deaf to corrections, broken on the wire."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from reference_writer import ReferenceWriter
 from reference_writer_request import text_of
 
 from pytest_regen.emulator import EmulatedReply, Fault
-from pytest_regen.turns.values import Reply, TurnRequest
 
 __all__ = [
     "FIRST_LIMIT",
     "OVERLOADED",
     "Body",
     "InTurn",
-    "ReplyProvider",
     "Responder",
     "Truncating",
     "cut",
@@ -41,17 +38,6 @@ def said_before(body: Mapping[str, Any]) -> str:
 def cut(text: str, part: float) -> EmulatedReply:
     """Return the beginning of a reply that a limit cut."""
     return EmulatedReply(text[: int(len(text) * part)], stop_reason="max_tokens")
-
-
-@dataclass(frozen=True)
-class ReplyProvider:
-    """A provider that gives whole replies, their stop reasons included."""
-
-    reply: Callable[[TurnRequest], Reply]
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Return the reply to a request."""
-        return self.reply(request)
 
 
 class Truncating:

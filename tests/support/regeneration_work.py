@@ -4,8 +4,6 @@ They ask the API that ``ANTHROPIC_BASE_URL`` names.
 """
 
 import json
-import os
-import signal
 import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -17,7 +15,6 @@ from pytest_regen.cli.app import main
 from pytest_regen.regeneration import partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
-from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 JOBS = 8
 """Requests that ``generate_all`` has in flight at most."""
@@ -34,12 +31,6 @@ def regenerate(folder: Path, page: int = 1) -> None:
         partial_regenerate(folder, [name], {name: [page]}, provider=provider)
     finally:
         provider.close()
-
-
-def regenerate_and_rest(folder: Path) -> None:
-    """Regenerate a page, then wait to be killed."""
-    regenerate(folder)
-    signal.pause()
 
 
 def regenerate_one_of_many(folder: Path, number: int) -> None:
@@ -66,9 +57,3 @@ def generate_all(folder: Path, number: int = 0, *options: str) -> None:
         except SystemExit as ended:
             if ended.code:
                 raise RuntimeError(path.read_text()) from ended
-
-
-def generate_all_in_batches(folder: Path) -> None:
-    """Do the same by the Message Batches API."""
-    os.environ[POLL_VARIABLE] = "0.1"
-    generate_all(folder, 0, "--engine=batch")

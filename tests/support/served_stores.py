@@ -126,5 +126,5 @@ def real_operations(specs: Path) -> list[tuple[Path, Operation]]:
         (specs / name, operation)
         for name in REAL_DOCUMENTS
         for operation in read_document(specs / name).operations
-        if operation.json_statuses
+        if operation.is_answered_in_json
     ]

@@ -51,14 +51,6 @@ def test_right_pages_are_clean() -> None:
 @each(
     ("page", "old", "new", "code"),
     [
-        (1, "long", "int", "WRONG_TYPE"),
-        (3, "required Flag", "required Flagg", "UNDECLARED_TYPE"),
-        (
-            2,
-            '    [JsonPropertyName("name")]\n    public string? Name { get; init; }\n',
-            "    private string? Nick => null;\n",
-            "MISSING_FIELD",
-        ),
         (
             2,
             "    [Json",
@@ -77,11 +69,7 @@ def test_right_pages_are_clean() -> None:
             '    [JsonPropertyName("flag")] public Flag Colour { get; set; }\n    [Json',
             "DUPLICATE_FIELD",
         ),
-        (2, "get; init;", "get; init", "SYNTAX"),
-        (1, "init; }\n}", "init; }\n", "SYNTAX"),
         (3, "init; }", "init; }\n}", "SYNTAX"),
-        (3, "[Json", "public class Helper { }\n[Json", "FOREIGN_TYPE"),
-        (1, "class ShipDataObject", "class Ship", "MISSING_CLASS"),
         (3, "[Json", "// [REVIEW: sure?]\n[Json", "REVIEW"),
     ],
 )
@@ -126,17 +114,6 @@ def test_a_field_that_no_page_was_asked_for_is_unfixable() -> None:
     assert ("UNFIXABLE", "name") in [(issue.code, issue.field) for issue in found]
 
 
-def test_braces_balanced_but_misplaced_are_found_in_their_pages() -> None:
-    """One page a brace short and another one long make a legal block of illegal pages."""
-    pages = broken(1, "init; }\n}", "init; }\n")
-    pages[2] += "}\n"
-
-    found = in_pages(pages, ASKED)
-
-    assert {issue.page for issue in found} == {1, 3}
-    assert {issue.code for issue in found} == {"SYNTAX"}
-
-
 def test_values_of_an_enum() -> None:
     """A missing value belongs to the page asked for it, an invented one to its writer."""
     missing = in_pages([VALUES[0], "// x\nOther,\n"], ASKED_VALUES, name="Flag")
@@ -149,16 +126,6 @@ def test_values_of_an_enum() -> None:
     assert (issue.code, issue.page, issue.field) == ("ENUM_MEMBER", 1, "Mauve")
 
 
-def test_a_lost_comma_is_put_on_its_page() -> None:
-    """A comma lost inside page 2 is no fault of page 1."""
-    second = VALUES[1].replace(",", "") + '[JsonStringEnumMemberName("red")]\nRed,\n'
-    first = "[JsonConverter(typeof(JsonStringEnumConverter))]\npublic enum Flag\n{\n}\n"
-
-    found = in_pages([first, second], [[], ["light-green", "red"]], name="Flag")
-
-    assert [(issue.code, issue.page) for issue in found] == [("SYNTAX", 2)]
-
-
 def test_a_field_of_another_page_is_not_to_be_kept() -> None:
     """The page that was not asked for it learns whose it is; the page that was has no issue."""
     flag = '    [JsonPropertyName("flag")] public required Flag Flag { get; init; }\n'
@@ -169,17 +136,6 @@ def test_a_field_of_another_page_is_not_to_be_kept() -> None:
         "field 'flag' belongs to page 3: do not write it here",
     )
     assert issue.detail is None
-
-
-def test_a_class_for_an_enum_of_several_pages_is_one_issue() -> None:
-    """That its values are no members of a class follows from it."""
-    first = VALUES[0].replace("enum Flag", "class Flag")
-    converter = "[JsonConverter(typeof(JsonStringEnumConverter))]\n"
-
-    for code in (first, converter + first, first.replace("Red,", "Red,\n    Blue,")):
-        (issue,) = in_pages([code, VALUES[1]], ASKED_VALUES, name="Flag")
-
-        assert (issue.code, issue.page) == ("SYNTAX", 1), code
 
 
 @pytest.mark.parametrize(

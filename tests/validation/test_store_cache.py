@@ -108,19 +108,6 @@ def test_what_findings_depend_on_is_looked_at(
     assert found.results == validate_store(RegenStore.open(opened.path))
 
 
-def test_a_document_that_has_changed_is_read_once(opened: Opened) -> None:
-    """What it says is known from then on, whoever asks."""
-    append("../api.json")(opened.path)
-
-    times = []
-    for _ in range(3):
-        opened.times = 0
-        look(opened)
-        times.append(opened.times)
-
-    assert times == [1, 0, 0]
-
-
 def test_what_another_wrote_without_the_key_counts_for_nothing(opened: Opened) -> None:
     """A cache that came with a checkout cannot say that a store is right."""
     for file in (opened.path.parent / ".regen" / "cache" / "findings").iterdir():

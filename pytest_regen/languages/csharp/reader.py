@@ -119,9 +119,6 @@ class _Reading:
         parts = {part.type: part for part in node.named_children if part != body}
         generics, listed = parts.get("type_parameter_list"), parts.get("base_list")
         bases = listed.named_children if listed else ()
-        # Another part of a partial type may be the one that says it is public.
-        is_partial = "partial" in modifiers
-        is_public = "public" in modifiers or (is_partial and _ACCESS.isdisjoint(modifiers))
         declaration = Declaration(
             name=self.name(node, is_type=True),
             kind=node.type.removesuffix("_declaration"),
@@ -129,7 +126,7 @@ class _Reading:
             end_line=node.end_point.row + 1,
             attributes=tree.read_attributes(node, self.constants),
             outer=outer.name if outer else None,
-            is_partial=is_partial,
+            is_partial="partial" in modifiers,
             type_parameters=tuple(map(self.name, generics.named_children)) if generics else (),
             # That of a primary constructor is called: its type comes first.
             bases=tuple(
@@ -137,7 +134,6 @@ class _Reading:
                 for base in bases
             ),
             name_line=(node.child_by_field_name("name") or node).start_point.row + 1,
-            is_public=is_public and (outer is None or outer.is_public),
         )
         inside = [*self.flat(body)] if body else []
         if declaration.kind == "enum":
@@ -232,7 +228,6 @@ class _Reading:
             attributes=attributes,
             is_serialized=hidden is None,
             unread=hidden,
-            is_public=kind in _ALWAYS_PUBLIC or "public" in modifiers,
         )
 
     def enum(self, declaration: Declaration, inside: Iterable[Node]) -> Declaration:

@@ -154,7 +154,13 @@ def _enum_converter(subject: "Subject") -> Iterator[Issue]:
             yield subject.issue("ENUM_MEMBER", message, line=converter.line)
     elif has_text:
         # A converter on every property that uses the enum will do as well.
-        uses = [converter_of(use.attributes) for _, use in subject.around.uses.get(name, ())]
+        uses = [
+            converter_of(member.attributes)
+            for entry in subject.around.declarations
+            for member in entry.members
+            if member.type is not None and member.is_serialized
+            if any(part.name == name for part in member.type.walk())
+        ]
         if not uses or not all(use and reads(use) in {"text", None} for use in uses):
             message = f"{name!r} has no converter, so its values are read as numbers"
             message += f"; write {_STRING_ENUM} above it"
