@@ -69,6 +69,8 @@ class Entry:
     """Of the system prompt: how the name of its file in ``.regen/systems/`` begins."""
     inputs: Mapping[str, str] = field(default_factory=dict)
     """The short hash of each input, by its name; another one makes the unit stale."""
+    inputs_sha256: str = ""
+    """Of all inputs: in entries of older releases, which need not name each."""
     own_inputs: tuple[str, ...] = ()
     """Short hashes of what a person's text was written for; two where git joined two lines."""
     after: Mapping[str, str] | None = None
@@ -100,6 +102,7 @@ class Entry:
             **head,
             "prompt_sha256": self.prompt_sha256,
             "system_sha256": self.system_sha256.removeprefix("sha256:")[:16],
+            "inputs_sha256": "" if self.inputs else self.inputs_sha256,
             "output": self.output,
             "model": self.model,
             "provider": self.provider,
@@ -120,6 +123,9 @@ class Entry:
             values["own_inputs"] = tuple(map(str, node.list("own_inputs", ())))
             return cls(**values)
         values |= {key: node.text(key) for key in ("output", "model")}
+        # Older releases wrote the prompt itself, which the working tree says again.
+        if "prompt" in node:
+            values["prompt_sha256"] = short_hash(node.text("prompt"))
         if "tokens" in node:
             tokens = node.node("tokens")
             values["usage"] = Usage(*(tokens.count(key, 0) for key in TOKENS))

@@ -319,6 +319,11 @@ class FileUnits:
             inputs_by_hand = [key for key, value in self._inputs(name).items() if value in own]
             words = join_names(inputs_by_hand or ["what it is for"], "or")
             return f"{words} has changed since a person wrote it"
+        if not entry.inputs:  # Of an older release, which wrote one hash of all.
+            *parts, system, settings = self._inputs(name).values()
+            if entry.inputs_sha256 == canonical_hash([parts, system, settings]):
+                return ""
+            return "what it was made from has changed since; its entry is too old to say what"
         inputs = self.inputs(name)
         # By their values: a release that names an input otherwise makes nothing stale.
         if sorted(entry.inputs.values()) == sorted(inputs.values()):

@@ -77,6 +77,23 @@ def kill_at_random_moments(
     return _driven("moments", work, template, space, count, within, begun)
 
 
+def kill_until_done(work: str, folder: Path, count: int, *, within: int, seed: int) -> list[float]:
+    """Run ``work``, which resumes what it finds, in one folder; kill it at most ``count`` times.
+
+    Args:
+        work: as for ``kill_at_every_effect``.
+        folder: the same for every run, not a copy.
+        count: how often it is killed; then it is left alone.
+        within: milliseconds after its start at which it is dead.
+        seed: of the moments.
+
+    Returns:
+        When it was killed, in seconds since the epoch; fewer than ``count`` where it was done.
+    """
+    done = _driven("again", work, folder, folder, count, within, seed)
+    return [float(killed.effect) for killed in done]
+
+
 def run_together(work: str, folder: Path, count: int) -> list[Killed]:
     """Run ``work(folder, number)`` in ``count`` processes that start at the same moment."""
     return _driven("together", work, folder, folder.parent, count)
@@ -165,6 +182,24 @@ def _at_random_moments(
     return seen
 
 
+def _until_done(
+    work: Callable[[Path], None], folder: Path, count: int, within: int, seed: int
+) -> list[tuple[str, str]]:
+    chance = random.Random(seed)
+    kills: list[tuple[str, str]] = []
+    while True:
+        pid = _fork(lambda: work(folder))
+        if len(kills) < count:
+            time.sleep(chance.uniform(1, within) / 1000)
+            os.kill(pid, signal.SIGKILL)
+        killed = time.time()
+        _, status = os.waitpid(pid, 0)
+        assert status in {0, signal.SIGKILL}, f"the work failed: {status}"
+        if status == 0:
+            return kills
+        kills.append((str(folder), str(killed)))
+
+
 def _wait_for(path: Path) -> None:
     for _ in range(60_000):
         if path.exists():
@@ -199,6 +234,8 @@ def _main(how: str, name: str, template: str, space: str, *choices: str) -> None
         seen = _at_every_effect(work, Path(template), Path(space), *counts)
     elif how == "moments":
         seen = _at_random_moments(work, Path(template), Path(space), *counts, begun=choices[2])
+    elif how == "again":
+        seen = _until_done(work, Path(template), counts[0], counts[1], int(choices[2]))
     elif how == "alone":
         seen = [(template, work(Path(template)))]
     else:
