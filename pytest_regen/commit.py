@@ -13,6 +13,9 @@ Nor does it when the power fails, for the disk has each step before the next one
 3. Each file's content before it takes its place, and all names, of folders made for them too,
    before the journal goes: where no journal is left, every file holds all of what it should.
 
+Where the folder itself is new there is nothing to keep together with: it is filled beside its
+place, and its rename is the moment.
+
 What is not waited for is that the journal is gone. Should it come back with the power, its files
 hold what it says and it is dropped again. A file that somebody edited between a kill and the next
 write stays as it was edited.
@@ -29,6 +32,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -370,9 +374,11 @@ class AtomicFiles:
             if data != before:
                 changes.append(Change(name, _digest(before), data))
         with self.explain_errors():
-            if changes:
+            if changes and os.path.lexists(self.root):
                 self._write_manifest(changes)
                 self._put_in_place(changes)
+            elif changes:
+                self._make_root(changes)
 
     def _write_manifest(self, changes: Sequence[Change]) -> None:
         """Write down what is to change; from that moment on it holds."""
@@ -400,6 +406,32 @@ class AtomicFiles:
         for folder in sorted({space, *self._above(self.journal), *named_in}, reverse=True):
             files.fsync_folder(folder)
 
+    def _make_root(self, changes: Sequence[Change]) -> None:
+        """Fill a folder that is not there yet, and move it to its place."""
+        filled = self._space / self.root.name
+        try:
+            named_in = files.make_folder(self._space)
+            files.write(self._space / _IGNORE, b"*\n")
+            folders = {filled}
+            for change in changes:
+                path = filled / change.name
+                folders.update({path.parent, *files.make_folder(path.parent)})
+                files.write_durably(path, change.data or b"", self.mode)
+            for folder in sorted(folders - {self._space}):
+                files.fsync_folder(folder)
+            # The moment: before it there is no root, after it there is one with all its files.
+            files.rename(filled, self.root)
+            for folder in named_in:
+                files.fsync_folder(folder)
+        finally:
+            # Should a kill come before, the next writer does it.
+            shutil.rmtree(self._space, ignore_errors=True)
+
+    @property
+    def _space(self) -> Path:
+        """Where a root that is not there yet is filled: on its file system, as a rename must be."""
+        return self.root.with_name(f".{self.root.name}.regen-new")
+
     def _above(self, name: str) -> list[Path]:
         """Return the folders above a file, up to the root."""
         return [self.root / folder for folder in Path(name).parents]
@@ -418,6 +450,7 @@ class AtomicFiles:
 
     def _finish(self) -> None:
         """Complete a committed change of a writer that was killed, and drop an uncommitted one."""
+        shutil.rmtree(self._space, ignore_errors=True)
         if self.manifest.parent.is_dir():
             refuse_link(self.manifest.parent)  # What is dropped would be somebody else's.
             changes = self.changes_in(_content(self.manifest))

@@ -17,7 +17,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, now
 from pytest_regen.documents.ir import IR, SCHEMAS, TypeIR, ir_hash, type_hash
 from pytest_regen.errors import StoreMissingError, UnknownPageError, UnknownTypeError
-from pytest_regen.files import refuse_obstacle
+from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
@@ -285,8 +285,8 @@ class RegenStore:
         """Lock a store that is not there yet, so that it is made together with its first pages.
 
         ``tx.store`` is the planned one; the first ``tx.write(…)`` makes the folder with all that is
-        planned and all that it is given, in one change. Where another process has made a store
-        there meanwhile, ``tx`` is an ``update`` of that one.
+        planned and all that it is given, in one step. Where another process has made a store there
+        meanwhile, ``tx`` is an ``update`` of that one.
 
         Args:
             planned: from ``from_plan``.
@@ -297,6 +297,10 @@ class RegenStore:
             StoreWriteError: another writer does not finish, or the folder cannot be written.
         """
         path, files = planned.path, store_files(planned.path)
+        with files.explain_errors():
+            # Before the lock, because a change that makes its root needs the folder above it.
+            for folder in make_folder(path.resolve().parent):
+                fsync_folder(folder)
         with files.locked():
             if is_store(path):
                 yield StoreUpdate(cls.open(path))

@@ -50,7 +50,7 @@ def test_a_new_store_is_made_together_with_its_first_pages(tmp_path: Path) -> No
     store = RegenStore.open(plan.path)
     assert [one.output for one in store.pages.values()] == [one.output for one in pages]
     assert (store.path / "schema.md").read_text("utf-8") == "# Schema\n"
-    assert effects.count("before fsync") == 10
+    assert effects.count("before fsync") == 7
     assert [path.name for path in store.path.parent.iterdir() if path.name != ".regen"] == [
         "GET_v1_projects"
     ]

@@ -4,6 +4,7 @@ They ask the API that ``ANTHROPIC_BASE_URL`` names.
 """
 
 import json
+import signal
 import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -31,6 +32,12 @@ def regenerate(folder: Path, page: int = 1) -> None:
         partial_regenerate(folder, [name], {name: [page]}, provider=provider)
     finally:
         provider.close()
+
+
+def regenerate_and_rest(folder: Path) -> None:
+    """Regenerate a page, then wait to be killed."""
+    regenerate(folder)
+    signal.pause()
 
 
 def regenerate_one_of_many(folder: Path, number: int) -> None:
