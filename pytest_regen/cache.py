@@ -25,14 +25,14 @@ VARIABLE: Final = "REGEN_CACHE_KEY"
 """The environment variable with a secret of one's own, for caches that machines share."""
 
 _FORMAT: Final = 1
+# Characters of a secret from the environment; a shorter one is none.
 _SHORTEST: Final = 16
-"""Characters of a secret from the environment; a shorter one is none."""
+# Bytes of one entry.
 _LARGEST: Final = 16 << 20
-"""Bytes of one entry."""
+# An entry, or what a killed process left of one.
 _ENTRY: Final = re.compile(r"[0-9a-f]{64}\.(?:json|[0-9a-f]{8}\.tmp)")
-"""An entry, or what a killed process left of one."""
+# Seconds after which an entry goes.
 _KEPT: Final = 30 * 86_400.0
-"""Seconds after which an entry goes."""
 
 
 class Cache:

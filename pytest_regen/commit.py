@@ -51,30 +51,30 @@ Contents = Mapping[str, bytes | None]
 LOCK_TIMEOUT: Final = 60.0
 """Seconds that a writer waits for another; a write takes milliseconds."""
 
+# Seconds to wait for another test that has a candidate of the same files on trial.
 _TRIAL_TIMEOUT: Final = 600.0
-"""Seconds to wait for another test that has a candidate of the same files on trial."""
 
+# Seconds that a reader waits for a moment at which no process writes the files.
 _PATIENCE: Final = 10.0
-"""Seconds that a reader waits for a moment at which no process writes the files."""
 
+# Seconds a lock must be held to count as held: another reader's look at it takes far less.
 _PROBE: Final = 0.1
-"""Seconds a lock must be held to count as held: another reader's look at it takes far less."""
 
+# Seconds between two looks at a lock that another writer holds; it holds it for milliseconds.
 _POLL: Final = 0.005
-"""Seconds between two looks at a lock that another writer holds; it holds it for milliseconds."""
 
+# Nanoseconds after which another change of a file has another time.
 _SETTLED: Final = 1_000_000_000
-"""Nanoseconds after which another change of a file has another time."""
 
+# Of the journal's format; the first was never released.
 _VERSION: Final = 2
-"""Of the journal's format; the first was never released."""
 
 _IGNORE: Final = ".gitignore"
 
 _GONE: Final = (FileNotFoundError, NotADirectoryError)
 
+# By the lock of each trial of this process: whether its candidate is in place.
 _own_trials: dict[Path, bool] = {}
-"""By the lock of each trial of this process: whether its candidate is in place."""
 
 T = TypeVar("T")
 

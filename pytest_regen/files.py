@@ -64,8 +64,8 @@ def replace_file(path: Path, content: str | bytes) -> None:
         raise
 
 
+# Windows would write two bytes for each line end.
 _BINARY = getattr(os, "O_BINARY", 0)
-"""Windows would write two bytes for each line end."""
 
 Observer = Callable[[str, Path], None]
 """Called before and after each effect with words like ``before rename`` and the path touched."""
@@ -205,17 +205,17 @@ def fsync_folder(path: Path) -> None:
             os.close(descriptor)
 
 
+# Characters of the readable part; with suffixes it stays far below every system's 255 bytes.
 _LONGEST = 80
-"""Characters of the readable part; with suffixes it stays far below every system's 255 bytes."""
 
 _PLAIN_PATH = re.compile(r"(?:/[a-z0-9.~-]*[a-z0-9~-])+")
 _ENDS_LIKE_HASH = re.compile(r"-[0-9a-f]{8}\Z")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~-]+")
+# Names that Windows keeps for devices, whatever the suffix or case.
 _RESERVED = {"con", "prn", "aux", "nul", "conin$", "conout$"} | {
     f"{device}{number}" for device in ("com", "lpt") for number in range(10)
 }
-"""Names that Windows keeps for devices, whatever the suffix or case."""
 
 
 JOURNAL: Final = ".journal"
@@ -224,8 +224,8 @@ JOURNAL: Final = ".journal"
 MANIFEST: Final = "commit.json"
 """The file in it that says what they are to hold."""
 
+# Nanoseconds after which another change of a file has another time.
 _SETTLED = 1_000_000_000
-"""Nanoseconds after which another change of a file has another time."""
 
 
 def content_hash(path: Path) -> str | None:
@@ -290,6 +290,7 @@ def safe_file_name(type_name: str) -> str:
     return f"{start}_{_short_hash(type_name)}"
 
 
+# What stands at the root of a project.
 _MARKS = (
     ".git",
     "pyproject.toml",
@@ -299,7 +300,6 @@ _MARKS = (
     "tox.ini",
     "setup.cfg",
 )
-"""What stands at the root of a project."""
 
 
 def project_root(path: Path) -> Path:

@@ -29,8 +29,8 @@ _MAX_MESSAGE: Final = 4_000
 _MAX_TITLE: Final = 200
 _MAX_CELL: Final = 300
 _MAX_ROWS: Final = 20
+# Characters of a text that is folded away: some forty of them fit.
 _MAX_BLOCK: Final = 60_000
-"""Characters of a text that is folded away: some forty of them fit."""
 
 _MORE: Final = "\n_More does not fit here; the log has it._\n"
 

@@ -156,8 +156,8 @@ class AllowedHosts(Guard):
             self._numbers.update(numbers)
 
 
+# Tokens of the guards that are asked in this task or thread, and in those begun in it, alone.
 _apart: ContextVar[tuple[object, ...]] = ContextVar("pytest_regen_closed", default=())
-"""Tokens of the guards that are asked in this task or thread, and in those begun in it, alone."""
 
 
 class _Gate:

@@ -175,8 +175,8 @@ def _frozen(value: Any) -> Any:
 
 # What each key may hold
 
+# Whether a value is right, and what is expected in the words of a message.
 _Rule = tuple[Callable[[Any], bool], str]
-"""Whether a value is right, and what is expected in the words of a message."""
 
 
 def _is_text(value: Any) -> bool:

@@ -11,6 +11,7 @@ TABLE: Final = "pytest-regen"
 FILES: Final = ("pyproject.toml", f".{TABLE}.toml")
 """What may hold the table ``[tool.pytest-regen]``, in the root of a project."""
 _MISNAMED: Final = (f"{TABLE}.toml", ".pytest_regen.toml", "pytest_regen.toml")
+# In pytest's order; the first that has any settings is read alone.
 _PYTEST_FILES: Final = (
     "pytest.toml",
     ".pytest.toml",
@@ -20,7 +21,6 @@ _PYTEST_FILES: Final = (
     "tox.ini",
     "setup.cfg",
 )
-"""In pytest's order; the first that has any settings is read alone."""
 
 
 # The table
@@ -150,12 +150,12 @@ def pytest_settings(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
     return None
 
 
+# What makes a folder the root, by rank.
 _ANCHORS: Final[Sequence[Callable[[Path], object]]] = (
     pytest_settings,
     lambda folder: (folder / "pyproject.toml").is_file(),
     lambda folder: (folder / "setup.py").is_file(),
 )
-"""What makes a folder the root, by rank."""
 
 
 # TOML

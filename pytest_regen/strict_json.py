@@ -18,12 +18,12 @@ from pytest_regen.errors import StoreCorruptError
 
 _MISSING = object()
 
+# Half a character, escaped; two of them may be one whole character.
 _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-"""Half a character, escaped; two of them may be one whole character."""
 
+# A line that git writes where it could not merge. Longer ones stand in a common ancestor that was
+# merged itself.
 _MARKER = re.compile(rb"(<{7}|\|{7}|={7}|>{7})(?: .*)?\r?", re.DOTALL)
-"""A line that git writes where it could not merge. Longer ones stand in a common ancestor that was
-merged itself."""
 
 
 def strict_loads(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+# What follows the sign of a comment; matched at its beginning.
 _DIRECTIVE: Final = re.compile(
     r"""(?ix)
     (?:
@@ -30,10 +31,9 @@ _DIRECTIVE: Final = re.compile(
     )
     """
 )
-"""What follows the sign of a comment; matched at its beginning."""
 
+# How comments begin in the languages that there are.
 _SIGN: Final = re.compile(r"(?:#|//|--|/\*|<!--|;|%|\{#|\(\*)[#/!*\-]*[ \t]*")
-"""How comments begin in the languages that there are."""
 
 _LONGEST: Final = 80
 

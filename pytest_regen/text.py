@@ -85,11 +85,11 @@ def in_quotes(value: str | int) -> str:
 
 _OPENS: Final = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _CLOSES: Final = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+# Thinking whose first tag the chat template holds back, as that of DeepSeek R1 does.
 _UNOPENED: Final = re.compile(
     r"(?:(?!<think(?:ing)?>).)*?(?:^[ \t]*</think(?:ing)?>|</think(?:ing)?>[ \t]*$)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-"""Thinking whose first tag the chat template holds back, as that of DeepSeek R1 does."""
 
 
 def without_blank_ends(text: str) -> str:

@@ -23,23 +23,23 @@ from pytest_regen.text import quoted
 from pytest_regen.units.kind import Finding, Unit, extract_text
 
 _STRING: Final = r'"(?:[^"\\\r\n]|\\.)*"'
+# A text with all its plural forms.
 _MSGSTR: Final = re.compile(
     rf"^[ \t]*(?P<all>msgstr(?:\[\d+\])?[ \t]*{_STRING}(?:\s*{_STRING})*"
     rf"(?:\s*msgstr\[\d+\][ \t]*{_STRING}(?:\s*{_STRING})*)*)",
     re.MULTILINE,
 )
-"""A text with all its plural forms."""
 _MSGID: Final = re.compile(r"^[ \t]*msgid\b", re.MULTILINE)
 _LANGUAGE: Final = re.compile(rb'^"Language: *([\w@-]+)', re.MULTILINE)
 _FLAGS: Final = re.compile(r"^#,(?P<flags>[^\r\n]*)(?P<end>\r?\n)", re.MULTILINE)
 _CHARSET: Final = re.compile(r"(?<=text/plain; )charset=([\w.:-]+)")
+# The last one stands in templates.
 _READABLE: Final = frozenset({"utf-8", "utf8", "ascii", "us-ascii", "charset"})
-"""The last one stands in templates."""
 _HINT: Final = "correct that line; msgfmt --check says more"
 _SEEN: Final = 1001
+# A form for no more numbers than these may say them in words; ``msgfmt --check`` draws the line
+# there, too.
 _FEW: Final = 5
-"""A form for no more numbers than these may say them in words; ``msgfmt --check`` draws the line
-there, too."""
 
 
 class _Entry(NamedTuple):

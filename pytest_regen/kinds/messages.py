@@ -29,19 +29,19 @@ _PRINTF: Final = (
 )
 _APART: Final = re.compile(rf"%%|\{{\}}|(?<![%\d]){_PRINTF}(?![A-Za-z\u00c0-\u024f])")
 _ANYWHERE: Final = re.compile(rf"%%|\{{\}}|{_PRINTF}")
+# As Python formats it.
 _PERCENT: Final = re.compile(
     r"%(?:\((?P<name>[^()]*)\))?[-+ 0#]*(?:\*|\d+)?(?:\.(?:\*|\d+)?)?[hlL]?"
     r"(?P<type>[diouxXeEfFgGcrsa%])?"
 )
-"""As Python formats it."""
+# The number that the forms of a plural are for.
 _COUNT: Final = re.compile(r"(?:%\(|\{{1,2})(?:count|n|num|number)(?:,\w+)?(?:\}{1,2}|\)[a-z])")
-"""The number that the forms of a plural are for."""
 _TAG: Final = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|\d+)(?P<more>(?:\s[^<>]*)?/?)>")
 _LINK: Final = re.compile(r"(?:href|src)\s*=\s*(\"[^\"]*\"|'[^']*'|\S+)")
 _VOID: Final = frozenset({"br", "hr", "img", "wbr", "input"})
 _ICU: Final = re.compile(r"\{\s*[\w.]+\s*,\s*(?:plural|select|selectordinal)\s*,")
+# An apostrophe quotes only what has a meaning; two are one.
 _ICU_PART: Final = re.compile(r"'(?:[{}#|][^']*(?:'|\Z)|')?|[{}]|[^'{}]+")
-"""An apostrophe quotes only what has a meaning; two are one."""
 _ICU_LABEL: Final = re.compile(r"\s*(?:offset:\s*\d+\s+)?(=\d+|[\w-]+)\s*")
 _MAX_DEPTH: Final = 20
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")

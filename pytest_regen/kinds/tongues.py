@@ -36,11 +36,13 @@ _NAMES: Final = {
     "zu": "Zulu",
 }  # fmt: skip
 
+# Languages whose nouns keep their form behind a number, though some of them have `one`.
 _ONE_FORM: Final = """
     id ig ja km ko lo ms my th vi yo yue zh
     az bn eu fa hu hy ka kk ku ky mn tk tr tt ug uz
 """
-"""Languages whose nouns keep their form behind a number, though some of them have `one`."""
+# Plural categories of whole numbers beside ``other`` (Unicode CLDR), where ``one`` and ``other``
+# are not all a language has. Categories only of fractions and millions are left out.
 _PLURALS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(_ONE_FORM.split(), ()),
     **dict.fromkeys(("be", "pl", "ru", "uk"), ("one", "few", "many")),
@@ -49,8 +51,6 @@ _PLURALS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("ar", "ga"), ("one", "two", "few", "many")),
     "cy": ("zero", "one", "two", "few", "many"),
 }
-"""Plural categories of whole numbers beside ``other`` (Unicode CLDR), where ``one`` and ``other``
-are not all a language has. Categories only of fractions and millions are left out."""
 
 _ONE_IS_MORE: Final = frozenset({"be", "bs", "hr", "is", "lt", "lv", "mk", "ru", "sl", "sr", "uk"})
 

@@ -20,8 +20,8 @@ _HINT: Final = (
     'write `source = "locales/en.json"` and `targets = "locales/*.json"`,'
     ' or `targets = "locale/*/LC_MESSAGES/messages.po"`'
 )
+# Keys of i18next and others for the forms of a plural.
 _ONE: Final = re.compile(r"(?:^|[._-])(?:zero|one|two|singular)$", re.IGNORECASE)
-"""Keys of i18next and others for the forms of a plural."""
 
 
 class _Source(NamedTuple):

@@ -13,10 +13,10 @@ _STOPPED: Final[dict[StopReason, str]] = {
     "unfixable": "no reply can correct it: what is asked for is itself at fault",
 }
 
+# Errors of one answer that are told before the others are counted.
 _SHOWN: Final = 3
-"""Errors of one answer that are told before the others are counted."""
+# Characters of a sentence, or of a line that is quoted.
 _LONGEST: Final = 240
-"""Characters of a sentence, or of a line that is quoted."""
 
 
 def why_lines(result: HealResult) -> Iterator[str]:

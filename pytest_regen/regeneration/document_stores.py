@@ -15,8 +15,8 @@ from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.text import plural, shorten
 from pytest_regen.validation.stores import Origin, update_command
 
+# Operations without a store that are looked into: some answer with nothing that needs one.
 _MOST_PLANNED: Final = 50
-"""Operations without a store that are looked into: some answer with nothing that needs one."""
 
 
 class Absent(NamedTuple):

@@ -23,8 +23,8 @@ from pytest_regen.regeneration.values import Answer, Known, Pending, Rejected, T
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.validation.issues import FailedTest, Feedback, Issue
 
+# Nothing is asked: requests are made for what they know of their pages.
 _NOBODY: Final = TurnSettings(TemplateProvider())
-"""Nothing is asked: requests are made for what they know of their pages."""
 
 
 class HeldPlace(Generic[V]):

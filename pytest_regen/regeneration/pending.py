@@ -30,8 +30,8 @@ FOLDER: Final = ".regen/pending"
 Piece = tuple[str, str]
 """A place, from the root of the project, and the unit or type in it."""
 
+# Digits of an id: a project has a handful of candidates, and each is looked for in all.
 _ID: Final = 8
-"""Digits of an id: a project has a handful of candidates, and each is looked for in all."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pytest_regen.validation.issues import (
     ValidationResult,
 )
 
+# Codes that no reply can correct.
 _UNFIXABLE_CODES = frozenset(
     {
         "CONFLICT",
@@ -31,7 +32,6 @@ _UNFIXABLE_CODES = frozenset(
         "UNFIXABLE",
     }
 )
-"""Codes that no reply can correct."""
 
 
 def _is_fixable(issue: Issue) -> bool:

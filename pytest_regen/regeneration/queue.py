@@ -37,16 +37,16 @@ were sent, in their order. They are none where something ended the run before. W
 the result of the work.
 """
 
+# Answers that are enough for one commit.
 _GROUP: Final = 32
-"""Answers that are enough for one commit."""
+# Seconds that an answer waits for others, to be committed with them.
 _PATIENCE: Final = 2.0
-"""Seconds that an answer waits for others, to be committed with them."""
+# Statuses that may be about one request: it is invalid, or too large.
 _OF_ONE_REQUEST: Final = frozenset({400, 413})
-"""Statuses that may be about one request: it is invalid, or too large."""
+# So many in a row are taken for a rejection of all.
 _REJECTIONS: Final = 3
-"""So many in a row are taken for a rejection of all."""
+# Seconds after which a wait is begun anew: on Windows nothing interrupts it, and people watch.
 _TICK: Final = 1.0
-"""Seconds after which a wait is begun anew: on Windows nothing interrupts it, and people watch."""
 
 
 def jobs_of(settings: TurnSettings) -> int:
@@ -116,11 +116,11 @@ class _Batch:
 
 # What is asked, in the event loop
 
+# A model and a system prompt.
 _Prompt = tuple[str, str]
-"""A model and a system prompt."""
+# Rank of a flow, number of a batch, number of a page, and the batch: those that began first go
+# first, so that they end, and their plans with them.
 _Place = tuple[int, int, int, _Batch]
-"""Rank of a flow, number of a batch, number of a page, and the batch: those that began first go
-first, so that they end, and their plans with them."""
 
 
 class AskQueue:

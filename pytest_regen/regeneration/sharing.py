@@ -13,8 +13,8 @@ from pytest_regen.stores import RegenStore, StoredPage
 Recipient = tuple[str | None, str]
 """A provider, as pages name it, and the model that it would be asked for."""
 
+# A folder, its page that answers a prompt, and whether this run asked for it.
 _Source = tuple[str, StoredPage, bool]
-"""A folder, its page that answers a prompt, and whether this run asked for it."""
 
 
 class Sharing:

@@ -16,8 +16,8 @@ from pytest_regen.validation import edits
 from pytest_regen.validation.issues import ValidationResult
 from pytest_regen.validation.pieces import split
 
+# Stands for the hash of an IR that was not recorded; equal to no hash.
 _UNKNOWN: Final = "unknown"
-"""Stands for the hash of an IR that was not recorded; equal to no hash."""
 
 
 def restore(tx: stores.StoreUpdate, word: str, page: int | None, to: str | None) -> Changes:

@@ -34,6 +34,7 @@ from pytest_regen.validation.issues import (
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.store_cache import lines_of
 
+# Codes after which a page was read in part or not at all.
 _HIDING_CODES: Final = frozenset(
     {
         "ARTIFACT",
@@ -46,10 +47,9 @@ _HIDING_CODES: Final = frozenset(
         "TRUNCATED",
     }
 )
-"""Codes after which a page was read in part or not at all."""
 
+# Tokens of the fence around the code of a reply.
 _FENCE: Final = 10
-"""Tokens of the fence around the code of a reply."""
 
 _CLEAN: Final = values.Score()
 

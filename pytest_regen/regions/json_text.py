@@ -17,14 +17,14 @@ from pytest_regen.errors import RegionError
 from pytest_regen.regions import base
 from pytest_regen.strict_json import strict_loads
 
+# Keys, and indices of lists, from the root of a document to one value.
 _Path = tuple[str | int, ...]
-"""Keys, and indices of lists, from the root of a document to one value."""
 
+# New members of a container by key: the name of a unit, or a tree where members are new too.
 _Tree = dict[str | int, Any]
-"""New members of a container by key: the name of a unit, or a tree where members are new too."""
 
+# A string, a key with its colon, a bracket, or a plain value.
 _TOKEN: Final = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?|[][{}]|[^][{}:,"\s]+')
-"""A string, a key with its colon, a bracket, or a plain value."""
 
 _CLOSERS: Final = {"{": "}", "[": "]"}
 _BLANKS: Final = "\ufeff \t\r\n"

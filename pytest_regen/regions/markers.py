@@ -16,19 +16,19 @@ DEFAULT_TAG: Final = "REGEN"
 ANY_TAG: Final = "[A-Za-z][A-Za-z0-9_-]{0,49}"
 """What a tag may look like, as a regular expression."""
 
+# Comments that have to be closed, and how.
 _CLOSERS: Final = {"<!--": "-->", "/*": "*/", "/**": "*/", "{/*": "*/}", "{#": "#}"}
-"""Comments that have to be closed, and how."""
 
+# HTML, JSX, Jinja, C, Rust, Python, SQL, Lisp, TeX, Basic and what writes comments like these.
 _SIGNS: Final = (
     r"<!--|\{/\*|\{\#|/\*\*?|/{2,3}!?|\#{1,4}|-{2,3}|;{1,4}|%{1,3}|@?[Rr][Ee][Mm](?=[ \t])"
 )
-"""HTML, JSX, Jinja, C, Rust, Python, SQL, Lisp, TeX, Basic and what writes comments like these."""
 
+# What follows the first word of a marker.
 _INSIDE: Final = re.compile(
     r"[ \t]+(?P<name>[^\s\[\]]+)(?P<mark>(?:[ \t]+\#[0-9]{1,9})?)[ \t]*\]"
     r"[ \t]*(?P<close>[^\s\w]*)[ \t]*"
 )
-"""What follows the first word of a marker."""
 
 
 class Comment(NamedTuple):

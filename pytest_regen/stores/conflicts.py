@@ -19,8 +19,8 @@ from pytest_regen.stores import formats
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
 from pytest_regen.strict_json import as_json, conflict_line, corrupt, json_or_none, versions
 
+# Members of an artifact that follow from others, or from the document.
 _WORKED_OUT: Final = ("document", "ir_hash", "model", "validation")
-"""Members of an artifact that follow from others, or from the document."""
 
 
 def read_artifact(view: View, name: str) -> tuple[bytes, bool]:

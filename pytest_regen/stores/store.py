@@ -133,8 +133,8 @@ class Plan:
         raise UnknownTypeError(what, why=why, hint=hint)
 
 
+# The last state of each folder, as long as somebody holds it: most of it is read only once.
 _open: "WeakValueDictionary[Path, RegenStore]" = WeakValueDictionary()
-"""The last state of each folder, as long as somebody holds it: most of it is read only once."""
 
 
 @dataclass(frozen=True)

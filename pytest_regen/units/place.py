@@ -25,12 +25,12 @@ from pytest_regen.units.view import Asked, FileUnits
 from pytest_regen.units.writing import UnitUpdate
 from pytest_regen.validation.issues import WEAKENED, FailedTest, Feedback
 
+# What the shortest answer costs in output, for the budget's estimate.
 _LEAST_TOKENS: Final = 64
-"""What the shortest answer costs in output, for the budget's estimate."""
+# Characters of the last answer that a correction shows.
 _LONGEST_ANSWER: Final = 2_000
-"""Characters of the last answer that a correction shows."""
+# Characters of a test that a correction shows.
 _LONGEST_TEST: Final = 4_000
-"""Characters of a test that a correction shows."""
 
 
 _LOCK: Final = ".regen/locks/units.lock"

@@ -166,10 +166,10 @@ def texts_or_none(kind: Kind, text: str) -> Mapping[str, UnitText]:
         return {}
 
 
+# Characters of a line that are shown.
 _SHOWN: Final = 120
-"""Characters of a line that are shown."""
+# Of these, how many stand before the place where two lines begin to differ.
 _BEFORE: Final = 40
-"""Of these, how many stand before the place where two lines begin to differ."""
 _LINES: Final = 10
 
 

@@ -30,18 +30,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Codes of a text that never replaces one without them: because of one nothing else was tried.
 _UNREADABLE: Final = frozenset(
     {"EMPTY_OUTPUT", "MISSING_UNIT", "NOT_ALLOWED", "SYNTAX", "TRUNCATED", "UNDEFINED_NAME"}
 )
-"""Codes of a text that never replaces one without them: because of one nothing else was tried."""
 
 _CLEAN: Final = Score()
+# Characters up to which a text may well stand in a file for another reason.
 _TELLING: Final = 20
-"""Characters up to which a text may well stand in a file for another reason."""
 _CUT: Final = ("max_tokens", "model_context_window_exceeded")
 _CONFLICT: Final = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
 _RECORDS: Final = "the next command records texts as they stand"
+# What is wrong with a file, the first counts; the command about it, and what is said before.
 _ADVICE: Final = (
     ("CONFLICT", ("rebuild",), "or correct the file in an editor"),
     ("DRIFT", ("adopt",), f"{KEEPS_EDIT}; to drop it: {{rebuild}}"),
@@ -53,7 +54,6 @@ _ADVICE: Final = (
     ("UNRECORDED", ("adopt",), _RECORDS),
     ("ORPHAN", ("forget",), ""),
 )
-"""What is wrong with a file, the first counts; the command about it, and what is said before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,18 +18,18 @@ from pytest_regen.validation.issues import Weakness
 
 _ADVICE: Final = "keep every check that the old code makes, and correct the rest"
 _LOOKUPS: Final = {"IndexError", "KeyError", "LookupError"}
+# Functions that are no helper to which a check could have been moved.
 _HARMLESS: Final = frozenset(
     {name for owner in (builtins, str, bytes, list, dict, set) for name in dir(owner)}
     | {"critical", "debug", "error", "exception", "info", "log", "warn", "warning"}
 )
-"""Functions that are no helper to which a check could have been moved."""
 _PARSERS: Final = frozenset({"complex", "float", "fromhex", "int"})
 _NOTHING: Final = frozenset[str]()
+# Stands among names for a comparison of values, and not only of how many there are.
 _ORDER: Final = "<"
-"""Stands among names for a comparison of values, and not only of how many there are."""
 
+# Statements, the conditions they stand under, and the errors that are ignored there.
 _Block = tuple[Sequence[ast.stmt], Sequence[ast.expr], frozenset[str]]
-"""Statements, the conditions they stand under, and the errors that are ignored there."""
 
 
 class _Check(NamedTuple):

@@ -26,11 +26,11 @@ from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 
+# Part of each key: a change of what is found, or how it is worded, makes kept verdicts void.
 _FORMAT: Final = 3
-"""Part of each key: a change of what is found, or how it is worded, makes kept verdicts void."""
 _SECTION: Final = "functions"
+# Characters of an output that an issue shows.
 _LONGEST: Final = 400
-"""Characters of an output that an issue shows."""
 
 Issues = tuple[Issue, ...]
 

@@ -30,6 +30,7 @@ _FRAMES: Final = (
     *("f_locals", "get_objects", "get_referrers", "getouterframes", "getsource", "getsourcefile"),
     *("getsourcelines", "inspect.stack", "tb_frame", "walk_stack"),
 )
+# Names that honest code hardly uses, and what they are for.
 _TELLTALE: Final[Mapping[str, str]] = {
     **dict.fromkeys(_FRAMES, "shows who calls it"),
     **dict.fromkeys(
@@ -39,15 +40,14 @@ _TELLTALE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("_exit", "atexit.register"), "ends the process as if all were well"),
     "no_type_check": "keeps types from being checked",
 }
-"""Names that honest code hardly uses, and what they are for."""
+# An exit with another code fails the run, as it should.
 _EXIT: Final = re.compile(r"(sys\.exit|exit|quit|SystemExit)\((0|None)?\)")
-"""An exit with another code fails the run, as it should."""
 _ENVIRONMENT: Final = frozenset({"CI", "GITHUB_ACTIONS", "TEST", "TESTING", "TEST_MODE"})
 _RUNNERS: Final = frozenset({"_pytest", "doctest", "pytest", "unittest"})
 _MOCKS: Final = re.compile(r"(import|from) (unittest\.)?mock\b|from unittest import .*\bmock\b")
 _TEST_FILE: Final = re.compile(r"(^|/)(test_[^/]*|[^/]+_test)\.py$")
+# What is raised for code that is nested too deeply, or has numbers too long to be shown.
 _UNREADABLE: Final = (ArithmeticError, RecursionError, SyntaxError, ValueError)
-"""What is raised for code that is nested too deeply, or has numbers too long to be shown."""
 
 
 def find_cheats(place: Place) -> Iterator[Issue]:

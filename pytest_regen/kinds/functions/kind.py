@@ -24,8 +24,8 @@ from pytest_regen.validation.issues import WEAKENED, Issue
 _HINT: Final = 'write `functions = ["src/acme/*.py"]` in [tool.pytest-regen]'
 _MARKER: Final = b"[REGEN:BEGIN"
 _TIMEOUT: Final = 10.0
+# Files whose examples run in one sandbox, each in a process of its own.
 _TOGETHER: Final = 64
-"""Files whose examples run in one sandbox, each in a process of its own."""
 
 
 class _Work(NamedTuple):

@@ -21,6 +21,7 @@ from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import Function, Import, ModuleSource, Place
 from pytest_regen.validation.issues import Issue
 
+# Builtins that a body does not call; a module cannot import them, so only ``allow`` lets them.
 _CALLS: Final[Mapping[str, str]] = {
     "eval": "runs text as code",
     "exec": "runs text as code",
@@ -29,8 +30,8 @@ _CALLS: Final[Mapping[str, str]] = {
     "breakpoint": "stops the program",
     "input": "waits for somebody to type",
 }
-"""Builtins that a body does not call; a module cannot import them, so only ``allow`` lets them."""
 
+# Modules that a body does not import by itself; where the user's module has them, it may.
 _MODULES: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("asyncio.subprocess", "multiprocessing", "pty", "subprocess", "webbrowser"),
@@ -50,26 +51,25 @@ _MODULES: Final[Mapping[str, str]] = {
     "shutil": "changes files",
     "signal": "changes the whole process",
 }
-"""Modules that a body does not import by itself; where the user's module has them, it may."""
 
 _HARMLESS: Final = frozenset(
     {"os.path", "os.PathLike", "os.fspath", "os.sep", "importlib.resources"}
 )
+# Methods of paths that change files; no other common class has them.
 _CHANGES: Final = frozenset({"write_text", "write_bytes", "unlink", "rmdir", "hardlink_to"})
-"""Methods of paths that change files; no other common class has them."""
+# More of ``os``, for modules that import it; ``replace`` is a method of texts, too.
 _OS_CHANGES: Final = frozenset(
     (
         *("chmod", "link", "makedirs", "mkdir", "mknod", "remove", "removedirs", "rename"),
         *("renames", "replace", "symlink", "truncate"),
     )
 )
-"""More of ``os``, for modules that import it; ``replace`` is a method of texts, too."""
 _MODULE_NAMES: Final = (
     *("__annotations__", "__builtins__", "__class__", "__dict__", "__doc__", "__file__"),
     *("__loader__", "__name__", "__package__", "__path__", "__spec__"),
 )
+# How a module binds names that cannot be listed: boltons/statsutils.py fills ``globals()``.
 _UNLISTED: Final = re.compile(r"(?m)^from \S+ import \*|\bexec\(|\bglobals\(\)(\[|\.update\()")
-"""How a module binds names that cannot be listed: boltons/statsutils.py fills ``globals()``."""
 
 
 def check_code(

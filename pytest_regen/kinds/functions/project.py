@@ -16,8 +16,8 @@ from pytest_regen.kinds.functions.source import Import, parse
 from pytest_regen.settings_files import load_toml
 from pytest_regen.units.loading import PytestLists, read_pytest_lists
 
+# The first version of Python that this package itself runs on.
 _OLDEST: Final = (3, 11)
-"""The first version of Python that this package itself runs on."""
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _MINIMUM: Final = re.compile(r"(?:>=|~=|==|\^)\s*3\.(\d+)")
 _Stamp = tuple[int, int, int] | None

@@ -17,8 +17,8 @@ from pytest_regen.kinds.functions.source import Place, parse
 from pytest_regen.validation.issues import Weakness
 
 ADVICE: Final = "write code that is right for every input, without branches or tables for examples"
+# Of what one thing is compared with, how much must be inputs of examples.
 _SHARE: Final = 0.6
-"""Of what one thing is compared with, how much must be inputs of examples."""
 _LONGEST: Final = 60
 
 
