@@ -7,7 +7,7 @@ import pytest
 from scenario_doubles import TOOLS, said, scenario
 
 from pytest_regen.errors import ReplyFormatError
-from pytest_regen.sessions import ScenarioGeneratorSession
+from pytest_regen.sessions import ItemSession, ScenarioGeneratorSession
 from pytest_regen.turns import Reply, ScriptedProvider
 
 READ, WRITE, OTHER = scenario("/a"), scenario("/b", tool="write"), scenario("/c", tool="write")
@@ -46,15 +46,6 @@ def test_a_rest_in_a_set_of_its_own_is_put_to_what_stood_before(cut: str, rest: 
     assert session.reports[-1].notes == ("the reply was cut off: 3 whole scenarios were kept",)
 
 
-def test_a_tool_that_was_lost_in_the_cut_is_asked_for_apart() -> None:
-    one = said([READ])[:-2] + ', {"description": "wri'
-    session, provider = generated(one, said([scenario("/d")]), said([WRITE]))
-
-    assert known(session) == ["read /a", "read /d", "write /b"]
-    assert "- no scenario tests files/write" in provider.requests[2].messages[-1].content
-    assert len(provider.requests) == 3
-
-
 def test_a_set_begun_again_is_taken_as_it_is() -> None:
     """It holds what stood before the cut; the history has it as it was written."""
     whole = said([READ, WRITE, OTHER])
@@ -83,3 +74,19 @@ def test_a_cut_reply_without_a_complete_item_is_an_error() -> None:
     with pytest.raises(ReplyFormatError):
         session.generate()
     assert not session.history
+
+
+def test_what_a_cut_reply_still_lacks_is_asked_for() -> None:
+    """In the caller's words; of any items."""
+    cut = Reply('{"items": [{"n": 0}, {"n": 1}, ', "model_context_window_exceeded")
+    provider = ScriptedProvider([cut, '{"items": [{"n": 2}]}'])
+    session = ItemSession(
+        "Count.",
+        dict[str, int],
+        key=lambda one: one["n"],
+        provider=provider,
+        lacks=lambda items: [f"no {n}" for n in range(3) if {"n": n} not in items],
+    )
+
+    assert session.generate() == [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert "- no 2" in provider.requests[-1].messages[-1].content

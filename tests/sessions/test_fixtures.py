@@ -19,11 +19,19 @@ class Answer(BaseModel):
     number: int
 
 LINES = ['{"number": 1}', '{"number": 2}', '{"number": 3}']
-PROVIDER = ScriptedProvider(LINES)
+PROVIDERS = {}
 
 @pytest.fixture
-def regen_provider():
-    return PROVIDER
+def regen_provider(request):
+    name = request.node.name
+    lines = {
+        "test_again": [*LINES[:2], 'Here: {"number":2}', LINES[1]],
+        "test_prose": ["No.", "No!", "Never."],
+    }
+    return PROVIDERS.setdefault(name, ScriptedProvider(lines.get(name, LINES)))
+
+def asked():
+    return {name: len(one.requests) for name, one in PROVIDERS.items()}
 """
 
 SCENARIOS = """
@@ -70,71 +78,93 @@ def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
     return pytester.runpytest_inprocess("-p", "anyio", *args)
 
 
-def test_without_the_marker_a_failure_is_a_failure(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        COUNTING
-        + """
-def test_one(generator_session):
-    assert generator_session(system="Count.", response=Answer).ask("How many?").number == 3
-
-def test_asked_once():
-    assert len(PROVIDER.requests) == 1
-"""
-    )
-
-    assert run(pytester).parseoutcomes() == {"failed": 1, "passed": 1}
-
-
-def test_an_agent_that_loses_context_asks_nobody_again(pytester: pytest.Pytester) -> None:
-    """What the code of an agent drops, no turn of a session can mend."""
+def test_what_no_turn_can_mend_asks_nobody_again(pytester: pytest.Pytester) -> None:
+    """Without the marker, of other errors, of an agent that loses context, of ``pytest.xfail``."""
     pytester.makepyfile(
         COUNTING
         + """
 from pytest_regen.testing import ContextLossError
 
+def number(generator_session):
+    return generator_session(system="Count.", response=Answer).ask("How many?").number
+
+def test_unmarked(generator_session):
+    assert number(generator_session) == 3
+
+def test_prose(generator_session):
+    number(generator_session)
+
 @pytest.mark.regen(attempts=3)
 def test_agent(generator_session):
-    generator_session(system="Count.", response=Answer).ask("How many?")
+    number(generator_session)
     raise ContextLossError("carries_full_context", "leaves are lost")
 
-def test_asked_once():
-    assert len(PROVIDER.requests) == 1
+@pytest.mark.regen(attempts=3)
+def test_typo(generator_session):
+    number(generator_session).nmber
+
+@pytest.mark.regen(attempts=3)
+def test_xfail(generator_session):
+    if number(generator_session) == 2:
+        pytest.xfail("not there yet")
+    assert False, "two are wanted"
+
+def test_asked():
+    assert asked() == {
+        "test_unmarked": 1, "test_prose": 3, "test_agent": 1, "test_typo": 1, "test_xfail": 2,
+    }
 """
     )
 
-    assert run(pytester).parseoutcomes() == {"failed": 1, "passed": 1}
+    result = run(pytester)
+
+    assert result.parseoutcomes() == {"failed": 4, "xfailed": 1, "passed": 1}
+    result.stdout.fnmatch_lines(
+        ["*ReplyFormatError: the reply holds no whole JSON value*", "*AttributeError*"]
+    )
+    # Our own lines say nothing to who reads it, nor do those of a JSON decoder.
+    result.stdout.no_fnmatch_line("*pytest_regen[/\\]*py:*")
+    result.stdout.no_fnmatch_line("*JSONDecodeError*")
 
 
-def test_attempts_are_bounded_and_the_failure_is_the_tests_own(pytester: pytest.Pytester) -> None:
+def test_attempts_are_bounded_and_end_where_nothing_changes(pytester: pytest.Pytester) -> None:
+    """The failure is the test's own; ``exit`` ends the run also in a second call."""
     pytester.makepyfile(
         COUNTING
         + """
 @pytest.mark.regen(attempts=2)
-def test_four(generator_session):
-    assert generator_session(system="Count.", response=Answer).ask("How many?").number == 4
-"""
+def test_bounded(generator_session):
+    found = generator_session(system="Count.", response=Answer).ask("How many?")
+    assert all(
+        number == 4 for number in [found.number]
     )
 
-    result = run(pytester)
+@pytest.mark.regen(attempts=6)
+def test_again(generator_session):
+    session = generator_session(system="Count.", response=Answer)
+    assert session.ask("How many?").number == 4, "four are wanted"
 
-    assert result.parseoutcomes() == {"failed": 1}
-    result.stdout.fnmatch_lines(["*assert 2 == 4*"])
+def test_asked():
+    assert asked() == {"test_bounded": 2, "test_again": 3}
+    told = PROVIDERS["test_bounded"].requests[1].messages[-1].content
+    assert "The test asserts: assert all(" in told
+    assert "number == 4 for number in [found.number]" in told
 
-
-def test_an_error_that_is_no_assertion_is_not_told(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        COUNTING
-        + """
 @pytest.mark.regen(attempts=3)
-def test_typo(generator_session):
-    generator_session(system="Count.", response=Answer).ask("How many?").nmber
+def test_exit(generator_session):
+    if generator_session(system="Count.", response=Answer).ask("How many?").number == 2:
+        pytest.exit("not there yet")
+    assert False, "two are wanted"
 """
     )
 
     result = run(pytester)
 
-    assert result.parseoutcomes() == {"failed": 1}
-    result.stdout.fnmatch_lines(["*AttributeError*"])
+    result.assert_outcomes(failed=2, passed=1)
+    result.stdout.fnmatch_lines(
+        ["*four are wanted*", "*No further turn: the model gave an answer*"]
+    )
+    result.stdout.fnmatch_lines(["*Exit: not there yet*"])
 
 
 ASYNCHRONOUS = """
@@ -158,7 +188,7 @@ async def test_three(generator_session):
     session = generator_session(system="Count.", response=Answer)
     assert (await session.aask("First?")).number == 1
     assert (await session.aask("How many?")).number == 3, "three are wanted"
-    assert len(PROVIDER.requests) == session.turn_count == 3
+    assert asked() == {"test_three": session.turn_count} == {"test_three": 3}
     assert "three are wanted" in session.history[-2].content
 """
     plain = body.replace("async ", "").replace("await ", "").replace("aask", "ask")
@@ -183,39 +213,6 @@ def test_scenario_corrections_lead_to_replacements(
     pytester.makepyfile(project)
 
     assert run(pytester).parseoutcomes() == {"regenerated": 1}
-
-
-@pytest.mark.parametrize(
-    ("end", "calls", "outcomes", "said"),
-    [
-        ("xfail", 1, {"xfailed": 1, "passed": 1}, "* 1 xfailed*"),
-        ("xfail", 2, {"xfailed": 1, "passed": 1}, "* 1 xfailed*"),
-        ("exit", 2, {}, "*Exit: not there yet*"),
-    ],
-)
-def test_what_is_no_failure_asks_nobody_again(
-    pytester: pytest.Pytester, end: str, calls: int, outcomes: dict[str, int], said: str
-) -> None:
-    """``pytest.xfail`` and ``pytest.exit`` go to pytest, in the first call as in the second."""
-    pytester.makepyfile(
-        COUNTING
-        + f"""
-@pytest.mark.regen(attempts=3)
-def test_known(generator_session):
-    number = generator_session(system="Count.", response=Answer).ask("How many?").number
-    if number == {calls}:
-        pytest.{end}("not there yet")
-    assert number == 0
-
-def test_asked_no_more():
-    assert len(PROVIDER.requests) == {calls}
-"""
-    )
-
-    result = run(pytester)
-
-    result.stdout.fnmatch_lines([said])
-    assert result.parseoutcomes() == outcomes
 
 
 def test_an_asynchronous_test_waits_without_blocking(pytester: pytest.Pytester) -> None:
@@ -262,50 +259,6 @@ async def test_both_go_on(generator_session):
     assert run(pytester).parseoutcomes() == {"passed": 1}
 
 
-def test_the_same_failure_twice_is_no_progress(pytester: pytest.Pytester) -> None:
-    """A turn that could only repeat the last is not made; the assertion stands with a note."""
-    pytester.makepyfile(
-        SCENARIOS
-        + """
-@pytest.mark.regen(attempts=5)
-def test_never(scenario_session):
-    scenario_session(system="Be exact.", annotations=TOOLS).scenarios()
-    raise AssertionError("always the same")
-""".replace("def test_right", "def no_test")
-    )
-
-    result = run(pytester, "-k", "never")
-
-    assert result.parseoutcomes()["failed"] == 1
-    result.stdout.fnmatch_lines(["*always the same*", "*sent in an earlier turn*"])
-
-
-def test_the_same_answer_to_the_same_failure_is_no_progress(pytester: pytest.Pytester) -> None:
-    """It is not asked for a third time in the same words; another answer would be."""
-    pytester.makepyfile(
-        COUNTING.replace(
-            """['{"number": 1}', '{"number": 2}', '{"number": 3}']""",
-            """['{"number": 1}', '{"number": 2}', 'Here: {"number":2}', '{"number": 2}']""",
-        )
-        + """
-@pytest.mark.regen(attempts=6)
-def test_four(generator_session):
-    session = generator_session(system="Count.", response=Answer)
-    assert session.ask("How many?").number == 4, "four are wanted"
-
-def test_asked():
-    assert len(PROVIDER.requests) == 3
-"""
-    )
-    result = run(pytester)
-
-    result.assert_outcomes(failed=1, passed=1)
-    result.stdout.fnmatch_lines(
-        ["*four are wanted*", "*No further turn: the model gave an answer*"]
-    )
-    result.stdout.fnmatch_lines(["still failing: *test_four [[]no_progress[]]*"])
-
-
 def test_turns_are_recorded_and_replayed(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,42 +287,3 @@ def test_turns_are_recorded_and_replayed(
 
     assert recorded.parseoutcomes() == replayed.parseoutcomes() == {"regenerated": 1}
     assert Path(pytester.path, "cassettes", "test_told", "test_two.yaml").is_file()
-
-
-def test_a_bare_all_tells_the_model_what_is_asserted(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        COUNTING
-        + """
-@pytest.mark.regen(attempts=2)
-def test_four(generator_session):
-    found = generator_session(system="Count.", response=Answer).ask("How many?")
-    assert all(
-        number == 2 for number in [found.number]
-    )
-
-def test_told():
-    told = PROVIDER.requests[1].messages[-1].content
-    assert "The test asserts: assert all(" in told
-    assert "number == 2 for number in [found.number]" in told
-"""
-    )
-    result = run(pytester)
-
-    assert result.parseoutcomes() == {"passed": 1, "regenerated": 1}
-
-
-def test_an_error_of_a_session_ends_at_the_line_of_the_test(pytester: pytest.Pytester) -> None:
-    """Our own lines say nothing to who reads it, nor do those of a JSON decoder."""
-    pytester.makepyfile(
-        COUNTING.replace("'{\"number\": 1}'", '"No.", "No!", "Never."')
-        + """
-def test_one(generator_session):
-    generator_session(system="Count.", response=Answer).ask("How many?")
-"""
-    )
-    result = run(pytester)
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*ReplyFormatError: the reply holds no whole JSON value*"])
-    result.stdout.no_fnmatch_line("*pytest_regen[/\\]*py:*")
-    result.stdout.no_fnmatch_line("*JSONDecodeError*")

@@ -43,12 +43,6 @@ BY_ITEM = """
 """
 
 
-def test_one_row_is_corrected(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(ROWS.replace("WRONG", BY_ITEM))
-
-    assert pytester.runpytest_inprocess().parseoutcomes() == {"regenerated": 1}
-
-
 def test_words_are_notes(pytester: pytest.Pytester) -> None:
     """A row that comes for them is a new one, so that its key is not that of another."""
     body = """
@@ -63,26 +57,11 @@ def test_words_are_notes(pytester: pytest.Pytester) -> None:
     assert pytester.runpytest_inprocess().parseoutcomes() == {"regenerated": 1}
 
 
-def test_what_cannot_be_recorded_is_said(pytester: pytest.Pytester) -> None:
-    """A provider that sends nothing over HTTP leaves nothing behind for the next run."""
+def test_one_row_is_corrected(pytester: pytest.Pytester) -> None:
+    """A provider that sends nothing over HTTP leaves nothing for the next run, which is said."""
     pytester.makepyfile(ROWS.replace("WRONG", BY_ITEM))
 
     result = pytester.runpytest_inprocess("--regen-record", "once", "-W", "default")
 
     assert result.parseoutcomes() == {"regenerated": 1, "warnings": 1}
     result.stdout.fnmatch_lines(["*nothing was recorded, though 2 turns took place*"])
-
-
-def test_a_finding_of_an_assertion_is_told_once(pytester: pytest.Pytester) -> None:
-    """What pytest shows of its values repeats the message, and would be paid for twice."""
-    body = """
-    wrong = [f"{row.name} is a capital" for row in rows if row.name.isupper()]
-    if PROVIDER.requests[1:]:
-        assert PROVIDER.requests[1].messages[-1].content.count("B is a capital") == 1
-        return
-    assert not wrong, "; ".join(wrong)
-"""
-    rows = ROWS.replace("WRONG", body).replace('said((2, "b"))', 'said((3, "c"))')
-    pytester.makepyfile(rows)
-
-    assert pytester.runpytest_inprocess().parseoutcomes() == {"regenerated": 1}

@@ -25,18 +25,8 @@ from pytest_regen.sessions import (
     ExecutionResult,
     Judgement,
     LoopSettings,
-    TestScenario,
     expectation_holds,
 )
-
-
-def test_a_right_set_passes_with_one_judgement() -> None:
-    work = bench([A, B])
-    report = work.run()
-
-    assert report.passed
-    assert (report.repairs, report.judgements, report.stop_reason) == (0, 1, "passed")
-    assert {history.outcome for history in report.histories} == {"passed"}
 
 
 def test_a_correction_is_put_in_place_told_and_kept() -> None:
@@ -62,6 +52,9 @@ def test_a_correction_is_put_in_place_told_and_kept() -> None:
     history = report.history(WRONG.id)
     assert history.outcome == "corrected"
     assert "expected deny, corrected to escalate" in history.events[0]
+    assert "corrected: 'read /b'" in report.describe()
+    with pytest.raises(KeyError):
+        report.history("sha256:unknown")
     assert not work.compiler.contexts
 
 
@@ -95,9 +88,8 @@ def test_a_failing_execution_vetoes_the_judge() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["scenario", "both"])
-def test_a_correction_counts_only_if_the_engine_agrees(kind: str) -> None:
-    report = bench([A, WRONG], blaming(kind, "allow")).run()
+def test_a_correction_counts_only_if_the_engine_agrees() -> None:
+    report = bench([A, WRONG], blaming("scenario", "allow")).run()
 
     assert not report.passed
     assert named(report.scenarios)[1] == ("read /b", "deny")
@@ -119,35 +111,15 @@ def test_new_rules_may_make_the_engine_agree() -> None:
     assert work.source.told[0].rule_changes
 
 
-@pytest.mark.parametrize("probe", [scenario("/c"), scenario("/new", "deny")], ids=str)
-def test_a_failure_that_nobody_names_outlives_a_later_round(probe: TestScenario) -> None:
+def test_a_failure_that_nobody_names_outlives_a_later_round() -> None:
     """The judge asks for a probe, and then says that all is well: the failure is still there."""
-    speeches = [with_probes(Judgement(), probe)]
+    speeches = [with_probes(Judgement(), scenario("/new", "deny"))]
     report = bench(
         [A, WRONG], lambda _: speeches.pop() if speeches else Judgement(passed=True)
     ).run()
 
     assert not report.passed
     assert [one.result.scenario for one in report.disagreements] == [WRONG]
-
-
-def test_a_failure_of_the_first_round_does_not_vanish() -> None:
-    """Its verdict is remembered; the probe passes, so that there is nothing to ask about."""
-    probe = scenario("/c")
-    speeches = [
-        Judgement(
-            attributions=blaming()([ExecutionResult(WRONG, "escalate", "r")]).attributions,
-            probes=(probe,),
-        ),
-        Judgement(),
-    ]
-    work = bench([A, WRONG], lambda _: speeches.pop(0) if speeches else Judgement())
-    report = work.run()
-
-    assert report.passed
-    assert [len(results) for results in work.court.heard] == [2]
-    assert not work.compiler.contexts
-    assert report.history(WRONG.id).outcome == "corrected"
 
 
 def test_a_verdict_that_names_nothing_is_asked_for_again() -> None:
@@ -181,34 +153,14 @@ def test_of_two_failing_twins_neither_is_guessed_at() -> None:
     assert [one.expected_decision for one in told.scenarios] == ["allow", "escalate"]
 
 
-def test_a_verdict_on_nobody_is_reported() -> None:
-    lost = Attribution(kind="scenario", scenario_id="sha256:0", corrected_decision="escalate")
-    report = bench([A, WRONG], lambda _: Judgement(attributions=(lost,))).run()
-
-    assert any("blames 'sha256:0', and no failing scenario" in note for note in report.notes)
-    assert report.disagreements[0].verdict is None
-
-
-def test_rules_that_allow_too_much_fail_what_people_forbade() -> None:
-    """A handwritten ``not-allow`` is listed with what the engine says instead."""
-    own = handwritten("/a")
-    report = bench([own, B], handwritten=[own]).run()
-
-    assert not report.passed
-    (left,) = report.disagreements
-    assert (left.result.scenario, left.result.actual) == (own, "allow")
-    assert "expected not-allow, the engine says allow (rule /a)" in report.describe()
-
-
 def test_results_are_words_for_a_judge() -> None:
     """One line each: verdict, description, request, expectation, decision and rule."""
-    results = [ExecutionResult(A, "allow", "rule /a"), ExecutionResult(WRONG, "escalate", "r")]
+    passed, failed = ExecutionResult(A, "allow", "r"), ExecutionResult(WRONG, "escalate", "r")
 
-    passed, failed = map(str, results)
-    assert passed.startswith('PASS \'read /a\': files/read {"path":"/a"}: expected allow, the ')
-    assert passed.endswith("the engine says allow (rule /a)")
-    assert failed.startswith('FAIL \'read /b\': files/read {"path":"/b"}: expected deny, the ')
-    assert failed.endswith("the engine says escalate (r)")
+    assert str(passed).startswith("PASS 'read /a': ")
+    assert str(failed) == (
+        'FAIL \'read /b\': files/read {"path":"/b"}: expected deny, the engine says escalate (r)'
+    )
 
 
 def test_a_verdict_on_a_passing_scenario_is_ignored() -> None:
@@ -251,14 +203,6 @@ def test_no_progress_ends_the_run() -> None:
     assert str(left).endswith("the engine says escalate (rule /b), the judge blames rule")
 
 
-def test_the_same_replacement_again_is_no_progress() -> None:
-    stubborn = scenario("/protected/2")
-    work = bench([A, scenario("/protected/1")], later=[[stubborn]] * 9, limits={"max_repairs": 9})
-    work.run()
-
-    assert len(work.source.told) == 2
-
-
 def test_attempts_are_bounded() -> None:
     later = [[scenario(f"/n{number}", "allow")] for number in range(9)]
     report = bench([A, scenario("/protected/x"), WRONG], blaming("rule"), later=later).run()
@@ -267,26 +211,7 @@ def test_attempts_are_bounded() -> None:
     assert report.repairs <= 2
 
 
-def test_steps_are_told() -> None:
-    told: list[str] = []
-    bench([A, WRONG], blaming(), later=[[C]]).run(on_progress=told.append)
-
-    assert told[0] == "Compiling..."
-    assert "Judging 2 scenarios (round 1)..." in told
-    assert "Asking for replacements..." in told
-
-
-def test_the_report_tells_each_scenario_and_is_json() -> None:
-    report = bench([A, WRONG, scenario("/protected/x")], blaming(), later=[[C]]).run()
-
-    data = report.to_json()
-    assert {one["outcome"] for one in data["scenarios"]} == {"passed", "corrected", "discarded"}
-    assert "corrected: 'read /b'" in report.describe()
-    with pytest.raises(KeyError):
-        report.history("sha256:unknown")
-
-
-@pytest.mark.parametrize("wrong", [{"max_repairs": -1}, {"max_rounds": 0}, {"min_coverage": 2}])
+@pytest.mark.parametrize("wrong", [{"max_repairs": -1}, {"max_rounds": 0}, {"min_coverage": -1}])
 def test_limits_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         LoopSettings(**wrong)

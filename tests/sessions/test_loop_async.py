@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -124,21 +123,12 @@ def test_a_part_without_an_asynchronous_form_holds_nobody_up() -> None:
     assert waited == [True]
 
 
-def test_parts_that_only_an_event_loop_can_wait_for_are_told() -> None:
-    """The plain form says which method is missing, and which function has use for its twin."""
-    parts = Waiting()
-
-    with pytest.raises(UsageError, match=r"Waiting has no compile\(\)") as caught:
-        compile_verify_repair(LoopParts(parts, lambda _: parts, PathEngine, parts))
-
-    assert "await acompile_verify_repair" in str(caught.value)
-
-
 def test_a_part_without_the_method_is_a_mistake_of_the_caller() -> None:
     """In either form; it is not taken for a judge who could not be heard."""
-    mute: Any = object()
-    parts = LoopParts(Compiler(), lambda _: bench([A, B]).source, PathEngine, mute)
+    parts, mute = Waiting(), object()
+    deaf = LoopParts(Compiler(), lambda _: bench([A, B]).source, PathEngine, mute)
 
-    for run in (compile_verify_repair, lambda one: asyncio.run(acompile_verify_repair(one))):
-        with pytest.raises(UsageError, match=r"object has no judge\(\)"):
-            run(parts)
+    with pytest.raises(UsageError, match=r"Waiting has no compile\(\)(?s:.*)await acompile_"):
+        compile_verify_repair(LoopParts(parts, lambda _: parts, PathEngine, parts))
+    with pytest.raises(UsageError, match=r"object has no judge\(\)"):
+        asyncio.run(acompile_verify_repair(deaf))

@@ -39,12 +39,12 @@ class Judge:
 
     def __init__(self, provider: Provider, response: Any = Opinion, **settings: Any) -> None:
         system = settings.pop("system", "You judge.")
-        self._talks = {"first": GeneratorSession(system, response, provider=provider, **settings)}
+        self._talk = GeneratorSession(system, response, provider=provider, **settings)
 
     def judge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
         """Blame what fails."""
         del policy
-        self._talks["first"].ask("What do you say?")
+        self._talk.ask("What do you say?")
         return blaming("rule")(results)
 
 
@@ -110,10 +110,7 @@ def test_with_nothing_changed_nobody_is_asked(tmp_path: Path) -> None:
         {"generator": {"annotations": (READ, WRITE.model_copy(update={"comment": "Writes."}))}},
         {"generator": {"handwritten": [handwritten("/secret")]}},
         {"generator": {"max_repairs": 1}},
-        {"judge": {"system": "You judge, strictly."}},
-        {"judge": {"model": "claude-haiku-4-5"}},
         {"judge": {"response": Stricter}},
-        {"judge": {"max_repairs": 0}},
         {"compiler": {"model": "claude-haiku-4-5"}},
         {"fingerprint": ["another engine"]},
     ],

@@ -9,19 +9,17 @@ from pytest_regen.sessions.prompts import response_hint
 
 
 def test_the_same_arguments_are_the_same_bytes() -> None:
-    prompts = {
-        build_generator_system_prompt("Be kind.", TOOLS, lists={"b": ["2"], "a": ["1"]}),
-        build_generator_system_prompt("Be kind.", TOOLS, lists={"a": ["1"], "b": ["2"]}),
-    }
+    """Invariants and all values of lists are told, so that nothing impossible is written."""
+    values = [f"host{number}.org" for number in range(9)]
+    one = build_generator_system_prompt(
+        "Be kind.", TOOLS, invariants=["x"], lists={"b": ["2"], "a": values}
+    )
 
-    assert len(prompts) == 1
-
-
-def test_invariants_are_told() -> None:
-    """A generator that does not know them writes what no rule can satisfy."""
-    told = "Unknown tools are denied."
-
-    assert f"- {told}" in build_generator_system_prompt("Be kind.", [READ], invariants=[told])
+    assert "\n- x\n" in one
+    assert f"@a: {', '.join(values)}" in one
+    assert one == build_generator_system_prompt(
+        "Be kind.", TOOLS, invariants=["x"], lists={"a": values, "b": ["2"]}
+    )
 
 
 def test_tools_are_told_with_roles_schema_and_conditions() -> None:
@@ -52,13 +50,6 @@ def test_prompts_for_other_tools_share_a_long_beginning() -> None:
 
     assert one.index("## Tools") == other.index("## Tools")
     assert one[: one.index("## Tools")] == other[: other.index("## Tools")]
-
-
-def test_every_value_of_a_list_is_told() -> None:
-    values = [f"host{number}.org" for number in range(9)]
-    prompt = build_generator_system_prompt("Be kind.", [], lists={"hosts": values})
-
-    assert f"@hosts: {', '.join(values)}" in prompt
 
 
 def test_what_a_server_says_of_its_tool_stays_in_its_place() -> None:

@@ -38,9 +38,6 @@ def last(provider: ScriptedProvider) -> str:
     return provider.requests[-1].messages[-1].content
 
 
-# What was right, is wrong, and is right again.
-
-
 def test_a_correction_that_goes_back_is_told() -> None:
     """Rules change; the last word about a scenario counts, also for what is taken of a reply."""
     back = scenario("/a", "deny")
@@ -56,16 +53,6 @@ def test_a_correction_that_goes_back_is_told() -> None:
     assert found == [back, other]
     assert "you said 'escalate', correct decision is 'deny'" in last(provider)
     assert '"/b"' in last(provider)
-
-
-def test_a_correction_is_told_again_where_the_replacement_went_wrong() -> None:
-    worse = scenario("/a", "escalate")
-    provider, session = after_the_first_turn(said([worse]), said([scenario("/a", "deny")]))
-
-    assert session.regenerate(correcting(("/a", "deny"))) == [worse]
-    session.regenerate(correcting(("/a", "deny")))
-
-    assert "you said 'escalate', correct decision is 'deny'" in last(provider)
 
 
 def test_a_correction_that_stands_is_not_told_again() -> None:
@@ -93,14 +80,11 @@ OWN = handwritten("/h", "deny")
         ({"untested_tools": (("nope", "read"),)}, "knows no tool nope/read"),
         (
             {"corrections": (correction("/a", "deny"), correction("/a", "escalate"))},
-            "'read /a' is corrected to 'deny' and to 'escalate'",
+            "is corrected to 'deny' and to 'escalate'",
         ),
         ({"corrections": (correction("/a", "allow"),)}, "to 'allow', which is what it expects"),
-        (
-            {"discarded_scenarios": (discard("/h").model_copy(update={"scenario": OWN}),)},
-            "'read /h' is handwritten and cannot be discarded",
-        ),
-        ({"discarded_scenarios": (discard("/h"),)}, "'read /h' is handwritten"),
+        ({"discarded_scenarios": (discard("/h"),)}, "handwritten and cannot be discarded"),
+        ({"corrections": (correction("/h", "allow"),)}, "handwritten and cannot be corrected"),
         (
             {"notes": ("n",), "probe_scenarios": (scenario("/h", "allow"),)},
             "'read /h' is handwritten and cannot be contradicted by a probe",
@@ -120,26 +104,16 @@ def test_feedback_that_cannot_be_is_refused(feedback: dict[str, Any], problem: s
 
 
 def test_a_note_without_words_says_nothing() -> None:
-    """Alone it is no reason for a turn; beside others it is left out."""
-    provider, session = after_the_first_turn(said([]))
+    """Nor is it a reason for a turn; a probe that agrees with a person is a hint."""
+    provider, session = after_the_first_turn(said([]), own=[handwritten("/h")])
 
     with pytest.raises(UsageError, match="nothing to replace"):
         session.regenerate(ScenarioFeedback(notes=("", " \n")))
-    session.regenerate(ScenarioFeedback(notes=(" ", "too few edges")))
-
-    assert "found about your scenarios:\n\n- too few edges\n\n" in last(provider)
-
-
-def test_a_probe_that_agrees_with_a_person_is_a_hint_like_others() -> None:
-    """``not-allow`` and ``deny`` are no contradiction."""
-    provider, session = after_the_first_turn(said([]), own=[handwritten("/h")])
-
-    session.regenerate(ScenarioFeedback(notes=("n",), probe_scenarios=(scenario("/h", "deny"),)))
+    probes = (scenario("/h", "deny"),)
+    session.regenerate(ScenarioFeedback(notes=(" ", "too few edges"), probe_scenarios=probes))
 
     assert '"/h"} -> deny' in last(provider)
-
-
-# Whose scenarios these are.
+    assert "found about your scenarios:\n\n- too few edges\n\n" in last(provider)
 
 
 def test_what_a_caller_does_to_scenarios_changes_nothing_in_the_session() -> None:

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,11 +57,6 @@ def restored(data: Any) -> GeneratorSession[Answer]:
     return GeneratorSession.from_json(data, Answer, provider=NOBODY)
 
 
-def restored_scenarios(data: Any) -> ScenarioGeneratorSession:
-    """Restore a scenario session."""
-    return ScenarioGeneratorSession.from_json(data, provider=NOBODY)
-
-
 def changed(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     """Return ``data`` with another value at ``path``; without any where that is ``...``."""
     found = copy.deepcopy(data)
@@ -110,34 +104,16 @@ def test_a_type_that_has_changed_is_told_to_the_model() -> None:
     assert '"why"' in asked[0]
 
 
-def test_a_changed_type_is_told_again_after_a_failure() -> None:
-    provider = ScriptedProvider(["no", '{"n": 2}'])
-    talk = GeneratorSession.from_json(state(), Longer, provider=provider, max_repairs=0)
-    with pytest.raises(ValueError, match="no whole JSON"):
-        talk.ask("Two?")
-    talk.ask("Two?")
-
-    assert provider.requests[0].messages == provider.requests[1].messages
-
-
 @each(
     ("path", "value", "why"),
     [
         ("kind", "something", "kind is 'something'"),
         ("version", 9, "version is 9"),
         ("system", ..., "system: Field required"),
-        ("later", 1, "later: Extra inputs are not permitted"),
         ("history", [{"role": "user", "content": "dangling"}], "does not alternate: user"),
-        ("history.0.role", "assistant", "does not alternate"),
-        ("history.0.content", [{"type": "text"}], "history.0.content"),
         ("history.1.content", " ", "history.1.content: String should match"),
-        (
-            "usage.input_tokens",
-            "lots",
-            "valid integer, not 'lots'",
-        ),
+        ("usage.input_tokens", "lots", "valid integer, not 'lots'"),
         ("usage.input_tokens", -1, "usage.input_tokens"),
-        ("usage.thinking_tokens", 3, "usage.thinking_tokens"),
     ],
 )
 def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> None:
@@ -159,15 +135,12 @@ def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> 
 )
 def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why: str) -> None:
     with pytest.raises(UsageError, match="no session") as caught:
-        restored_scenarios(changed(scenario_state(), path, value))
+        ScenarioGeneratorSession.from_json(changed(scenario_state(), path, value), provider=NOBODY)
 
     assert why in caught.value.why
 
 
-@each("restore", [restored, restored_scenarios])
-@each("data", [None, "{}", b"{}", {}], ids=repr)
-def test_what_is_no_object_is_not_restored(restore: Callable[[Any], Any], data: Any) -> None:
-    with pytest.raises(UsageError, match="no session") as caught:
-        restore(data)
-
-    assert ("json.loads" in caught.value.hint) == isinstance(data, str | bytes)
+@each("data", [None, "{}"], ids=repr)
+def test_what_is_no_object_is_not_restored(data: Any) -> None:
+    with pytest.raises(UsageError, match=r"no session(?s:.*)json\.loads"):
+        restored(data)

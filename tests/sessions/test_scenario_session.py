@@ -27,7 +27,6 @@ from pytest_regen.sessions import (
     ScenarioFeedback,
     ScenarioGeneratorSession,
     TestScenario,
-    ToolAnnotation,
     generate_scenarios,
 )
 from pytest_regen.turns import Provider, Reply, ScriptedProvider, Usage
@@ -49,51 +48,44 @@ def told(provider: ScriptedProvider, number: int = -1) -> str:
     return provider.requests[number].messages[-1].content
 
 
-# Turn by turn.
-
-
 def test_handwritten_come_first_then_what_is_new() -> None:
-    """Generated scenarios are tagged; one that asks what a person asked is left out.
+    """Generated scenarios are tagged; one that asks what another one asks is left out.
 
     Requirement 1, generate: handwritten, then what is unlike them.
     """
-    own = handwritten("/a")
-    talk = session(ScriptedProvider([said([A, B])]), [own])
+    own, twin = handwritten("/a"), scenario("/b", "deny", description="twin")
+    talk = session(ScriptedProvider([said([A, B, twin])]), [own])
 
     assert talk.generate() == [own, B]
     assert talk.turn_count == 1
-    assert "left out" in talk.reports[-1].notes[0]
-
-
-def test_regenerate_returns_replacements_only() -> None:
-    """The caller merges; turns are counted.
-
-    Requirement 1, decision 6: replacement, not accumulation.
-    """
-    talk = session(ScriptedProvider([said([A, B]), said([FIXED])]), [handwritten("/h")])
-    counts = [talk.turn_count]
-    talk.generate()
-    counts.append(talk.turn_count)
-
-    assert talk.regenerate(CORRECTED) == [FIXED]
-    assert [*counts, talk.turn_count] == [0, 1, 2]
+    assert [note.endswith("left out") for note in talk.reports[-1].notes] == [True, True]
+    assert "'twin' asks what 'read /b' asks" in talk.reports[-1].notes[1]
 
 
 def test_messages_grow_and_the_system_prompt_stays() -> None:
     """One message, then three; the last one carries the correction; the schema stands once.
 
     Requirement 1, decisions 1 and 2: the system prompt is set once, feedback is a message.
+    Requirement 1, decision 6: replacement, not accumulation; the caller merges.
     """
+    steps: list[str] = []
     provider = ScriptedProvider([said([A, B]), said([FIXED])])
-    talk = session(provider)
+    talk = session(provider, [handwritten("/h")], on_progress=steps.append)
+    counts = [talk.turn_count]
     talk.generate()
-    talk.regenerate(CORRECTED)
+    counts.append(talk.turn_count)
 
+    assert talk.regenerate(CORRECTED) == [FIXED]
+    assert [*counts, talk.turn_count] == [0, 1, 2]
+    assert steps == ["Generating scenarios...", "Regenerating scenarios (turn 2)..."]
     roles = [[message.role for message in one.messages] for one in provider.requests]
     assert roles == [["user"], ["user", "assistant", "user"]]
     assert {one.system for one in provider.requests} == {"Be exact."}
-    assert "correct decision is 'escalate'" in told(provider)
+    line = '"read /b" [files/read {"path":"/b"}]: you said \'deny\', correct decision is \'escalate'
+    assert line in told(provider)
     assert ["JSON Schema" in told(provider, number) for number in (0, 1)] == [True, False]
+    with pytest.raises(UsageError, match="regenerate"):
+        talk.generate()
 
 
 def test_the_first_message_asks_for_scenarios_and_tells_the_handwritten() -> None:
@@ -121,25 +113,14 @@ def test_single_shot_generation_is_a_session_of_one_turn() -> None:
 
 
 def test_without_tools_nobody_is_asked() -> None:
-    provider = ScriptedProvider([])
-    own = handwritten("/h")
+    """What cannot be is refused at once: a tool twice, people who contradict each other."""
+    provider, own = ScriptedProvider([]), handwritten("/h")
 
     assert ScenarioGeneratorSession("x", [], [own], provider=provider).generate() == [own]
-    assert not provider.requests
-
-
-# What must not happen to a session.
-
-
-def test_a_correction_tells_the_old_decision_and_the_request() -> None:
-    provider = ScriptedProvider([said([A, B]), said([FIXED])])
-    talk = session(provider)
-    talk.generate()
-    rule = correction("/b", "escalate", rule="ask-outside")
-    talk.regenerate(ScenarioFeedback(corrections=(rule,)))
-
-    assert '"read /b" [files/read {"path":"/b"}]: you said \'deny\', correct' in told(provider)
-    assert "ask-outside" in told(provider)
+    with pytest.raises(UsageError, match="twice"):
+        ScenarioGeneratorSession("x", [READ, READ], provider=provider)
+    with pytest.raises(UsageError, match="contradict"):
+        session(provider, [own, handwritten("/h", "allow")])
 
 
 def test_feedback_is_told_once() -> None:
@@ -175,26 +156,6 @@ def test_turns_and_tokens_are_limited() -> None:
         spent.regenerate(CORRECTED)
 
 
-def test_servers_go_with_their_own_tools() -> None:
-    """A tool of another server is repaired: that item alone is asked for again."""
-    wrong = scenario("/x", request={"server_name": "web", "tool_name": "read", "arguments": {}})
-    provider = ScriptedProvider([said([A, wrong]), said([C])])
-    talk = session(provider)
-
-    assert talk.generate() == [A, C]
-    assert "there is no tool web/read" in told(provider)
-    assert "The other 1 are kept." in told(provider)
-
-
-def test_duplicates_in_one_answer_are_left_out() -> None:
-    """The first one of a request stays, whatever the order of its arguments."""
-    twin = scenario("/a", description="twin")
-    talk = session(ScriptedProvider([said([A, twin])]))
-
-    assert talk.generate() == [A]
-    assert "'twin' asks what 'read /a' asks" in talk.reports[-1].notes[0]
-
-
 def test_an_empty_list_is_no_set() -> None:
     """The model is asked again; in the end it is an error, not an empty success."""
     provider = ScriptedProvider([said([])] * 3)
@@ -215,54 +176,6 @@ def test_what_cannot_be_mended_is_left_out_and_told() -> None:
     assert json.loads(talk.history[1].content)["scenarios"][0]["description"] == "read /a"
 
 
-# Feedback that cannot be.
-
-
-@pytest.mark.parametrize(("path", "problem"), [("/nowhere", "no scenario"), ("/h", "handwritten")])
-def test_a_correction_of_nothing_or_of_a_person_is_refused(path: str, problem: str) -> None:
-    talk = session(ScriptedProvider([said([A])]), [handwritten("/h")])
-    talk.generate()
-
-    with pytest.raises(UsageError, match=problem):
-        talk.regenerate(ScenarioFeedback(corrections=(correction(path, "deny"),)))
-
-
-def test_a_correction_by_an_ambiguous_name_is_refused() -> None:
-    twin = scenario("/z", description="read /a")
-    talk = session(
-        ScriptedProvider(
-            [said([A, twin]), said([twin.model_copy(update={"expected_decision": "deny"})])]
-        )
-    )
-    talk.generate()
-
-    with pytest.raises(UsageError, match="2 scenarios"):
-        talk.regenerate(ScenarioFeedback(corrections=(correction("/a", "deny"),)))
-    by_id = correction("/a", "deny", scenario_id=twin.id)
-    assert [one.id for one in talk.regenerate(ScenarioFeedback(corrections=(by_id,)))] == [twin.id]
-
-
-def test_contradictory_handwritten_scenarios_are_refused() -> None:
-    """One request cannot be allowed and not; what is compatible may stand twice."""
-    with pytest.raises(UsageError, match="contradict"):
-        session(ScriptedProvider([]), [handwritten("/a", "allow"), handwritten("/a", "deny")])
-
-    session(ScriptedProvider([]), [handwritten("/a", "deny"), handwritten("/a")])
-
-
-def test_a_tool_annotated_twice_is_refused() -> None:
-    with pytest.raises(UsageError, match="twice"):
-        ScenarioGeneratorSession("x", [READ, READ], provider=ScriptedProvider([]))
-
-
-def test_a_second_first_turn_is_refused() -> None:
-    talk = session(ScriptedProvider([said([A])]))
-    talk.generate()
-
-    with pytest.raises(UsageError, match="regenerate"):
-        talk.generate()
-
-
 def test_a_replacement_with_the_old_mistake_is_repaired() -> None:
     provider = ScriptedProvider([said([A, B]), said([B]), said([scenario("/b", "escalate")])])
     talk = session(provider)
@@ -270,28 +183,6 @@ def test_a_replacement_with_the_old_mistake_is_repaired() -> None:
 
     assert named(talk.regenerate(CORRECTED)) == [("read /b", "escalate")]
     assert "was corrected before: the right decision is escalate" in told(provider)
-
-
-def test_a_replacement_that_contradicts_a_person_is_left_out() -> None:
-    own = handwritten("/h")
-    provider = ScriptedProvider(
-        [said([A, B]), said([scenario("/h"), scenario("/a", "deny"), FIXED])]
-    )
-    talk = session(provider, [own])
-    talk.generate()
-
-    assert talk.regenerate(CORRECTED) == [FIXED]
-
-
-def test_progress_is_told() -> None:
-    told_first: list[str] = []
-    told_next: list[str] = []
-    talk = session(ScriptedProvider([said([A, B]), said([FIXED])]), on_progress=told_first.append)
-    talk.generate()
-    talk.regenerate(CORRECTED, told_next.append)
-
-    assert told_first == ["Generating scenarios..."]
-    assert told_next == ["Regenerating scenarios (turn 2)..."]
 
 
 def test_a_discarded_request_that_comes_again_is_called_discarded() -> None:
@@ -311,49 +202,23 @@ def test_a_discarded_request_that_comes_again_is_called_discarded() -> None:
         assert "was corrected" not in told(again, number)
 
 
-def test_a_missing_member_is_named_as_the_schema_shows_it() -> None:
-    item = {k: v for k, v in json.loads(said([A]))["scenarios"][0].items() if k[0] != "e"}
-    provider = ScriptedProvider([json.dumps({"scenarios": [item]}), said([A])])
-    session(provider).generate()
-
-    assert "expected_decision: Field required" in told(provider)
-
-
-def test_a_probe_that_the_model_wrote_itself_is_no_gap() -> None:
-    provider = ScriptedProvider([said([A, B]), said([FIXED])])
-    talk = session(provider)
-    talk.generate()
-    talk.regenerate(CORRECTED.model_copy(update={"probe_scenarios": (A, C)}))
-
-    assert '"/c"} -> allow' in told(provider)
-    assert '"/a"} -> allow' not in told(provider)
-
-
-# What contradicts itself, and what is forgotten.
-
-
-def test_two_expectations_of_one_request_are_asked_about() -> None:
-    """Neither is taken for what was meant before the model has said which is."""
-    provider = ScriptedProvider([said([A, B, scenario("/a", "deny")]), said([A])])
+@pytest.mark.parametrize("meant", [[A], [A, scenario("/a", "deny")]], ids=len)
+def test_two_expectations_of_one_request_are_asked_about(meant: list[TestScenario]) -> None:
+    """Neither is taken before the model has said which is meant, or where it never does."""
+    first = said([A, B, scenario("/a", "deny")])
+    provider = ScriptedProvider([first, said(meant), said(meant)])
     talk = session(provider)
 
-    assert [(one.id, one.expected_decision) for one in talk.generate()] == [
-        (B.id, B.expected_decision),
-        (A.id, "allow"),
-    ]
+    assert talk.generate() == ([B, A] if len(meant) == 1 else [B])
     assert "is the same as scenario 1 ('read /a') and says something else" in told(provider)
-
-
-def asked_about(*tools: ToolAnnotation, lines: list[str | Exception]) -> tuple[Any, Any]:
-    """Return a session about these tools and who answers it."""
-    provider = ScriptedProvider(lines)
-    return provider, ScenarioGeneratorSession("x", tools, provider=provider)
+    assert any("left out after repairs" in one for one in talk.reports[-1].notes) == (meant != [A])
 
 
 def test_a_forgotten_tool_is_asked_for_once() -> None:
     """Within the turn; the history holds the set as if it had been there at once."""
     wrote = scenario("/w", tool="write")
-    provider, talk = asked_about(READ, WRITE, lines=[said([A]), said([wrote])])
+    provider = ScriptedProvider([said([A]), said([wrote])])
+    talk = ScenarioGeneratorSession("x", (READ, WRITE), provider=provider)
 
     assert talk.generate() == [A, wrote]
     assert "- no scenario tests files/write" in told(provider)
@@ -364,7 +229,8 @@ def test_a_forgotten_tool_is_asked_for_once() -> None:
 
 @pytest.mark.parametrize("second", [said([A]), "No.", TransportError("down", hint="x")])
 def test_a_tool_that_stays_untested_is_noted(second: str | Exception) -> None:
-    provider, talk = asked_about(READ, WRITE, lines=[said([A]), second, second, second])
+    provider = ScriptedProvider([said([A]), second, second, second])
+    talk = ScenarioGeneratorSession("x", (READ, WRITE), provider=provider)
 
     assert talk.generate() == [A]
     assert "no scenario tests files/write" in talk.reports[-1].notes
@@ -378,11 +244,3 @@ def test_a_tool_that_a_person_tests_is_not_forgotten() -> None:
 
     assert talk.generate()[1:] == [A]
     assert len(provider.requests) == 1
-
-
-def test_a_contradiction_that_stays_leaves_both_out() -> None:
-    both = said([A, scenario("/a", "deny")])
-    talk = session(ScriptedProvider([said([A, B, scenario("/a", "deny")]), both, both]))
-
-    assert talk.generate() == [B]
-    assert "left out after repairs" in talk.reports[-1].notes[-1]

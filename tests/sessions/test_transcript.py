@@ -1,6 +1,5 @@
 """What a session remembers of its calls: which one goes on from which, and at what cost."""
 
-import itertools
 from typing import Any
 
 from hypothesis import given
@@ -48,11 +47,3 @@ def test_a_call_goes_on_from_the_longest_answered_one_before_it(calls: list[Exch
 
     for number, one in enumerate(calls):
         assert transcript.before(one) is reference(calls, number)
-
-
-def test_a_log_of_many_calls_repeats_no_message() -> None:
-    texts = [f"message {number}" for number in range(21)]
-    log = SessionTranscript(exchange(texts[: 2 * turn + 1]) for turn in range(11)).to_json()
-
-    written = itertools.chain.from_iterable(entry["messages"] for entry in log)
-    assert [one["content"] for one in written] == texts
