@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from loop_doubles import RULES, A, B, C, Compiler, PathEngine, bench, blaming
 from scenario_doubles import scenario
 
-from pytest_regen.errors import TransportError, UsageError
+from pytest_regen.errors import UsageError
 from pytest_regen.sessions import (
     ExecutionResult,
     Judgement,
@@ -22,37 +20,6 @@ from pytest_regen.sessions import (
     acompile_verify_repair,
     compile_verify_repair,
 )
-
-PROBLEMS = st.sampled_from(["none", "discard", "judge down", "generator down", "compiler down"])
-
-
-def dead() -> TransportError:
-    return TransportError("dead", hint="again")
-
-
-@given(
-    st.lists(st.sampled_from(["allow", "deny", "escalate"]), min_size=3, max_size=3),
-    st.sampled_from(["rule", "scenario", "both"]),
-    PROBLEMS,
-)
-def test_both_forms_say_the_same(decisions: list[str], kind: str, problem: str) -> None:
-    """Whatever is blamed and whatever fails on the way, the two reports are equal."""
-    paths = ["/a", "/b", "/protected/x" if problem == "discard" else "/c"]
-    first = [scenario(*pair) for pair in zip(paths, decisions, strict=True)]
-
-    def speech(results: Sequence[ExecutionResult]) -> Judgement:
-        if problem == "judge down":
-            raise dead()
-        return blaming(kind)(results)
-
-    def parts() -> LoopParts:
-        later = [dead()] if problem == "generator down" else [[C]]
-        repairs = [dead()] if problem == "compiler down" else [{"/b": "deny"}]
-        return bench(first, speech, later=later, repairs=repairs).loop_parts
-
-    told, awaited = [compile_verify_repair(parts()), asyncio.run(acompile_verify_repair(parts()))]
-
-    assert told == awaited
 
 
 @dataclass

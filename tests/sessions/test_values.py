@@ -1,17 +1,23 @@
-"""Scenarios as values: identity, aliases, expectations, arguments."""
+"""Scenarios as values: identity, aliases, expectations, arguments, invariants, merging."""
 
 import json
 
 import pytest
+from library import PROTECTED, SANDBOX, engine
 from pydantic import ValidationError
-from scenario_doubles import FETCH, READ, handwritten, request, scenario
+from scenario_doubles import FETCH, READ, correction, discard, handwritten, named, request, scenario
 
+from pytest_regen.errors import UsageError
 from pytest_regen.sessions import (
     Attribution,
     ScenarioCorrection,
     ScenarioFeedback,
+    ScenarioRequest,
     TestScenario,
+    apply_corrections,
     expectation_holds,
+    merge_replacements,
+    structural_conflict,
 )
 from pytest_regen.sessions.arguments import argument_problems
 
@@ -88,3 +94,117 @@ def test_arguments_are_held_against_the_schema(arguments: dict[str, object], pro
     open_schema = {"properties": {"path": {}}, "additionalProperties": True}
     is_open = READ.model_copy(update={"input_schema": open_schema})
     assert not argument_problems(request("/", anything=1), is_open)
+
+
+A, B, C = scenario("/a"), scenario("/b"), scenario("/c")
+
+
+def test_a_corrected_scenario_makes_room_and_replacements_come_last() -> None:
+    """What was wrong is removed, what replaces it appended.
+
+    Requirement 1, merge: what was corrected is replaced.
+    """
+    merged = merge_replacements([A, B], [C], [correction("/a", "deny")], [])
+
+    assert merged == [B, C]
+
+
+def test_a_discarded_scenario_goes() -> None:
+    """So does one that no policy can satisfy.
+
+    Requirement 1, merge: what was discarded goes.
+    """
+    twin = scenario("/z", description="read /a")
+
+    assert merge_replacements([A, B, twin], [C], [], [discard("/a")]) == [B, twin, C]
+
+
+def test_handwritten_scenarios_are_never_removed() -> None:
+    """Neither by a discard nor by a correction, whatever the samples of the text do.
+
+    Requirement 1, merge: handwritten ones stay.
+    """
+    own = handwritten("/a", description="read /a")
+
+    merged = merge_replacements(
+        [own, A.model_copy(update={"request": request("/x")})], [], [], [discard("/a")]
+    )
+    assert own in merged
+    assert merge_replacements([own], [], [correction("/a", "allow")], []) == [own]
+
+
+def test_a_replacement_of_a_kept_description_is_left_out() -> None:
+    """Descriptions tell scenarios apart for a reader.
+
+    Requirement 1, merge: duplicates of kept ones.
+    """
+    again = scenario("/other", description="read /b")
+
+    assert merge_replacements([A, B], [again], [correction("/a", "deny")], []) == [B]
+
+
+def test_an_ambiguous_description_is_an_error() -> None:
+    """Correcting both would break the right one; an id tells them apart."""
+    twin = scenario("/z", description="read /a")
+
+    with pytest.raises(UsageError, match="2 scenarios are called"):
+        merge_replacements([A, twin], [], [correction("/a", "deny")], [])
+    by_id = correction("/a", "deny", scenario_id=twin.id)
+    assert merge_replacements([A, twin], [], [by_id], []) == [A]
+
+
+def test_corrections_are_put_in_place() -> None:
+    changed = apply_corrections([A, B], [correction("/a", "deny")])
+
+    assert named(changed) == [("read /a", "deny"), ("read /b", "allow")]
+    assert changed[0].reasoning == "the constitution says so"
+    with pytest.raises(UsageError, match="handwritten"):
+        apply_corrections([handwritten("/h")], [correction("/h", "deny")])
+
+
+DONORS = f"{PROTECTED[0]}/list.csv"
+RULES = [
+    {"name": "read-all", "if": {"paths": {"roles": ["read-path"], "within": "/"}}, "then": "allow"}
+]
+
+
+def about(
+    path: str, expected: str, tool: str = "read_file", source: str = "generated"
+) -> TestScenario:
+    """Return a scenario about a file of the seed library."""
+    request = ScenarioRequest(
+        server_name="filesystem", tool_name=tool, arguments={"path": path, "text": "x"}
+    )
+    return TestScenario(
+        description="x",
+        request=request,
+        expected_decision=expected,
+        source=source,
+    )
+
+
+@pytest.mark.parametrize(
+    ("scenario", "rule", "decision"),
+    [
+        (about(DONORS, "allow"), "structural-protected-path", "deny"),
+        (about("/x", "allow", tool="no_such_tool"), "structural-unknown-tool", "deny"),
+        (about(DONORS, "allow", source="handwritten"), "structural-protected-path", "deny"),
+        (about(f"{SANDBOX}/x", "not-allow", source="handwritten"), "structural-sandbox", "allow"),
+    ],
+)
+def test_what_an_invariant_contradicts_is_named(
+    scenario: TestScenario, rule: str, decision: str
+) -> None:
+    found = structural_conflict(scenario, engine({"rules": RULES}))
+
+    assert found is not None
+    assert found.scenario == scenario
+    assert found.rule.startswith(rule)
+    assert found.actual == decision
+
+
+def test_what_rules_can_decide_is_left_to_them() -> None:
+    """An invariant that agrees is no conflict, nor is a rule, or the want of one, that does not."""
+    agreeing, by_rule = about(DONORS, "deny"), about("/srv/x", "deny")
+    for one in (agreeing, by_rule, about("/srv/x", "allow", "write_file")):
+        assert structural_conflict(one, engine({"rules": RULES})) is None
