@@ -18,42 +18,32 @@ from pytest_regen.sessions.prompts import response_hint
 CLOSING = "Generate replacement scenarios for the corrected and discarded ones above"
 
 
-def test_a_correction_tells_what_was_said_and_what_is_right() -> None:
+def test_each_finding_is_a_line_that_says_what_is_right() -> None:
     """Description, old decision, request, right decision, reason and deciding rule.
 
     Requirement 1, testing: corrections.
+    Requirement 1, testing: discarded scenarios.
+    Requirement 1, testing: probes.
     """
     told = correction(
         "/etc", "escalate", original_decision="deny", request=request("/etc"), rule="ask-outside"
     )
 
-    text = format_feedback_message(ScenarioFeedback(corrections=(told,)))
+    text = format_feedback_message(
+        ScenarioFeedback(
+            corrections=(told,),
+            discarded_scenarios=(discard("/log"),),
+            probe_scenarios=(scenario("/v", "escalate"),),
+        )
+    )
 
     assert text.startswith("Some of your scenarios were wrong.")
     assert '- "read /etc" [files/read {"path":"/etc"}]: you said \'deny\', correct decision' in text
     assert (
         "'escalate' (reason: \"the constitution says so\"; the rule that decides is ask-out" in text
     )
-
-
-def test_a_discard_names_rule_and_decision() -> None:
-    """And what was expected instead.
-
-    Requirement 1, testing: discarded scenarios.
-    """
-    text = format_feedback_message(ScenarioFeedback(discarded_scenarios=(discard("/log"),)))
-
     assert "## Discarded Scenarios (Structural Conflicts)" in text
     assert "structural-protected-path always returns deny, you expected allow" in text
-
-
-def test_a_probe_tells_tool_arguments_and_decision() -> None:
-    """One line per probe.
-
-    Requirement 1, testing: probes.
-    """
-    text = format_feedback_message(ScenarioFeedback(probe_scenarios=(scenario("/v", "escalate"),)))
-
     assert '- files/read {"path":"/v"} -> escalate' in text
 
 
@@ -172,6 +162,11 @@ def test_the_same_arguments_are_the_same_bytes() -> None:
     assert one == build_generator_system_prompt(
         "Be kind.", TOOLS, invariants=["x"], lists={"a": values, "b": ["2"]}
     )
+    # Tools stand last, because prompts for others then share a long beginning.
+    other = build_generator_system_prompt(
+        "Be kind.", [FETCH], invariants=["x"], lists={"a": values, "b": ["2"]}
+    )
+    assert one.partition("## Tools")[0] == other.partition("## Tools")[0]
 
 
 def test_tools_are_told_with_roles_schema_and_conditions() -> None:
@@ -193,15 +188,6 @@ def test_tools_are_told_with_roles_schema_and_conditions() -> None:
     assert "- files/read: Reads a file." in prompt
     assert 'JSON Schema of the arguments: {"type": "object", "properties": {"path"' in prompt
     assert 'read-path if {"arg": "dry", "is": "truthy"}; otherwise read-path, write-path' in prompt
-
-
-def test_prompts_for_other_tools_share_a_long_beginning() -> None:
-    """Instructions, invariants and constitution stand before the tools."""
-    one = build_generator_system_prompt("Be kind.", [READ], invariants=["x"])
-    other = build_generator_system_prompt("Be kind.", [FETCH], invariants=["x"])
-
-    assert one.index("## Tools") == other.index("## Tools")
-    assert one[: one.index("## Tools")] == other[: other.index("## Tools")]
 
 
 def test_what_a_server_says_of_its_tool_stays_in_its_place() -> None:

@@ -1,11 +1,9 @@
 """The compile-verify-repair loop: what it leaves behind, and when that is used again."""
 
 import asyncio
-import dataclasses
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from loop_doubles import RULES, WRONG, A, B, Compiler, Court, PathEngine, bench, blaming
@@ -59,17 +57,6 @@ def test_what_a_failed_run_reached_is_never_reused(tmp_path: Path) -> None:
     assert (report.stop_reason, report.cached) == ("coverage", False)
 
 
-def test_an_artifact_that_the_engine_contradicts_is_made_again(tmp_path: Path) -> None:
-    artifact = tmp_path / "scenarios.json"
-    bench([A, B]).run(artifact)
-    text = artifact.read_text("utf-8").replace('"/b": "escalate"', '"/b": "allow"')
-    artifact.write_text(text, "utf-8")
-
-    report = bench([A, B]).run(artifact)
-
-    assert (report.passed, report.cached) == (True, False)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -84,6 +71,19 @@ def test_a_change_of_an_input_is_a_miss(tmp_path: Path, change: dict[str, Any]) 
     bench([A, B]).run(artifact)
 
     assert not bench([A, B], **change).run(artifact).cached
+
+
+@pytest.mark.parametrize("damage", ["allow", "ALLOW"])
+def test_an_artifact_that_the_engine_contradicts_is_made_again(tmp_path: Path, damage: str) -> None:
+    """So is one with damaged rules, which cost a run and not an error."""
+    artifact = tmp_path / "scenarios.json"
+    bench([A, B]).run(artifact)
+    text = artifact.read_text("utf-8").replace('"/b": "escalate"', f'"/b": "{damage}"')
+    artifact.write_text(text, "utf-8")
+
+    report = bench([A, B]).run(artifact)
+
+    assert (report.passed, report.cached, report.policy) == (True, False, RULES)
 
 
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_paid(tmp_path: Path) -> None:
@@ -111,36 +111,10 @@ def test_a_report_that_cannot_be_kept_is_not_lost(tmp_path: Path) -> None:
     assert report.passed
 
 
-class Demanding(PathEngine):
-    """Reads a rule that must be there."""
-
-    def __init__(self, policy: Policy) -> None:
-        super().__init__(policy)
-        self.first = policy["/a"]
-
-
-@pytest.mark.parametrize("damage", [{"x": 1}, None], ids=str)
-def test_damaged_rules_cost_a_run_and_not_an_error(tmp_path: Path, damage: Any) -> None:
-    artifact = tmp_path / "scenarios.json"
-    bench([A, B], engine=Demanding).run(artifact)
-    stored = json.loads(artifact.read_text("utf-8"))
-    artifact.write_text(json.dumps({**stored, "policy": damage}), "utf-8")
-
-    report = bench([A, B], engine=Demanding).run(artifact)
-
-    assert (report.passed, report.cached, report.policy) == (True, False, RULES)
-
-
 class Opinion(BaseModel):
     """What the judge's model says."""
 
     words: str
-
-
-class Stricter(BaseModel):
-    """Another form of it."""
-
-    words: Literal["fine"]
 
 
 class Judge:
@@ -214,12 +188,10 @@ def test_with_nothing_changed_nobody_is_asked(tmp_path: Path) -> None:
     "change",
     [
         {"generator": {"system": "You write, strictly. {policy}"}},
-        {"generator": {"model": "claude-haiku-4-5"}},
         {"generator": {"max_tokens": 999}},
         {"generator": {"annotations": (READ, WRITE.model_copy(update={"comment": "Writes."}))}},
-        {"generator": {"handwritten": [handwritten("/secret")]}},
         {"generator": {"max_repairs": 1}},
-        {"judge": {"response": Stricter}},
+        {"judge": {"response": dict[str, str]}},
         {"compiler": {"model": "claude-haiku-4-5"}},
         {"fingerprint": ["another engine"]},
     ],
@@ -258,21 +230,13 @@ def test_a_part_may_say_itself_what_it_depends_on(tmp_path: Path) -> None:
 def test_a_part_that_says_nothing_is_named(tmp_path: Path) -> None:
     """Where its set is used again: a change of it would not be noticed."""
     told: list[str] = []
-
-    class Silent:
-        def judge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
-            del policy, results
-            return Judgement()
-
-    work = bench([A, B])
-    parts = dataclasses.replace(work.loop_parts, judge=Silent())
     for _ in range(2):
-        compile_verify_repair(parts, artifact=tmp_path / "set.json", on_progress=told.append)
+        bench([A, B]).run(tmp_path / "set.json", on_progress=told.append)
 
-    assert told[-2] == (
-        "Silent has no fingerprint and holds no session: a change of it makes no new set"
-    )
-    assert told[-1] == "2 scenarios (cached)"
+    assert told[-2:] == [
+        "Court has no fingerprint and holds no session: a change of it makes no new set",
+        "2 scenarios (cached)",
+    ]
 
 
 def kept(folder: Path) -> Artifact:

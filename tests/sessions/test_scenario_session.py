@@ -1,11 +1,11 @@
 """Scenarios turn by turn: what is sent, what is returned, what bad replies cost."""
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 from scenario_doubles import (
     READ,
     TOOLS,
@@ -18,9 +18,14 @@ from scenario_doubles import (
     scenario,
 )
 
-from pytest_regen.errors import BudgetError, ReplyFormatError, TransportError, UsageError
+from pytest_regen.errors import (
+    BudgetError,
+    NoProgressError,
+    ReplyFormatError,
+    TransportError,
+    UsageError,
+)
 from pytest_regen.sessions import (
-    GeneratorSession,
     ScenarioFeedback,
     ScenarioGeneratorSession,
     TestScenario,
@@ -164,15 +169,6 @@ def test_an_empty_list_is_no_set() -> None:
     assert "of your 0" not in told(provider)
 
 
-def test_what_cannot_be_mended_is_left_out_and_told() -> None:
-    wrong = scenario("/x", tool="unknown")
-    talk = session(ScriptedProvider([said([A, wrong]), said([wrong]), said([wrong])]))
-
-    assert talk.generate() == [A]
-    assert any("left out after repairs" in note for note in talk.reports[-1].notes)
-    assert json.loads(talk.history[1].content)["scenarios"][0]["description"] == "read /a"
-
-
 def test_a_replacement_with_the_old_mistake_is_repaired() -> None:
     provider = ScriptedProvider([said([A, B]), said([B]), said([scenario("/b", "escalate")])])
     talk = session(provider)
@@ -243,21 +239,6 @@ def test_a_tool_that_a_person_tests_is_not_forgotten() -> None:
     assert len(provider.requests) == 1
 
 
-class Answer(BaseModel):
-    """What replies are to be."""
-
-    n: int
-
-
-GOOD = '{"n": 1}'
-
-
-def answering(*replies: str) -> tuple[ScriptedProvider, GeneratorSession[Answer]]:
-    """Return a session about numbers and who answers."""
-    provider = ScriptedProvider(replies)
-    return provider, GeneratorSession("You count.", Answer, provider=provider)
-
-
 def generating(*replies: str) -> tuple[ScriptedProvider, ScenarioGeneratorSession]:
     """Return a session about scenarios and who answers."""
     provider = ScriptedProvider(replies)
@@ -267,20 +248,6 @@ def generating(*replies: str) -> tuple[ScriptedProvider, ScenarioGeneratorSessio
 def reworded(bad: str) -> list[str]:
     """Return three replies that are as bad; the very same one would be sent back once."""
     return [f"So:\n{bad}", f"Then:\n{bad}", bad]
-
-
-@pytest.mark.parametrize("bad", ["I would say one.", f'{{"answer": {GOOD}}}', " \n "])
-def test_bad_answers_to_the_end_are_an_error_and_no_turn(bad: str) -> None:
-    provider, talk = answering(GOOD, *reworded(bad), GOOD)
-    talk.ask("How many?")
-
-    with pytest.raises(ReplyFormatError) as caught:
-        talk.ask("And now?")
-    talk.ask("And then?")
-
-    assert caught.value.text == bad
-    assert [len(request.messages) for request in provider.requests] == [1, 3, 5, 7, 3]
-    assert [message.content for message in talk.history[2:]] == ["And then?", GOOD]
 
 
 @pytest.mark.parametrize("bad", ["Here are some.", '{"scenarios": {"read": "allow"}}'])
@@ -321,24 +288,6 @@ def test_one_bad_scenario_costs_one_scenario(fault: dict[str, Any], problem: str
     assert json.loads(talk.history[1].content)["scenarios"][1]["description"] == "read /c"
 
 
-def test_whose_scenario_it_is_is_not_for_a_model_to_say() -> None:
-    """``source`` and whatever else it adds is left out."""
-    (item,) = json.loads(said([A]))["scenarios"]
-    _, talk = generating(json.dumps({"scenarios": [item | {"source": "handwritten", "id": 7}]}))
-
-    (found,) = talk.generate()
-
-    assert found == A
-    assert not found.is_handwritten
-
-
-def test_a_list_without_the_object_around_it_is_a_set() -> None:
-    provider, talk = generating(json.dumps(json.loads(said([A, B]))["scenarios"]))
-
-    assert talk.generate() == [A, B]
-    assert len(provider.requests) == 1
-
-
 def test_a_draft_is_no_part_of_the_answer() -> None:
     draft = [scenario("/a", "deny"), scenario("/x", tool="unknown")]
     provider, talk = generating(
@@ -362,3 +311,125 @@ def test_a_correction_of_what_does_not_exist_is_an_error() -> None:
     talk.regenerate(ScenarioFeedback(corrections=(told,)))
 
     assert talk.turn_count == 2
+
+
+def test_a_list_without_the_object_around_it_is_a_set() -> None:
+    """Whose scenario it is is not for a model to say: ``source`` is left out."""
+    (item,) = json.loads(said([A]))["scenarios"]
+    _, talk = generating(json.dumps([item | {"source": "handwritten", "id": 7}]))
+
+    assert talk.generate() == [A]
+
+
+def correcting(*corrected: tuple[str, str]) -> ScenarioFeedback:
+    """Return corrections, each of a path to a decision."""
+    return ScenarioFeedback(corrections=tuple(correction(*one) for one in corrected))
+
+
+def after_the_first_turn(
+    *later: str, own: Iterable[TestScenario] = ()
+) -> tuple[ScriptedProvider, ScenarioGeneratorSession]:
+    """Return a session that gave A and B, and who answers."""
+    provider = ScriptedProvider([said([A, scenario("/b")]), *later])
+    session = ScenarioGeneratorSession("Be exact.", TOOLS[:1], tuple(own), provider=provider)
+    session.generate()
+    return provider, session
+
+
+def last(provider: ScriptedProvider) -> str:
+    return provider.requests[-1].messages[-1].content
+
+
+def test_a_correction_that_goes_back_is_told() -> None:
+    """Rules change; the last word about a scenario counts, also for what is taken of a reply."""
+    back = scenario("/a", "deny")
+    other = scenario("/b", "deny")
+    provider, session = after_the_first_turn(
+        said([back]), said([scenario("/a", "escalate")]), said([back, other])
+    )
+
+    session.regenerate(correcting(("/a", "deny")))
+    session.regenerate(correcting(("/a", "escalate")))
+    found = session.regenerate(correcting(("/a", "deny"), ("/b", "deny")))
+
+    assert found == [back, other]
+    assert "you said 'escalate', correct decision is 'deny'" in last(provider)
+    assert '"/b"' in last(provider)
+
+
+def test_a_correction_that_stands_is_not_told_again() -> None:
+    """Neither alone nor beside another one, nor after the session was carried away."""
+    right, other = scenario("/a", "deny"), scenario("/b", "deny")
+    provider, session = after_the_first_turn(said([right]), said([other]))
+    session.regenerate(correcting(("/a", "deny")))
+    restored = ScenarioGeneratorSession.from_json(
+        json.loads(json.dumps(session.to_json())), provider=provider
+    )
+
+    with pytest.raises(NoProgressError):
+        restored.regenerate(correcting(("/a", "deny")))
+    session.regenerate(correcting(("/a", "deny"), ("/b", "deny")))
+
+    assert '"/a"' not in last(provider)
+
+
+OWN = handwritten("/h", "deny")
+
+
+@pytest.mark.parametrize(
+    ("feedback", "problem"),
+    [
+        ({"untested_tools": (("nope", "read"),)}, "knows no tool nope/read"),
+        (
+            {"corrections": (correction("/a", "deny"), correction("/a", "escalate"))},
+            "is corrected to 'deny' and to 'escalate'",
+        ),
+        ({"corrections": (correction("/a", "allow"),)}, "to 'allow', which is what it expects"),
+        ({"discarded_scenarios": (discard("/h"),)}, "handwritten and cannot be discarded"),
+        ({"corrections": (correction("/h", "allow"),)}, "handwritten and cannot be corrected"),
+        (
+            {"notes": ("n",), "probe_scenarios": (scenario("/h", "allow"),)},
+            "'read /h' is handwritten and cannot be contradicted by a probe",
+        ),
+    ],
+)
+def test_feedback_that_cannot_be_is_refused(feedback: dict[str, Any], problem: str) -> None:
+    """Before anybody is asked; the session goes on as if it had not been said."""
+    provider, session = after_the_first_turn(said([]), own=[OWN])
+    before = session.to_json()
+
+    with pytest.raises(UsageError, match=re.escape(problem)):
+        session.regenerate(ScenarioFeedback(**feedback))
+
+    assert len(provider.requests) == 1
+    assert session.to_json() == before
+
+
+def test_a_note_without_words_says_nothing() -> None:
+    """Nor is it a reason for a turn; a probe that agrees with a person is a hint."""
+    provider, session = after_the_first_turn(said([]), own=[handwritten("/h")])
+
+    with pytest.raises(UsageError, match="nothing to replace"):
+        session.regenerate(ScenarioFeedback(notes=("", " \n")))
+    probes = (scenario("/h", "deny"),)
+    session.regenerate(ScenarioFeedback(notes=(" ", "too few edges"), probe_scenarios=probes))
+
+    assert '"/h"} -> deny' in last(provider)
+    assert "found about your scenarios:\n\n- too few edges\n\n" in last(provider)
+
+
+def test_what_a_caller_does_to_scenarios_changes_nothing_in_the_session() -> None:
+    own = handwritten("/h")
+    provider = ScriptedProvider([said([A, scenario("/b")]), said([scenario("/a", "deny")])])
+    session = ScenarioGeneratorSession("x", [READ], [own], provider=provider)
+    found = session.generate()
+    before = session.to_json()
+
+    for one in (own, *found):
+        one.request.arguments.clear()
+
+    assert session.to_json() == before
+    (fresh,) = session.regenerate(correcting(("/a", "deny")))
+    fresh.request.arguments.clear()
+    assert '[files/read {"path":"/a"}]' in last(provider)
+    assert "/a" in json.dumps(session.to_json()["memory"]["items"])

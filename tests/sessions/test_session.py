@@ -2,10 +2,12 @@
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
 
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import (
@@ -16,10 +18,11 @@ from pytest_regen.errors import (
     TransportError,
     UsageError,
 )
-from pytest_regen.sessions import GeneratorSession
+from pytest_regen.sessions import Exchange, GeneratorSession, SessionTranscript
 from pytest_regen.turns import (
     AnthropicProvider,
     Budget,
+    Message,
     Provider,
     Reply,
     ScriptedProvider,
@@ -35,8 +38,10 @@ class Answer(BaseModel):
     n: int
 
 
-def session(provider: Provider, **settings: Any) -> GeneratorSession[Answer]:
-    return GeneratorSession("You count.", Answer, provider=provider, **settings)
+def session(
+    provider: Provider, system: str = "You count.", **settings: Any
+) -> GeneratorSession[Answer]:
+    return GeneratorSession(system, Answer, provider=provider, **settings)
 
 
 def said(number: int) -> str:
@@ -97,11 +102,7 @@ def test_a_failed_turn_leaves_the_session_as_it_was(bad: list[Any], error: type)
 
     assert (talk.history, talk.turn_count) == (before, 1)
     assert talk.ask("Two?") == Answer(n=2)
-    assert [message.role for message in provider.requests[-1].messages] == [
-        "user",
-        "assistant",
-        "user",
-    ]
+    assert len(provider.requests[-1].messages) == 3
     assert [report.committed for report in talk.reports] == [True, False, True]
 
 
@@ -161,9 +162,6 @@ def test_replies_that_break_off_use_up_the_budget() -> None:
     assert failures[-1] is BudgetError
     assert requests == failures.count(TransportError) < 12
     assert 1_500 < talk.usage.total_tokens <= 2_500
-    assert sum(one.usage.total_tokens for one in talk.transcript if one.usage) == (
-        talk.usage.total_tokens
-    )
 
 
 def failure_of(talk: GeneratorSession[Answer]) -> type[Exception] | None:
@@ -176,8 +174,9 @@ def failure_of(talk: GeneratorSession[Answer]) -> type[Exception] | None:
 
 def test_limits_that_allow_nothing_are_refused() -> None:
     for name in ("max_turns", "max_tokens", "max_repairs", "token_budget"):
+        limits: dict[str, Any] = {name: -1}
         with pytest.raises(UsageError, match=f"{name} is -1"):
-            session(ScriptedProvider([]), **{name: -1})
+            session(ScriptedProvider([]), **limits)
 
 
 def test_two_turns_at_once_are_refused() -> None:
@@ -223,7 +222,7 @@ def test_a_watcher_that_raises_ends_no_turn() -> None:
         raise BrokenPipeError(line)
 
     provider = ScriptedProvider(["no", said(1)])
-    talk = GeneratorSession("x", Answer, provider=provider, on_progress=watch)
+    talk = session(provider, on_progress=watch)
 
     with pytest.warns(RuntimeWarning, match=r"on_progress raised BrokenPipeError.*Repairing"):
         assert talk.ask("One?") == Answer(n=1)
@@ -233,9 +232,7 @@ def test_what_the_shared_budget_gave_for_a_refused_call_is_given_back() -> None:
     """The session's own budget refuses it; the others may spend what it had taken."""
     shared = Budget(100_000)
     provider = ScriptedProvider([said(1)])
-    talk = GeneratorSession(
-        "x" * 9_000, Answer, provider=provider, token_budget=500, shared_budget=shared
-    )
+    talk = session(provider, "x" * 9_000, token_budget=500, shared_budget=shared)
 
     for _ in range(100):
         with pytest.raises(BudgetError, match="budget of 500"):
@@ -243,3 +240,147 @@ def test_what_the_shared_budget_gave_for_a_refused_call_is_given_back() -> None:
 
     assert (shared.spent, len(provider.requests)) == (0, 0)
     assert shared.reserve(99_000) == 99_000
+
+
+class Stuck(ScriptedProvider):
+    """Does not answer in an event loop."""
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Wait for a minute."""
+        await asyncio.sleep(60)
+        return self.send(request)
+
+
+async def impatient(talk: GeneratorSession[Answer]) -> None:
+    """Ask, and do not wait for the answer."""
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(talk.aask("One?"), 0.01)
+
+
+def test_a_cancelled_turn_is_counted_with_what_was_sent() -> None:
+    """It leaves the session as it was; its request is in transcript, report and both budgets."""
+    budget = Budget(100_000)
+    talk = session(Stuck([said(1)]), system="You count. " * 50, shared_budget=budget)
+
+    asyncio.run(impatient(talk))
+
+    (exchange,), (report,) = talk.transcript, talk.reports
+    spent = talk.usage.input_tokens
+    assert (talk.turn_count, talk.history) == (0, ())
+    assert (exchange.purpose, exchange.reply) == ("ask", None)
+    assert "not waited for" in exchange.failure
+    assert (report.calls, report.usage, report.committed) == (1, talk.usage, False)
+    assert spent is not None
+    assert spent == budget.spent > 100
+    assert talk.ask("One?").n == 1
+
+
+def test_a_turn_interrupted_at_the_keyboard_is_counted() -> None:
+
+    def interrupted(request: TurnRequest) -> str:
+        if len(request.messages) == 1 and not talk.transcript:
+            raise KeyboardInterrupt
+        return said(1)
+
+    talk = session(ScriptedProvider(interrupted), system="You count. " * 50)
+
+    with pytest.raises(KeyboardInterrupt):
+        talk.ask("One?")
+
+    assert [one.failure for one in talk.reports] == ["KeyboardInterrupt"]
+    assert (len(talk.transcript), talk.reports[0].calls) == (1, 1)
+    assert (talk.usage.input_tokens or 0) > 100
+    assert talk.ask("One?").n == 1
+
+
+class Leaf(BaseModel):
+    """An object in another one."""
+
+    kind: Literal["leaf"] = "leaf"
+
+
+class Tree(BaseModel):
+    """What survives, in fields that are called as keywords are."""
+
+    n: int
+    type: str = ""
+    items: list[Leaf] = []
+    properties: list[float] = []
+    words: list[str | int] = Field(default_factory=list, description="of any type")
+
+
+def test_structured_output_closes_every_object() -> None:
+    """The schema goes along with each request, and no object in it is open."""
+    provider = ScriptedProvider(['{"n": 1}'])
+    GeneratorSession("x", Tree, provider=provider, structured_output=True).ask("One?")
+
+    schema: Any = provider.requests[0].response_schema
+    objects = [schema, schema["$defs"]["Leaf"]]
+    assert [one["additionalProperties"] for one in objects] == [False] * 2
+
+
+class FreeForm(BaseModel):
+    """A map, which would be left empty."""
+
+    arguments: dict[str, str]
+
+
+class Anything(BaseModel):
+    """A field that may be an object as well."""
+
+    name: str
+    whatever: Any
+
+
+@pytest.mark.parametrize(
+    ("type_", "why"),
+    [
+        (FreeForm, "arguments is an object of free form"),
+        (Anything, "whatever may be anything"),
+    ],
+)
+def test_structured_output_refuses_what_would_not_survive(type_: Any, why: str) -> None:
+    with pytest.raises(UsageError, match="structured output") as caught:
+        GeneratorSession("x", type_, provider=ScriptedProvider([]), structured_output=True)
+
+    assert why in caught.value.why
+
+
+def exchange(texts: Any, *, system: str = "s", failed: bool = False) -> Exchange:
+    messages = tuple(
+        Message("assistant" if number % 2 else "user", text) for number, text in enumerate(texts)
+    )
+    reply = None if failed else Reply("fine", usage=Usage(10, 1, 0, 0))
+    return Exchange(1, "ask", TurnRequest(system, messages, "m", 100), reply)
+
+
+def reference(exchanges: list[Exchange], number: int) -> Exchange | None:
+    """Return the call that ``number`` goes on from, by its definition."""
+    asked = exchanges[number].request
+    goes_on_from = [
+        one
+        for one in exchanges[:number]
+        if one.reply is not None
+        and one.request.system == asked.system
+        and asked.messages[: len(one.request.messages)] == one.request.messages
+    ]
+    return max(reversed(goes_on_from), key=lambda one: len(one.request.messages), default=None)
+
+
+CALLS = st.lists(
+    st.builds(
+        exchange,
+        st.lists(st.sampled_from("ab"), max_size=4),
+        system=st.sampled_from("st"),
+        failed=st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(CALLS)
+def test_a_call_goes_on_from_the_longest_answered_one_before_it(calls: list[Exchange]) -> None:
+    transcript = SessionTranscript(calls)
+
+    for number, one in enumerate(calls):
+        assert transcript.before(one) is reference(calls, number)

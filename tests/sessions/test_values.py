@@ -1,23 +1,18 @@
-"""Scenarios as values: identity, aliases, expectations, arguments, invariants, merging."""
+"""Scenarios as values: identity, aliases, expectations, arguments, merging."""
 
 import json
 
 import pytest
-from library import PROTECTED, SANDBOX, engine
 from pydantic import ValidationError
 from scenario_doubles import FETCH, READ, correction, discard, handwritten, named, request, scenario
 
 from pytest_regen.errors import UsageError
 from pytest_regen.sessions import (
     Attribution,
-    ScenarioCorrection,
-    ScenarioFeedback,
-    ScenarioRequest,
     TestScenario,
     apply_corrections,
     expectation_holds,
     merge_replacements,
-    structural_conflict,
 )
 from pytest_regen.sessions.arguments import argument_problems
 
@@ -63,15 +58,6 @@ def test_not_allow_is_for_people() -> None:
         True,
     ]
     assert expectation_holds(handwritten("/a", "allow").expected_decision, "allow")
-
-
-def test_feedback_defaults_to_nothing() -> None:
-    assert not list(ScenarioFeedback().lines())
-    assert list(ScenarioFeedback(untested_tools=["a/b"]).lines()) == ["no scenario tests a/b"]
-    assert not ScenarioFeedback(probe_scenarios=(scenario("/a"),)).asks_for_replacements
-    assert ScenarioFeedback(
-        corrections=[ScenarioCorrection(scenario_description="x", corrected_decision="deny")]
-    ).asks_for_replacements
 
 
 @pytest.mark.parametrize(
@@ -160,51 +146,3 @@ def test_corrections_are_put_in_place() -> None:
     assert changed[0].reasoning == "the constitution says so"
     with pytest.raises(UsageError, match="handwritten"):
         apply_corrections([handwritten("/h")], [correction("/h", "deny")])
-
-
-DONORS = f"{PROTECTED[0]}/list.csv"
-RULES = [
-    {"name": "read-all", "if": {"paths": {"roles": ["read-path"], "within": "/"}}, "then": "allow"}
-]
-
-
-def about(
-    path: str, expected: str, tool: str = "read_file", source: str = "generated"
-) -> TestScenario:
-    """Return a scenario about a file of the seed library."""
-    request = ScenarioRequest(
-        server_name="filesystem", tool_name=tool, arguments={"path": path, "text": "x"}
-    )
-    return TestScenario(
-        description="x",
-        request=request,
-        expected_decision=expected,
-        source=source,
-    )
-
-
-@pytest.mark.parametrize(
-    ("scenario", "rule", "decision"),
-    [
-        (about(DONORS, "allow"), "structural-protected-path", "deny"),
-        (about("/x", "allow", tool="no_such_tool"), "structural-unknown-tool", "deny"),
-        (about(DONORS, "allow", source="handwritten"), "structural-protected-path", "deny"),
-        (about(f"{SANDBOX}/x", "not-allow", source="handwritten"), "structural-sandbox", "allow"),
-    ],
-)
-def test_what_an_invariant_contradicts_is_named(
-    scenario: TestScenario, rule: str, decision: str
-) -> None:
-    found = structural_conflict(scenario, engine({"rules": RULES}))
-
-    assert found is not None
-    assert found.scenario == scenario
-    assert found.rule.startswith(rule)
-    assert found.actual == decision
-
-
-def test_what_rules_can_decide_is_left_to_them() -> None:
-    """An invariant that agrees is no conflict, nor is a rule, or the want of one, that does not."""
-    agreeing, by_rule = about(DONORS, "deny"), about("/srv/x", "deny")
-    for one in (agreeing, by_rule, about("/srv/x", "allow", "write_file")):
-        assert structural_conflict(one, engine({"rules": RULES})) is None
