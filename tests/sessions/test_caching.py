@@ -19,8 +19,10 @@ from pytest_regen.testing import assert_cache_prefix_stable
 from pytest_regen.turns import (
     AnthropicProvider,
     Message,
+    Reply,
     ScriptedProvider,
     TurnRequest,
+    Usage,
 )
 
 MODEL = "claude-sonnet-5-5"
@@ -121,6 +123,10 @@ def test_a_system_prompt_below_the_minimum_is_told(api: Api) -> None:
     silent = GeneratorSession("x", Answer, provider=ScriptedProvider(['{"n": 1}']))
     silent.ask("One?")
     assert str(silent.reports[0].cache) == "the provider reports no cache use"
+    large = Reply('{"n": 1}', usage=Usage(3_000, 5, cache_read_tokens=0))
+    refused = GeneratorSession("x", Answer, provider=ScriptedProvider([large]), model=MODEL)
+    refused.ask("One?")
+    assert not refused.reports[0].cache.notes
     size = talk.transcript[0].input_tokens
     note = f"nothing was cached: the request has {size} tokens, and {MODEL} caches prefixes of 512"
     assert talk.reports[0].cache.notes == (f"{note} tokens and more",)

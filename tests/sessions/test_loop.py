@@ -158,10 +158,14 @@ def test_of_two_failing_twins_neither_is_guessed_at() -> None:
 
 
 def test_rules_that_break_more_than_they_mend_are_not_taken() -> None:
+    """Nor are those that mend more and break what a person wrote."""
     work = bench([A, C, WRONG], blaming("rule"), repairs=[{"/b": "deny", "/a": "deny"}])
     report = work.run()
+    own, others = handwritten("/a", "allow"), [scenario("/x"), scenario("/y")]
+    repairs = [{"/x": "allow", "/y": "allow", "/a": "deny"}]
+    better = bench([own, *others], blaming("rule"), repairs=repairs, handwritten=[own]).run()
 
-    assert report.policy == RULES
+    assert report.policy == better.policy == RULES
     assert any("was not taken" in note for note in report.notes)
 
 

@@ -113,9 +113,10 @@ def test_a_handwritten_scenario_against_an_invariant_is_reported() -> None:
 
 
 def test_probes_alone_ask_for_no_replacements() -> None:
+    impossible = scenario("/protected/p")
     work = bench(
         [A, WRONG],
-        lambda results: with_probes(blaming("rule")(results), scenario("/c")),
+        lambda results: with_probes(blaming("rule")(results), scenario("/c"), impossible),
         repairs=[{"/b": "deny"}],
     )
     report = work.run()
@@ -145,8 +146,9 @@ def test_a_probe_that_passes_is_no_gap() -> None:
 def test_a_replacement_that_asks_the_same_takes_the_place_if_it_passes() -> None:
     worse = scenario("/b", "allow", description="worse")
     better = scenario("/b", "escalate", description="better")
+    twin = scenario("/a", description="of one that was not corrected")
     stays = bench([A, WRONG], blaming(), later=[[worse]]).run()
-    goes = bench([A, WRONG], blaming(), later=[[worse, better]]).run()
+    goes = bench([A, WRONG], blaming(), later=[[worse, better, twin]]).run()
 
     assert named(stays.scenarios) == [("read /a", "allow"), ("read /b", "escalate")]
     assert any("the old one stays" in event for event in stays.history(WRONG.id).events)
@@ -223,8 +225,8 @@ def test_an_enumeration_of_text_is_as_good_as_text() -> None:
 
 
 def test_of_three_who_contradict_each_other_none_is_dropped() -> None:
-    """The one in the middle agrees with both; nor may a generator add one that contradicts."""
-    own = [handwritten("/secret", one) for one in ("deny", "not-allow", "escalate")]
+    """The first one agrees with both; nor may a generator add one that contradicts."""
+    own = [handwritten("/secret", one) for one in ("not-allow", "deny", "escalate")]
 
     work = bench([A], handwritten=own)
 
@@ -232,7 +234,7 @@ def test_of_three_who_contradict_each_other_none_is_dropped() -> None:
         work.run()
     assert work.compiler.compiled == 0
     with pytest.raises(UsageError, match="contradict each other"):
-        bench([A, handwritten("/secret", "allow")], handwritten=own[:1]).run()
+        bench([A, handwritten("/secret", "allow")], handwritten=own[1:2]).run()
 
 
 @pytest.mark.parametrize(

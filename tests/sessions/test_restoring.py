@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from scenario_doubles import TOOLS, handwritten, said, scenario
 from tables import each
 
-from pytest_regen.errors import UsageError
+from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.sessions import GeneratorSession, ScenarioFeedback, ScenarioGeneratorSession
-from pytest_regen.turns import ScriptedProvider
+from pytest_regen.turns import Reply, ScriptedProvider, Usage
 
 
 class Answer(BaseModel):
@@ -76,7 +76,8 @@ def test_a_session_is_carried_away_and_goes_on() -> None:
 
     Requirement 1, extension points: the history is plain data.
     """
-    provider = ScriptedProvider([said_number(1), said_number(2), said_number(2)])
+    first = Reply(said_number(1), usage=Usage(900, 90))
+    provider = ScriptedProvider([first, said_number(2), said_number(2)])
     talk = GeneratorSession("You count.", Answer, provider=provider, model="claude-opus-5")
     talk.ask("One?")
 
@@ -85,6 +86,9 @@ def test_a_session_is_carried_away_and_goes_on() -> None:
     assert (other.history, other.turn_count, other.usage) == (talk.history, 1, talk.usage)
     talk.ask("Two?")
     other.ask("Two?")
+    poor = GeneratorSession.from_json(data, Answer, provider=provider, token_budget=1_500)
+    with pytest.raises(BudgetError):
+        poor.ask("Two?")
 
     assert provider.requests[1] == provider.requests[2]
 
