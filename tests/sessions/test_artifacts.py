@@ -307,16 +307,6 @@ def test_a_first_turn_that_fails_keeps_the_rules_and_what_was_answered(tmp_path:
 W = scenario("/w", tool="write")
 
 
-def input_hash(**arguments: Any) -> str:
-    return ScenarioGeneratorSession(provider=ScriptedProvider([]), **arguments).fingerprint
-
-
-def test_budgets_and_progress_are_not_in_the_hash() -> None:
-    base: dict[str, Any] = {"system": "x", "annotations": TOOLS}
-
-    assert input_hash(**base) == input_hash(**base, token_budget=9, on_progress=print, cache="1h")
-
-
 def test_files_are_written_for_people_and_read_back(tmp_path: Path) -> None:
     """Two spaces, a final line end, no time of day; half a character is kept as its escape."""
     path = tmp_path / "deep" / "er" / "s.json"

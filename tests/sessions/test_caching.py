@@ -9,11 +9,7 @@ from pydantic import BaseModel
 from scenario_doubles import TOOLS, correction, said, scenario
 
 from pytest_regen.emulator import EmulatedReply, Emulator
-from pytest_regen.sessions import (
-    GeneratorSession,
-    ScenarioFeedback,
-    ScenarioGeneratorSession,
-)
+from pytest_regen.sessions import GeneratorSession, ScenarioFeedback, ScenarioGeneratorSession
 from pytest_regen.sessions.transcript import SLACK
 from pytest_regen.testing import assert_cache_prefix_stable
 from pytest_regen.turns import (

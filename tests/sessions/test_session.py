@@ -275,24 +275,6 @@ def test_a_cancelled_turn_is_counted_with_what_was_sent() -> None:
     assert talk.ask("One?").n == 1
 
 
-def test_a_turn_interrupted_at_the_keyboard_is_counted() -> None:
-
-    def interrupted(request: TurnRequest) -> str:
-        if len(request.messages) == 1 and not talk.transcript:
-            raise KeyboardInterrupt
-        return said(1)
-
-    talk = session(ScriptedProvider(interrupted), system="You count. " * 50)
-
-    with pytest.raises(KeyboardInterrupt):
-        talk.ask("One?")
-
-    assert [one.failure for one in talk.reports] == ["KeyboardInterrupt"]
-    assert (len(talk.transcript), talk.reports[0].calls) == (1, 1)
-    assert (talk.usage.input_tokens or 0) > 100
-    assert talk.ask("One?").n == 1
-
-
 class Leaf(BaseModel):
     """An object in another one."""
 
