@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.sessions.arguments import argument_problems as argument_problems
     from pytest_regen.sessions.feedback import format_feedback_message as format_feedback_message
     from pytest_regen.sessions.item_session import ItemFault as ItemFault
     from pytest_regen.sessions.item_session import ItemFeedback as ItemFeedback

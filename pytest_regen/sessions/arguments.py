@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 # A schema that says nothing about other names is closed here, because a misspelt argument would
 # otherwise pass as one more.
 _CLOSED_BY = ("additionalProperties", "unevaluatedProperties")
-_MOST_FORMS = 3
 _SHOWN = 300
 """Characters of a problem that are shown: a message holds the value, which may be long."""
 
@@ -37,13 +36,9 @@ def argument_problems(request: ScenarioRequest, annotation: ToolAnnotation) -> t
     # exist. What cannot be known has no objections, because a false alarm costs a paid reply.
     with suppress(Exception):
         for error in validator.iter_errors(request.arguments):
-            text = error.message
-            if error.context:  # Of several forms, what keeps the value from each.
-                forms = dict.fromkeys(inner.message for inner in error.context)
-                text = " or ".join([*forms][:_MOST_FORMS])
             name = error.json_path.removeprefix("$").removeprefix(".")
             place = f"the argument {name!r}" if name else "the arguments"
-            problems[f"{place}: {text:.{_SHOWN}}"] = None
+            problems[f"{place}: {error.message:.{_SHOWN}}"] = None
     return tuple(problems)
 
 

@@ -68,7 +68,7 @@ class SessionSettings:
         )
 
 
-def check_limits(**limits: tuple[int | None, int]) -> None:
+def check_limits(**limits: tuple[float | None, int]) -> None:
     """Check each limit, given as its value and the least value that allows anything.
 
     Raises:
@@ -92,8 +92,7 @@ class _SessionBudget(Budget):
         except BudgetError as error:
             # Because the options that any other budget's error names do not change this one.
             raise BudgetError(
-                f"the session's budget of {self.limit:,} tokens does not cover the next call: "
-                f"{error.needed - estimate:,} are spent, about {estimate:,} more are needed",
+                error.what,
                 needed=error.needed,
                 why=error.why,
                 hint="raise token_budget, or ask for less",
@@ -180,6 +179,13 @@ class SessionBase:
             UsageError: another turn is under way; two at once would be lost in one history.
             BudgetError: all turns are taken.
         """
+        limit = self._settings.max_turns
+        if limit is not None and self.turn_count >= limit:
+            raise BudgetError(
+                f"the session has taken {plural(limit, 'turn')} of {limit:,}",
+                why="max_turns bounds what a session may spend",
+                hint="raise max_turns, or start a new session",
+            )
         if not self._busy.acquire(blocking=False):
             raise UsageError(
                 "another turn of this session is under way",
@@ -190,32 +196,25 @@ class SessionBase:
         since = len(self.transcript)
         self._progress = on_progress or self._settings.on_progress
         try:
-            self._check_turns()
             yield turn
         except BaseException as error:
             failure = str(error) or type(error).__name__
             raise
         finally:
             # Also of a turn that fails or is interrupted, because what it took is paid.
-            report = transcript.report_turn(
-                self.transcript,
+            calls = self.transcript[since:]
+            report = transcript.TurnReport(
                 turn.number,
-                since=since,
-                committed=turn.is_committed,
-                notes=turn.notes,
+                turn.is_committed,
+                len(calls),
+                repairs=sum(call.purpose == "repair" for call in calls),
+                usage=sum((call.usage or values.Usage() for call in calls), values.Usage()),
+                cache=transcript.report_cache(self.transcript, calls),
+                notes=tuple(turn.notes),
                 failure=failure,
             )
             self.reports = (*self.reports, report)
             self._busy.release()
-
-    def _check_turns(self) -> None:
-        limit = self._settings.max_turns
-        if limit is not None and self.turn_count >= limit:
-            raise BudgetError(
-                f"the session has taken {plural(limit, 'turn')} of {limit:,}",
-                why="max_turns bounds what a session may spend",
-                hint="raise max_turns, or start a new session",
-            )
 
     def _tell(self, message: str) -> None:
         tell(self._progress, message)
@@ -271,7 +270,7 @@ class SessionBase:
         """Return the session as plain JSON, for ``from_json``: history, turns, usage.
 
         What only a program can hold is not in it: provider, types, functions. Nor is the
-        transcript, which has its own ``to_json``.
+        transcript.
         """
         return {
             "version": VERSION,
@@ -279,7 +278,8 @@ class SessionBase:
             "system": self.system,
             "model": self._settings.model,
             "usage": transcript.usage_to_json(self.usage),
-            "history": transcript.messages_to_json(self.history),
+            # Without breakpoints, because each request sets its own.
+            "history": [{"role": one.role, "content": one.content} for one in self.history],
         }
 
     @classmethod
@@ -287,6 +287,7 @@ class SessionBase:
         """Return the session that ``to_json`` wrote, made from ``parts`` and what that holds."""
         state = load_state(data, cls.STATE)
         # The model of the state counts, because the prompt cache is one of the model.
+        # The caller's own arguments come last, because they may raise a limit or name a model.
         made_from = {name: getattr(state, name) for name in state.ARGUMENTS}
         settings = {"model": state.model, **made_from, **settings}
         session = cls(state.system, *parts, **settings)

@@ -203,14 +203,7 @@ def check_feedback(
                 why="only one of them can be right",
                 hint="pass one correction per scenario",
             )
-    # What the model wrote itself is no gap to it.
-    gaps = [
-        probe
-        for probe in feedback.probe_scenarios
-        if probe.id not in by_id or by_id[probe.id].is_handwritten
-    ]
-    checked = {"corrections": tuple(corrections.values()), "probe_scenarios": tuple(gaps)}
-    return feedback.model_copy(update=checked)
+    return feedback.model_copy(update={"corrections": tuple(corrections.values())})
 
 
 def check_spares_people(

@@ -12,7 +12,6 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import ReplyFormatError
 from pytest_regen.sessions.prompts import section
-from pytest_regen.sessions.state import sendable
 from pytest_regen.text import flatten, plural
 from pytest_regen.turns.reply_text import complete_items, json_texts
 from pytest_regen.turns.structured import likely_answer, parse_json_with_schema
@@ -140,15 +139,8 @@ def read_item(adapter: TypeAdapter[T], data: JsonValue) -> T:
     Raises:
         ValidationError: it is none.
     """
-    text = json.dumps(data, ensure_ascii=False)
-    if _is_torn(text):
-        return adapter.validate_python(data)  # Because the reader of JSON takes no half characters.
-    return adapter.validate_json(text)
-
-
-def _is_torn(text: str) -> bool:
-    """Return whether a text holds half a character, and not only the escape of one."""
-    return text != sendable(text)
+    # As JSON, because a strict type takes a date, say, from a text there and nowhere else.
+    return adapter.validate_json(json.dumps(data))
 
 
 # Item by item, because one bad item of 200 is to cost one item, and not all of them again.
@@ -253,6 +245,7 @@ class ItemReader(Generic[T]):
             for finding in self._task.findings
             if finding.section.asks != "same" or finding.key in self.items
         }
+        # Also without an answer, because nothing can satisfy what was discarded.
         gone = {finding.key for finding in self._task.asking("other")}
         standing = {
             key: self._corrected.get(key, item)
@@ -268,18 +261,17 @@ class ItemReader(Generic[T]):
             ReplyFormatError: the reply is no list of items, some of them cannot be used, or others
                 than those asked for came; then only what is missing is asked for.
         """
-        name = self._kind.name
         items = self._answer(text)
         self.is_cut = False
         self._texts.append(text)
-        self._problems = problems = self._take(items, text)
+        self._problems = problems = self._take(items)
         if self._task.is_first and not (items or self.items):
             raise ReplyFormatError(
                 f"the reply holds no {self._kind.noun}",
                 text=text,
                 problem="\n".join(["the list is empty", *self._task.lacks(())]),
                 why="its list is empty, and an empty set would pass whatever is tested",
-                hint=f"say in the system prompt which {name} are wanted",
+                hint=f"say in the system prompt which {self._kind.name} are wanted",
             )
         # Once in a turn, because a model that forgets a thing twice forgets it again.
         shortfall = [] if self._is_asked_again else self.shortfall()
@@ -301,7 +293,7 @@ class ItemReader(Generic[T]):
         # it has no end.
         texts = re.split(rf'(?=\{{\s*"{name}"\s*:)', "".join(pieces))
         items = [item for text in texts for item in complete_items(text, name)]
-        self._problems = problems = self._take(items, "".join(pieces))
+        self._problems = problems = self._take(items)
         if not self.items:
             return None
         self.is_cut = self._was_cut = True
@@ -361,18 +353,11 @@ class ItemReader(Generic[T]):
             hint=f"say in the system prompt which {name} are wanted",
         )
 
-    def _take(self, items: Sequence[JsonValue], text: str) -> list[str]:
+    def _take(self, items: Sequence[JsonValue]) -> list[str]:
         problems, seen = [], dict[str, tuple[int, T]]()
-        may_be_torn = _is_torn(text)
         for number, data in enumerate(items, start=1):
-            # An escape is what a model means, because it can write nothing else; a half that stands
-            # there itself is what is left of a character.
-            is_torn = may_be_torn and _is_torn(json.dumps(data, ensure_ascii=False))
             try:
-                item = read_item(self._kind.adapter, data)
-                problem = (
-                    "it holds half a character" if is_torn else self._take_one(item, number, seen)
-                )
+                problem = self._take_one(read_item(self._kind.adapter, data), number, seen)
             except ValidationError as error:
                 problem = "; ".join(
                     f"{'.'.join(map(str, detail['loc'])) or 'it'}: {detail['msg']}"
@@ -400,6 +385,7 @@ class ItemReader(Generic[T]):
         repeated = self._wrong.get(key, {}).get(verdict)
         if repeated:
             return repeated
+        # The first of a list, because a later one may have been left out as its repetition.
         first, other = seen.setdefault(key, (number, item))
         standing = None if key in self._corrected else self._memory.by_key.get(key)
         earlier = standing or self.items.get(key)
@@ -422,12 +408,9 @@ class ItemReader(Generic[T]):
         self, text: str, problems: list[str], count: int, shortfall: Sequence[str]
     ) -> ReplyFormatError:
         name = self._kind.name
-        if len(problems) > _MOST_PROBLEMS:
-            more = f"and {len(problems) - _MOST_PROBLEMS} more"
-            problems = [*problems[:_MOST_PROBLEMS], more]
         parts, asks = [], []
         if problems:
-            lines = "\n".join(f"- {problem}" for problem in problems)
+            lines = "\n".join(f"- {problem}" for problem in problems[:_MOST_PROBLEMS])
             parts.append(f"{len(self._problems)} of your {count} {name} cannot be used:\n{lines}")
             asks.append("corrected versions of these")
         if shortfall:

@@ -190,6 +190,7 @@ class _Run:
             except StoreWriteError as error:
                 error.unkept = report
                 raise
+            # A success makes the failed set void, which a reader would take for the newer one.
             if path == self._artifact:
                 _failed_path(path).unlink(missing_ok=True)
         return report
@@ -348,9 +349,6 @@ class _Run:
             if old.actual != new.actual
         ]
         self._rule_changes += changes[:_MOST_CHANGES]
-        if len(changes) > _MOST_CHANGES:
-            more = plural(len(changes) - _MOST_CHANGES, "other request")
-            self._rule_changes.append(f"and {more}")
 
     def snapshot(self) -> str:
         """Return what a repair has to change: the rules, the set, or what is to be sent."""

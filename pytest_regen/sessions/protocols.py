@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, get_args
 
 from pydantic import model_validator
 
@@ -15,7 +15,6 @@ from pytest_regen.sessions.scenarios import (
     TestScenario,
     ToolAnnotation,
     Value,
-    decision_of,
     expectation_holds,
 )
 from pytest_regen.sessions.state import content_hash
@@ -44,7 +43,6 @@ class Engine(Protocol):
 
     def evaluate(self, request: ScenarioRequest) -> Ruling:
         """Return the decision about ``request``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +126,17 @@ def execute(scenario: TestScenario, engine: Engine) -> ExecutionResult:
     ruling = engine.evaluate(scenario.request)
     who = f"the engine {type(engine).__name__} decides about {scenario.request}"
     # By name, because the engine is the caller's, and a wrong answer is to name it and not us.
-    rule = getattr(ruling, "rule", None)
-    decision = decision_of(getattr(ruling, "decision", None), f"{who}:")
+    rule, answer = getattr(ruling, "rule", None), getattr(ruling, "decision", None)
+    decisions: tuple[ActualDecision, ...] = get_args(ActualDecision)
+    # Nothing is guessed, because an "ALLOW" that is no "allow" would hold for what people forbade.
+    if not isinstance(answer, str) or answer not in decisions:
+        raise UsageError(
+            f"{who}: {answer!r}",
+            why=f"a decision is one of {', '.join(map(repr, decisions))}, as text",
+            hint="let evaluate() return one of these as .decision",
+        )
+    # The plain text, because an enumeration of text would be another thing in a hash or a file.
+    decision = decisions[decisions.index(answer)]
     if not isinstance(rule, str):
         raise UsageError(
             f"{who} {decision!r} by the rule {rule!r}",
@@ -215,13 +222,8 @@ class LoopSettings:
             max_repairs=(self.max_repairs, 0),
             max_rounds=(self.max_rounds, 1),
             max_probes=(self.max_probes, 0),
+            min_coverage=(self.min_coverage, 0),
         )
-        if not 0 <= self.min_coverage <= 1:
-            raise UsageError(
-                f"min_coverage is {self.min_coverage}",
-                why="it is a share of the tools",
-                hint="pass a number from 0 to 1",
-            )
 
 
 def fingerprint_of(part: object) -> str:
@@ -231,10 +233,8 @@ def fingerprint_of(part: object) -> str:
     know: system prompt, model, tools, limits, schema.
     """
     stated = getattr(part, "fingerprint", "")
-    sessions: set[str] = set()
     # No property of a part is called, because that may do anything.
-    for value in () if isinstance(part, SessionBase) else getattr(part, "__dict__", {}).values():
-        values = value.values() if isinstance(value, Mapping) else [value]
-        sessions |= {held.fingerprint for held in values if isinstance(held, SessionBase)}
-    parts = (type(part).__name__, str(stated), *sorted(sessions))
+    attributes = getattr(part, "__dict__", {}).values()
+    sessions = sorted(one.fingerprint for one in attributes if isinstance(one, SessionBase))
+    parts = (type(part).__name__, str(stated), *sessions)
     return content_hash(*parts) if stated or sessions else ""

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from pytest_regen.sessions.protocols import Attribution, ExecutionResult, Policy
 from pytest_regen.sessions.scenarios import ScenarioCorrection, TestScenario
@@ -26,15 +25,6 @@ class ScenarioHistory:
     outcome: ScenarioOutcome
     events: tuple[str, ...] = ()
     """What happened to it and why, in order."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {
-            "id": self.id,
-            "outcome": self.outcome,
-            "scenario": self.scenario.to_json(),
-            "events": list(self.events),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +52,7 @@ class Disagreement:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LoopReport:
     """How a run ended."""
 
@@ -88,33 +78,13 @@ class LoopReport:
     cached: bool = False
     """Whether no model was asked: all scenarios of a verified artifact passed again."""
 
-    @cached_property
-    def _by_id(self) -> dict[str, ScenarioHistory]:
-        return {history.id: history for history in self.histories}
-
     def history(self, scenario_id: str) -> ScenarioHistory:
         """Return what happened to one scenario.
 
         Raises:
             KeyError: the run never saw it.
         """
-        return self._by_id[scenario_id]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON, without the policy."""
-        return {
-            "passed": self.passed,
-            "stop_reason": self.stop_reason,
-            "cached": self.cached,
-            "input_hash": self.input_hash,
-            "repairs": self.repairs,
-            "judgements": self.judgements,
-            "scenarios": [history.to_json() for history in self.histories],
-            "corrections": [correction.to_json() for correction in self.corrections],
-            "disagreements": [str(disagreement) for disagreement in self.disagreements],
-            "untested_tools": ["/".join(tool) for tool in self.untested_tools],
-            "notes": list(self.notes),
-        }
+        return {history.id: history for history in self.histories}[scenario_id]
 
     def describe(self) -> str:
         """Return the report as text for a terminal."""

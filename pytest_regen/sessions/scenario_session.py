@@ -236,8 +236,7 @@ def generate_test_scenarios(
         stored = None
     scenarios = stored.scenarios if stored else tuple(session.generate())
     untested = untested_tools([tool.tool for tool in session.annotations], scenarios)
-    writer = None if stored else session
-    result = ScenarioGenerationResult(scenarios, input_hash, writer, untested)
+    result = ScenarioGenerationResult(scenarios, input_hash, None if stored else session, untested)
     if path and not stored:
         try:
             state.write_artifact(path, state.Artifact(input_hash, "generated", scenarios))

@@ -189,6 +189,7 @@ class ScenarioSet:
             name = verdict.scenario_id or verdict.scenario_description
             meant = by_name.get(name, [])
             failing = [result for result in meant if not result.passed]
+            # A name may be a description, because a model copies those more reliably than hashes.
             if len(failing) == 1:
                 judged.setdefault(failing[0].scenario.id, (verdict, failing[0]))
             elif meant and not failing:
@@ -285,6 +286,7 @@ class ScenarioSet:
         A failing replacement of a new request enters the set as well: who is wrong is for the
         judge to say, and leaving it out would hide what it found.
         """
+        # Only now, because a turn that failed would have lost them.
         self._unsent_corrections, self._unsent_discards = {}, []
         self._tools_asked_for.update(sent.untested_tools)
         self._probes.update({probe.id: True for probe in sent.probe_scenarios})

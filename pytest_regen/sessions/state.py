@@ -229,8 +229,6 @@ def load_state(data: object, state: type[S]) -> S:
     Raises:
         UsageError: it is something else; all that is wrong is named with its place.
     """
-    if isinstance(data, str | bytes):
-        raise not_ours("it is text", hint="read it first: from_json(json.loads(text), …)")
     if not isinstance(data, Mapping):
         raise not_ours(f"it is of type {type(data).__name__}, and to_json() returns a dict")
     for name, right in (("kind", state.KIND), ("version", VERSION)):
@@ -252,6 +250,7 @@ def problems_of(error: ValidationError, place: str = "") -> str:
     )
 
 
-def not_ours(why: str, hint: str = "pass what to_json() returned") -> UsageError:
+def not_ours(why: str) -> UsageError:
     """Return the error of a state that no session wrote."""
+    hint = "pass what to_json() returned, read by json.loads where it is text"
     return UsageError("this is no session that can be restored", why=why, hint=hint)

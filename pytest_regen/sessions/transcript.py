@@ -1,12 +1,12 @@
 """Requests and replies of a session, call by call, and what the prompt cache did per turn."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from pytest_regen.turns.models import min_cacheable_tokens
-from pytest_regen.turns.values import TOKENS, Cost, Message, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import TOKENS, Cost, Reply, TurnRequest, Usage
 
 Purpose = Literal["ask", "continuation", "repair"]
 
@@ -59,53 +59,14 @@ class SessionTranscript(list[Exchange]):
         for call in reversed(answered):
             request, earlier = exchange.request, call.request
             is_same = (request.system, request.model) == (earlier.system, earlier.model)
-            length = len(earlier.messages)
-            if is_same and _common_length(request.messages, earlier.messages) == length:
+            if is_same and _words(request)[: len(earlier.messages)] == _words(earlier):
                 return call
         return None
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return plain JSON for a log: each call with the messages that are new in it.
 
-        ``offset`` counts the messages it shares with the call before it.
-        """
-        entries = []
-        earlier: TurnRequest | None = None
-        for exchange in self:
-            request, reply = exchange.request, exchange.reply
-            offset = _common_length(request.messages, earlier.messages) if earlier else 0
-            is_new = earlier is None or earlier.system != request.system
-            entries.append(
-                {
-                    "turn": exchange.turn,
-                    "purpose": exchange.purpose,
-                    "model": request.model,
-                    **({"system": request.system} if is_new else {}),
-                    "offset": offset,
-                    "messages": messages_to_json(request.messages[offset:]),
-                    "reply": reply.text if reply else None,
-                    "stop_reason": (reply.stop_reason or None) if reply else None,
-                    "usage": usage_to_json(exchange.usage) if exchange.usage else None,
-                    "failure": exchange.failure,
-                }
-            )
-            earlier = request
-        return entries
-
-
-def _common_length(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
-    """Return how many messages at the beginning are the same, breakpoints aside."""
-    count = 0
-    for message, other in zip(messages, earlier, strict=False):
-        if (message.role, message.content) != (other.role, other.content):
-            break
-        count += 1
-    return count
-
-
-def messages_to_json(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """Return plain JSON; without breakpoints, because each request sets its own."""
-    return [{"role": message.role, "content": message.content} for message in messages]
+def _words(request: TurnRequest) -> list[tuple[str, str]]:
+    # Without breakpoints, because those move on with each request.
+    return [(message.role, message.content) for message in request.messages]
 
 
 def usage_to_json(usage: Usage) -> dict[str, int | str | None]:
@@ -163,43 +124,19 @@ class TurnReport:
         return self.usage.cost
 
 
-def report_turn(
-    transcript: SessionTranscript,
-    turn: int,
-    *,
-    since: int,
-    committed: bool,
-    notes: Sequence[str] = (),
-    failure: str = "",
-) -> TurnReport:
-    """Return the report of the calls from position ``since`` of the transcript on."""
-    exchanges = transcript[since:]
-    answered = [exchange for exchange in exchanges if exchange.reply is not None]
+def report_cache(transcript: SessionTranscript, calls: Sequence[Exchange]) -> CacheReport:
+    """Return what ``calls`` of a turn, the last of the transcript, read and wrote."""
+    answered = [exchange for exchange in calls if exchange.reply is not None]
     usage = sum((exchange.usage or Usage() for exchange in answered), Usage())
     expected = [_expected_read(transcript, exchange) for exchange in answered]
-    cache_notes = [
-        note
-        for exchange, size in zip(answered, expected, strict=True)
-        for note in _cache_notes(exchange, size)
-    ]
-    cache = CacheReport(
+    notes = map(_cache_note, answered, expected)
+    return CacheReport(
         read=usage.cache_read_tokens or 0,
         written=usage.cache_write_tokens or 0,
         plain=usage.input_tokens or 0,
         expected=sum(expected),
         is_reported=usage.cache_read_tokens is not None or not answered,
-        notes=tuple(dict.fromkeys(cache_notes)),
-    )
-    return TurnReport(
-        turn,
-        committed,
-        calls=len(exchanges),
-        repairs=sum(exchange.purpose == "repair" for exchange in exchanges),
-        # Of calls without a reply as well, because what was sent is paid.
-        usage=sum((exchange.usage or Usage() for exchange in exchanges), Usage()),
-        cache=cache,
-        notes=tuple(notes),
-        failure=failure,
+        notes=tuple(dict.fromkeys(filter(None, notes))),
     )
 
 
@@ -213,27 +150,23 @@ def _expected_read(transcript: SessionTranscript, exchange: Exchange) -> int:
     return max(0, size - SLACK) if least is not None and size >= least + SLACK else 0
 
 
-def _cache_notes(exchange: Exchange, expected: int) -> Iterator[str]:
-    """Yield notes on one answered call for the reader of a bill."""
+def _cache_note(exchange: Exchange, expected: int) -> str:
+    """Return a note on one answered call for the reader of a bill, empty where all is well."""
     request, usage = exchange.request, exchange.usage or Usage()
     if usage.cache_read_tokens is None or request.cache is None:
-        return
+        return ""
     size, least = exchange.input_tokens or 0, min_cacheable_tokens(request.model)
     read, written = usage.cache_read_tokens, usage.cache_write_tokens or 0
-    if not read and not written and least is not None and size >= least:
-        yield (
-            f"the provider reports nothing as cached, neither read nor written, though the request "
-            f"has {size:,} tokens: it may cache without saying so, or not at all"
-        )
-    elif not read and not written:
-        limit = f"{least:,}" if least is not None else "an unknown number of"
-        yield (
+    # Above the least nothing is claimed, because a provider may cache without saying so.
+    if not read and not written and least is not None and size < least:
+        return (
             f"nothing was cached: the request has {size:,} tokens, and {request.model} caches "
-            f"prefixes of {limit} tokens and more"
+            f"prefixes of {least:,} tokens and more"
         )
-    elif read < expected:
-        yield (
+    if read < expected:
+        return (
             f"{expected - read:,} tokens were paid again that could have been read from the cache; "
             f"it keeps a prefix for {request.cache} after its last use, and one that is changed is "
             "another one"
         )
+    return ""

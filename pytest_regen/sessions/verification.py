@@ -61,14 +61,10 @@ class PartCaller:
 def _method(call: PartCall) -> Callable[..., object]:
     method: Callable[..., object] | None = getattr(call.part, call.method, None)
     if method is None:
-        name, twin = type(call.part).__name__, f"a{call.method}"
-        is_there = hasattr(call.part, twin)
         raise UsageError(
-            f"{name} has no {call.method}()",
-            why=f"{twin}() is there, which only an event loop can wait for"
-            if is_there
-            else "the loop asks for it",
-            hint="await acompile_verify_repair(…) instead" if is_there else f"add {call.method}()",
+            f"{type(call.part).__name__} has no {call.method}()",
+            why="the loop asks for it",
+            hint=f"add it; or, where a{call.method}() is there, await acompile_verify_repair(…)",
         )
     return method
 
@@ -114,6 +110,7 @@ def repeat(
             break
         before = state()
         is_final = yield from repair(attempt)
+        # What changed may pass now, so that only a repair without effect ends the run early.
         if is_final and state() == before:
             return "no_progress"
     return "attempts"

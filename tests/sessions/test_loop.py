@@ -1,6 +1,10 @@
-"""The compile-verify-repair loop: who is believed, when it ends, what it tells."""
+"""The compile-verify-repair loop: who is believed, when it ends, what it tells, in either form."""
 
+import asyncio
+import itertools
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -11,8 +15,11 @@ from loop_doubles import (
     WRONG,
     A,
     B,
+    Bench,
     C,
+    Compiler,
     PathEngine,
+    Speech,
     bench,
     blaming,
     with_probes,
@@ -24,19 +31,15 @@ from pytest_regen.sessions import (
     Attribution,
     ExecutionResult,
     Judgement,
+    LoopParts,
     LoopSettings,
+    Policy,
+    ScenarioFeedback,
     TestScenario,
+    acompile_verify_repair,
+    compile_verify_repair,
     expectation_holds,
 )
-
-
-def test_a_right_set_passes_with_one_judgement() -> None:
-    work = bench([A, B])
-    report = work.run()
-
-    assert report.passed
-    assert (report.repairs, report.judgements, report.stop_reason) == (0, 1, "passed")
-    assert {history.outcome for history in report.histories} == {"passed"}
 
 
 def test_a_correction_is_put_in_place_told_and_kept() -> None:
@@ -62,6 +65,9 @@ def test_a_correction_is_put_in_place_told_and_kept() -> None:
     history = report.history(WRONG.id)
     assert history.outcome == "corrected"
     assert "expected deny, corrected to escalate" in history.events[0]
+    assert "corrected: 'read /b'" in report.describe()
+    with pytest.raises(KeyError):
+        report.history("sha256:unknown")
     assert not work.compiler.contexts
 
 
@@ -95,9 +101,8 @@ def test_a_failing_execution_vetoes_the_judge() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["scenario", "both"])
-def test_a_correction_counts_only_if_the_engine_agrees(kind: str) -> None:
-    report = bench([A, WRONG], blaming(kind, "allow")).run()
+def test_a_correction_counts_only_if_the_engine_agrees() -> None:
+    report = bench([A, WRONG], blaming("scenario", "allow")).run()
 
     assert not report.passed
     assert named(report.scenarios)[1] == ("read /b", "deny")
@@ -116,38 +121,9 @@ def test_new_rules_may_make_the_engine_agree() -> None:
     assert report.passed
     assert work.compiler.contexts[0].wanted == {WRONG.id: "allow"}
     assert ("read /b", "allow") in named(report.scenarios)
-    assert work.source.told[0].rule_changes
-
-
-@pytest.mark.parametrize("probe", [scenario("/c"), scenario("/new", "deny")], ids=str)
-def test_a_failure_that_nobody_names_outlives_a_later_round(probe: TestScenario) -> None:
-    """The judge asks for a probe, and then says that all is well: the failure is still there."""
-    speeches = [with_probes(Judgement(), probe)]
-    report = bench(
-        [A, WRONG], lambda _: speeches.pop() if speeches else Judgement(passed=True)
-    ).run()
-
-    assert not report.passed
-    assert [one.result.scenario for one in report.disagreements] == [WRONG]
-
-
-def test_a_failure_of_the_first_round_does_not_vanish() -> None:
-    """Its verdict is remembered; the probe passes, so that there is nothing to ask about."""
-    probe = scenario("/c")
-    speeches = [
-        Judgement(
-            attributions=blaming()([ExecutionResult(WRONG, "escalate", "r")]).attributions,
-            probes=(probe,),
-        ),
-        Judgement(),
-    ]
-    work = bench([A, WRONG], lambda _: speeches.pop(0) if speeches else Judgement())
-    report = work.run()
-
-    assert report.passed
-    assert [len(results) for results in work.court.heard] == [2]
-    assert not work.compiler.contexts
-    assert report.history(WRONG.id).outcome == "corrected"
+    assert work.source.told[0].rule_changes == (
+        'files/read {"path":"/b"}: was escalate (rule /b), is now allow (rule /b)',
+    )
 
 
 def test_a_verdict_that_names_nothing_is_asked_for_again() -> None:
@@ -181,57 +157,15 @@ def test_of_two_failing_twins_neither_is_guessed_at() -> None:
     assert [one.expected_decision for one in told.scenarios] == ["allow", "escalate"]
 
 
-def test_a_verdict_on_nobody_is_reported() -> None:
-    lost = Attribution(kind="scenario", scenario_id="sha256:0", corrected_decision="escalate")
-    report = bench([A, WRONG], lambda _: Judgement(attributions=(lost,))).run()
-
-    assert any("blames 'sha256:0', and no failing scenario" in note for note in report.notes)
-    assert report.disagreements[0].verdict is None
-
-
-def test_rules_that_allow_too_much_fail_what_people_forbade() -> None:
-    """A handwritten ``not-allow`` is listed with what the engine says instead."""
-    own = handwritten("/a")
-    report = bench([own, B], handwritten=[own]).run()
-
-    assert not report.passed
-    (left,) = report.disagreements
-    assert (left.result.scenario, left.result.actual) == (own, "allow")
-    assert "expected not-allow, the engine says allow (rule /a)" in report.describe()
-
-
-def test_results_are_words_for_a_judge() -> None:
-    """One line each: verdict, description, request, expectation, decision and rule."""
-    results = [ExecutionResult(A, "allow", "rule /a"), ExecutionResult(WRONG, "escalate", "r")]
-
-    passed, failed = map(str, results)
-    assert passed.startswith('PASS \'read /a\': files/read {"path":"/a"}: expected allow, the ')
-    assert passed.endswith("the engine says allow (rule /a)")
-    assert failed.startswith('FAIL \'read /b\': files/read {"path":"/b"}: expected deny, the ')
-    assert failed.endswith("the engine says escalate (r)")
-
-
-def test_a_verdict_on_a_passing_scenario_is_ignored() -> None:
-    speech = blaming()([ExecutionResult(scenario("/a", "deny"), "allow", "r")])
-    report = bench([A, B], lambda _: speech).run()
-
-    assert report.passed
-    assert report.history(A.id).scenario == A
-    assert any("which passes; ignored" in note for note in report.notes)
-
-
-def test_the_last_verification_can_still_correct() -> None:
-    report = bench([A, WRONG], blaming(), limits={"max_repairs": 0}).run()
-
-    assert report.passed
-    assert named(report.scenarios)[1] == ("read /b", "escalate")
-
-
 def test_rules_that_break_more_than_they_mend_are_not_taken() -> None:
+    """Nor are those that mend more and break what a person wrote."""
     work = bench([A, C, WRONG], blaming("rule"), repairs=[{"/b": "deny", "/a": "deny"}])
     report = work.run()
+    own, others = handwritten("/a", "allow"), [scenario("/x"), scenario("/y")]
+    repairs = [{"/x": "allow", "/y": "allow", "/a": "deny"}]
+    better = bench([own, *others], blaming("rule"), repairs=repairs, handwritten=[own]).run()
 
-    assert report.policy == RULES
+    assert report.policy == better.policy == RULES
     assert any("was not taken" in note for note in report.notes)
 
 
@@ -251,42 +185,7 @@ def test_no_progress_ends_the_run() -> None:
     assert str(left).endswith("the engine says escalate (rule /b), the judge blames rule")
 
 
-def test_the_same_replacement_again_is_no_progress() -> None:
-    stubborn = scenario("/protected/2")
-    work = bench([A, scenario("/protected/1")], later=[[stubborn]] * 9, limits={"max_repairs": 9})
-    work.run()
-
-    assert len(work.source.told) == 2
-
-
-def test_attempts_are_bounded() -> None:
-    later = [[scenario(f"/n{number}", "allow")] for number in range(9)]
-    report = bench([A, scenario("/protected/x"), WRONG], blaming("rule"), later=later).run()
-
-    assert not report.passed
-    assert report.repairs <= 2
-
-
-def test_steps_are_told() -> None:
-    told: list[str] = []
-    bench([A, WRONG], blaming(), later=[[C]]).run(on_progress=told.append)
-
-    assert told[0] == "Compiling..."
-    assert "Judging 2 scenarios (round 1)..." in told
-    assert "Asking for replacements..." in told
-
-
-def test_the_report_tells_each_scenario_and_is_json() -> None:
-    report = bench([A, WRONG, scenario("/protected/x")], blaming(), later=[[C]]).run()
-
-    data = report.to_json()
-    assert {one["outcome"] for one in data["scenarios"]} == {"passed", "corrected", "discarded"}
-    assert "corrected: 'read /b'" in report.describe()
-    with pytest.raises(KeyError):
-        report.history("sha256:unknown")
-
-
-@pytest.mark.parametrize("wrong", [{"max_repairs": -1}, {"max_rounds": 0}, {"min_coverage": 2}])
+@pytest.mark.parametrize("wrong", [{"max_repairs": -1}, {"max_rounds": 0}, {"min_coverage": -1}])
 def test_limits_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         LoopSettings(**wrong)
@@ -326,3 +225,227 @@ def test_any_judge_leaves_right_scenarios_alone_and_ships_no_wrong_one(data: st.
             assert report.history(one.id).outcome in {"corrected", "failed", "discarded"}
     assert report.passed == (not report.disagreements)
     assert all(one.passed for one in report.results) or not report.passed
+
+
+def deaf(calls: int, then: Speech) -> Speech:
+    """Return a judge who cannot be reached so often, and then speaks."""
+    failures = [TransportError("overloaded", hint="again") for _ in range(calls)]
+
+    def speech(results: Sequence[ExecutionResult]) -> Judgement:
+        if failures:
+            raise failures.pop()
+        return then(results)
+
+    return speech
+
+
+def test_a_judge_who_goes_on_probing_fails_no_run() -> None:
+    """Its last wrong probe is not in the set; no rules are repaired for it."""
+    numbers = itertools.count()
+
+    def speech(results: Sequence[ExecutionResult]) -> Judgement:
+        return with_probes(blaming()(results), scenario(f"/p{next(numbers)}", "escalate"))
+
+    work = bench([A, WRONG], speech)
+    report = work.run()
+
+    assert report.passed, report.describe()
+    assert not work.compiler.contexts
+    assert not report.disagreements
+
+
+def test_a_probe_that_nobody_will_judge_is_noted() -> None:
+    """It fails, and who is wrong cannot be known: it is left out, and the report says so."""
+    wrong, right = scenario("/p", "escalate"), scenario("/c")
+    report = bench(
+        [A], lambda _: with_probes(Judgement(), wrong, right), limits={"max_rounds": 1}
+    ).run()
+
+    assert report.passed
+    assert named(report.scenarios) == [("read /a", "allow"), ("read /c", "allow")]
+    (note,) = report.notes
+    assert "FAIL 'read /p': files/read" in note
+    assert "expected escalate, the engine says deny (default-deny)" in note
+
+
+def test_a_judge_who_cannot_be_reached_once_is_asked_again() -> None:
+    work = bench([A, WRONG], deaf(1, blaming()))
+    report = work.run()
+
+    assert report.passed
+    assert report.history(WRONG.id).outcome == "corrected"
+    assert not work.compiler.contexts
+    assert any("overloaded" in note for note in report.notes)
+
+
+def test_a_judge_who_is_never_reached_is_asked_as_often_as_repairs_are_allowed() -> None:
+    work = bench([A, WRONG], deaf(9, blaming()), limits={"max_repairs": 3})
+    report = work.run()
+
+    assert (report.stop_reason, report.repairs, report.judgements) == ("attempts", 0, 0)
+    assert bench([A, B], deaf(9, blaming())).run().passed
+    assert len(work.court.heard) == 4
+    assert not work.compiler.contexts
+
+
+def test_what_people_wrote_needs_no_judge_to_blame_the_rules() -> None:
+    """A handwritten scenario that fails is a fault of the rules, whoever is silent."""
+    own = handwritten("/h", "allow")
+    work = bench([own, A, B], deaf(9, blaming()), repairs=[{"/h": "allow"}], handwritten=[own])
+    report = work.run()
+
+    assert report.passed
+    assert [one.scenario for one in work.compiler.contexts[0].failures] == [own]
+
+
+def test_verifications_are_told_apart() -> None:
+    told: list[str] = []
+    first = [A, WRONG, scenario("/protected/x")]
+    work = bench(first, blaming("rule"), repairs=[{"/b": "deny"}], later=[[scenario("/c", "deny")]])
+    work.run(on_progress=told.append)
+
+    judging = [line for line in told if line.startswith("Judging")]
+    assert told[0] == "Compiling..."
+    assert "Asking for replacements..." in told
+    assert judging == [
+        "Judging 2 scenarios (round 1)...",
+        "Judging 2 scenarios (verification 2, round 1)...",
+    ]
+    assert "Repairing the rules (1 failure)..." in told
+
+
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+def test_what_new_rules_decide_is_what_the_generator_is_told(decision: str) -> None:
+    """From what it said to what is right now; nothing where it was right after all."""
+    own = [handwritten("/h", "allow"), handwritten("/i", "allow")]
+    work = bench(
+        [A, WRONG],
+        blaming(),
+        later=[TransportError("dead", hint="again")],
+        repairs=[{"/h": "allow", "/i": "allow", "/b": decision}],
+        handwritten=own,
+    )
+    report = work.run()
+
+    assert report.passed
+    assert any("dead" in note for note in report.notes)
+    if decision == "deny":
+        assert len(work.source.told) == 1
+        return
+    assert [one.corrected_decision for one in report.corrections] == ["escalate", "allow"]
+    (last,) = work.source.told[-1].corrections
+    assert (last.original_decision, last.corrected_decision) == ("deny", "allow")
+
+
+def asked(work: Bench) -> list[list[str]]:
+    """Return what the judge was asked about, call by call."""
+    return [[one.scenario.description for one in results] for results in work.court.heard]
+
+
+def test_what_new_rules_decide_otherwise_is_judged_again_if_it_fails() -> None:
+    wrong = [scenario("/x", "escalate"), scenario("/y", "escalate")]
+    repairs = [{"/x": "escalate", "/y": "allow"}, {"/y": "escalate"}]
+    work = bench([A, *wrong], blaming("rule"), repairs=repairs)
+    report = work.run()
+
+    assert report.passed, report.describe()
+    assert asked(work) == [["read /a", "read /x", "read /y"], ["read /x", "read /y"]]
+
+
+@pytest.mark.parametrize(
+    ("part", "answer", "problem"),
+    [
+        ("judge", {"passed": True}, "judge\\(\\) of Court returned"),
+        ("generate", {"scenarios": []}, "generate\\(\\) of Source returned"),
+        ("regenerate", [None], "regenerate\\(\\) of Source returned"),
+    ],
+)
+def test_a_part_that_returns_something_else_is_a_mistake_of_the_caller(
+    part: str, answer: object, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the part and what it returned, not a line of ours."""
+    work = bench([A, WRONG], blaming())
+    owner = work.court if part == "judge" else work.source
+    monkeypatch.setattr(owner, part, lambda *_: answer)
+
+    with pytest.raises(UsageError, match=problem):
+        work.run()
+
+
+@dataclass
+class Waiting:
+    """Parts that have nothing but asynchronous forms, and say which of them were awaited."""
+
+    fingerprint: str = "waiting"
+    called: list[str] = field(default_factory=list)
+
+    async def acompile(self) -> Policy:
+        """Return rules that are too strict."""
+        self.called.append("acompile")
+        return {**RULES, "/b": "deny"}
+
+    async def arepair(self, *_: object) -> Policy:
+        """Return the right rules."""
+        self.called.append("arepair")
+        return RULES
+
+    async def agenerate(self) -> list[TestScenario]:
+        """Return a right set and one scenario that is impossible."""
+        self.called.append("agenerate")
+        return [A, B, scenario("/protected/x")]
+
+    async def aregenerate(self, _: ScenarioFeedback) -> list[TestScenario]:
+        """Return a replacement."""
+        self.called.append("aregenerate")
+        return [C]
+
+    async def ajudge(self, _: Policy, results: Sequence[ExecutionResult]) -> Judgement:
+        """Blame the rules."""
+        self.called.append("ajudge")
+        return blaming("rule")(results)
+
+
+def test_asynchronous_parts_are_awaited() -> None:
+    parts = Waiting()
+
+    report = asyncio.run(
+        acompile_verify_repair(LoopParts(parts, lambda _: parts, PathEngine, parts))
+    )
+
+    assert report.passed
+    assert report.scenarios == (A, B, C)
+    assert parts.called == ["acompile", "agenerate", "ajudge", "arepair", "aregenerate"]
+
+
+def test_a_part_without_an_asynchronous_form_holds_nobody_up() -> None:
+    """It is called in a thread: what it waits for is done by the event loop meanwhile."""
+    done = threading.Event()
+    waited: list[bool] = []
+
+    async def both() -> None:
+        loop, asked = asyncio.get_running_loop(), asyncio.Event()
+
+        def patient(_: Sequence[ExecutionResult]) -> Judgement:
+            loop.call_soon_threadsafe(asked.set)
+            waited.append(done.wait(10))
+            return Judgement()
+
+        run = asyncio.create_task(acompile_verify_repair(bench([A, B], patient).loop_parts))
+        await asked.wait()
+        done.set()
+        assert (await run).passed
+
+    asyncio.run(both())
+
+    assert waited == [True]
+
+
+def test_a_part_without_the_method_is_a_mistake_of_the_caller() -> None:
+    """In either form; it is not taken for a judge who could not be heard."""
+    parts, mute = Waiting(), object()
+    deaf = LoopParts(Compiler(), lambda _: bench([A, B]).source, PathEngine, mute)
+
+    with pytest.raises(UsageError, match=r"Waiting has no compile\(\)(?s:.*)await acompile_"):
+        compile_verify_repair(LoopParts(parts, lambda _: parts, PathEngine, parts))
+    with pytest.raises(UsageError, match=r"object has no judge\(\)"):
+        asyncio.run(acompile_verify_repair(deaf))

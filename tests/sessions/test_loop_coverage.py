@@ -1,29 +1,16 @@
-"""The compile-verify-repair loop: what enters the set, what stays, what is never lost."""
+"""The compile-verify-repair loop: what enters and stays in the set, and what an engine may say."""
 
+import enum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from loop_doubles import (
-    WRONG,
-    A,
-    B,
-    C,
-    PathEngine,
-    Ruled,
-    bench,
-    blaming,
-    with_probes,
-)
+from loop_doubles import WRONG, A, B, Bench, C, PathEngine, bench, blaming, with_probes
 from scenario_doubles import READ, WRITE, handwritten, named, request, scenario
 
-from pytest_regen.sessions import (
-    DiscardedScenario,
-    Judgement,
-    ScenarioRequest,
-    TestScenario,
-    read_artifact,
-)
+from pytest_regen.errors import UsageError
+from pytest_regen.sessions import Judgement, ScenarioRequest, TestScenario
 
 
 def test_discards_are_not_in_the_set_and_are_told(tmp_path: Path) -> None:
@@ -35,7 +22,9 @@ def test_discards_are_not_in_the_set_and_are_told(tmp_path: Path) -> None:
     assert report.passed
     assert "/protected" not in (tmp_path / "s.json").read_text("utf-8")
     assert named(report.scenarios) == [("read /a", "allow"), ("read /c", "allow")]
-    assert [told.discarded_scenarios[0].scenario for told in work.source.told] == [first, second]
+    assert not work.compiler.contexts
+    told = [[one.scenario for one in said.discarded_scenarios] for said in work.source.told]
+    assert told == [[first], [second]]
     assert report.history(first.id).outcome == report.history(second.id).outcome == "discarded"
 
 
@@ -67,43 +56,20 @@ def test_a_tool_that_is_no_longer_tested_fails_the_run() -> None:
     assert "not tested: files/write" in allowed.describe()
 
 
-def test_a_tool_that_the_first_answer_forgot_is_asked_for() -> None:
-    """A tool nobody wrote about is untested like one whose scenarios were discarded."""
-    late = scenario("/c", tool="write")
-    work = bench([A], later=[[late]], annotations=[READ, WRITE])
+@pytest.mark.parametrize("late", [[scenario("/c", tool="write")], []], ids=len)
+def test_a_tool_that_nobody_tests_is_asked_for_once(late: list[TestScenario]) -> None:
+    """A part of the policy without tests is never a success with a warning."""
+    work = bench([A], later=[late], annotations=[READ, WRITE])
     report = work.run()
 
-    assert report.passed
-    assert report.scenarios == (A, late)
+    assert (report.passed, report.scenarios) == (bool(late), (A, *late))
     assert [told.untested_tools for told in work.source.told] == [(("files", "write"),)]
 
 
-def test_a_tool_that_nobody_tests_is_asked_for_once_and_fails_the_run() -> None:
-    """A part of the policy without tests is never a success with a warning."""
-    work = bench([A], annotations=[READ, WRITE])
-    report = work.run()
-
-    assert (report.passed, report.stop_reason) == (False, "coverage")
-    assert report.untested_tools == (("files", "write"),)
-    assert len(work.source.told) == 1
-
-
-def test_a_lost_tool_is_asked_for_after_its_discard_was_told() -> None:
-    """First a replacement is asked for; then, with none given, any scenario of the tool."""
-    gone, late = scenario("/protected/x", tool="write"), scenario("/c", tool="write")
-    work = bench([A, gone], later=[[], [late]])
-    report = work.run()
-
-    assert report.passed
-    assert [bool(one.discarded_scenarios) for one in work.source.told] == [True, False]
-    assert [one.untested_tools for one in work.source.told] == [(), (("files", "write"),)]
-
-
-@pytest.mark.parametrize("decision", ["deny", "allow"])
-def test_handwritten_scenarios_are_not_touched(decision: str) -> None:
+def test_handwritten_scenarios_are_not_touched() -> None:
     """Not by a correction, a twin's description, a replacement that agrees or contradicts."""
     own = handwritten("/secret", "deny", description="read /b")
-    later = [[scenario("/secret", decision)]]
+    later = [[scenario("/secret", "allow")]]
     report = bench([own, WRONG], blaming(), later=later, handwritten=[own]).run()
 
     assert report.passed
@@ -136,71 +102,21 @@ def test_a_handwritten_scenario_is_never_corrected() -> None:
 
 
 def test_a_handwritten_scenario_against_an_invariant_is_reported() -> None:
-    own = handwritten("/protected/x", "allow")
-    report = bench([own, A], handwritten=[own]).run()
+    """One that agrees with it is fine, as is one that a rule alone contradicts."""
+    own, agreeing = handwritten("/protected/x", "allow"), scenario("/protected/y", "deny")
+    report = bench([own, A, agreeing, WRONG], handwritten=[own]).run()
 
     assert not report.passed
     assert "contradicts a structural invariant" in report.history(own.id).events[0]
-
-
-class Guarded(PathEngine):
-    """Also has a list of places, as an invariant; what is elsewhere needs approval."""
-
-    def evaluate(self, asked: ScenarioRequest) -> Ruled:
-        """Return the decision."""
-        if str(asked.arguments["path"]).startswith("/elsewhere"):
-            return Ruled("escalate", "structural-domain-escalate")
-        return super().evaluate(asked)
-
-
-def test_what_an_invariant_of_the_engine_decides_costs_no_repair_of_rules() -> None:
-    """No rule can mend it: the scenario is discarded, and the compiler never hears of it."""
-    impossible = scenario("/elsewhere/x", "allow")
-    work = bench([A, impossible], blaming("rule"), later=[[C]], engine=Guarded)
-    report = work.run()
-
-    assert report.passed
-    assert report.history(impossible.id).outcome == "discarded"
-    assert not work.compiler.contexts
-    assert work.source.told[0].discarded_scenarios[0].rule == "structural-domain-escalate"
-
-
-def test_after_a_repair_the_filter_sees_the_new_rules() -> None:
-    """Replacements are held against the engine that is in use by then."""
-    seen: list[str | None] = []
-
-    def watching(one: TestScenario, engine: Any) -> None:
-        if one.id == C.id:
-            seen.append(engine.policy.get("/b"))
-
-    first = [A, scenario("/b", "deny"), scenario("/protected/x")]
-    impossible = DiscardedScenario(scenario=first[2], actual="deny", rule="structural-x")
-    work = bench(
-        first,
-        blaming("rule"),
-        later=[[C]],
-        repairs=[{"/b": "deny"}],
-        structural=lambda one, engine: (
-            impossible if one.id == first[2].id else watching(one, engine)
-        ),
-    )
-
-    assert work.run().passed
-    assert seen == ["deny"]
-
-
-def test_what_was_told_is_not_told_again() -> None:
-    work = bench([A, scenario("/protected/1"), WRONG], blaming(), later=[[scenario("/c", "deny")]])
-    work.run()
-
-    assert len(work.source.told) == 2
-    assert not work.source.told[1].discarded_scenarios
+    assert {agreeing.id, WRONG.id} <= {one.id for one in report.scenarios}
+    assert report.history(agreeing.id).outcome == "passed"
 
 
 def test_probes_alone_ask_for_no_replacements() -> None:
+    impossible = scenario("/protected/p")
     work = bench(
         [A, WRONG],
-        lambda results: with_probes(blaming("rule")(results), scenario("/c")),
+        lambda results: with_probes(blaming("rule")(results), scenario("/c"), impossible),
         repairs=[{"/b": "deny"}],
     )
     report = work.run()
@@ -223,41 +139,20 @@ def test_a_probe_that_passes_is_no_gap() -> None:
     assert report.passed
     (told,) = work.source.told
     assert named(told.probe_scenarios) == [("read /new", "deny")]
-
-
-def test_a_correction_of_a_probe_is_not_held_against_the_generator() -> None:
-    """It did not write it: there is nothing to replace, and no turn is paid."""
-    speeches = [with_probes(Judgement(), scenario("/new", "allow"))]
-    work = bench([A], lambda results: speeches.pop() if speeches else blaming()(results))
-    report = work.run()
-
-    assert report.passed
     assert [one.scenario_description for one in report.corrections] == ["read /new"]
-    assert not work.source.told
+    assert not told.corrections
 
 
-def test_probes_become_part_of_the_set(tmp_path: Path) -> None:
-    artifact = tmp_path / "s.json"
-    report = bench([A, B], lambda _: with_probes(Judgement(), C)).run(artifact)
-    stored = read_artifact(artifact)
-
-    assert stored is not None
-    assert stored.scenarios == report.scenarios == (A, B, C)
-
-
-def test_a_replacement_that_asks_the_same_and_passes_takes_the_place() -> None:
-    better = scenario("/b", "escalate", description="better")
-    report = bench([A, WRONG], blaming(), later=[[scenario("/b", "allow"), better]]).run()
-
-    assert named(report.scenarios) == [("read /a", "allow"), ("better", "escalate")]
-
-
-def test_a_replacement_that_asks_the_same_and_fails_changes_nothing() -> None:
+def test_a_replacement_that_asks_the_same_takes_the_place_if_it_passes() -> None:
     worse = scenario("/b", "allow", description="worse")
-    report = bench([A, WRONG], blaming(), later=[[worse]]).run()
+    better = scenario("/b", "escalate", description="better")
+    twin = scenario("/a", description="of one that was not corrected")
+    stays = bench([A, WRONG], blaming(), later=[[worse]]).run()
+    goes = bench([A, WRONG], blaming(), later=[[worse, better, twin]]).run()
 
-    assert named(report.scenarios) == [("read /a", "allow"), ("read /b", "escalate")]
-    assert any("the old one stays" in event for event in report.history(WRONG.id).events)
+    assert named(stays.scenarios) == [("read /a", "allow"), ("read /b", "escalate")]
+    assert any("the old one stays" in event for event in stays.history(WRONG.id).events)
+    assert named(goes.scenarios) == [("read /a", "allow"), ("better", "escalate")]
 
 
 def test_arguments_that_no_tool_takes_are_discarded() -> None:
@@ -284,3 +179,75 @@ def test_probes_are_limited_per_round() -> None:
 
     assert report.judgements == 3
     assert len(report.scenarios) == 1 + 2 * 5
+
+
+class Text(enum.StrEnum):
+    """Decisions that are text."""
+
+    DENY = "deny"
+
+
+def saying(decision: Any, rule: Any = "a rule") -> type[PathEngine]:
+    """Return an engine that says so about what people forbade."""
+
+    class Careless(PathEngine):
+        def evaluate(self, asked: ScenarioRequest) -> Any:
+            if asked.arguments["path"] == "/secret":
+                return SimpleNamespace(decision=decision, rule=rule)
+            return super().evaluate(asked)
+
+    return Careless
+
+
+def forbidding(engine: type[PathEngine]) -> Bench:
+    """Return a bench with a request that a person forbade."""
+    return bench([A, B], handwritten=[handwritten("/secret")], engine=engine)
+
+
+@pytest.mark.parametrize(("decision", "rule"), [("ALLOW", "r"), (None, "r"), ("deny", None)])
+def test_what_is_no_decision_is_an_error(decision: Any, rule: Any) -> None:
+    """It is not taken for something else than ``allow``, and the set is not paid for."""
+    work = forbidding(saying(decision, rule))
+
+    with pytest.raises(UsageError, match="the engine Careless decides about files/read") as caught:
+        work.run()
+
+    assert repr(rule and decision) in str(caught.value)
+    assert '"path":"/secret"' in str(caught.value)
+    assert not work.court.heard
+
+
+def test_an_enumeration_of_text_is_as_good_as_text() -> None:
+    report = forbidding(saying(Text.DENY)).run()
+
+    assert report.passed
+    assert {type(one.actual) for one in report.results} == {str}
+
+
+def test_of_three_who_contradict_each_other_none_is_dropped() -> None:
+    """The first one agrees with both; nor may a generator add one that contradicts."""
+    own = [handwritten("/secret", one) for one in ("not-allow", "deny", "escalate")]
+
+    work = bench([A], handwritten=own)
+
+    with pytest.raises(UsageError, match="contradict each other"):
+        work.run()
+    assert work.compiler.compiled == 0
+    with pytest.raises(UsageError, match="contradict each other"):
+        bench([A, handwritten("/secret", "allow")], handwritten=own[1:2]).run()
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [({"/a": {"allow"}}, "set"), ([1], r"it is \[1\]")],
+)
+def test_a_policy_that_is_no_json_ends_the_run_before_scenarios_are_paid(
+    policy: Any, reason: str
+) -> None:
+    work = bench([A, B])
+    work.compiler.policy = policy
+
+    with pytest.raises(UsageError, match=f"(?s)not plain JSON.*{reason}"):
+        work.run()
+
+    assert not work.court.heard

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from pydantic import BaseModel
 from scenario_doubles import TOOLS, handwritten, said, scenario
 from tables import each
 
-from pytest_regen.errors import UsageError
+from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.sessions import GeneratorSession, ScenarioFeedback, ScenarioGeneratorSession
-from pytest_regen.turns import ScriptedProvider
+from pytest_regen.turns import Reply, ScriptedProvider, Usage
 
 
 class Answer(BaseModel):
@@ -58,11 +57,6 @@ def restored(data: Any) -> GeneratorSession[Answer]:
     return GeneratorSession.from_json(data, Answer, provider=NOBODY)
 
 
-def restored_scenarios(data: Any) -> ScenarioGeneratorSession:
-    """Restore a scenario session."""
-    return ScenarioGeneratorSession.from_json(data, provider=NOBODY)
-
-
 def changed(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     """Return ``data`` with another value at ``path``; without any where that is ``...``."""
     found = copy.deepcopy(data)
@@ -82,7 +76,8 @@ def test_a_session_is_carried_away_and_goes_on() -> None:
 
     Requirement 1, extension points: the history is plain data.
     """
-    provider = ScriptedProvider([said_number(1), said_number(2), said_number(2)])
+    first = Reply(said_number(1), usage=Usage(900, 90))
+    provider = ScriptedProvider([first, said_number(2), said_number(2)])
     talk = GeneratorSession("You count.", Answer, provider=provider, model="claude-opus-5")
     talk.ask("One?")
 
@@ -91,6 +86,9 @@ def test_a_session_is_carried_away_and_goes_on() -> None:
     assert (other.history, other.turn_count, other.usage) == (talk.history, 1, talk.usage)
     talk.ask("Two?")
     other.ask("Two?")
+    poor = GeneratorSession.from_json(data, Answer, provider=provider, token_budget=1_500)
+    with pytest.raises(BudgetError):
+        poor.ask("Two?")
 
     assert provider.requests[1] == provider.requests[2]
 
@@ -110,34 +108,16 @@ def test_a_type_that_has_changed_is_told_to_the_model() -> None:
     assert '"why"' in asked[0]
 
 
-def test_a_changed_type_is_told_again_after_a_failure() -> None:
-    provider = ScriptedProvider(["no", '{"n": 2}'])
-    talk = GeneratorSession.from_json(state(), Longer, provider=provider, max_repairs=0)
-    with pytest.raises(ValueError, match="no whole JSON"):
-        talk.ask("Two?")
-    talk.ask("Two?")
-
-    assert provider.requests[0].messages == provider.requests[1].messages
-
-
 @each(
     ("path", "value", "why"),
     [
         ("kind", "something", "kind is 'something'"),
         ("version", 9, "version is 9"),
         ("system", ..., "system: Field required"),
-        ("later", 1, "later: Extra inputs are not permitted"),
         ("history", [{"role": "user", "content": "dangling"}], "does not alternate: user"),
-        ("history.0.role", "assistant", "does not alternate"),
-        ("history.0.content", [{"type": "text"}], "history.0.content"),
         ("history.1.content", " ", "history.1.content: String should match"),
-        (
-            "usage.input_tokens",
-            "lots",
-            "valid integer, not 'lots'",
-        ),
+        ("usage.input_tokens", "lots", "valid integer, not 'lots'"),
         ("usage.input_tokens", -1, "usage.input_tokens"),
-        ("usage.thinking_tokens", 3, "usage.thinking_tokens"),
     ],
 )
 def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> None:
@@ -159,15 +139,12 @@ def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> 
 )
 def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why: str) -> None:
     with pytest.raises(UsageError, match="no session") as caught:
-        restored_scenarios(changed(scenario_state(), path, value))
+        ScenarioGeneratorSession.from_json(changed(scenario_state(), path, value), provider=NOBODY)
 
     assert why in caught.value.why
 
 
-@each("restore", [restored, restored_scenarios])
-@each("data", [None, "{}", b"{}", {}], ids=repr)
-def test_what_is_no_object_is_not_restored(restore: Callable[[Any], Any], data: Any) -> None:
-    with pytest.raises(UsageError, match="no session") as caught:
-        restore(data)
-
-    assert ("json.loads" in caught.value.hint) == isinstance(data, str | bytes)
+@each("data", [None, "{}"], ids=repr)
+def test_what_is_no_object_is_not_restored(data: Any) -> None:
+    with pytest.raises(UsageError, match=r"no session(?s:.*)json\.loads"):
+        restored(data)

@@ -13,15 +13,20 @@ from pydantic import RootModel, TypeAdapter
 from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback
 from pytest_regen.turns import ScriptedProvider
 
-PROVIDER = ScriptedProvider(lambda request: f"[{len(PROVIDER.requests)}]")
 NUMBERS = itertools.count()
 
 @pytest.fixture
-def regen_provider():
-    return PROVIDER
+def provider():
+    made = ScriptedProvider(lambda request: f"[{len(made.requests)}]")
+    return made
 
-def told():
-    return [request.messages[-1].content for request in PROVIDER.requests[1:]]
+@pytest.fixture
+def regen_provider(provider):
+    return provider
+
+@pytest.fixture
+def told(provider):
+    return lambda: [request.messages[-1].content for request in provider.requests[1:]]
 """
 
 SCENARIOS = """
@@ -69,27 +74,19 @@ def run(pytester: pytest.Pytester, project: str, body: str) -> pytest.RunResult:
     return pytester.runpytest_inprocess()
 
 
-def test_a_type_made_in_the_body_is_the_same_type_in_every_call(
-    pytester: pytest.Pytester,
-) -> None:
-    """The one session hears every failure, although each call of the body makes its own type."""
+def test_a_session_hears_the_failure_of_a_body_called_again(pytester: pytest.Pytester) -> None:
+    """Its answer has this call's class; a new wording, or a session made of an answer, are fine."""
     body = """
 @pytest.mark.regen(attempts=3)
-def test_three(generator_session):
+def test_type_made_in_the_body(generator_session, provider, told):
     session = generator_session(system="s", response=TypeAdapter(list[int]))
     answer = session.ask("give")
     assert "3" in str(answer), "want three"
-    assert len(PROVIDER.requests) == session.turn_count == 3
+    assert len(provider.requests) == session.turn_count == 3
     assert all("want three" in one for one in told())
-"""
-    assert run(pytester, COUNTING, body).parseoutcomes() == {"regenerated": 1}
 
-
-def test_what_is_remembered_is_of_the_type_of_this_call(pytester: pytest.Pytester) -> None:
-    """An earlier answer comes back as this call's class, whatever an earlier call did to it."""
-    body = """
 @pytest.mark.regen(attempts=2)
-def test_two(generator_session):
+def test_class_of_this_call(generator_session):
     class Numbers(RootModel[list[int]]):
         pass
 
@@ -98,133 +95,93 @@ def test_two(generator_session):
     assert isinstance(first, Numbers) and first.root == [1]
     first.root.clear()
     assert session.ask("second").root == [3], "want three"
-"""
-    assert run(pytester, COUNTING, body).parseoutcomes() == {"regenerated": 1}
 
-
-def test_a_question_worded_anew_is_told_what_was_wrong(pytester: pytest.Pytester) -> None:
-    """The failure is not lost because the body asks in other words the second time."""
-    body = """
 @pytest.mark.regen(attempts=2)
-def test_two(generator_session):
+def test_worded_anew(generator_session, told):
     session = generator_session(system="s", response=list[int])
     assert session.ask(f"give, call {next(NUMBERS)}") == [2], "want two"
     assert "want two" in told()[0] and told()[0].endswith("give, call 1")
-"""
-    assert run(pytester, COUNTING, body).parseoutcomes() == {"regenerated": 1}
 
-
-def test_another_session_in_the_next_call_is_an_error(pytester: pytest.Pytester) -> None:
-    """A model that cannot hear what was wrong is not asked anew; the failure itself stands."""
-    body = """
-@pytest.mark.regen(attempts=3)
-def test_three(generator_session):
-    session = generator_session(system=f"s{next(NUMBERS)}", response=list[int])
-    assert session.ask("give") == [3], "want three"
-
-def test_asked_once():
-    assert len(PROVIDER.requests) == 1
-"""
-    result = run(pytester, COUNTING, body)
-
-    assert result.parseoutcomes() == {"failed": 1, "passed": 1}
-    result.stdout.fnmatch_lines(
-        ["*AssertionError: want three*", "*No further turn: session 1 of the test is another*"]
-    )
-
-
-def test_a_session_made_of_an_answer_may_be_another_one(pytester: pytest.Pytester) -> None:
-    """Once a session has heard it, what follows from its new answer may be new as well."""
-    body = """
 @pytest.mark.regen(attempts=2)
-def test_chain(generator_session):
+def test_chain(generator_session, provider):
     first = generator_session(system="s", response=list[int]).ask("give")
     second = generator_session(system=f"after {first}", response=list[int]).ask("give")
     assert second == [4], "want four"
-    assert [one.system for one in PROVIDER.requests] == ["s", "after [1]", "s", "after [3]"]
+    assert [one.system for one in provider.requests] == ["s", "after [1]", "s", "after [3]"]
 """
-    assert run(pytester, COUNTING, body).parseoutcomes() == {"regenerated": 1}
+    assert run(pytester, COUNTING, body).parseoutcomes() == {"regenerated": 4}
 
 
-def test_corrections_need_a_session_with_scenarios(pytester: pytest.Pytester) -> None:
-    """A generator session cannot take them: that is said, and nothing is asked."""
+def test_what_a_generator_session_cannot_hear_asks_nobody(pytester: pytest.Pytester) -> None:
+    """Another session in the next call, or corrections: the failure itself stands."""
     body = """
 @pytest.mark.regen(attempts=3)
-def test_it(generator_session):
+def test_another(generator_session):
+    session = generator_session(system=f"s{next(NUMBERS)}", response=list[int])
+    assert session.ask("give") == [3], "want three"
+
+@pytest.mark.regen(attempts=3)
+def test_corrections(generator_session, request, provider):
+    request.addfinalizer(lambda: print(f"asked {len(provider.requests)} time"))
     generator_session(system="s", response=list[int]).ask("give")
     pytest_regen.fail(feedback=ScenarioFeedback(corrections=[
         ScenarioCorrection(scenario_description="x", corrected_decision="deny")]))
-
-def test_asked_once():
-    assert len(PROVIDER.requests) == 1
 """
     result = run(pytester, COUNTING, body)
 
-    assert result.parseoutcomes() == {"failed": 1, "passed": 1}
+    assert result.parseoutcomes() == {"failed": 2}
     result.stdout.fnmatch_lines(
-        ["*'x' should be deny*", "*no session of the test can take corrections*"]
+        ["*AssertionError: want three*", "*No further turn: session 1 of the test is another*"]
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "*'x' should be deny*",
+            "*no session of the test can take corrections*",
+            "*asked 1 time*",
+        ]
     )
 
 
-def test_corrections_need_one_session_with_scenarios(pytester: pytest.Pytester) -> None:
+def test_what_no_session_can_take_costs_no_turn(pytester: pytest.Pytester) -> None:
+    """The test's own failure stands, with a note that says what could not be told and why."""
     body = """
-@pytest.mark.regen(attempts=2)
+pytestmark = pytest.mark.regen(attempts=3)
+
 def test_two(scenarios):
     scenarios("one"), scenarios("two")
     fail("two")
 
-def test_asked_once():
-    assert asked() == ["one", "two"]
-"""
-    result = run(pytester, SCENARIOS, body)
+def test_name(scenarios):
+    scenarios("name")
+    fail("nope")
 
-    assert result.parseoutcomes() == {"failed": 1, "passed": 1}
-    result.stdout.fnmatch_lines(["*can take corrections", "*which 2 sessions of the test has"])
+def test_tool(scenarios):
+    scenarios("tool")
+    pytest_regen.fail(feedback=ScenarioFeedback(untested_tools=[("f", "write")]))
 
-
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ('fail("nope")', "*no scenario is called 'nope'*"),
-        (
-            'pytest_regen.fail(feedback=ScenarioFeedback(untested_tools=[("f", "write")]))',
-            "*this session knows no tool f/write*",
-        ),
-        (
-            "pytest_regen.fail(feedback=ScenarioFeedback(probe_scenarios=one))",
-            "*the feedback asks for nothing*",
-        ),
-    ],
-    ids=["name", "tool", "probe"],
-)
-def test_what_no_session_can_take_costs_no_turn(
-    pytester: pytest.Pytester, said: str, why: str
-) -> None:
-    """The test's own failure stands, with a note that says what could not be told and why."""
-    body = f"""
-@pytest.mark.regen(attempts=3)
-def test_it(scenarios):
-    one = scenarios("one")
-    {said}
+def test_probe(scenarios):
+    probes = scenarios("probe")
+    pytest_regen.fail(feedback=ScenarioFeedback(probe_scenarios=probes))
 
 def test_asked_once():
-    assert asked() == ["one"]
-"""
-    result = run(pytester, SCENARIOS, body)
+    assert asked() == ["one", "two", "name", "tool", "probe"]
 
-    assert result.parseoutcomes() == {"failed": 1, "passed": 1}
-    result.stdout.fnmatch_lines(["*FeedbackError*", why])
-    result.stdout.no_fnmatch_line("*UsageError*")
-
-
-def test_a_body_that_changes_its_scenarios_changes_no_set(pytester: pytest.Pytester) -> None:
-    """The next call gets what was generated, not what the last one made of it."""
-    body = """
-@pytest.mark.regen(attempts=2)
-def test_it(scenarios):
-    found = scenarios("one")
-    found[0].request.arguments.pop("path")
+def test_changed(scenarios):
+    found = scenarios("changed")
+    found[0].request.arguments.pop("path")  # In vain: the next call gets what was generated.
     if found[0].expected_decision == "deny":
-        fail("one")
+        fail("changed")
 """
-    assert run(pytester, SCENARIOS, body).parseoutcomes() == {"regenerated": 1}
+    result = run(pytester, SCENARIOS, body)
+
+    assert result.parseoutcomes() == {"failed": 4, "passed": 1, "regenerated": 1}
+    result.stdout.fnmatch_lines(
+        [
+            "*can take corrections",
+            "*which 2 sessions of the test has",
+            "*no scenario is called 'nope'*",
+            "*this session knows no tool f/write*",
+            "*the feedback asks for nothing*",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*UsageError*")
