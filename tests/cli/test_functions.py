@@ -68,18 +68,6 @@ def test_a_module_without_markers_is_neither_store_nor_description(verb: str) ->
     assert done.err.endswith(f"  next: pytest-regen init {FILE}\n")
 
 
-def test_a_dry_run_in_json_has_the_prompt(here: Path) -> None:
-    """As it would be sent, beside the system prompt."""
-    assert command("adopt", f"{FILE}::height").code == 0
-    stub = (here / FILE).read_text("utf-8").replace("return 2 * hour", "...")
-    (here / FILE).write_text(stub, "utf-8")
-
-    plan = json.loads(command("generate", FILE, "--dry-run", "--json").out)
-
-    assert "Python" in plan["system"]
-    assert "Return the height of the tide." in plan["asked"][0]["prompt"]
-
-
 @pytest.mark.parametrize(("name", "text"), [(FILE, MODULE), ("locales/en.json", '{"a": "b"}')])
 def test_a_file_that_no_kind_claims_is_no_description(here: Path, name: str, text: str) -> None:
     (here / "pyproject.toml").write_text("", "utf-8")
@@ -125,15 +113,6 @@ def test_a_reply_that_is_another_function_is_no_body(
     assert done.code == 1
     assert f"the reply defines {named}, and not height" in json.dumps(model.requests[1].body)
     assert (here / FILE).read_text("utf-8") == before
-
-
-def test_the_next_of_a_function_without_examples_runs_all_tests(here: Path) -> None:
-    """Its file would only be read: what calls the function are tests elsewhere."""
-    (here / FILE).write_text("def height(hour):\n    return 2 * hour\n", "utf-8")
-
-    adopted = command("adopt", f"{FILE}::height")
-
-    assert adopted.err.endswith("  next: pytest\n")
 
 
 def test_a_docstring_that_changed_is_answered_by_name(here: Path) -> None:

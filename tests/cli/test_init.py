@@ -313,18 +313,6 @@ def test_all_catalogues_of_gettext_are_set_up_by_a_glob(here: Path) -> None:
     assert "nothing to do" in command("init", pattern, "--yes").err
 
 
-def test_gettext_makes_its_catalogues_itself(here: Path) -> None:
-    """A new language is a command of another tool; nothing is written."""
-    path = po_files(here)
-    before = contents(here)
-
-    ran = command("init", str(path), "--out", "app/translations/de/LC_MESSAGES/messages.po")
-
-    assert ran.code == 2
-    assert "next: pybabel init" in ran.err
-    assert contents(here) == before
-
-
 def test_a_catalogue_that_is_alone_is_told_how_to_go_on(here: Path) -> None:
     """The next command makes one for another language."""
     (here / "locales/de.json").unlink()

@@ -156,6 +156,29 @@ def test_a_request_is_a_store_beside_the_response() -> None:
     assert command("generate", "api.json", "POST /kites", "--request", "--check").code == 0
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--schemas", "--all"),
+        ("--schemas", "--request"),
+        ("GET /kites", "--request", "--status", "200"),
+    ],
+)
+def test_options_that_contradict_are_refused(options: tuple[str, ...]) -> None:
+    assert command("generate", save(), *options).code == 2
+
+
+def test_schemas_of_two_documents_are_kept_apart() -> None:
+    """Both would be called the same."""
+    command("generate", save(), "--schemas", *FREE)
+    Path("other.json").write_text(Path("api.json").read_text("utf-8"), "utf-8")
+
+    ran = command("generate", "other.json", "--schemas", *FREE)
+    assert ran.code == 2
+    assert "holds the schemas of api.json, not of other.json" in ran.told
+    assert "--out" in ran.told
+
+
 def test_a_request_of_swagger_is_the_body() -> None:
     """A parameter of the operation or of its path; a form is no JSON."""
     body = {"in": "body", "name": "kite", "schema": {"$ref": "#/definitions/Maker"}}
@@ -175,45 +198,3 @@ def test_a_request_of_swagger_is_the_body() -> None:
         "POST-request_a",
         "POST-request_b",
     }
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--schemas", "--all"),
-        ("--schemas", "--request"),
-        ("GET /kites", "--request", "--status", "200"),
-    ],
-)
-def test_options_that_contradict_are_refused(options: tuple[str, ...]) -> None:
-    assert command("generate", save(), *options).code == 2
-
-
-def test_the_command_that_a_check_ends_with_can_be_run() -> None:
-    """It keeps the options that the store is made by."""
-    words = ("api.json", "--schemas", "--language", "python", "--profile", "dataclass", *FREE)
-    save()
-    assert command("generate", *words).code == 0
-    save({"Kite": {**KITE, "properties": {"id": {"type": "string"}}}})
-
-    told = command("generate", *words, "--check").err.split("next: pytest-regen ")[1]
-
-    assert command(*shlex.split(told)).code == 0
-    assert command("generate", *words, "--check").code == 0
-
-
-def test_an_operation_without_a_request_is_refused() -> None:
-    ran = command("generate", save(), "GET /kites", "--request", *FREE)
-    assert ran.code == 2
-    assert "GET /kites takes no request with a JSON schema" in ran.told
-
-
-def test_schemas_of_two_documents_are_kept_apart() -> None:
-    """Both would be called the same."""
-    command("generate", save(), "--schemas", *FREE)
-    Path("other.json").write_text(Path("api.json").read_text("utf-8"), "utf-8")
-
-    ran = command("generate", "other.json", "--schemas", *FREE)
-    assert ran.code == 2
-    assert "holds the schemas of api.json, not of other.json" in ran.told
-    assert "--out" in ran.told

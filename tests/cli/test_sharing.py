@@ -92,20 +92,6 @@ def test_people_and_programs_are_told(api: Emulator) -> None:
     assert len(api.requests) == 4
 
 
-def test_the_prompt_of_a_shared_page_says_nothing_of_a_store(made: Emulator) -> None:
-    """It is the same in both, and the one that was sent."""
-    del made
-    entries = [
-        next(e for e in RegenStore.open(path).prompts if e.type_name == "Maker")
-        for path in (KITES, SHOPS)
-    ]
-    assert entries[0].user == entries[1].user
-    assert "ENDPOINT" not in entries[0].user
-    assert "also in the file" not in entries[0].user
-    assert 'used on this page: "Colour" (enum)' in entries[0].user
-    assert {entry.prompt_hash for entry in entries} == {pages(SHOPS)["Maker"].prompt_hash}
-
-
 def test_a_store_is_healed_without_the_others(
     made: Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import command
 from plugin_project import emulated
-from unit_project import ANSWERS, KIND, SETTINGS, record_file, translate
+from unit_project import KIND, SETTINGS, record_file, translate
 from unit_work import ENGLISH, GERMAN, write_json
 
 from pytest_regen.emulator import Emulator
@@ -49,22 +49,6 @@ def german(root: Path) -> dict[str, str]:
     return strings
 
 
-def test_generate_asks_for_what_is_missing(here: Path, model: Emulator) -> None:
-    """The file is made; a second time there is nothing to ask."""
-    check = command("generate", FILE, "--check")
-    assert (check.code, (here / FILE).exists()) == (1, False)
-    assert "3 units to ask; nothing written" in check.told
-
-    done = command("generate", FILE, "--json")
-
-    assert done.code == 0, done.err
-    assert german(here) == GERMAN
-    assert done.json["regenerated"] == list(GERMAN)
-    assert len(model.requests) == len(ANSWERS)
-    assert "nothing to ask" in command("generate", FILE).told
-    assert len(model.requests) == len(ANSWERS)
-
-
 @pytest.mark.usefixtures("recorded")
 def test_a_description_beside_kinds_is_told_apart(document: Path) -> None:
     """It is no file of a kind: what it lacks is an operation."""
@@ -73,14 +57,6 @@ def test_a_description_beside_kinds_is_told_apart(document: Path) -> None:
     assert done.code == 2
     assert "api.json is an API description: name what to generate of it" in done.told
     assert "  next: pytest-regen generate api.json 'GET /kites'\n" in done.err
-
-
-@pytest.mark.usefixtures("recorded")
-def test_a_path_that_no_kind_claims_has_no_units() -> None:
-    done = command("generate", "locales/en.json", "--unit", "berth")
-
-    assert done.code == 2
-    assert "no kind claims locales/en.json" in done.told
 
 
 def test_forget_what_nothing_asks_for(recorded: Path) -> None:
@@ -259,14 +235,3 @@ def test_a_whole_file_that_is_absent_is_generated(
     assert gate.told.endswith("  next: pytest-regen generate mails/lost.txt\n")
     assert done.code == 0, done.err
     assert (here / "mails/lost.txt").read_text("utf-8") == "Dear all\n"
-
-
-def test_status_as_json(recorded: Path) -> None:
-    write_json(recorded / FILE, {**GERMAN, "berth": "Liegeplatz"})
-
-    done = command("status", FILE, "--unit", "berth", "--json")
-
-    (report,) = done.json["files"]
-    (unit,) = report["units"]
-    assert (unit["state"], unit["codes"]) == ("DRIFT", ["DRIFT", "PLACEHOLDER"])
-    assert (unit["model"], unit["attempt"]) == ("claude-opus-5", 1)
