@@ -53,9 +53,9 @@ class Gazetteer:
         words = fold(query).split()
         matches = [
             (not fold(place.names[0]).startswith(fold(query)), number, place)
-            for number, (place, (own, all_words)) in enumerate(self._words)
+            for number, (place, (names, all_words)) in enumerate(self._words)
             if place.level == level
-            and any(name.startswith(word) for word in words for name in own)
+            and any(name.startswith(word) for word in words for name in names)
             and all(any(name.startswith(word) for name in all_words) for word in words)
         ]
         return [place for *_, place in sorted(matches, key=lambda match: match[:2])[:limit]]
@@ -70,9 +70,9 @@ def fold(text: str) -> str:
 
 def _words_of(place: Place) -> tuple[list[str], list[str]]:
     code = () if place.level == "city" else place.codes[:1]
-    own = fold(" ".join((place.names[0], *place.also, *code))).split()
+    names = fold(" ".join((place.names[0], *place.also, *code))).split()
     around = fold(" ".join((*place.names[1:], *place.codes, *place.also_around))).split()
-    return own, own + around
+    return names, names + around
 
 
 def _read(text: str) -> Iterator[Place]:

@@ -14,16 +14,16 @@ def test_questions_are_answered(clarification_flow):
     """Turn 1 asks for the city; turn 2 knows issue, question, inferences and answer."""
     flow = clarification_flow(ClarifyingAgent)
 
-    asked = flow.start(RENT)
+    turn = flow.start(RENT)
     written = flow.answer({"location": "San Francisco, CA"})
 
-    assert isinstance(asked, Ask)
-    assert asked.questions[0].location_level == "city"
+    assert isinstance(turn, Ask)
+    assert turn.questions[0].location_level == "city"
     assert isinstance(written, Generate)
     assert written.inferred_context.detected_location == "San Francisco, CA"
-    told = flow.transcript.turns[1].calls[0].prompt
-    for part in (RENT, asked.questions[0].question, "San Francisco, CA", "No city is named"):
-        assert part in told
+    prompt = flow.transcript.turns[1].calls[0].prompt
+    for part in (RENT, turn.questions[0].question, "San Francisco, CA", "No city is named"):
+        assert part in prompt
 
 
 def test_questions_are_skipped(clarification_flow):
@@ -41,11 +41,11 @@ def test_one_of_two_questions_is_answered(clarification_flow):
     """A choice with words of one's own; the other question is shown as skipped."""
     flow = clarification_flow(ClarifyingAgent)
 
-    asked = flow.start("tuition goes up again and nobody explains why")
+    turn = flow.start("tuition goes up again and nobody explains why")
     written = flow.answer({"framing": {"kind": "choice", "selected": ["no_reason"]}})
 
-    assert isinstance(asked, Ask)
-    assert [question.type for question in asked.questions] == ["multiple_choice", "open_text"]
+    assert isinstance(turn, Ask)
+    assert [question.type for question in turn.questions] == ["multiple_choice", "open_text"]
     assert isinstance(written, Generate)
     assert "(skipped)" in flow.transcript.turns[1].calls[0].prompt
 
@@ -64,10 +64,10 @@ def test_state_law_asks_for_a_state(clarification_flow):
     """What a legislature decides is asked at the level of the state."""
     flow = clarification_flow(ClarifyingAgent)
 
-    asked = flow.start("rent control laws have no teeth")
+    turn = flow.start("rent control laws have no teeth")
 
-    assert isinstance(asked, Ask)
-    assert asked.questions[0].location_level == "state"
+    assert isinstance(turn, Ask)
+    assert turn.questions[0].location_level == "state"
 
 
 def test_a_model_that_asks_again_is_told_to_write(clarification_flow):

@@ -41,11 +41,11 @@ def main() -> None:
 
 def answers(text: str) -> Callable[[dict[str, object]], str]:
     """Return what answers a request with the body that stands in the module."""
-    known = {name: span.text for name, span in regions.Marked().find(text).items()}
+    bodies = {name: span.text for name, span in regions.Marked().find(text).items()}
 
     def answer(body: dict[str, object]) -> str:
-        asked = str(body["messages"])
-        code = next(code for name, code in known.items() if f"[REGEN:BEGIN {name}]" in asked)
+        prompt = str(body["messages"])
+        code = next(code for name, code in bodies.items() if f"[REGEN:BEGIN {name}]" in prompt)
         return f"```python\n{code}\n```"
 
     return answer

@@ -81,14 +81,14 @@ rule covers is denied, so write no rules that deny.
 A rule's "if" holds conditions that must all hold: "roles", "server", "tool" (lists of names),
 "paths" {{roles, within}}, "domains" {{roles, allowed}}, "lists" [{{roles, allowed, matchType}}].
 Path roles: {", ".join(sorted(PATH_ROLES))}. URL roles: {", ".join(sorted(URL_ROLES))}.
-Named lists: {", ".join(f"@{name} ({', '.join(held)})" for name, held in MEMBERS.items())}.
+Named lists: {", ".join(f"@{name} ({', '.join(members)})" for name, members in MEMBERS.items())}.
 
 ## Decided before any rule
 
-{"".join(f"- {each}{chr(10)}" for each in INVARIANTS)}
+{"".join(f"- {rule}{chr(10)}" for rule in INVARIANTS)}
 ## Tools
 
-{"".join(f"- {json.dumps(each.to_json(), ensure_ascii=False)}{chr(10)}" for each in tools())}
+{"".join(f"- {json.dumps(tool.to_json(), ensure_ascii=False)}{chr(10)}" for tool in tools())}
 {CONSTITUTION}"""
 
 ASK = "Write the rules that put the constitution into effect."
@@ -117,12 +117,12 @@ class ModelCompiler:
 
     def repair(self, policy: Policy, context: RepairContext) -> Policy:
         """Return rules that answer the failures; those in force are the session's last."""
-        wanted = context.wanted or {}
+        want = context.wanted or {}
         failures = [
-            f"- {each}; wanted: {wanted.get(each.scenario.id, each.scenario.expected_decision)}"
-            for each in context.failures
+            f"- {result}; wanted: {want.get(result.scenario.id, result.scenario.expected_decision)}"
+            for result in context.failures
         ]
-        truth = [f"- {each.request}: {each.expected_decision}" for each in context.handwritten]
+        truth = [f"- {fact.request}: {fact.expected_decision}" for fact in context.handwritten]
         parts = [
             "These scenarios fail under the rules below, and the rules are to blame:",
             "\n".join(failures),
@@ -142,11 +142,11 @@ def problems(rules: Rules) -> Iterator[str]:
         engine(rules.policy())
     except PolicyError as error:
         yield str(error)
-    known = {name for tool in tools() for name in (tool.server_name, tool.tool_name)}
+    existing = {name for tool in tools() for name in (tool.server_name, tool.tool_name)}
     for rule in rules.rules:
         names = [*(rule.when.server or ()), *(rule.when.tool or ())]
         for name in names:
-            if name not in known:
+            if name not in existing:
                 yield f"rule {rule.name!r} names {name!r}, which is no server and no tool"
         for entry in rule.when.lists or ():
             for value in entry.allowed:

@@ -69,14 +69,14 @@ class _Call:
 
     def values(self, roles: Iterable[str]) -> list[str]:
         """Return the strings that carry one of these roles, each once."""
-        wanted = frozenset(roles)
-        found: dict[str, None] = {}
+        selected = frozenset(roles)
+        strings: dict[str, None] = {}
         for name, carried in (self.roles or {}).items():
-            if wanted.intersection(carried):
+            if selected.intersection(carried):
                 value = self.arguments.get(name)
                 items = value if isinstance(value, list | tuple) else [value]
-                found |= dict.fromkeys(item for item in items if isinstance(item, str))
-        return list(found)
+                strings |= dict.fromkeys(item for item in items if isinstance(item, str))
+        return list(strings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ class _Allowed:
     def holds(self, call: _Call, role: str | None) -> bool:
         """Whether there are values, of this role or else of its own, and each is allowed."""
         roles = {role} if role is not None and role in self.roles else self.roles
-        carried = [(value, each) for each in roles for value in call.values({each})]
+        carried = [(value, name) for name in roles for value in call.values({name})]
         return bool(carried) and all(
-            any(self.matches(value, pattern, each) for pattern in self.allowed)
-            for value, each in carried
+            any(self.matches(value, pattern, name) for pattern in self.allowed)
+            for value, name in carried
         )
 
 
@@ -103,7 +103,7 @@ class _Rule:
     """A rule with its paths resolved and its lists expanded."""
 
     outcome: Outcome
-    named: Mapping[str, frozenset[str]]
+    conditions: Mapping[str, frozenset[str]]
     """Its conditions ``roles``, ``server`` and ``tool``; the call must have one of each."""
     within: tuple[frozenset[str], str] | None
     allowed: tuple[tuple[_Allowed, ...], ...]
@@ -113,14 +113,14 @@ class _Rule:
         """Whether every condition but the paths holds for this role of the call."""
         has = {"roles": call.carried, "server": (call.server,), "tool": (call.tool,)}
         return (
-            not any(names.isdisjoint(has[key]) for key, names in self.named.items())
+            not any(names.isdisjoint(has[key]) for key, names in self.conditions.items())
             and (role is None or self._speaks_of(role))
             and all(entry.holds(call, role) for entries in self.allowed for entry in entries)
         )
 
     def _speaks_of(self, role: str) -> bool:
-        named = [self.named.get("roles"), None if self.within is None else self.within[0]]
-        return all(roles is None or role in roles for roles in named) and all(
+        limits = [self.conditions.get("roles"), None if self.within is None else self.within[0]]
+        return all(roles is None or role in roles for roles in limits) and all(
             any(role in entry.roles for entry in entries) for entries in self.allowed
         )
 
@@ -215,7 +215,7 @@ class PolicyEngine:
         if annotated is None:
             return _Call(server, tool, arguments, None)
         roles = {name: _roles_in_call(spec, arguments) for name, spec in annotated.items()}
-        carried = tuple(dict.fromkeys(role for each in roles.values() for role in each))
+        carried = tuple(dict.fromkeys(role for own_roles in roles.values() for role in own_roles))
         return _Call(server, tool, arguments, roles, carried)
 
     def _structural(self, call: _Call, resources: Sequence[str]) -> Decision | None:
@@ -230,13 +230,13 @@ class PolicyEngine:
         for role in resources if call.server in self._allowlists else ():
             patterns = self._allowlists[call.server]
             urls = call.values({role}) if role in URL_ROLES else ()
-            if any(not any(_domain_matches(url, each, role) for each in patterns) for url in urls):
+            if any(not any(_domain_matches(url, p, role) for p in patterns) for url in urls):
                 return Decision("escalate", "structural-domain-escalate", (role,))
         return Decision("deny", "structural-unknown-tool") if call.roles is None else None
 
     def _is_protected(self, path: str) -> bool:
         spared = self._sandbox is not None and self._is_within(path, self._sandbox)
-        return not spared and any(self._is_within(path, each) for each in self._protected)
+        return not spared and any(self._is_within(path, folder) for folder in self._protected)
 
     def _in_sandbox(self, call: _Call, role: str) -> bool:
         """Whether a contained server uses this role on paths of the sandbox, and no other."""
@@ -256,9 +256,9 @@ class PolicyEngine:
         outcomes: list[Outcome] = []
         for rule in self._rules:
             if left and rule.applies(call, role):
-                rest = [v for v in left if rule.within and not self._is_within(v, rule.within[1])]
-                outcomes += [] if rest == left else [rule.outcome]
-                left = rest
+                beyond = [v for v in left if rule.within and not self._is_within(v, rule.within[1])]
+                outcomes += [] if beyond == left else [rule.outcome]
+                left = beyond
         # Where both allow, the rule is told rather than the sandbox; the first of equals decides.
         return _DEFAULT if left else max([*outcomes, *in_sandbox], key=_severity)
 
@@ -280,14 +280,14 @@ class PolicyEngine:
 
     def _read(self, rule: Mapping[str, Any], lists: Mapping[str, Any]) -> _Rule:
         """Return a rule ready to be evaluated."""
-        given, name = rule["if"], rule["name"]
-        paths, domains = given.get("paths"), given.get("domains")
-        groups = [[{**domains, "matchType": "domains"}] if domains else [], given.get("lists", [])]
+        when, name = rule["if"], rule["name"]
+        paths, domains = when.get("paths"), when.get("domains")
+        groups = [[{**domains, "matchType": "domains"}] if domains else [], when.get("lists", [])]
         return _Rule(
             (rule["then"], name),
-            {key: frozenset(given[key]) for key in ("roles", "server", "tool") if key in given},
+            {key: frozenset(when[key]) for key in ("roles", "server", "tool") if key in when},
             (frozenset(paths["roles"]), self.resolve(paths["within"])) if paths else None,
-            tuple(tuple(_allowed(each, lists, name) for each in some) for some in groups if some),
+            tuple(tuple(_allowed(entry, lists, name) for entry in some) for some in groups if some),
         )
 
 
@@ -316,10 +316,10 @@ def _allowed(entry: Mapping[str, Any], lists: Mapping[str, Any], rule: str) -> _
         raise PolicyError(f"rule {rule!r} has a matchType other than {', '.join(_MATCHES)}")
     expanded: list[str] = []
     for value in entry["allowed"]:
-        named = lists.get(value[1:], {}) if value.startswith("@") else {"values": [value]}
-        removed = set(named.get("manualRemovals", ()))
-        values = [*named.get("values", ()), *named.get("manualAdditions", ())]
-        expanded += [each for each in values if each not in removed]
+        members = lists.get(value[1:], {}) if value.startswith("@") else {"values": [value]}
+        removed = set(members.get("manualRemovals", ()))
+        values = [*members.get("values", ()), *members.get("manualAdditions", ())]
+        expanded += [member for member in values if member not in removed]
     return _Allowed(frozenset(entry["roles"]), tuple(expanded), _MATCHES[entry["matchType"]])
 
 
@@ -331,11 +331,11 @@ def _flat(annotations: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[
     return [{"serverName": name, **tool} for name, server in servers for tool in server["tools"]]
 
 
-def _key(named: Mapping[str, Any]) -> tuple[str, str]:
+def _key(tool: Mapping[str, Any]) -> tuple[str, str]:
     try:
-        return str(named["serverName"]), str(named["toolName"])
+        return str(tool["serverName"]), str(tool["toolName"])
     except KeyError as missing:
-        raise PolicyError(f"{dict(named)!r} has no {missing}") from None
+        raise PolicyError(f"{dict(tool)!r} has no {missing}") from None
 
 
 def _roles_in_call(spec: Any, arguments: Mapping[str, Any]) -> tuple[str, ...]:
@@ -351,7 +351,7 @@ def _is_met(condition: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
     value = arguments.get(condition["arg"])
     if "is" not in condition:
         meant = condition["in"] if "in" in condition else [condition["equals"]]
-        return (isinstance(value, bool), value) in [(isinstance(one, bool), one) for one in meant]
+        return any((type(value) is bool, value) == (type(other) is bool, other) for other in meant)
     is_truthy = isinstance(value, list | dict) or bool(value)
     answers = {"present": value is not None, "absent": value is None, "truthy": is_truthy}
     return answers.get(condition["is"], not is_truthy)
@@ -383,8 +383,8 @@ def _domain_matches(text: str, pattern: str, role: str) -> bool:
         return host == pattern[2:].lower() or host.endswith(pattern[1:].lower())
     if "/" not in pattern:
         return bool(host) and host == pattern.lower()
-    wanted, _, rest = pattern.partition("/")
-    return bool(slash) and (host, path) == (wanted.lower(), rest)
+    pattern_host, _, pattern_path = pattern.partition("/")
+    return bool(slash) and (host, path) == (pattern_host.lower(), pattern_path)
 
 
 def _is_address(host: str) -> bool:

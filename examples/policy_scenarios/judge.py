@@ -34,7 +34,7 @@ If you see requests that nobody tested and that may go wrong, give up to three o
 
 ## Decided before any rule
 
-{"".join(f"- {each}{chr(10)}" for each in INVARIANTS)}
+{"".join(f"- {rule}{chr(10)}" for rule in INVARIANTS)}
 {CONSTITUTION}"""
 
 
@@ -84,9 +84,9 @@ class ModelJudge:
 
     def judge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
         """Return an opinion; the rules are told only when they changed since the last one."""
-        failures = dict(enumerate((each for each in results if not each.passed), start=1))
-        lines = [f"- {each}" for each in results if each.passed]
-        lines += [f"{n}. {each} ({each.scenario.source})" for n, each in failures.items()]
+        failures = dict(enumerate((result for result in results if not result.passed), start=1))
+        lines = [f"- {result}" for result in results if result.passed]
+        lines += [f"{n}. {result} ({result.scenario.source})" for n, result in failures.items()]
         parts = [
             "The engine's results:"
             if self._told is None
@@ -102,8 +102,8 @@ class ModelJudge:
         return Judgement(
             analysis=verdict.analysis,
             passed=not verdict.blames,
-            attributions=tuple(attribution(each, failures) for each in verdict.blames),
-            probes=tuple(scenario(each) for each in verdict.probes),
+            attributions=tuple(attribution(blame, failures) for blame in verdict.blames),
+            probes=tuple(scenario(probe) for probe in verdict.probes),
         )
 
 

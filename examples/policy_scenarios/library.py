@@ -16,8 +16,8 @@ ANNOTATIONS = json.loads((HERE / "annotations.json").read_text("utf-8"))
 LISTS = json.loads((HERE / "lists.json").read_text("utf-8"))
 
 MEMBERS = {
-    name: sorted({*held["values"], *held["manualAdditions"]} - {*held["manualRemovals"]})
-    for name, held in LISTS.items()
+    name: sorted({*members["values"], *members["manualAdditions"]} - {*members["manualRemovals"]})
+    for name, members in LISTS.items()
 }
 """Who is on each list in the end."""
 
@@ -40,15 +40,15 @@ def tools() -> list[ToolAnnotation]:
     """Return the tools of the library, in the order of the file."""
     return [
         ToolAnnotation.model_validate({"serverName": server, **tool})
-        for server, held in ANNOTATIONS["servers"].items()
-        for tool in held["tools"]
+        for server, annotated in ANNOTATIONS["servers"].items()
+        for tool in annotated["tools"]
     ]
 
 
 def handwritten() -> list[TestScenario]:
     """Return the scenarios that people wrote."""
     written = json.loads((HERE / "handwritten.json").read_text("utf-8"))["scenarios"]
-    return [TestScenario.model_validate(each) for each in written]
+    return [TestScenario.model_validate(data) for data in written]
 
 
 def engine(policy: Mapping[str, Any]) -> PolicyEngine:

@@ -28,7 +28,7 @@ VERIFIED = verified()
 ENGINE = engine(VERIFIED.policy or {})
 
 
-@pytest.mark.parametrize("scenario", VERIFIED.scenarios, ids=lambda one: one.description)
+@pytest.mark.parametrize("scenario", VERIFIED.scenarios, ids=lambda scenario: scenario.description)
 def test_scenario(scenario: TestScenario) -> None:
     """The engine decides as expected, by the verified rules."""
     decided = ENGINE.evaluate(scenario.request)
@@ -38,19 +38,20 @@ def test_scenario(scenario: TestScenario) -> None:
 
 def test_what_people_wrote_is_all_there() -> None:
     """No handwritten scenario was changed, contradicted or dropped."""
-    assert [one for one in VERIFIED.scenarios if one.is_handwritten] == handwritten()
+    assert [scenario for scenario in VERIFIED.scenarios if scenario.is_handwritten] == handwritten()
 
 
 def test_two_repairs_lead_to_the_verified_set(tmp_path: Path) -> None:
     """The recorded run is wrong four times, is repaired twice, and makes the very file shipped."""
-    made = tmp_path / "scenarios.json"
+    artifact = tmp_path / "scenarios.json"
 
-    report = run("two_repairs", artifact=made)
+    report = run("two_repairs", artifact=artifact)
 
     assert (report.passed, report.repairs) == (True, 2)
-    assert [one.original_decision for one in report.corrections] == ["escalate", "escalate"]
-    assert [one.outcome for one in report.histories].count("discarded") == 1
-    assert json.loads(made.read_text("utf-8")) == json.loads(ARTIFACT.read_text("utf-8"))
+    decisions = [correction.original_decision for correction in report.corrections]
+    assert decisions == ["escalate", "escalate"]
+    assert [history.outcome for history in report.histories].count("discarded") == 1
+    assert json.loads(artifact.read_text("utf-8")) == json.loads(ARTIFACT.read_text("utf-8"))
 
 
 def test_a_verified_set_asks_nobody() -> None:
@@ -65,9 +66,9 @@ def test_a_verified_set_asks_nobody() -> None:
 
 def test_a_disagreement_is_reported_and_nothing_is_shipped(tmp_path: Path) -> None:
     """Judge and engine differ about one letter: the run fails and says who says what."""
-    made = tmp_path / "scenarios.json"
+    artifact = tmp_path / "scenarios.json"
 
-    report = run("disagreement", artifact=made)
+    report = run("disagreement", artifact=artifact)
 
     [open_question] = report.disagreements
     result, verdict = open_question.result, open_question.verdict
@@ -76,4 +77,4 @@ def test_a_disagreement_is_reported_and_nothing_is_shipped(tmp_path: Path) -> No
     assert (result.scenario.expected_decision, result.actual) == ("allow", "escalate")
     assert verdict is not None
     assert verdict.corrected_decision == "deny"
-    assert not made.exists()
+    assert not artifact.exists()

@@ -37,7 +37,7 @@ def main() -> None:
 
 def answers() -> Callable[[dict[str, object]], str]:
     """Return what answers a request with the translation that stands in the catalogue."""
-    known = {
+    translations = {
         (name, unit): json.dumps(span.text, ensure_ascii=False)
         for language, name in LANGUAGES.items()
         for unit, span in regions.JsonStrings().find(catalogue(language).read_text("utf-8")).items()
@@ -46,8 +46,8 @@ def answers() -> Callable[[dict[str, object]], str]:
     def answer(body: dict[str, object]) -> str:
         text = json.dumps(body["messages"], ensure_ascii=False)
         return next(
-            said
-            for (name, unit), said in known.items()
+            translation
+            for (name, unit), translation in translations.items()
             if f" into {name} (" in text and f'Key: \\"{unit}\\"' in text
         )
 

@@ -2,7 +2,6 @@
 
 import gzip
 import inspect
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,6 @@ from pytest_regen.emulator.messages import derived_id
 from pytest_regen.strict_json import strict_loads
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-_ORGANIZATION = "00000000-0000-4000-8000-000000000000"
 SECRET_HEADERS = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
 
 
@@ -23,21 +21,17 @@ def key_of(headers: Mapping[str, str]) -> str:
     return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
 
 
-def json_body(data: bytes, limit: int) -> dict[str, Any] | None:
+def json_body(data: bytes) -> dict[str, Any] | None:
     """Return the body of a request; ``None`` where it has none.
 
     Raises:
-        ApiError: it is not a JSON object, or larger than ``limit`` bytes.
+        ApiError: it is not a JSON object.
     """
-    if len(data) > limit:
-        raise values.ApiError("Request exceeds the maximum size", 413)
     if not data:
         return None
     try:
         # The real API accepts duplicate keys.
         body = strict_loads(data.decode(), unique_keys=False)
-        # Ids are hashes of the canonical JSON, which has no number beyond a float's.
-        json.dumps(body, allow_nan=False)
     except ValueError as error:
         raise values.ApiError(f"The request body is not valid JSON: {error}") from error
     if not isinstance(body, dict):
@@ -54,12 +48,7 @@ def labelled(
     response: values.HttpResponse, request_id: str, accepted: str = ""
 ) -> values.HttpResponse:
     """Return a response that says who speaks, packed where ``accept-encoding`` takes that."""
-    headers = {
-        "server": EMULATOR_NAME,
-        "request-id": request_id,
-        "anthropic-organization-id": _ORGANIZATION,
-        **response.headers,
-    }
+    headers = {"server": EMULATOR_NAME, "request-id": request_id, **response.headers}
     body = response.body
     if response.parts is None:
         headers["vary"] = "Accept-Encoding"
@@ -75,8 +64,8 @@ def refusal(error: Exception) -> values.HttpResponse:
     if isinstance(error, TimeoutError):
         error = values.ApiError("the request was not complete in time", 408)
     elif not isinstance(error, values.ApiError):
-        # The only two statuses, because the API has no others for what is no HTTP.
-        status = 431 if getattr(error, "error_status_hint", 400) == 431 else 400
+        # Of h11, because it tells what is too long from what is wrong.
+        status = getattr(error, "error_status_hint", 400)
         error = values.ApiError(f"the request is no HTTP/1.1: {error}", status)
     request_id = derived_id("req_emu", str(error))
     return labelled(error_response(error.fault, request_id), request_id)

@@ -17,30 +17,22 @@ from pytest_regen.turns.models import MODELS, Model, find_model
 
 _DAY = 24 * 3600.0
 _KEPT = 29 * _DAY
-_MAX_REQUESTS = 100_000
-_MAX_LIMIT = 1_000
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_FIELDS = {"requests", "custom_id", "params"}
 _COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
 
 
 def _page(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the page of ``items`` that ``limit``, ``after_id`` and ``before_id`` ask for."""
+    """Return the page of ``items`` that ``limit`` and ``after_id`` ask for."""
     ids = [item["id"] for item in items]
     try:
         limit = int(query.get("limit", "20"))
         first = ids.index(query["after_id"]) + 1 if "after_id" in query else 0
-        last = ids.index(query["before_id"]) if "before_id" in query else len(ids)
     except ValueError as error:
         raise ApiError(f"there is no such page: {error}") from error
-    if not 1 <= limit <= _MAX_LIMIT:
-        raise ApiError(f"limit: Input should be between 1 and {_MAX_LIMIT}")
-    if "before_id" in query:
-        first = max(first, last - limit)
-    page = list(items[first : min(last, first + limit)])
+    page = list(items[first : first + limit])
     return {
         "data": page,
-        "has_more": first > 0 if "before_id" in query else first + limit < last,
+        "has_more": first + limit < len(ids),
         "first_id": page[0]["id"] if page else None,
         "last_id": page[-1]["id"] if page else None,
     }
@@ -83,8 +75,6 @@ class _Batch:
     created_at: float
     visible_from: float
     due: float
-    ending: str | None = None
-    """How all of its requests end; ``None`` where each is answered."""
     cancelled_at: float | None = None
     ended_at: float | None = None
     results: list[dict[str, Any]] = field(default_factory=list)
@@ -97,7 +87,7 @@ class Batches:
         answer: returns the message for one request of a batch, whose creation it is told too, or
             raises ApiError.
         clock: a batch ends ``seconds`` after it was created by this clock.
-        seconds: how long a batch takes unless it says so itself; with 24 hours or more it expires.
+        seconds: how long a batch takes unless it says so itself.
     """
 
     def __init__(self, answer: Callable[..., dict[str, Any]], clock: Clock, seconds: float) -> None:
@@ -112,37 +102,32 @@ class Batches:
         """Create a batch; its requests are validated only when it is processed.
 
         Args:
-            creation: the request; notes on the batch's requests are added to it.
+            creation: the request.
             step: how long this batch takes, and from when on it is seen.
 
         Raises:
             ApiError: 400, a custom id is missing, repeated or malformed.
         """
-        body = creation.body or {}
-        requests = body.get("requests")
-        if not isinstance(requests, list) or not 1 <= len(requests) <= _MAX_REQUESTS:
-            raise ApiError(f"requests: List should have between 1 and {_MAX_REQUESTS} items")
+        requests = (creation.body or {}).get("requests")
+        if not isinstance(requests, list) or not requests:
+            raise ApiError("requests: List should have at least 1 item")
         ids: set[str] = set()
         for number, request in enumerate(requests):
             if not isinstance(request, dict) or not isinstance(request.get("params"), dict):
                 raise ApiError(f"requests.{number}.params: Field required")
-            id_ = request.get("custom_id")
-            if not isinstance(id_, str) or not _CUSTOM_ID.fullmatch(id_) or id_ in ids:
+            id_ = str(request.get("custom_id") or "")
+            if not _CUSTOM_ID.fullmatch(id_) or id_ in ids:
                 pattern = f"match '^{_CUSTOM_ID.pattern}$' and be unique in its batch"
                 raise ApiError(f"requests.{number}.custom_id: {id_!r} should {pattern}")
             ids.add(id_)
-        unknown = sorted({key for item in (body, *requests) for key in item} - _FIELDS)
-        creation.notes.extend(f"{name}: the SDK has no field of this name" for name in unknown)
         text = canonical_json(requests)
         # The number tells repetitions of the very same batch apart, and only these.
         id_ = derived_id("msgbatch_01Emu", text, str(self._repetitions[text]))
         self._repetitions[text] += 1
         now = self._clock.now()
         seconds = self._seconds if step.seconds is None else step.seconds
-        batch = _Batch(id_, creation, now, now + step.unlisted, now + min(seconds, _DAY))
-        batch.ending = "expired" if seconds >= _DAY else None
-        self._batches[id_] = batch
-        return self._description(batch, creation)
+        self._batches[id_] = _Batch(id_, creation, now, now + step.unlisted, now + seconds)
+        return self._description(self._batches[id_], creation)
 
     def get(self, request: ReceivedRequest, id_: str) -> dict[str, Any]:
         """Return the current state of one batch, 404 if there is none."""
@@ -158,7 +143,8 @@ class Batches:
         """Cancel a batch: it ends at the next tick of the clock."""
         batch = self._current(id_)
         if batch.ended_at is None and batch.cancelled_at is None:
-            batch.cancelled_at, batch.ending = self._clock.now(), "canceled"
+            batch.cancelled_at = self._clock.now()
+            # Not at once, because a client is to see that it is being cancelled.
             batch.due = math.nextafter(batch.cancelled_at, math.inf)
         return self._description(batch, request)
 
@@ -173,13 +159,11 @@ class Batches:
         """Return the results of a batch, one JSON object per line, in any order.
 
         Raises:
-            ApiError: 404, also after 29 days, or 400 while it is processed.
+            ApiError: 404, or 400 while it is processed.
         """
         batch = self._current(id_)
         if batch.ended_at is None:
             raise ApiError(f"Message Batch {id_} has not yet finished processing.")
-        if self._is_archived(batch):
-            raise ApiError(f"Message Batch {id_} has no results any more", 404)
         lines = b"".join(dump(result) + b"\n" for result in batch.results)
         return HttpResponse(headers={"content-type": "application/binary"}, body=lines)
 
@@ -192,10 +176,11 @@ class Batches:
             batch.ended_at = batch.due
             for request in batch.creation.body["requests"]:
                 id_ = request["custom_id"]
-                result: dict[str, Any] = {"type": batch.ending or "succeeded"}
+                result: dict[str, Any] = {"type": "canceled"}
                 try:
-                    if not batch.ending:
-                        result["message"] = self._answer(request["params"], batch.creation)
+                    if batch.cancelled_at is None:
+                        message = self._answer(request["params"], batch.creation)
+                        result = {"type": "succeeded", "message": message}
                 except ApiError as error:
                     problem = envelope(error.fault, derived_id("req_emu", batch.id, id_))
                     result = {"type": "errored", "error": problem}
@@ -206,13 +191,10 @@ class Batches:
             batch.results.sort(key=lambda result: derived_id(batch.id, result["custom_id"]))
         return batch
 
-    def _is_archived(self, batch: _Batch) -> bool:
-        return self._clock.now() >= batch.created_at + _KEPT
-
     def _description(self, batch: _Batch, request: ReceivedRequest) -> dict[str, Any]:
         # A client sends its key to results_url, so that has to be the host it asked.
         url = f"http://{request.headers.get('host')}/v1/messages/batches/{batch.id}/results"
-        archived = self._is_archived(batch)
+        archived = self._clock.now() >= batch.created_at + _KEPT
         running = "in_progress" if batch.cancelled_at is None else "canceling"
         counts = Counter(result["result"]["type"] for result in batch.results)
         counts["processing"] = len(batch.creation.body["requests"]) - len(batch.results)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # Only these two, because the API refuses any other.
 _VERSIONS = ("2023-06-01", "2026-10-21")
-_MAX_BYTES = 32 * 1024 * 1024
 _BATCHES = "/v1/messages/batches"
 _LONG_KEY = 12
 """Characters of a key that is looked for in bodies; ``any`` stands in many and is no secret."""
@@ -158,9 +157,7 @@ class Emulator:
         request = values.ReceivedRequest(method, url.path, public, query=query, id=id_)
         self.requests.append(request)
         try:
-            # A batch may be as large as what is read at all.
-            limit = len(data) if url.path == _BATCHES else _MAX_BYTES
-            request.body = api.json_body(data, limit)
+            request.body = api.json_body(data)
             response = self._route(request, key)
         except Exception as error:  # noqa: BLE001 - a thread that dies would look like a fault
             refusal = error if isinstance(error, values.ApiError) else self._failure(error)
@@ -177,8 +174,6 @@ class Emulator:
 
     def _failure(self, error: BaseException, what: str = "") -> values.ApiError:
         """Note an error that is not the client's; the client is told not to retry."""
-        if isinstance(error, RecursionError) and not what:
-            return values.ApiError("The request body is nested too deeply.")
         self.failures.append(error)
         message = f"{EMULATOR_NAME}: {what}{type(error).__name__}: {error}"
         return values.ApiError(message, 500, should_retry=False)
@@ -190,32 +185,50 @@ class Emulator:
         if version not in _VERSIONS:
             wrong = f'"{version}" is not a valid version' if version else "header is required"
             raise values.ApiError(f"anthropic-version: {wrong}")
-        status = 404
-        # A path that is there with another method is 405, so all routes are looked at before 404.
         for method, pattern, answer in self._routes:
-            if match := re.fullmatch(pattern, request.path):
-                status = 405
-                if method == request.method:
-                    is_batch = pattern.startswith(_BATCHES)
-                    if is_batch:
-                        self._limiter.admit(None)
-                    # One at a time, because any of these calls may be the one that ends a batch.
-                    with self._batches.lock if is_batch else nullcontext():
-                        response = answer(request, *match.groups())
-                    is_whole = isinstance(response, values.HttpResponse)
-                    return response if is_whole else api.json_response(response)
-        raise values.ApiError("Not found" if status == 404 else "Method Not Allowed", status)
+            match = re.fullmatch(pattern, request.path)
+            if match and method == request.method:
+                is_batch = pattern.startswith(_BATCHES)
+                if is_batch:
+                    self._limiter.admit(None)
+                # One at a time, because any of these calls may be the one that ends a batch.
+                with self._batches.lock if is_batch else nullcontext():
+                    response = answer(request, *match.groups())
+                is_whole = isinstance(response, values.HttpResponse)
+                return response if is_whole else api.json_response(response)
+        raise values.ApiError(f"Not found: {request.method} {request.path}", 404)
 
     def _message(self, request: values.ReceivedRequest) -> values.HttpResponse:
         # An invalid request does not count against the limits, so its answer reports none.
         turn = self._turn(request.body or {}, request)
+        # Only a stream can fail after its status was sent, because a body is sent with it.
+        streamed = bool(turn.body.get("stream"))
+        begins = ("cut", "unfinished", "error_event") if streamed else ("cut", "unfinished")
         try:
             # Reads are free, because the limit is one of input that is not cached.
             uncached = turn.use.plain + turn.use.write_5m + turn.use.write_1h
             self._limiter.admit(turn.model, uncached)
-            response = self._response(turn, request)
+            message, reply, fault = self._ask(turn, request.headers, *begins)
         except values.ApiError as error:
             response = faults.error_response(error.fault, request.id)
+        else:
+            # Only now, because nobody knows before it is written how long an answer is.
+            self._limiter.spend(turn.model, message["usage"]["output_tokens"])
+            delay = (fault or reply).delay
+            response = replace(api.json_response(message), delay=delay, on_start=turn.use.commit)
+            # Only a stream can end politely before its message does.
+            if fault and (fault.kind == "cut" or not streamed):
+                response = replace(response, end="cut")
+            if streamed:
+                parts = tuple(events_of(message, reply))
+                headers = {
+                    "content-type": "text/event-stream; charset=utf-8",
+                    "cache-control": "no-cache",
+                }
+                if fault:
+                    parts = faults.stop_early(parts, fault, request.id)
+                    headers |= faults.fault_headers(fault)
+                response = replace(response, headers=headers, body=b"", parts=parts)
         return replace(response, headers={**self._limiter.headers(turn.model), **response.headers})
 
     def _count(self, request: values.ReceivedRequest) -> dict[str, Any]:
@@ -269,8 +282,6 @@ class Emulator:
         if answer is None and self.responder is not None:
             try:
                 answer = api.call_responder(self.responder, body, headers)
-            except values.ApiError:
-                raise
             except BaseException as error:  # pytest.fail() in a responder raises no Exception
                 raise self._failure(error, "the responder raised ") from error
         elif answer is None:
@@ -282,27 +293,6 @@ class Emulator:
         reply = values.EmulatedReply(reply) if isinstance(reply, str) else reply
         return message_of(turn, reply), reply, fault
 
-    def _response(self, turn: EmulatedTurn, request: values.ReceivedRequest) -> values.HttpResponse:
-        """Return the message, complete or ended early by a fault."""
-        streamed = bool(turn.body.get("stream"))
-        begins = ("cut", "unfinished", "error_event") if streamed else ("cut", "unfinished")
-        message, reply, fault = self._ask(turn, request.headers, *begins)
-        # Only now, because nobody knows before it is written how long an answer is.
-        self._limiter.spend(turn.model, message["usage"]["output_tokens"])
-        delay = (fault or reply).delay
-        response = replace(api.json_response(message), delay=delay, on_start=turn.use.commit)
-        # Only a stream can end politely before its message does.
-        if fault and (fault.kind == "cut" or not streamed):
-            response = replace(response, end="cut")
-        if not streamed:
-            return response
-        parts = tuple(events_of(message, reply))
-        headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
-        if fault:
-            parts = faults.stop_early(parts, fault, request.id)
-            headers |= faults.fault_headers(fault)
-        return replace(response, headers=headers, body=b"", parts=parts)
-
 
 def serve(
     port: int = 0,
@@ -310,16 +300,14 @@ def serve(
     *,
     ready: Callable[[str], None] = print,
     answered: Callable[[str], None] = lambda _line: None,
-    until: threading.Event | None = None,
 ) -> None:
-    """Run an emulator and return when ``until`` is set or on Ctrl-C.
+    """Run an emulator and return on Ctrl-C.
 
     Args:
         port: the port on 127.0.0.1; 0 takes a free one.
         replies: a script (docs/emulator.md); by default every request gets the same sentence.
         ready: called once with the base URL, as soon as requests are answered.
         answered: called with a line for each request, from several threads.
-        until: set by another thread to stop the emulator.
 
     Raises:
         UsageError: the script is wrong, or the port is taken.
@@ -334,4 +322,4 @@ def serve(
 
         emulator.answering = tell
         ready(emulator.base_url)
-        (until or threading.Event()).wait()
+        threading.Event().wait()

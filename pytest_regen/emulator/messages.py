@@ -89,8 +89,6 @@ def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
         usage["output_tokens_details"] = {"thinking_tokens": min(limit, thought)}
     usage["service_tier"] = turn.tier
     usage["inference_geo"] = turn.body.get("inference_geo") or turn.model.inference_geo
-    if turn.body.get("speed"):
-        usage["speed"] = turn.body["speed"]
     identity = (canonical_json(turn.body), canonical_json(content))
     details = {"type": "refusal", "category": reply.category, "explanation": reply.explanation}
     return {
@@ -170,6 +168,7 @@ def check_answer(turn: EmulatedTurn, reply: EmulatedReply, stop_reason: str) -> 
 
 TEXT_DELTA = b'"text_delta"'
 """Part of exactly the events that carry text."""
+# Uneven, because code that counts on the size of pieces is to fail here.
 _LENGTHS = (4, 11, 27, 3, 18, 45, 8)
 _CONSTANT = ("type", "id", "name")
 _ENDING = ("stop_reason", "stop_sequence", "stop_details")

@@ -12,8 +12,6 @@ TRAILING = 3
 """Tokens after the last block of every request; never read from or written to the cache."""
 _TOOLS_OVERHEAD = 300
 """Tokens of the instructions that come with any tool."""
-_FORMAT_OVERHEAD = 150
-"""Tokens of the instructions that come with structured output."""
 _FIXED = {"image": 1_600, "document": 3_000}
 _WINDOW = 20
 """How many positions are looked up backwards from each breakpoint, including it."""
@@ -87,14 +85,12 @@ def ttl_of(part: Mapping[str, Any]) -> str | None:
     return str(control.get("ttl") or "5m") if isinstance(control, Mapping) else None
 
 
-def places(body: Mapping[str, Any]) -> list[Place]:
-    """Return the blocks of a request in the order in which the API reads them."""
-    tools = [Place(f"tools.{n}", "", tool) for n, tool in enumerate(body.get("tools") or ())]
-    # Behind the other tools, because the API describes web search in the system prompt: whoever
-    # adds it still reads the tools from the cache.
-    tools.sort(key=lambda tool: str(tool.block.get("type")).startswith("web_search"))
+def prompt_of(body: Mapping[str, Any], model: Model) -> list[Place]:
+    """Return the blocks of a request with the prompt up to each; up to the last it is whole."""
+    # In the order in which the API reads them, because a breakpoint covers all that comes before.
+    ordered = [Place(f"tools.{n}", "", tool) for n, tool in enumerate(body.get("tools") or ())]
     blocks = enumerate(as_blocks(body.get("system")))
-    ordered = tools + [Place(f"system.{n}", "", block) for n, block in blocks]
+    ordered += [Place(f"system.{n}", "", block) for n, block in blocks]
     for turn, message in enumerate(body["messages"]):
         for number, block in enumerate(as_blocks(message["content"])):
             where = f"messages.{turn}.content.{number}"
@@ -104,20 +100,10 @@ def places(body: Mapping[str, Any]) -> list[Place]:
     last = next((place for place in reversed(ordered) if place.can_be_marked), None)
     if last:
         last.ttl = last.ttl or ttl_of(body)
-    return ordered
-
-
-def prompt_of(body: Mapping[str, Any], model: Model) -> list[Place]:
-    """Return the blocks of a request with the prompt up to each; up to the last it is whole."""
-    ordered = places(body)
     config, thinking = body.get("output_config") or {}, dict(body.get("thinking") or {})
     thinking.pop("display", None)
     form = config.get("format")
-    # Those of a document ask for citations; those of a text are the citations, in a list.
-    citations = [place.block.get("citations") for place in ordered]
-    cites = any(isinstance(asked, Mapping) and asked.get("enabled") for asked in citations)
     keeps_on_effort = model.binds_thinking and model.line != "sonnet"
-    in_system = [form, body.get("speed"), cites]
     in_messages = [
         body.get("tool_choice"),
         thinking,
@@ -126,17 +112,17 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> list[Place]:
     ]
     # What the API renders into a section is part of each of its blocks, because a change of it
     # costs all that follows.
-    rendered = {"tools": [], "system": in_system, "messages": in_system + in_messages}
+    rendered = {"tools": [], "system": [form], "messages": [form, *in_messages]}
     overheads = {
         True: _TOOLS_OVERHEAD,
-        False: _FORMAT_OVERHEAD + text_tokens(canonical_json(form), model) if form else 0,
+        False: text_tokens(canonical_json(form), model) if form else 0,
     }
     # Each hash continues the one before, because a change in a block changes all that follows;
     # it begins with the model, because models share nothing.
     running, tokens = hashlib.sha256(model.id.encode()), 0
     for place in ordered:
         block, section = bare(place.block), place.where.partition(".")[0]
-        # The first block of the tools, and the first behind them, bring their instructions.
+        # The first block of the tools brings their instructions, the first behind them the schema.
         tokens += _block_tokens(block, model) + overheads.pop(section == "tools", 0)
         text = canonical_json([rendered[section], place.role, block])
         running.update(text.encode("utf-8", "surrogatepass") + b"\0")

@@ -7,13 +7,12 @@ from typing import Any
 
 from pytest_regen.emulator.batches import model_of
 from pytest_regen.emulator.messages import EmulatedTurn, signature
-from pytest_regen.emulator.prompt import as_blocks, prompt_of, ttl_of
+from pytest_regen.emulator.prompt import as_blocks, prompt_of
 from pytest_regen.emulator.shapes import check_shape
 from pytest_regen.emulator.values import ApiError, ReceivedRequest
 from pytest_regen.turns.models import MODELS
 
 _MAX_BREAKPOINTS = 4
-_MIN_BUDGET = 1_024
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _REFUSED = "is not supported for this model."
 Rows = Iterator[tuple[object, str]]
@@ -49,14 +48,11 @@ def _settings(call: EmulatedTurn) -> Rows:
     for name in ("temperature", "top_p", "top_k"):
         is_refused = body.get(name) is not None and (call.is_new or model.is_modern)
         yield is_refused, f"`{name}` is deprecated for this model."
-    yield max_tokens < 0, "max_tokens: Input should be greater than or equal to 0"
     limit = f"{model.max_output}, which is the maximum allowed number of output tokens"
     complaint = f"max_tokens: {max_tokens} > {limit} for {body['model']}"
     yield max_tokens > model.max_output, complaint
     if call.tier == "batch":
-        yield max_tokens == 0, "max_tokens: 0 is not supported with batches"
         yield body.get("stream"), "stream: not supported in a batch"
-        yield body.get("speed"), "speed: not supported in a batch"
     effort, levels = call.get("output_config", "effort"), ", ".join(model.efforts) or "none"
     complaint = f"This model does not support effort level '{effort}'. Supported levels: {levels}."
     yield effort and effort not in model.efforts, complaint
@@ -69,8 +65,6 @@ def _settings(call: EmulatedTurn) -> Rows:
     is_refused = kind == "adaptive" and not model.has_adaptive_thinking
     yield is_refused, "adaptive thinking is not supported on this model"
     if kind == "enabled":
-        least = f"Input should be greater than or equal to {_MIN_BUDGET}"
-        yield budget < _MIN_BUDGET, f"thinking.enabled.budget_tokens: {least}"
         yield budget >= max_tokens, "`max_tokens` must be greater than `thinking.budget_tokens`."
     tools, kind = body.get("tools") or (), call.get("tool_choice", "type")
     # Toolsets have no names, and of newer tools the type of a name is not known.
@@ -105,8 +99,6 @@ def _messages(call: EmulatedTurn) -> Rows:
         block, kind = place.block, place.block.get("type")
         is_empty = kind == "text" and not block["text"] and "cache_control" not in block
         yield is_empty, "messages: text content blocks must be non-empty"
-        is_cited = call.is_new and (place.role, kind) == ("user", "text") and block.get("citations")
-        yield is_cited, f"{place.where}.text.citations: citations are not allowed in user messages"
     yield messages[0]["role"] == "assistant", 'messages: first message must use the "user" role'
     complaint = (
         "This model does not support assistant message prefill. "
@@ -134,16 +126,13 @@ def _messages(call: EmulatedTurn) -> Rows:
 
 
 def _breakpoints(call: EmulatedTurn) -> Rows:
-    automatic, marked = ttl_of(call.body), [place for place in call.prompt if place.ttl]
+    marked = [place for place in call.prompt if place.ttl]
     for place in marked:
-        kind = str(place.block.get("type"))
-        forbidden = f"{place.where}.{kind}.cache_control: Extra inputs are not permitted"
-        yield kind.endswith("thinking"), forbidden
-        empty = f"{place.where}.text: cache_control cannot be set for empty text blocks"
-        yield not place.can_be_marked, empty
-    for place in [place for place in call.prompt if place.can_be_marked][-1:]:
-        conflict = f"cache_control: ttl='{automatic}' conflicts with that of {place.where}"
-        yield automatic and place.ttl != automatic, conflict
+        kind = place.block.get("type")
+        complaint = f"{place.where}.{kind}.cache_control: Extra inputs are not permitted"
+        if kind == "text":
+            complaint = f"{place.where}.text: cache_control cannot be set for empty text blocks"
+        yield not place.can_be_marked, complaint
     complaint = (
         f"A maximum of {_MAX_BREAKPOINTS} blocks with cache_control may be provided. "
         f"Found {len(marked)}."
@@ -167,13 +156,10 @@ def _signatures(call: EmulatedTurn) -> Rows:
     issuers, checked = ((call.model,), spoken) if is_bound else (MODELS, spoken[-1:])
     for number in checked:
         for index, block in enumerate(as_blocks(messages[number]["content"])):
-            # Redacted thinking is forged, because the emulator never sends any.
-            is_changed = block.get("type") == "redacted_thinking"
             if block.get("type") == "thinking":
                 signed = (signature(block["thinking"], m, messages[:number]) for m in issuers)
-                is_changed = block["signature"] not in signed
-            complaint = (
-                f"messages.{number}.content.{index}: `thinking` or `redacted_thinking` blocks in "
-                "the latest assistant message cannot be modified."
-            )
-            yield is_changed, complaint
+                complaint = (
+                    f"messages.{number}.content.{index}: `thinking` or `redacted_thinking` blocks "
+                    "in the latest assistant message cannot be modified."
+                )
+                yield block["signature"] not in signed, complaint

@@ -46,6 +46,9 @@ def _fault_in_full(data: Any, info: ValidationInfo) -> Any:
 _Fault = Annotated[Fault, BeforeValidator(_fault_in_full)]
 
 
+# Subclasses, because whatever a reply or a batch gains can then stand in a file as well.
+
+
 @dataclass(frozen=True, slots=True)
 class _StepData(EmulatedReply):
     times: Annotated[int, Field(ge=1)] = 1
@@ -90,10 +93,8 @@ def load_script(path: Path) -> Script:
         data = json.dumps(yaml.safe_load(path.read_text("utf-8")), default=str)
         reader = TypeAdapter(_ScriptData)
         script = reader.validate_json(data, strict=True, context=path.parent)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"cannot read the script {path}", why=str(error), hint=_HINT) from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path} is no YAML", why=str(error), hint=_HINT) from error
     except ValidationError as error:
         first = error.errors()[0]
         places = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])

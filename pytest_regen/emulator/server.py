@@ -21,7 +21,6 @@ MAX_BYTES = 256 * 1024 * 1024
 _LONGEST_HEAD = 32_768
 _PIECE = 65_536
 
-
 Answer = Callable[[str, SplitResult, dict[str, str], bytes], HttpResponse]
 
 
@@ -36,6 +35,7 @@ class LoopbackServer(ThreadingTCPServer):
 
     daemon_threads = True
     block_on_close = False
+    # More than Python's five, because tests connect from many threads at once.
     request_queue_size = 256
     allow_reuse_address = True
 
@@ -98,8 +98,6 @@ class _Connection(BaseRequestHandler):
         head = self._event()
         if not isinstance(head, h11.Request):
             return None
-        if head.http_version not in {b"1.0", b"1.1"}:
-            raise ValueError(f"its version is {head.http_version.decode()}")
         method = head.method.decode()
         headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
         url = urlsplit(head.target.decode())

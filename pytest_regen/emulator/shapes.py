@@ -56,8 +56,6 @@ def _check(value: object, annotation: Any, where: str, notes: list[str]) -> None
             complaint = str(error.errors()[0]["msg"])
         if lists:
             complaint = "Input should be a valid list"
-        elif len(objects) > 1:
-            complaint = "Input does not match the expected shape."  # in the API's own words
         raise ApiError(f"{where}: {complaint}")
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.text import in_quotes
 
+# A thing or a verb belongs to each, because "the rest" alone may be what a comment is about.
 _THINGS = r"(?:class|code|enum|fields?|members?|properties|property|types?|values?)"
 _ELISION: Final = re.compile(
     r"(?:\.\.\.|…)"
@@ -19,6 +20,7 @@ _ELISION: Final = re.compile(
     re.IGNORECASE,
 )
 _DELIMITER: Final = re.compile(r"(?:BEGIN|END)_FIELDS\W*$")
+# Placeholders of templates, because a model may copy what it should have filled in.
 _TEMPLATE: Final = re.compile(
     r"%\{[^}\n]*\}$|\{(?:Class|Enum|Property|Field|Member|Type)?(?:Name|Description|Type)\}$"
 )
@@ -45,6 +47,7 @@ def fault_of_comment(comment: str, line: int, *, is_documentation: bool) -> Synt
     shown = " ".join(comment.split())[:100]
     if is_documentation:
         return None
+    # First, because a request for review may well tell of what was left out.
     if _REVIEW.search(body):
         return SyntaxFault(line, f"a comment asks for review: {shown}", "REVIEW")
     if _DELIMITER.match(body):
@@ -83,4 +86,5 @@ def leftover(line: str) -> str | None:
 
 
 def _is_elision(body: str) -> bool:
+    # Behind dashes and brackets too, because models write ``-- rest of the fields`` and ``[...]``.
     return bool(_ELISION.match(body.strip(" -\u2013\u2014([<{")))

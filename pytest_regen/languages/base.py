@@ -123,6 +123,7 @@ class SyntaxFault:
     """Whether the member on that line is at fault; else the fault is one of the whole text."""
 
 
+# Weakly referenced, because facts are remembered only as long as a store uses them.
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class SourceFacts:
     """All that was read from one piece of source."""
@@ -280,6 +281,7 @@ class Later:
     @classmethod
     def each(cls, module: str, count: int) -> Iterator["Later"]:
         """Yield so many methods, each called as its function."""
+        # Without names, because each learns its own from the class that it is assigned in.
         return (cls(module) for _ in range(count))
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -288,6 +290,7 @@ class Later:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Call the function: it gets no ``self``, because this is no descriptor."""
+        # Looked up at each call, because importlib keeps modules: a cache here would gain nothing.
         return getattr(import_module(self._module), self._function)(*args, **options)
 
 

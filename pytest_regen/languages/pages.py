@@ -42,6 +42,7 @@ class Line:
 
     def halves(self, at: int) -> tuple[str, str]:
         """Return what stands before a byte of the line, and the rest."""
+        # In bytes, because grammars and Python's parser count those.
         data = self.text.encode("utf-8", "surrogatepass")
         before, after = data[:at], data[at:]
         return before.decode("utf-8", "surrogatepass"), after.decode("utf-8", "surrogatepass")
@@ -275,6 +276,7 @@ class Pages(ABC):
 
     def _slot(self, source: Source | None, name: str) -> Slot | None:
         """Return what the members of a type stand in, or of the only one whatever it is called."""
+        # Backwards, because of several that are called alike the first is meant.
         slots = {slot.name: slot for slot in reversed(source.slots if source else ())}
         called = [slots[name] for name in self.names(name) if name in slots]
         return next(iter(called or (slots.values() if len(slots) == 1 else ())), None)
@@ -329,6 +331,7 @@ class Pages(ABC):
         """Return why a later page cannot stand in its type."""
         enums = [kind for kind, frame in self.frames.items() if frame.is_enum]
         if is_enum and not {*enums} & {*kinds} and self._part(page, enums, name):
+            # A fault of page 1, because the values themselves are right.
             message = f"{name!r} is declared as what takes no values of an enum"
             return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
         lines = _delimited(page)
@@ -364,6 +367,7 @@ class Pages(ABC):
             return 0
         if self._bare(lines, [*self.frames]):
             return 0
+        # At least 1, because code may be illegal though each of its lines looks like code.
         return 1 + sum(len(line.text) for line in lines if not _CODE_SIGNS & {*line.text})
 
     # --- taking apart -----------------------------------------------------------------------------
@@ -410,11 +414,13 @@ class Pages(ABC):
             cuts.append((before[0] + 1, 0) if before[0] < start[0] else start)
         first, *later = (_between(lines, *cut) for cut in pairwise((*cuts, slot.end)))
         last = later[-1][-1:]
+        # The semicolon goes back to page 1, because a page of literals alone does not end in one.
         if frame.mark == ";" and last and last[0].text.endswith(";"):
             later[-1][-1] = replace(last[0], text=last[0].text.removesuffix(";"))
             first[-1] = replace(first[-1], text=f"{first[-1].text};")
         first += _between(lines, slot.end, (len(lines) - 1, END_OF_LINE))
         texts = [text_of(page) for page in (first, *later)]
+        # Tried at once, because a comment or a mark between two members may have changed sides.
         joined = self.stitch(texts, name=name, is_enum=frame.is_enum)
         if joined.faults or self.leaves(joined.text) != self.leaves(code):
             raise _cannot_split(name, "its pages would not be the same when joined again")
@@ -492,6 +498,7 @@ def _join(head: Sequence[Line], pieces: Sequence[list[Line]], *, is_apart: bool)
     lines = _trim(head)
     for piece in filter(None, map(_trim, pieces)):
         if is_apart and lines and not lines[-1].text.endswith("{"):
+            # A line of the page below, because each line of the type must be known by its page.
             lines.append(replace(piece[0], text=""))
         lines += piece
     return lines

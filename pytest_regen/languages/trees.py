@@ -78,6 +78,7 @@ class Grammar:
 
     def _parse_in_time(self, code: bytes) -> Tree | None:
         """Return the tree as the grammar gives it, or ``None`` where that takes too long."""
+        # A new one each time, because a parser that was stopped would go on with its last text.
         parser = Parser(self.language)
         if len(code) <= _SHORT:
             return parser.parse(code)
@@ -141,6 +142,7 @@ def _fault_at(title: str, code: bytes, node: Node, inner: Node) -> SyntaxFault:
             return SyntaxFault(row + 1, message, "ARTIFACT", in_member=False)
     row = inner.start_point.row
     shown = lines[row].strip()[:80] if row < len(lines) else ""
+    # Counted, because braces in strings are rare and the answer only chooses between two messages.
     is_open = inner.is_error and code.count(b"{") > code.count(b"}")
     is_last = not code[inner.end_byte :].strip()
     if is_last and (is_open or inner.is_missing or not shown):
@@ -201,6 +203,7 @@ def child_of(node: Node, kind: str) -> Node | None:
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield ``node`` and all below it, in source order."""
+    # No recursion, because a tree may be deeper than the interpreter's stack.
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -229,6 +232,7 @@ def leaves(grammar: Grammar, code: str, atoms: frozenset[str]) -> tuple[str, ...
             waiting += reversed(node.children)
             continue
         text = data[node.start_byte : node.end_byte]
+        # Beside white space, what stands between two nodes is text that the grammar gave up on.
         texts += _words(data[position : node.start_byte])
         if node.type == "comment":
             texts.append(" ".join(_words(text)))

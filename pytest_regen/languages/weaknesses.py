@@ -31,6 +31,7 @@ def in_both(
         for facts in (old, new)
     )
     for field in type_.fields:
+        # Of others nothing, because validation tells of a field that is missing.
         if field.json_name in before and field.json_name in after:
             yield field, before[field.json_name], after[field.json_name]
 
@@ -38,5 +39,6 @@ def in_both(
 def silenced(root: Node) -> Iterator[Weakness]:
     """Yield the comments of a tree that tell a checker to look away."""
     for node in walk(root):
+        # Found in it, because grammars know several kinds of comments.
         if "comment" in node.type and (said := directive_in(text_of(node))):
             yield Weakness.of_directive(said, node.start_point.row + 1)

@@ -63,6 +63,7 @@ class BatchCalls(AnthropicProvider):
             try:
                 return await call()
             except Exception as error:  # noqa: BLE001 - sorted by what it says
+                # To be limited is none, because the API answers and says when to come back.
                 failures -= getattr(error, "status_code", None) != RATE_LIMITED
                 failure, cause = self._failure(error, model)
                 if not isinstance(failure, TransportError):

@@ -174,7 +174,7 @@ class Pool:
             level = bucket.level + seconds * bucket.limit / _MINUTE
             bucket.level = min(bucket.capacity(burst), level)
         self.at = now
-        if now < before or self.hold > now + LONGEST_HOLD:  # the clock began anew
+        if now < before:  # the clock began anew
             self.hold = 0.0
 
     def _burst(self, now: float) -> float:

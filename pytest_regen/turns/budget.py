@@ -147,7 +147,14 @@ class _File:
                 self._sum = self._read = 0  # It was begun anew.
             file.seek(self._read)
             *lines, torn = file.read().split(b"\n")
-            self._sum += sum(map(self._change, lines))
+            try:
+                self._sum += sum(int(line or b"0") for line in lines)
+            except ValueError as error:
+                raise UsageError(
+                    f"{self._path} is not the ledger of a budget: {error}",
+                    why="each of its lines is a number of tokens",
+                    hint="name a file that nothing else writes, or remove it to begin anew",
+                ) from None
             self._read = size - len(torn)
             before = self._sum
             if tokens and (limit is None or before + tokens <= limit):
@@ -156,13 +163,3 @@ class _File:
                 self._read += file.write(b"%d\n" % tokens)
                 self._sum += tokens
         return before
-
-    def _change(self, line: bytes) -> int:
-        try:
-            return int(line or b"0")
-        except ValueError:
-            raise UsageError(
-                f"{self._path} is not the ledger of a budget: {line[:40]!r} is no number",
-                why="each of its lines is a number of tokens",
-                hint="name a file that nothing else writes, or remove it to begin anew",
-            ) from None

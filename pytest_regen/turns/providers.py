@@ -257,6 +257,7 @@ def load_provider(
         raise UsageError(f"{option} {reference!r} names no provider", hint=f"write it as {_FORM}")
     where = str(folder or Path.cwd())
     is_importable = where in sys.path or ("" in sys.path and Path(where) == Path.cwd())
+    # For this import only, because a folder that stays would hide modules of the same names.
     sys.path[:0] = [] if is_importable else [where]
     try:
         attribute = _attribute(f"{option} {reference!r}", module_name, path)
@@ -317,6 +318,7 @@ def _as_provider(value: object, title: str) -> Provider:
                 parameter.default is parameter.empty and "VAR_" not in parameter.kind.name
                 for parameter in inspect.signature(value).parameters.values()
             )
+        # No class, because to call one with the messages would make a provider of them.
         if required == 1 and not inspect.isclass(value):
             return CallableProvider(value)
         provider = None if required else value()

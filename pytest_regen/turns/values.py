@@ -146,6 +146,7 @@ class Usage:
         """Return the sum, field by field; unknown plus known is known."""
         counts = (_plus(getattr(self, name), getattr(other, name)) for name in TOKENS)
         cost = _plus(self.cost, other.cost)
+        # None beside a cost, because they would be priced a second time.
         requests = () if cost else (*self._unpriced, *other._unpriced)
         return Usage(*counts, cost=cost, requests=requests)
 

@@ -1,49 +1,28 @@
 """A message follows from the request and the reply, and from nothing else."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from emulator_requests import api, ask, assistant, body, said, send, text, user
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
-from pytest_regen.emulator.messages import split_text
-from pytest_regen.emulator.values import EmulatedReply, Fault, HttpResponse, ToolUse
+from pytest_regen.emulator.values import EmulatedReply, Fault, HttpResponse
 
 TOOLS = [{"name": "look", "input_schema": {"type": "object"}}]
+ENDED = ("end_turn", None)
 SCHEMA = {"type": "object", "properties": {}, "additionalProperties": False}
 PARTS: list[dict[str, Any]] = [
-    {"system": "Be brief."},
     {"system": [text("x" * 2_000, "1h")]},
     {"cache_control": {"type": "ephemeral"}},
-    {"tools": TOOLS},
     {"tools": TOOLS, "tool_choice": {"type": "auto"}},
-    {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
     {"thinking": {"type": "adaptive"}},
     {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
-    {"output_config": {"effort": "low"}},
     {"messages": [user([{"type": "image", "source": {"type": "url", "url": "x"}}, text("What?")])]},
-    {
-        "messages": [
-            user(
-                [
-                    {
-                        "type": "document",
-                        "source": {"type": "text", "media_type": "text/plain", "data": "x" * 99},
-                    }
-                ]
-            )
-        ]
-    },
-    {"messages": [user("Hi."), {"role": "assistant", "content": "Hi."}, user("Go on. \U0001f600")]},
-    {
-        "messages": [
-            user("Hi."),
-            assistant([{"type": "tool_use", "id": "t", "name": "look", "input": {}}]),
-            user([{"type": "tool_result", "tool_use_id": "t", "content": [text("It is red.")]}]),
-        ]
-    },
+    {"messages": [user("Hi."), assistant("Hi."), user("Go on. \U0001f600")]},
 ]
 
 
@@ -55,46 +34,39 @@ def events(response: HttpResponse) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def test_the_order_of_requests_changes_nothing() -> None:
-    """Ids, signatures and counts are the same whatever was asked before, by whichever worker."""
+def test_an_id_follows_from_request_and_reply() -> None:
+    """Signatures and counts as well: whatever was asked before, by whichever worker."""
     one, other = api(), api()
     ask(other, messages=[user("Something else.")])
     ask(other)
 
     assert ask(one) == ask(other)
+    assert len({ask(one)["id"], ask(api("Bye."))["id"], ask(one, system="Be brief.")["id"]}) == 3
 
 
-def test_another_request_has_another_id() -> None:
-    ids = {
-        ask(api())["id"],
-        ask(api("Bye."))["id"],
-        ask(api(), messages=[user("Bye.")])["id"],
-    }
-
-    assert len(ids) == 3
-
-
-def test_a_reply_over_max_tokens_is_cut() -> None:
-    message = ask(api("x" * 1_000), max_tokens=41)
-
-    assert message["content"][-1]["text"] == "x" * 100
-    assert message["stop_reason"] == "max_tokens"
-    assert message["usage"]["output_tokens"] == 41
-
-
-def test_given_output_tokens_are_reported() -> None:
+@each(
+    ("reply", "fields", "text", "tokens", "stop"),
+    [
+        ("x" * 1_000, {"max_tokens": 41}, "x" * 100, 41, ("max_tokens", None)),
+        (EmulatedReply("x" * 99, output_tokens=7), {"max_tokens": 10}, "x" * 99, 7, ENDED),
+        (
+            "one two three",
+            {"stop_sequences": ["three", " two"]},
+            "one",
+            2,
+            ("stop_sequence", " two"),
+        ),
+    ],
+)
+def test_a_reply_ends_at_the_limits_of_the_request(
+    reply: EmulatedReply | str, fields: Any, text: str, tokens: int, stop: tuple[str, str | None]
+) -> None:
     """A script may say what a reply costs; it is then not cut."""
-    message = ask(api(EmulatedReply("x" * 1_000, output_tokens=7)), max_tokens=10)
+    message = ask(api(reply), **fields)
 
-    assert message["usage"]["output_tokens"] == 7
-    assert message["stop_reason"] == "end_turn"
-
-
-def test_a_stop_sequence_ends_the_reply() -> None:
-    message = ask(api("one two three"), stop_sequences=["three", " two"])
-
-    assert message["content"][-1]["text"] == "one"
-    assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", " two")
+    assert message["content"][-1]["text"] == text
+    assert message["usage"]["output_tokens"] == tokens
+    assert (message["stop_reason"], message["stop_sequence"]) == stop
 
 
 def test_warming_answers_with_nothing() -> None:
@@ -125,39 +97,6 @@ def test_thinking_is_shown_as_asked(thinking: dict[str, str] | None, shown: str 
     assert [block["thinking"] for block in blocks] == ([] if shown is None else [shown])
 
 
-def test_tools_are_used() -> None:
-    """Each call has an id of its own, and the message stops for them."""
-    tools: list[Any] = [ToolUse("look", {"at": "a"}), {"name": "look", "input": {"at": "a"}}]
-    message = ask(api(EmulatedReply(tools=tools)), tools=[{"name": "look", "input_schema": {}}])
-
-    first, second = (block for block in message["content"] if block["type"] == "tool_use")
-    assert list(first) == ["type", "id", "name", "input"]
-    assert first["id"] != second["id"]
-    assert message["stop_reason"] == "tool_use"
-
-
-def test_a_stream_has_its_events_in_order() -> None:
-    """One start, a ping after the first block begins, deltas, one end."""
-    reply = EmulatedReply("Hello there.", chunks=("Hel", "lo ", "there."))
-
-    names = [name for name, _ in events(send(api(reply), body(stream=True)))]
-
-    assert names == [
-        "message_start",
-        "content_block_start",
-        "ping",
-        "content_block_delta",
-        "content_block_stop",
-        "content_block_start",
-        "content_block_delta",
-        "content_block_delta",
-        "content_block_delta",
-        "content_block_stop",
-        "message_delta",
-        "message_stop",
-    ]
-
-
 @given(parts=st.lists(st.sampled_from(PARTS)))
 def test_counted_tokens_are_those_of_usage(parts: list[dict[str, Any]]) -> None:
     """Whatever a request is made of, cached or not: the count is the sum of its input."""
@@ -176,32 +115,7 @@ def test_counted_tokens_are_those_of_usage(parts: list[dict[str, Any]]) -> None:
         assert written == sum(usage["cache_creation"].values())
 
 
-@given(words=st.text(), chunks=st.none() | st.integers(1, 50))
-def test_pieces_join_to_the_text(words: str, chunks: int | None) -> None:
-    """Whatever the text, its pieces are the text, and each says something."""
-    pieces = split_text(words, chunks)
-
-    assert "".join(pieces) == words
-    assert all(pieces)
-
-
-@given(words=st.text(st.characters(exclude_categories=[])), stream=st.booleans())
-def test_any_text_can_be_said(words: str, stream: bool) -> None:  # noqa: FBT001 - drawn
-    response = send(api(words), body(max_tokens=100_000, stream=stream))
-
-    if stream:
-        deltas = [
-            data["delta"]
-            for name, data in events(response)
-            if name.endswith("_delta") and "index" in data
-        ]
-        heard = "".join(delta.get("text", "") for delta in deltas)
-    else:
-        heard = "".join(b.get("text", "") for b in said(response)["content"])
-    assert heard == words
-
-
-@pytest.mark.parametrize(
+@each(
     ("error", "message"),
     [
         (KeyError("lost"), "KeyError: 'lost'"),
@@ -210,9 +124,11 @@ def test_any_text_can_be_said(words: str, stream: bool) -> None:  # noqa: FBT001
     ],
 )
 def test_a_responder_that_fails_is_not_asked_again(error: BaseException, message: str) -> None:
+    """It is given a copy of the body: what it changes is asked all the same."""
     core = api()
 
-    def fails(_: dict[str, Any]) -> str:
+    def fails(fields: dict[str, Any]) -> str:
+        fields.clear()
         raise error
 
     core.responder = fails
@@ -222,6 +138,7 @@ def test_a_responder_that_fails_is_not_asked_again(error: BaseException, message
     assert response.headers["x-should-retry"] == "false"
     assert message in said(response)["error"]["message"]
     assert core.failures == [error]
+    assert core.requests[0].body == body()
 
 
 @pytest.mark.parametrize(("fault", "read"), [(Fault(529), 0), (Fault(kind="cut"), 820)])
@@ -234,53 +151,39 @@ def test_what_began_has_written_the_cache(fault: Fault, read: int) -> None:
     assert ask(core, system=system)["usage"]["cache_read_input_tokens"] == read
 
 
-@pytest.mark.parametrize(("after", "heard"), [(0, ""), (2, "one two"), (9, "one two three")])
-def test_a_stream_stops_after_so_many_deltas(after: int, heard: str) -> None:
-    reply = EmulatedReply("one two three", chunks=("one", " two", " three"))
+def test_a_fault_has_its_headers_and_its_own_body() -> None:
+    """As a proxy answers, in plain text, and as the API tells when to come back."""
+    fault = Fault(429, body="slow", retry_after="Sat, 21 Nov 2026 10:00:00 GMT", retry_after_ms=1.5)
 
-    found = events(send(api(Fault(kind="cut", reply=reply, after=after)), body(stream=True)))
+    response = send(api(replace(fault, should_retry=True)), body())
 
-    said_so_far = [
-        data["delta"].get("text", "") for name, data in found if name.endswith("block_delta")
-    ]
-    assert "".join(said_so_far) == heard
-    assert {"message_delta", "message_stop"}.isdisjoint(name for name, _ in found)
-
-
-def test_a_responder_may_do_as_it_likes_with_the_body() -> None:
-    """It is given a copy: what it changes changes no id and no account."""
-    core = api()
-
-    def careless(fields: dict[str, Any]) -> str:
-        fields["messages"][0]["content"] = "changed"
-        fields.clear()
-        return "Hello."
-
-    core.responder = careless
-
-    assert ask(core) == ask(api())
-
-
-def test_retry_headers_are_as_scripted() -> None:
-    fault = Fault(
-        429, retry_after="Sat, 21 Nov 2026 10:00:00 GMT", retry_after_ms=1.5, should_retry=True
-    )
-
-    headers = send(api(fault), body()).headers
-
-    assert headers["retry-after"] == "Sat, 21 Nov 2026 10:00:00 GMT"
-    assert headers["retry-after-ms"] == "1.5"
-    assert headers["x-should-retry"] == "true"
-
-
-def test_a_proxy_answers_in_plain_text() -> None:
-    response = send(api(Fault(503, body="upstream")), body())
-
-    assert (response.status, response.body) == (503, b"upstream")
+    assert (response.status, response.body) == (429, b"slow")
     assert response.headers["content-type"] == "text/plain"
+    assert response.headers["retry-after"] == "Sat, 21 Nov 2026 10:00:00 GMT"
+    assert response.headers["retry-after-ms"] == "1.5"
+    assert response.headers["x-should-retry"] == "true"
 
 
-@pytest.mark.parametrize("tool", [{"input": {}}, "look"])
-def test_what_is_no_tool_use_is_refused_where_it_is_made(tool: Any) -> None:
-    with pytest.raises(ValueError, match="a tool use has a name and an input"):
-        EmulatedReply(tools=[tool])
+def test_a_message_has_the_fields_of_recorded_ones() -> None:
+    """In the order in which the API sends them, plain and in the events of a stream."""
+    plain = said(send(api(), body()))
+    streamed = events(send(api(), body(stream=True)))
+    started, ended = streamed[0], streamed[-2]
+
+    assert list(plain) == [
+        *("model", "id", "type", "role", "content", "stop_reason", "stop_sequence", "stop_details"),
+        "usage",
+    ]
+    assert list(plain["usage"]) == [
+        *("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+        *("cache_creation", "output_tokens", "output_tokens_details", "service_tier"),
+        "inference_geo",
+    ]
+    names = [name for name, _ in streamed]
+    assert names[:3] == ["message_start", "content_block_start", "ping"]
+    assert names[-3:] == ["content_block_stop", "message_delta", "message_stop"]
+    assert started[1]["message"].keys() == plain.keys()
+    assert list(ended[1]["usage"]) == [
+        *("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+        *("output_tokens", "output_tokens_details"),
+    ]

@@ -52,6 +52,7 @@ rules:
         category: cyber
         explanation: No.
   - replies: [Whatever.]
+batches: [{fault: {kind: drop}, times: 2, unlisted: 1}, {seconds: 3}]
 """
 
 
@@ -66,6 +67,7 @@ def script(tmp_path: Path) -> Script:
 def test_every_key_is_read(script: Script) -> None:
     """The values are those a Python script would use."""
     first, second, last = script.rules
+    batches = [script.next_batch() for _ in range(4)]
 
     assert first.match == Match("claude-opus-*", "Be brief", "hello", turn=1)
     assert first.steps == [Step(Fault(529), 2), Step(EmulatedReply("Hello."))]
@@ -73,41 +75,27 @@ def test_every_key_is_read(script: Script) -> None:
     assert isinstance(limited, Fault)
     assert (limited.retry_after, limited.retry_after_ms, limited.should_retry) == (7, 1.5, False)
     assert isinstance(cut, Fault)
-    assert (cut.kind, cut.reply.text, cut.reply.chunks, cut.after) == (
-        "cut",
-        "Half an answer",
-        4,
-        2,
-    )
+    assert cut == Fault(kind="cut", reply=EmulatedReply("Half an answer", chunks=4), after=2)
     assert isinstance(reply, EmulatedReply)
     assert (reply.text, reply.thinking, reply.output_tokens) == ("class Pet {}", "Hm.", 12)
     assert reply.tool_uses[0].input == {"at": "it"}
     assert refused == EmulatedReply("Refused.", "refusal", category="cyber", explanation="No.")
     assert last == Rule([Step(EmulatedReply("Whatever."))])
-
-
-def test_faults_come_first_and_the_last_reply_stays(script: Script) -> None:
-    asked = body(model="claude-opus-5-5", system="Be brief.", messages=[user("hello you")])
-
-    told = [script.find(asked) for _ in range(5)]
-
-    assert told == [Fault(529)] * 2 + [EmulatedReply("Hello.")] * 3
+    assert batches[:2] == [BatchStep(fault=Fault(kind="drop"), unlisted=1, times=2)] * 2
+    assert batches[2:] == [BatchStep(seconds=3)] * 2
 
 
 @each(
     ("match", "fields", "accepts"),
     [
         (Match(), {}, True),
-        (Match(model="claude-*"), {}, True),
         (Match(model="gpt-*"), {}, False),
-        (Match(system="rules"), {"system": "The rules."}, True),
         (Match(system="rules"), {"system": [text("The rules.")]}, True),
         (Match(system="rules"), {"messages": [user("rules")]}, False),
         (Match(user="two"), {"messages": [user("one"), user([text("two")])]}, True),
         (Match(user="one"), {"messages": [user("one"), user("two")]}, False),
         (Match(text="one"), {"messages": [user("one"), user("two")]}, True),
         (Match(pattern="one.two"), {"messages": [user("one"), user("two")]}, True),
-        (Match(turn=2), {"messages": [user("one"), user("two")]}, True),
         (Match(turn=1), {"messages": [user("one"), user("two")]}, False),
         (Match(model="claude-*", turn=2), {}, False),
     ],
@@ -117,23 +105,17 @@ def test_a_match_holds_in_every_field(match: Match, fields: dict[str, Any], acce
     assert match.accepts(body(**fields)) is accepts
 
 
-def test_each_request_may_walk_on_its_own() -> None:
-    script = Script([Rule([Step(Fault(529)), Step("Done.")], count="request")])
-    asked = [body(messages=[user(str(number))]) for number in range(20)] * 2
+def test_requests_walk_through_the_steps_together_or_each_on_its_own() -> None:
+    """Whatever the order of threads; the last step stays."""
+    steps = [Step(Fault(529), times=2), Step("Done.")]
+    together, apart = Script([Rule(steps)]), Script([Rule(steps, count="request")])
+    asked = [body(messages=[user(str(number))]) for number in range(10)] * 4
 
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(script.find, asked))
+        told = [list(pool.map(script.find, asked)) for script in (together, apart)]
 
-    assert told.count(Fault(529)) == told.count("Done.") == 20
-
-
-def test_all_requests_together_walk_through_the_steps() -> None:
-    script = Script([Rule([Step(str(number)) for number in range(40)])])
-
-    with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(script.find, [body()] * 40))
-
-    assert sorted(map(str, told)) == sorted(str(number) for number in range(40))
+    assert [answers.count(Fault(529)) for answers in told] == [2, 20]
+    assert [answers.count("Done.") for answers in told] == [38, 20]
 
 
 def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
@@ -153,35 +135,14 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
 @each(
     ("content", "complaint"),
     [
-        ("rules: [", "is no YAML"),
+        ("rules: !!python/object:os.system {}", "cannot read the script"),
         ("", "the file is None: Input should be an object"),
-        ("version: 2\nrules: [{replies: [x]}]", "version is 2: Input should be 1"),
-        ("version: 1", "rules is {'version': 1}: Field required"),
-        (
-            "version: 1\nrules: [{replies: []}]",
-            "rules[0].replies is []: List should have at least 1 item",
-        ),
         ("version: 1\nrules: [{match: {usr: x}, replies: [x]}]", "rules[0].match.usr is unknown"),
-        ("version: 1\nrules: [{match: {pattern: '('}, replies: [x]}]", "rules[0].match is"),
-        ("version: 1\nrules: [{count: all, replies: [x]}]", "rules[0].count is 'all'"),
-        (
-            "version: 1\nrules: [{replies: [{text: 1}]}]",
-            "replies[0].text is 1: Input should be a valid string",
-        ),
-        ("version: 1\nrules: [{replies: [{text: x, delay: -1}]}]", "must not be negative"),
         ("version: 1\nrules: [{replies: [{text: x, file: y}]}]", "has both text and file"),
         ("version: 1\nrules: [{replies: [{file: none.cs}]}]", "file cannot be read"),
         (
             "version: 1\nrules: [{replies: [{fault: 529, text: x}]}]",
             "rules[0].replies[0] is {'fault': 529, 'text': 'x'}: Value error, only times stands",
-        ),
-        (
-            "version: 1\nrules: [{replies: [{fault: {kind: cut, reply: {file: none.cs}}}]}]",
-            "rules[0].replies[0].fault is",
-        ),
-        (
-            "version: 1\nrules: [{replies: [{fault: {kind: boom}}]}]",
-            "fault.kind is 'boom': Input should be 'status', 'drop'",
         ),
         (
             "version: 1\nrules: [{replies: [{fault: {status: '529'}}]}]",
@@ -192,18 +153,11 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
             "fault is {'status': 200}: Value error, a fault has a status",
         ),
         (
-            'version: 1\nrules: [{replies: [{fault: {headers: {a: "b\\r\\nc: d"}}}]}]',
-            "the header 'a' cannot be sent with the value",
-        ),
-        (
             "version: 1\nrules: [{replies: [{text: x, tools: [{nam: y}]}]}]",
-            "a tool use has a name and an input, not {'nam': 'y'}",
+            "a tool use has a name and an input: ToolUse",
         ),
         ("version: 1\nrules: [{replies: [{text: x, chunks: 0}]}]", "at least 1 character"),
         ("version: 1\nrules: [{replies: [{text: x, chunks: [y]}]}]", "must join to the text"),
-        ("version: 1\nrules: [{replies: [x]}]\nbatches: [{secs: 1}]", "batches[0].secs is unknown"),
-        ("version: 1\nrules: [{replies: [x]}]\nbatches: [{fault: 200}]", "batches[0].fault is"),
-        ("version: 1\nrules: !!python/object:os.system {}", "is no YAML"),
     ],
 )
 def test_a_wrong_script_is_refused_by_place(tmp_path: Path, content: str, complaint: str) -> None:
@@ -218,24 +172,3 @@ def test_a_wrong_script_is_refused_by_place(tmp_path: Path, content: str, compla
     shortest = caught.value.hint.partition("the shortest script is ")[2]
     path.write_text(shortest, "utf-8")
     assert load_script(path).rules[0].steps == [Step(EmulatedReply("Hello."))]
-
-
-def test_calls_that_create_batches_walk_through_steps_of_their_own(tmp_path: Path) -> None:
-    """Each step counts as often as it says, and the last one stays."""
-    path = tmp_path / "replies.yaml"
-    path.write_text(
-        "version: 1\nrules: [{replies: [x]}]\n"
-        "batches: [{fault: {kind: drop}, times: 2, unlisted: 1}, {seconds: 3}]",
-        "utf-8",
-    )
-    script = load_script(path)
-
-    first, second, third, fourth = (script.next_batch() for _ in range(4))
-
-    assert first == second == BatchStep(fault=Fault(kind="drop"), unlisted=1, times=2)
-    assert third == fourth == BatchStep(seconds=3)
-
-
-def test_a_missing_script_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read the script"):
-        load_script(tmp_path / "none.yaml")

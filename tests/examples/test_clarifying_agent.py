@@ -108,7 +108,6 @@ def test_a_reply_is_streamed(service: Service) -> None:
     ("query", "level", "label"),
     [
         ("austin", "city", "Austin, TX"),
-        ("portland me", "city", "Portland, ME"),
         ("zurich", "city", "Zürich, CH"),
         ("tex", "state", "Texas, US"),
         ("usa", "country", "United States"),
@@ -171,13 +170,3 @@ def test_a_model_that_writes_prose_is_no_result(service: Service) -> None:
 
     assert refused.status_code == 502
     assert refused.json()["error"] == "The model's reply could not be used."
-
-
-def test_a_model_out_of_reach_is_told() -> None:
-    """503; and without a key of seals any context is believed, as requirement 3 has it."""
-    with clarifying_service(Model(), ANTHROPIC_BASE_URL="http://127.0.0.1:9", SEAL_KEY="") as url:
-        first = {"interactionId": "x", "clarification_questions": [PLACE], "inferred_context": {}}
-        answer = httpx2.post(url + PATH, json=second_turn(first, {}), timeout=60)
-
-    assert answer.status_code == 503
-    assert answer.json()["error"] == "The model could not be reached. Try again in a moment."

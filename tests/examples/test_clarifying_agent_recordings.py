@@ -16,34 +16,24 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "clarifying_agent"
 TRANSCRIPTS = sorted((EXAMPLE / "transcripts").rglob("*.yaml"))
 
 
-def copied(place: Path) -> Path:
-    """Copy the example into a folder."""
+def test_the_readme_shows_what_the_program_prints(tmp_path: Path) -> None:
+    """The flow, from the recording, in a copy of the example."""
     ignored = shutil.ignore_patterns("__pycache__", ".*")
-    return shutil.copytree(EXAMPLE, place / "clarifying_agent", ignore=ignored)
+    (session,) = blocks("examples/clarifying_agent/README.md", "console")
 
+    done = run(shutil.copytree(EXAMPLE, tmp_path / "agent", ignore=ignored), "flow.py")
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What ``flow.py`` prints, run in a copy of the example."""
-    folder = copied(tmp_path_factory.mktemp("flow"))
-    done = run(folder, "flow.py")
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_the_program_tells_the_flow(told: str) -> None:
-    assert told.startswith("> rent is out of control in my city\n? Which city")
-    assert "= Rent Is Out of Control and City Hall Lets It Happen" in told
+    printed = iter(done.stdout.splitlines())
+    assert all(line in printed for line in session.splitlines()[1:])
 
 
 def test_every_recording_says_that_it_is_emulated() -> None:
-    cassettes = sorted((EXAMPLE / "cassettes").rglob("*.yaml"))
+    """Nobody takes one for what a model said."""
+    cassettes = [*map(read_cassette, sorted((EXAMPLE / "cassettes").rglob("*.yaml")))]
 
     assert len(cassettes) == len(TRANSCRIPTS) + 1
-    for path in cassettes:
-        cassette = read_cassette(path)
-        assert cassette is not None
-        assert cassette.metadata["source"] == "emulator"
+    assert {one and one.metadata["source"] for one in cassettes} == {"emulator"}
     assert {read_transcript(path).source for path in TRANSCRIPTS} == {"emulator"}
 
 
@@ -53,12 +43,3 @@ def test_a_transcript_is_verified_without_a_model(path: Path) -> None:
     verify_transcript(path, ClarifyingAgent)
     with pytest.raises(TranscriptError, match="turn 1"):
         verify_transcript(path, KNOWN_BAD["structure_holds"])
-
-
-def test_the_readme_shows_what_the_program_prints(told: str) -> None:
-    (session,) = blocks("examples/clarifying_agent/README.md", "console")
-    shown = session.splitlines()[1:]
-
-    printed = iter(told.splitlines())
-
-    assert all(line in printed for line in shown)

@@ -131,20 +131,6 @@ def test_places_are_searched_once_the_typing_stops(page: Page) -> None:
     assert page.driver.execute_script("return searches") == ['{"q":"aust","level":"city"}']
 
 
-def test_steps_survive_a_reload(page: Page) -> None:
-    """The tab holds the conversation; another one begins empty."""
-    page.describe()
-    page.sees(".other input").send_keys("the landlord")
-    page.driver.refresh()
-    page.reads("#title", "2 questions first")
-    assert page.value(".other input") == "the landlord"
-    assert page.sees("[aria-current=step]").text == "Answer"
-
-    page.sees(".wordmark").click()
-    page.reads("#title", "Say what should change")
-    assert page.value("#message") == ""
-
-
 def test_what_is_required_may_be_skipped(page: Page) -> None:
     """Requirement 3, end to end: skip."""
     page.describe()
@@ -155,44 +141,6 @@ def test_what_is_required_may_be_skipped(page: Page) -> None:
 
     page.reads("#title", "Your subject line")
     assert "(User skipped clarification)" in page.model.prompts[-1]
-
-
-@each(
-    ("status", "body", "words"),
-    [
-        (408, '{"error": "The text did not arrive in time."}', "did not arrive in time"),
-        (413, "too large", "The server answered 413"),
-        (415, '{"error": "Send the body as application/json."}', "as application/json"),
-        (429, '{"error": "Too many requests."}', "Too many requests. Try again in about an hour."),
-        (502, "<html>bad gateway</html>", "The server answered 502"),
-        (503, '{"error": "The model could not be reached."}', "could not be reached"),
-    ],
-)
-def test_a_first_turn_that_fails_says_why(page: Page, status: int, body: str, words: str) -> None:
-    """The answer's own words, or those of its status; what was typed stays."""
-    page.open()
-    page.driver.execute_script(
-        "window.fetch = async () => new Response(arguments[1],"
-        " {status: arguments[0], headers: {'retry-after': '3595'}})",
-        status,
-        body,
-    )
-    page.describe()
-
-    page.reads("#alert", words)
-    assert page.driver.switch_to.active_element.get_attribute("id") == "alert"
-    assert page.value("#message") == MESSAGE
-
-
-def test_what_is_wrong_with_the_text_is_said_beside_it(page: Page) -> None:
-    """An empty box, and one that is too full; nothing is sent."""
-    page.go_on()
-    page.reads("#alert", "the box is empty")
-    page.driver.execute_script("document.getElementById('message').value = '😀'.repeat(4001)")
-    page.go_on()
-    page.reads("#alert", "4,001 characters, and at most 4,000 fit")
-    assert page.sees("#message").get_attribute("aria-invalid") == "true"
-    assert not page.model.prompts
 
 
 def test_texts_of_the_model_are_no_html(page: Page) -> None:

@@ -27,39 +27,22 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
     return copy
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        pytest.param(
-            "csharp_dto",
-            (
-                "1 failed, 61 passed",
-                r"\b61 passed\b.*\b1 regenerated\b",
-                r'\+    \[JsonPropertyName\("bollards"\)\]',
-            ),
-            marks=pytest.mark.sweep,  # test_strict_mode.py heals it in every run
-        ),
-        pytest.param(
-            "functions",
-            (
-                "2 failed, 11 passed",
-                r"\b12 passed\b.*\b1 regenerated\b",
-                r'\+    signs = "".join\(VULGAR\)',
-                "passed in a process of its own",
-            ),
-            marks=needs_sandbox,
-        ),
-    ],
-)
-def test_the_demonstration_heals(
-    name: str, told: tuple[str, ...], copied: Callable[[str], Path]
-) -> None:
+@needs_sandbox
+def test_the_demonstration_heals(copied: Callable[[str], Path]) -> None:
     """What fails is asked again from its recording, and told apart from what passes."""
-    done = run(copied(name), "demo.py")
+    told = (
+        "2 failed, 11 passed",
+        r"\b12 passed\b.*\b1 regenerated\b",
+        r'\+    signs = "".join\(VULGAR\)',
+        "passed in a process of its own",
+        "emulated",
+    )
+
+    done = run(copied("functions"), "demo.py")
 
     assert done.returncode == 0, done.stdout + done.stderr
     # Other plugins of the environment may add warnings to a line of outcomes.
-    assert not [part for part in (*told, "emulated") if not re.search(part, done.stdout)]
+    assert not [part for part in told if not re.search(part, done.stdout)]
     assert "UNRECORDED" not in done.stdout
 
 

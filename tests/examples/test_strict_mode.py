@@ -1,11 +1,8 @@
 """The examples replay strictly: all that is recorded is played, and one changed word fails."""
 
-import ast
 import json
 import shutil
-import tomllib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import played_recordings
@@ -13,17 +10,7 @@ import pytest
 from example_runs import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
 BREAK = "import demo, pathlib; demo.break_one_type(pathlib.Path(demo.STORE))"
-
-STUBS = """
-import demo, pathlib
-from pytest_regen import regions
-path = pathlib.Path(demo.FILE)
-text = path.read_text("utf-8")
-stubs = dict.fromkeys(regions.Marked().find(text), "...")
-path.write_text(regions.Marked().replace(text, stubs), "utf-8")
-"""
 
 # What notes the cassettes has imported the package by the time pytest wants to.
 PYTEST = ("-m", "pytest", "-q", "-W", "ignore:Module already imported")
@@ -36,27 +23,9 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
          "--cassette", "cassettes/generate_port_call.yaml"),
         (*PYTEST, "--regen"),
     ),
-    "policy_scenarios": (PYTEST,),
     "clarifying_agent": (PYTEST, ("flow.py",)),
-    "test_data": (PYTEST, ("library.py",)),
-    "translations": (
-        ("-c", "import os; os.remove('locales/de.json'); os.remove('locales/fr.json')"),
-        ("-m", "pytest_regen", "generate", "locales/de.json",
-         "--cassette", "cassettes/generate_de.yaml"),
-        ("-m", "pytest_regen", "generate", "locales/fr.json",
-         "--cassette", "cassettes/generate_fr.yaml"),
-        ("-c", "import demo, pathlib; demo.break_one_string(pathlib.Path())"),
-        (*PYTEST, "--regen"),
-    ),
-    "functions": (
-        ("-c", STUBS),
-        ("-m", "pytest_regen", "generate", "src/kitchen/amounts.py",
-         "--cassette", "cassettes/generate.yaml"),
-        ("-c", "import demo, pathlib; demo.break_one_function(pathlib.Path())"),
-        (*PYTEST, "--regen"),
-    ),
 }  # fmt: skip
-"""What plays the recordings of an example."""
+"""What plays the recordings of an example; the tests of the others play theirs."""
 
 
 @pytest.fixture
@@ -74,20 +43,7 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
     return copy
 
 
-def recordings(folder: Path) -> set[str]:
-    return {str(path.resolve()) for path in folder.rglob("cassettes/**/*.yaml")}
-
-
-@pytest.mark.parametrize(
-    "name",
-    # The others are slow, and their own tests run nearly the same.
-    [
-        name
-        if name in {"csharp_dto", "clarifying_agent"}
-        else pytest.param(name, marks=pytest.mark.sweep)
-        for name in NAMES
-    ],
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_every_recording_is_played_and_the_check_has_nothing_to_tell(
     name: str, copied: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -95,103 +51,53 @@ def test_every_recording_is_played_and_the_check_has_nothing_to_tell(
     folder, notes = copied(name), tmp_path / "notes.jsonl"
 
     for program in PROGRAMS[name]:
-        noted = () if program[0] == "-c" else (played_recordings.__file__, str(notes))
-        done = run(folder, *noted, *program)
+        done = run(folder, played_recordings.__file__, str(notes), *program)
         assert done.returncode == 0, done.stdout + done.stderr
-    folders = [where for where in ("cassettes", "tests/cassettes") if (folder / where).is_dir()]
-    checked = run(folder, "-m", "pytest_regen", "cassettes", "check", *folders, "--json")
+    checked = run(folder, "-m", "pytest_regen", "cassettes", "check", "cassettes", "--json")
 
     used = [json.loads(line) for line in notes.read_text("utf-8").splitlines()]
-    assert {one["path"] for one in used} == recordings(folder)
+    recordings = {str(path.resolve()) for path in folder.rglob("cassettes/**/*.yaml")}
+    assert {one["path"] for one in used} == recordings
     assert all(one["played"] and not one["unplayed"] + one["recorded"] for one in used)
     assert {one["drift"] for one in used} == {"fail"}
-    found = {"checked": len(recordings(folder)), "ok": True, "findings": [], "skipped": []}
+    found = {"checked": len(recordings), "ok": True, "findings": [], "skipped": []}
     assert json.loads(checked.stdout) == found
 
 
-SOFTER = {"drift", "unplayed", "ignore", "normalize", "match_on"}
-TAKERS = {"cassette", "use_cassette", "vcr", "cassette_config", "Matching"}
-
-
-def softenings(name: str) -> Iterator[str]:
-    """Yield where an example asks for less than strict replay."""
-    settings = tomllib.loads((EXAMPLES / name / "pyproject.toml").read_text("utf-8"))["tool"]
-    yield from {"regen_drift", "regen_unplayed"} & settings["pytest"]["ini_options"].keys()
-    yield from SOFTER & settings.get("pytest-regen", {}).get("cassettes", {}).keys()
-    for path in filter(Path.is_file, (EXAMPLES / name).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            yield from (f"{path}: {found}" for found in _softened(node))
-
-
-def _softened(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.FunctionDef) and node.name in {"cassette_config", "vcr_config"}:
-        yield node.name
-    if isinstance(node, ast.Call):
-        called = ast.unparse(node.func).rpartition(".")[2]
-        if called in TAKERS:
-            yield from (str(one.arg) for one in node.keywords if one.arg in SOFTER)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_example_asks_for_less(name: str) -> None:
-    """What is strict is the default; no settings, marks or arguments loosen it."""
-    assert list(softenings(name)) == []
-
-
-def test_less_would_be_noticed() -> None:
-    written = [
-        "@pytest.mark.cassette(drift='warn')\ndef test(): pass",
-        "use_cassette(path, ignore=['$.x'])",
-        "def cassette_config(): return {}",
-    ]
-
-    for text in written:
-        assert [found for node in ast.walk(ast.parse(text)) for found in _softened(node)], text
-
-
-@dataclass(frozen=True)
-class Change:
-    """One word of a prompt, and what is said of it."""
-
-    example: str
-    file: str
-    before: str
-    after: str
-    program: tuple[str, ...]
-    turn: str
-    place: str
-    command: str
-
-
-CHANGES = [
-    Change(
-        "policy_scenarios", "compiler.py", "changed as little", "altered as little",
-        PYTEST,
-        "turn 2: 'These scenarios fail ", "$.messages[2].content[0].text: recorded ", "record.py",
-    ),
-    # The transcript of a flow is looked at first; it knows parts of a prompt by their headings.
-    Change(
-        "clarifying_agent", "test_subject_line.py", "in my city", "in my town",
-        PYTEST,
-        "turn 1 tells the model something else", "in 'Original Issue'",
-        "next: pytest test_subject_line.py::test_questions_are_answered --regen-record rewrite",
-    ),
-]  # fmt: skip
-"""A prompt of a session, and one of an agent."""
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda one: one.example)
-def test_one_changed_word_fails(change: Change, copied: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize(
+    ("name", "file", "words", "told"),
+    [
+        (
+            "policy_scenarios",
+            "compiler.py",
+            ("changed as little", "altered as little"),
+            ["turn 2: 'These scenarios fail ", "$.messages[2].content[0].text: ", "record.py"],
+        ),
+        # The transcript of a flow is looked at first; it knows parts of a prompt by their headings.
+        (
+            "clarifying_agent",
+            "test_subject_line.py",
+            ("in my city", "in my town"),
+            [
+                "turn 1 tells the model something else",
+                "in 'Original Issue'",
+                "next: pytest test_subject_line.py::test_questions_are_answered --regen-record",
+            ],
+        ),
+    ],
+    ids=["session", "agent"],
+)
+def test_one_changed_word_fails(
+    copied: Callable[[str], Path], name: str, file: str, words: tuple[str, str], told: list[str]
+) -> None:
     """The message names the turn, the place in the request, both values, and the next command."""
-    folder = copied(change.example)
-    path = folder / change.file
-    text = path.read_text("utf-8")
-    assert change.before in text
-    path.write_text(text.replace(change.before, change.after, 1), "utf-8")
+    folder = copied(name)
+    text = (folder / file).read_text("utf-8")
+    assert words[0] in text
+    (folder / file).write_text(text.replace(*words, 1), "utf-8")
 
-    done = run(folder, *change.program)
+    done = run(folder, *PYTEST)
 
     assert done.returncode != 0
     shown = done.stdout + done.stderr
-    told = (change.turn, change.place, change.before, change.after, change.command)
-    assert [part for part in told if part not in shown] == []
+    assert [part for part in (*told, *words) if part not in shown] == []

@@ -2,13 +2,12 @@
 
 import json
 import re
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pytest
 from run_stores import needs_node
-from spelling_tables import TYPE, expression, spellings, tables
+from small_documents import document_of
+from spelling_tables import TYPE, expression, spellings, tables, verdicts
 from tables import each
 
 from pytest_regen.documents.ir import FieldIR
@@ -36,7 +35,6 @@ SPELLED: dict[tuple[str, str], tuple[str, str]] = {
     ("default", "array of string"): ("`ReadonlyArray<string>`", ""),
     ("default", "map of integer"): ("`{ [K in string]: number }`", "`object`"),
     ("zod", "string"): ("", '`z.coerce.string()`, `z.string().default("")`'),
-    ("zod", "string, date-time"): ("`z.string().datetime({ offset: true })`", ""),
     ("zod", "array of string"): ("`z.string().array()`", "`z.array(z.string().optional())`"),
     ("zod", "map of integer"): ("`z.object({}).catchall(z.int())`", ""),
     ("zod", "string or integer"): ("`z.string().or(z.int())`", ""),
@@ -44,29 +42,22 @@ SPELLED: dict[tuple[str, str], tuple[str, str]] = {
 """What the tables of types have no room for: right, and WRONG_TYPE."""
 
 
-def _with_more(profile: str, row: dict[str, str]) -> dict[str, str]:
-    right, wrong = SPELLED.get((profile, row[TYPE]), ("", ""))
-    return row | {"right": row["right"] + right, "WRONG_TYPE": row["WRONG_TYPE"] + wrong}
-
-
 RUN = "ROUND_TRIP or ACCEPTS_INVALID, when run"
 ROWS = [
-    (profile, _with_more(profile, row))
+    (profile, row | {"right": row["right"] + right, "WRONG_TYPE": row["WRONG_TYPE"] + wrong})
     for profile, table in zip(("default", "zod"), tables("TypeScript"), strict=True)
     for row in table
+    for right, wrong in [SPELLED.get((profile, row[TYPE]), ("", ""))]
 ]
 
 
 def codes(field: dict[str, Any], spelled: str, profile: str) -> set[str]:
     """Return what is said about a property whose type is spelled so."""
-    names = ("Shape", "Colour")
-    types = [{"name": name, "schema_id": name, "kind": "object", "fields": []} for name in names]
-    root = {"name": "T", "schema_id": "T", "kind": "object", "fields": [field]}
-    ir = {
-        "endpoint": {"method": "GET", "path": "/"},
-        "language": "typescript",
-        "types": [root, *types],
-    }
+    types = [
+        {"name": name, "schema_id": name, "kind": "object", "fields": fields}
+        for name, fields in (("T", [field]), ("Shape", []), ("Colour", []))
+    ]
+    ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "typescript", "types": types}
     if profile == "zod":
         parts = [
             f"export const {name} = z.object({{ {member} }});\n"
@@ -83,26 +74,20 @@ def codes(field: dict[str, Any], spelled: str, profile: str) -> set[str]:
     return {issue.code for issue in validate_generated_code(source, ir, profile=profile).issues}
 
 
-@each(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
-def test_accepted_spellings_are_clean(profile: str, row: dict[str, str]) -> None:
-    """What the table accepts gives no issue; the first spelling is what prompts ask for."""
-    field = {"json_name": "x", "type": expression(row[TYPE]), "required": True}
-    accepted = spellings(row["right"])
-
-    assert TYPESCRIPT.spell(FieldIR.model_validate(field), profile=profile) == accepted[0]
-    told = {spelled: codes(field, spelled, profile) for spelled in accepted}
-    assert {spelled: said for spelled, said in told.items() if said} == {}
+NULLS = ("{}.nullable()", "z.nullable({})", "{}.or(z.null())", "z.union([{}, z.null()])")
 
 
 @each(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
-def test_refused_spellings_are_wrong_types(profile: str, row: dict[str, str]) -> None:
-    """What the table refuses is WRONG_TYPE; what only running refuses, reading lets pass."""
+def test_the_tables_of_types(profile: str, row: dict[str, str]) -> None:
+    """The first spelling is what prompts ask for; what only running refuses, reading lets pass."""
     field = {"json_name": "x", "type": expression(row[TYPE]), "required": True}
-    told = {spelled: codes(field, spelled, profile) for spelled in spellings(row["WRONG_TYPE"])}
-    later = spellings(row.get(RUN, ""))
+    right = spellings(row["right"])
 
-    assert {spelled: said for spelled, said in told.items() if said != {"WRONG_TYPE"}} == {}
-    assert {spelled: said for spelled in later if (said := codes(field, spelled, profile))} == {}
+    assert TYPESCRIPT.spell(FieldIR.model_validate(field), profile=profile) == right[0]
+    for spelled in (*right, *spellings(row.get(RUN, ""))):
+        assert codes(field, spelled, profile) == set(), spelled
+    for spelled in spellings(row["WRONG_TYPE"]):
+        assert codes(field, spelled, profile) == {"WRONG_TYPE"}, spelled
 
 
 @each(("profile", "row"), ROWS, ids=lambda value: str(value)[:40])
@@ -124,49 +109,24 @@ def test_null_and_absence_decide(profile: str, row: dict[str, str]) -> None:
         assert codes({**field, "required": False}, f"z.optional({plain})", profile) == set()
 
 
-NULLS = ("{}.nullable()", "z.nullable({})", "{}.or(z.null())", "z.union([{}, z.null()])")
-
-
 @needs_node
 def test_running_refuses_the_rest(tmp_path: Path) -> None:
     """All spellings that the tables call refused when run, each in a type of its own."""
-    wrong = {
-        f"Wrong{next(numbers)}": (row[TYPE], spelled)
-        for numbers in [count()]
-        for _, row in ROWS
-        for spelled in spellings(row.get(RUN, ""))
-    }
-    right = {
-        f"Right{next(numbers)}": (row[TYPE], spelled)
-        for numbers in [count()]
-        for profile, row in ROWS
-        for spelled in spellings(row["right"])
-        if profile == "zod" and row[TYPE] in TYPES
-    }
-    schemas = {
-        name: {"type": "object", "required": ["x"], "properties": {"x": TYPES[row]}}
-        for name, (row, _) in {**wrong, **right}.items()
-    }
-    root = {name: {"$ref": f"#/components/schemas/{name}"} for name in schemas}
-    body = {"schema": {"type": "object", "properties": root}}
-    document = {
-        "openapi": "3.1.0",
-        "info": {"title": "Rows", "version": "1"},
-        "paths": {
-            "/rows": {
-                "get": {
-                    "responses": {
-                        "200": {"description": "ok", "content": {"application/json": body}}
-                    }
-                }
-            }
-        },
-        "components": {"schemas": schemas},
-    }
+    types: dict[str, Any] = {}
+    spelled: dict[str, str] = {}
+    for profile, row in ROWS:
+        wrong = spellings(row.get(RUN, ""))
+        right = spellings(row["right"]) if profile == "zod" and row[TYPE] in TYPES else []
+        for text in (*wrong, *right):
+            name = f"{'Wrong' if text in wrong else 'Right'}{len(types)}"
+            schema = {"type": "object", "required": ["x"], "properties": {"x": TYPES[row[TYPE]]}}
+            types[name], spelled[name] = schema, text
+    root = {name: {"$ref": f"#/components/schemas/{name}"} for name in types}
+    document = document_of({"type": "object", "properties": root}, types)
     (tmp_path / "api.json").write_text(json.dumps(document), "utf-8")
     made = generate_store(
         tmp_path / "api.json",
-        "GET /rows",
+        "GET /things",
         tmp_path / "api",
         provider=TemplateProvider(),
         language="typescript",
@@ -174,24 +134,22 @@ def test_running_refuses_the_rest(tmp_path: Path) -> None:
     )
     store = RegenStore.open(made.plan.path)
     source = store.source
-    for name, (_, spelled) in {**wrong, **right}.items():
-        head, declared, rest = source.partition(f"export const {name} = z.object({{\n")
+    for name, text in spelled.items():
+        head, declared, after = source.partition(f"export const {name} = z.object({{\n")
         assert declared
-        source = f"{head}{declared}  x: {spelled},\n{rest.partition(chr(10))[2]}"
+        source = f"{head}{declared}  x: {text},\n{after.partition(chr(10))[2]}"
     store.source_path.write_text(source, "utf-8")
     found = behaviour_of_store(RegenStore.open(store.path))
 
     assert not found.why_not
-    assert set(found.issues) == set(wrong)
+    assert set(found.issues) == {name for name in types if name.startswith("Wrong")}
 
 
-@pytest.mark.parametrize("spelled", ["any", "z.any()"])
-def test_any_is_reviewed(spelled: str) -> None:
+def test_any_is_reviewed() -> None:
     """Where the document allows anything, it is right and weak."""
-    profile = "zod" if spelled.startswith("z.") else "default"
     field = {"json_name": "x", "type": {"kind": "any"}, "required": True}
 
-    assert codes(field, spelled, profile) == {"REVIEW"}
+    assert codes(field, "any", "default") == codes(field, "z.any()", "zod") == {"REVIEW"}
 
 
 def told(code: str, profile: str, type_: dict[str, Any]) -> set[str]:
@@ -205,121 +163,80 @@ MORE = {
     "default": {
         "export interface T { x: string; }": "right",
         'export interface T { ["x"]: string, }': "right",
-        "export declare interface T { x: string; }": "right",
         "export type T = { y?: never } & { x: string };": "PHANTOM_FIELD",
-        "type H = string; export interface T { x: string; }": "FOREIGN_TYPE",
-        "const n = 1; export interface T { x: string; }": "FOREIGN_TYPE",
-        "const n = ['a'] as const; export interface T { x: string; }": "right",
         "function f() { return 1; } export interface T { x: string; }": "FOREIGN_TYPE",
         "interface T { x: string; }": "MISSING_CLASS",
-        "export default interface T { x: string; }": "MISSING_CLASS",
         "export class T { x: string; }": "MISSING_CLASS",
-        "export type T = Record<string, string>;": "MISSING_CLASS",
-        "export interface T { x(): string; }": "MISSING_FIELD",
-        'export interface T { x = "a"; }': "SYNTAX",
         "export interface T extends Ghost { x: string; }": "UNDECLARED_TYPE",
-        "export type E = | 'c' | 'a-b'": "right",
         'export const enum E { AB = "a-b", C = "c", }': "right",
         'export const E = { AB: "a-b", C: "c" } as const; '
         "export type E = (typeof E)[keyof typeof E];": "right",
         'export type E = "a-b" | "C";': "ENUM_MEMBER",
-        'export type E = "a-b" | "c" | "d";': "ENUM_MEMBER",
-        'export type E = "a-b" | "c" | (string & {});': "ENUM_MEMBER",
         'export enum E { AB, C = "c" }': "ENUM_MEMBER",
         "export type E = string;": "MISSING_CLASS",
-        'type E = "a-b" | "c";': "MISSING_CLASS",
     },
     "zod": {
         "export const T = z.object({ x: z.string() }); "
         "export interface T extends z.infer<typeof T> {}": "right",
-        "export const T: z.ZodTypeAny = z.object({ x: z.string() });": "MISSING_CLASS",
         'import { z } from "zod"; export const T = z.object({ x: z.string() });': "SYNTAX",
         "export const T = z.object({ get x() { return z.string(); } }).loose();": "right",
         "export const T = z.lazy(() => z.object({ x: z.string() }));": "right",
-        "export const T = z.object({}).and(z.object({ x: z.string() }));": "right",
         "const shape = { x: z.string() }; export const T = z.object(shape);": "right",
-        "const T = z.object({ x: z.string() });": "MISSING_CLASS",
         "export const TSchema = z.object({ x: z.string() });": "MISSING_CLASS",
-        "export interface T { x: string; }": "MISSING_CLASS",
         "export const T: z.ZodObject<{ x: z.ZodString }> = z.object({ x: z.string() });": "right",
         'export const E = z.enum({ AB: "a-b", C: "c" });': "right",
         'const VALUES = ["a-b", "c"] as const; export const E = z.enum(VALUES);': "right",
         'export const E = z.literal("a-b").or(z.literal("c"));': "right",
-        'export const E = z.enum(["a-b"]);': "ENUM_MEMBER",
         "export const E = z.string();": "MISSING_CLASS",
     },
 }
 """What the tables have no room for."""
 
 
-@pytest.mark.parametrize("profile", ["default", "zod"])
+@each("profile", ["default", "zod"])
 def test_the_tables_of_declarations(profile: str) -> None:
     """Each row is told as its second column says."""
     field = {"json_name": "x", "type": {"kind": "string"}, "required": True}
     object_ = {"name": "T", "schema_id": "T", "kind": "object", "fields": [field]}
     enum = {"name": "E", "schema_id": "E", "kind": "enum", "enum_values": ["a-b", "c"]}
-    [rows] = tables("TypeScript", f"profile `{profile}`")
-    told_of = {spellings(first)[0]: says for first, says in map(dict.values, rows)} | MORE[profile]
-    found = {}
-    for code, says in told_of.items():
+    for code, expected in verdicts("TypeScript", f"profile `{profile}`", MORE[profile]).items():
         type_ = enum if re.search(r"\bE\b", code) else object_
         inferred = re.search(r"const (?!VALUES)([TE]\w*)\b", code)
         needs_type = profile == "zod" and inferred and "infer" not in code
         name = inferred[1] if inferred else ""
         more = f" export type {type_['name']} = z.infer<typeof {name}>;" if needs_type else ""
-        said = told(code + more, profile, type_)
-        if said != (set() if says == "right" else {says}):
-            found[code] = said
 
-    assert len(rows) > 5
-    assert found == {}
-
-
-STRINGS = {"kind": "array", "items": {"kind": "string"}}
+        assert told(code + more, profile, type_) == expected, code
 
 
 @each(
-    ("type_", "constraints", "spelled"),
+    ("words", "constraints", "spelled"),
     [
         ("integer", {"minimum": 0}, "z.int().min(0)"),
         ("number", {"exclusiveMaximum": 9}, "z.number().lt(9)"),
         ("integer", {"multipleOf": 5}, "z.int().multipleOf(5)"),
-        ("integer", {"maximum": 2**53}, "z.int()"),
         ("string", {"minLength": 2, "maxLength": 5}, "z.string().regex(/^.{2,5}$/su)"),
         ("string", {"pattern": "^[a-z]+$"}, "z.string().regex(/^[a-z]+$/u)"),
-        (STRINGS, {"minItems": 1, "maxItems": 9}, "z.array(z.string()).min(1).max(9)"),
-        (STRINGS, {"uniqueItems": True}, "z.array(z.string())"),
+        ("array of string", {"minItems": 1, "maxItems": 9}, "z.array(z.string()).min(1).max(9)"),
         ("string", {"const": "a"}, 'z.literal("a")'),
     ],
 )
 def test_the_checks_that_prompts_ask_for(
-    type_: str | dict[str, Any], constraints: dict[str, Any], spelled: str
+    words: str, constraints: dict[str, Any], spelled: str
 ) -> None:
     """They are right, and of lengths those that count other units are right too."""
-    kind = {"kind": type_} if isinstance(type_, str) else type_
-    field = {"json_name": "x", "type": kind, "required": True, "constraints": constraints}
+    type_ = expression(words)
+    field = {"json_name": "x", "type": type_, "required": True, "constraints": constraints}
     others = ["z.string().min(2).max(5)"] if "minLength" in constraints else []
 
     assert TYPESCRIPT.spell(FieldIR.model_validate(field), profile="zod") == spelled
     assert [codes(field, each, "zod") for each in (spelled, *others)] == [set()] * (1 + len(others))
 
 
-def test_a_schema_needs_its_type() -> None:
-    """Others use it by that name."""
-    type_ = {
-        "name": "E",
-        "schema_id": "E",
-        "kind": "enum",
-        "enum_values": ["a"],
-    }
-
-    assert told('export const E = z.enum(["a"]);', "zod", type_) == {"MISSING_CLASS"}
+BASE = "z.object({ a: z.string(), b: z.number().optional() })"
 
 
-INFERRED = " export type {0} = z.infer<typeof {0}>;"
-
-
-@pytest.mark.parametrize(
+@each(
     ("profile", "base", "code"),
     [
         (
@@ -329,26 +246,21 @@ INFERRED = " export type {0} = z.infer<typeof {0}>;"
         ),
         (
             "zod",
-            "export const Base = z.object({ a: z.string(), b: z.number().optional() });",
-            "export const T = Base.extend({ x: z.string() });",
+            f"export const Base = {BASE}; export type Base = z.infer<typeof Base>;",
+            "export const T = Base.extend({ x: z.string() }); export type T = z.infer<typeof T>;",
         ),
     ],
 )
 def test_a_type_of_another_block_hands_its_fields_down(profile: str, base: str, code: str) -> None:
     """They are neither missing, nor let pass where the type must not have them."""
-    if profile == "zod":
-        base, code = f"{base}{INFERRED.format('Base')}", f"{code}{INFERRED.format('T')}"
-    text, number = {"kind": "string"}, {"kind": "number"}
-    fields = [
-        {"json_name": "a", "type": text, "required": True},
-        {"json_name": "b", "type": number},
-        {"json_name": "x", "type": text, "required": True},
-    ]
-    for left_out, expected in ((3, set()), (1, {("T", "PHANTOM_FIELD")})):
-        own = [each for at, each in enumerate(fields) if at != left_out]
+    a, b, x = (
+        {"json_name": name, "type": {"kind": kind}, "required": kind == "string"}
+        for name, kind in (("a", "string"), ("b", "number"), ("x", "string"))
+    )
+    for fields, expected in (([a, b, x], set()), ([a, x], {("T", "PHANTOM_FIELD")})):
         types = [
-            {"name": "T", "schema_id": "T", "kind": "object", "fields": own},
-            {"name": "Base", "schema_id": "Base", "kind": "object", "fields": fields[:2]},
+            {"name": name, "schema_id": name, "kind": "object", "fields": own}
+            for name, own in (("T", fields), ("Base", [a, b]))
         ]
         ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "typescript", "types": types}
         source = assemble([("Base", base), ("T", code)], TYPESCRIPT, profile=profile)

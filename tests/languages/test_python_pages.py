@@ -1,6 +1,6 @@
 """Pages of Python as models write them, joined."""
 
-import pytest
+from tables import each
 
 from pytest_regen.languages import find_language
 
@@ -8,7 +8,7 @@ PYTHON = find_language("python")
 FIRST = "class T(ApiModel):\n    a: int"
 
 
-@pytest.mark.parametrize(
+@each(
     "page",
     [
         "# BEGIN_FIELDS\n    b: str\n# END_FIELDS",

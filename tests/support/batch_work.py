@@ -1,24 +1,14 @@
-"""Providers that ask in batches, against an emulator whose batches end at once.
-
-Run as a program, it asks in a process that is killed again and again.
-"""
+"""Providers that ask in batches, against an emulator whose batches end at once."""
 
 import asyncio
-import os
-import random
-import signal
-import subprocess
-import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import anthropic  # noqa: F401 - once, before processes are forked
 from turn_values import turn
 
-from pytest_regen.canonical import canonical_hash
 from pytest_regen.emulator import BatchStep, Emulator, Script
 from pytest_regen.files import replace_file
 from pytest_regen.turns import BatchProvider, Reply, TurnRequest
@@ -28,6 +18,8 @@ KEY = "opaque-key-of-a-workspace"
 POLL = 0.02
 LONG = 3_600.0
 """Seconds of a batch that ends only when a test moves the clock."""
+WORDS = [f"w{number}" for number in range(12)]
+"""What ``store_all`` asks."""
 
 
 def emulator(*steps: BatchStep, answer: Any = None, **options: Any) -> Emulator:
@@ -100,18 +92,8 @@ def sizes(emulated: Emulator) -> list[int]:
     return [len(batch) for batch in submitted(emulated)]
 
 
-def twice(batches: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Return what was submitted more than once."""
-    counts = Counter(canonical_hash(params) for batch in batches for params in batch)
-    return [digest for digest, count in counts.items() if count > 1]
-
-
 def wait_for(is_so: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until something is so.
-
-    Raises:
-        TimeoutError: it never is.
-    """
+    """Wait until something is so."""
     end = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > end:
@@ -129,25 +111,7 @@ def ask_together(folder: Path, number: int) -> None:
     folder.with_name(f"{number}.json").write_text("done", "utf-8")
 
 
-def killed_often(base_url: str, folder: Path, words: Sequence[str], kills: int, seed: int) -> int:
-    """Ask in processes of which so many are killed at any moment; the last one ends by itself.
-
-    Returns:
-        How many replies were stored when the last one began.
-    """
-    done = subprocess.run(
-        [sys.executable, __file__, folder, str(kills), str(seed), *words],
-        env={**os.environ, "ANTHROPIC_BASE_URL": base_url},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
-
-
-def _store_all(folder: Path, words: Sequence[str]) -> None:
+def store_all(folder: Path) -> None:
     """Ask what is not stored yet, as a command does; store each reply, then say so."""
     asked = BatchProvider(folder=folder / "batches", api_key=KEY, poll=0.1, max_retries=0)
 
@@ -160,34 +124,7 @@ def _store_all(folder: Path, words: Sequence[str]) -> None:
             asked.stored([turn(word), *[whole.request] * (whole.request != turn(word))])
 
     async def store_all() -> None:
-        await asyncio.gather(*map(store, words))
+        await asyncio.gather(*map(store, WORDS))
 
     asyncio.run(store_all())
     asked.close()
-
-
-def _main(folder: str, kills: str, seed: str, *words: str) -> None:
-    chance = random.Random(int(seed))
-    stored = 0
-    for number in range(int(kills) + 1):
-        stored = len(list(Path(folder).glob("*.txt")))
-        pid = os.fork()
-        if not pid:
-            try:
-                _store_all(Path(folder), words)
-            except BaseException as error:  # noqa: BLE001 - told and counted by the parent
-                sys.stderr.write(f"{type(error).__name__}: {error}\n")
-                os._exit(1)
-            os._exit(0)
-        if number < int(kills):
-            time.sleep(chance.uniform(0.0, 0.8))
-            os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-        if status == 0:
-            break
-        assert status == signal.SIGKILL, f"the work failed: {status}"
-    sys.stdout.write(str(stored))
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

@@ -3,16 +3,12 @@
 import gzip
 import json
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from pytest_regen.emulator import Clock, Emulator
 from pytest_regen.emulator.values import EmulatedReply, Fault, HttpResponse
 
-HEADERS = {
-    "authorization": "Bearer sk-test",
-    "anthropic-version": "2026-10-21",
-    "host": "127.0.0.1:9",
-}
+HEADERS = {"authorization": "Bearer sk-test", "anthropic-version": "2026-10-21"}
 MODEL = "claude-sonnet-5-5"
 
 
@@ -40,10 +36,8 @@ def assistant(content: Any) -> dict[str, Any]:
 
 def text(words: str, ttl: str | None = None) -> dict[str, Any]:
     """Return a text block, with a breakpoint where ``ttl`` is given."""
-    block: dict[str, Any] = {"type": "text", "text": words}
-    if ttl:
-        block["cache_control"] = {"type": "ephemeral", "ttl": ttl}
-    return block
+    mark = {"cache_control": {"type": "ephemeral", "ttl": ttl}} if ttl else {}
+    return {"type": "text", "text": words, **mark}
 
 
 def send(
@@ -52,15 +46,13 @@ def send(
     *,
     path: str = "/v1/messages",
     method: str = "POST",
-    query: dict[str, str] | None = None,
     **headers: str | None,
 ) -> HttpResponse:
     """Return the response of the core; a header that is ``None`` is left out."""
-    given = {name.replace("_", "-"): value for name, value in headers.items()}
-    merged = {k: v for k, v in {**HEADERS, **given}.items() if v is not None}
-    data = payload if isinstance(payload, bytes) else b"" if payload is None else dumped(payload)
-    url = urlsplit(f"{path}?{urlencode(query or {})}")
-    response = core.handle(method, url, merged, data)
+    given = {**HEADERS, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    merged = {name: value for name, value in given.items() if value is not None}
+    data = b"" if payload is None else dumped(payload)
+    response = core.handle(method, urlsplit(path), merged, data)
     if response.on_start:
         response.on_start()
     return response

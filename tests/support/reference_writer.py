@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reference_writer_csharp import draft_of, write
-from reference_writer_mistakes import MISTAKES, Mistake, mistake_named
+from reference_writer_csharp import STYLES, Style, draft_of, write
+from reference_writer_mistakes import MISTAKES, Mistake
 from reference_writer_request import (
     Correction,
     PageRequest,
@@ -25,7 +25,6 @@ from reference_writer_request import (
     parse_request,
     text_of,
 )
-from reference_writer_styles import STYLES, Style, style_named
 
 __all__ = [
     "MISTAKES",
@@ -77,7 +76,7 @@ class ReferenceWriter:
         victim: int = 0,
     ) -> None:
         self._style = None if style is None else style_named(style)
-        self._mistake = mistake_named(mistake) if mistake else None
+        self._mistake = MISTAKES[mistake] if mistake else None
         self._target = target
         self._victim = victim
 
@@ -119,6 +118,15 @@ class ReferenceWriter:
             return None
         fields = mistake.fields(page, self._victim)
         return Expectation(page.type_name, page.page, mistake.expects, fields)
+
+
+def style_named(style: int | str | Style) -> Style:
+    """Return a style by name, by number counted round and round, or as it is."""
+    if isinstance(style, Style):
+        return style
+    if isinstance(style, int):
+        return STYLES[style % len(STYLES)]
+    return next(each for each in STYLES if each.name == style)
 
 
 def request_body(system: str, user: str) -> dict[str, Any]:

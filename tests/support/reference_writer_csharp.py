@@ -5,11 +5,40 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Literal
 
 from reference_writer_request import PageRequest, Unit
-from reference_writer_styles import Style
 
-__all__ = ["Draft", "Member", "csharp_string", "draft_of", "write"]
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """One accepted way to write a page; every choice is independent of the others."""
+
+    name: str
+    shape: Literal["class", "record", "positional"] = "class"
+    modifiers: str = "public"
+    accessor: Literal["init", "set"] = "init"
+    required: Literal["keyword", "default!"] = "keyword"
+    comments: Literal["none", "xml", "everywhere"] = "none"
+    descriptions: bool = True
+    newline: str = "\n"
+    indent: str = "    "
+    byte_order_mark: bool = False
+    reply: Literal["fenced", "long", "tilde", "bare", "prose"] = "fenced"
+    continuation: Literal["delimited", "bare", "wrapped"] = "delimited"
+    trailing_comma: bool = True
+
+
+STYLES: tuple[Style, ...] = (
+    Style("as_asked"),
+    Style("plain_class", accessor="set", required="default!", reply="bare", continuation="bare"),
+    Style("documented", comments="xml", reply="prose", trailing_comma=False),
+    Style("record", shape="record", modifiers="public sealed partial", continuation="wrapped"),
+    Style("positional", shape="positional", comments="xml", reply="tilde", continuation="wrapped"),
+    Style("windows", newline="\r\n", indent="\t", byte_order_mark=True, reply="bare"),
+    Style("commented", comments="everywhere", reply="long", continuation="wrapped"),
+)
+
 
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 _DISTRACTIONS = (
@@ -31,10 +60,7 @@ class Member:
     description: str = ""
     is_required: bool = False
     is_key: bool = False
-    accessors: str = ""
-    """``{ get; }``, where they are not those of the style."""
     has_wire_name: bool = True
-    has_comma: bool = True
     edit: Callable[[str], str] = str
     """Changes the member's finished text."""
 
@@ -47,7 +73,6 @@ class Draft:
     style: Style
     members: list[Member]
     type_name: str
-    keyword: str = ""
     loose: list[str] = field(default_factory=list)
     """Lines put after the members, inside the declaration."""
     closes_before_last: bool = False
@@ -126,7 +151,7 @@ def _property(member: Member, draft: Draft, number: int) -> str:
     style = draft.style
     keyword = "required " if member.is_required and style.required == "keyword" else ""
     promised = member.is_required and style.required == "default!"
-    accessors = member.accessors or f"{{ get; {style.accessor}; }}"
+    accessors = f"{{ get; {style.accessor}; }}"
     declared = f"public {keyword}{member.type} {member.identifier} {accessors}" + (
         " = default!;" if promised and not member.type.endswith("?") else ""
     )
@@ -166,7 +191,7 @@ def _indented(lines: Sequence[str], style: Style) -> str:
 
 def _object(draft: Draft) -> str:
     request, style = draft.request, draft.style
-    positional = request.is_first and style.shape.startswith("positional")
+    positional = request.is_first and style.shape == "positional"
     render = _parameter if positional else _property
     members = [render(member, draft, number) for number, member in enumerate(draft.members)]
     if positional:
@@ -206,7 +231,7 @@ def _class_attributes(draft: Draft) -> list[str]:
 
 
 def _head(draft: Draft) -> str:
-    keyword = draft.keyword or ("class" if draft.style.shape == "class" else "record")
+    keyword = "class" if draft.style.shape == "class" else "record"
     return f"{draft.style.modifiers} {keyword} {draft.type_name}"
 
 
@@ -214,8 +239,6 @@ def _positional(draft: Draft, parameters: Sequence[str]) -> str:
     head = "\n".join([*_class_attributes(draft), _head(draft)])
     listed = ",\n".join(parameters)
     opening = f"(\n{_indented(listed.split(chr(10)), draft.style)}\n)" if parameters else "()"
-    if draft.style.shape == "positional_body":
-        return f"{head}{opening}\n{{\n}}"
     return f"{head}{opening};"
 
 
@@ -227,27 +250,23 @@ def _enum(draft: Draft) -> str:
     body = _indented("\n".join([*members, *draft.loose]).split("\n"), style)
     if not request.is_first and style.continuation != "wrapped":
         return _delimited(body, style)
-    keyword = draft.keyword or "enum"
-    base = (
-        " : long" if request.value_kind.endswith("exceeding 32 bits") and not draft.keyword else ""
-    )
+    base = " : long" if request.value_kind.endswith("exceeding 32 bits") else ""
     pairs = []
     if draft.has_converter and request.value_kind.startswith("strings"):
         pairs = [("JsonConverter", "typeof(JsonStringEnumConverter)")]
     pairs += _described(draft) if request.is_first else []
-    head = [*_attribute_lines(pairs), f"public {keyword} {draft.type_name}{base}"]
+    head = [*_attribute_lines(pairs), f"public enum {draft.type_name}{base}"]
     return "\n".join([*head, "{", *([body] if body else []), "}"])
 
 
 def _value(member: Member, draft: Draft, number: int) -> str:
     style = draft.style
-    comma = "," if member.has_comma else ""
     if isinstance(member.wire, int):
-        lines = [f"{member.identifier} = {member.wire}{comma}"]
+        lines = [f"{member.identifier} = {member.wire},"]
     else:
         wire = csharp_string(member.wire)
         lines = _attribute_lines([("JsonStringEnumMemberName", wire)])
-        lines.append(f"{member.identifier}{comma}")
+        lines.append(f"{member.identifier},")
     return member.edit("\n".join([*_comment(member, style, number), *lines]))
 
 
@@ -268,5 +287,5 @@ def _reply(code: str, style: Style) -> str:
                 "Here is the type, with every field of the page:\n\n"
                 f"```csharp\n{code}\n```\n\nIt uses `System.Text.Json` only."
             )
-        case tag:
-            return f"```{'' if tag == 'plain' else tag}\n{code}\n```"
+        case _:
+            return f"```csharp\n{code}\n```"

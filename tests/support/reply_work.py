@@ -7,15 +7,15 @@ from turn_values import turn
 from pytest_regen.turns.replies import ReplyJournal
 from pytest_regen.turns.values import Reply, Usage
 
-__all__ = ["ANSWERER", "PAGES", "add_and_store", "reply_to", "take_for_ever", "take_one_by_one"]
-
 ANSWERER = "https://api.example.org"
 PAGES = 6
 
 
 def reply_to(page: int) -> Reply:
     """Return what the model says to ``turn(str(page))``."""
-    return Reply(f"page {page} \ud800 ü", "end_turn", Usage(3, 4), "model-1", f"msg_{page}")
+    blocks = ({"type": "x", "y": [page]},)
+    words, id_ = f"page {page} \ud800 ü", f"msg_{page}"
+    return Reply(words, "end_turn", Usage(3, 4), "model-1", id_, blocks=blocks)
 
 
 def add_and_store(root: Path) -> None:
@@ -26,15 +26,6 @@ def add_and_store(root: Path) -> None:
         journal.add(request, ANSWERER, reply_to(page))
         if page == 2:
             journal.stored(requests[:2])
-
-
-def take_for_ever(root: Path) -> None:
-    """Begin runs that take replies which the one before left and leave them in turn."""
-    while True:
-        journal = ReplyJournal.open(root)
-        for page in range(PAGES):
-            journal.find(turn(str(page)), ANSWERER)
-        journal.close()
 
 
 def take_one_by_one(root: Path, number: int) -> None:

@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from reference_writer_request import parse_request
 
@@ -55,15 +55,9 @@ from pytest_regen.languages.base import (
     Wording,
     describe_absence,
 )
-from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
-from pytest_regen.validation.issues import Issue, Weakness
-
-if TYPE_CHECKING:
-    from pytest_regen.validation.subject import Subject
-
-__all__ = ["Slate", "answer", "install"]
+from pytest_regen.validation.issues import Issue
 
 _SCALARS: Final = {
     "string": "text",
@@ -286,8 +280,7 @@ class Slate:
 
     def unwrap_page(self, code: str, mode: OutputMode) -> str:
         del mode
-        kept = [text for _, text in _numbered(code) if "_FIELDS" not in text]
-        return "\n".join(kept)
+        return "\n".join(text for _, text in _numbered(code) if "_FIELDS" not in text)
 
     def split(
         self, code: str, *, name: str, units: Sequence[Sequence[str | int]]
@@ -325,19 +318,9 @@ class Slate:
             f"the type of each of these fields {'lacks' if wants else 'must not have'} a '?'",
         )
 
-    def rules(self, subject: "Subject") -> Iterator[Issue]:
+    def rules(self, subject: Any) -> Iterator[Issue]:
         del subject
         return iter(())
-
-    def weakens(self, type_: TypeIR, old: str, new: str) -> tuple[Weakness, ...]:
-        """Return nothing: Slate has no checks that could be lost."""
-        del type_, old, new
-        return ()
-
-    def runner(self, profile: str) -> Runner | None:
-        """Return ``None``: nothing runs Slate."""
-        del profile
-        return None
 
 
 class MisspeltSlate(Slate):

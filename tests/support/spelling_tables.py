@@ -1,11 +1,10 @@
 """The tables of docs/languages.md, of which every cell is tried."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pages import ROOT
-
-__all__ = ["TYPE", "expression", "spellings", "tables"]
 
 TYPE = "type in `ir.json`"
 
@@ -27,6 +26,13 @@ def tables(language: str, heading: str = TYPE) -> list[list[dict[str, str]]]:
 def spellings(cell: str) -> list[str]:
     """Return the code words of a cell."""
     return re.findall(r"`([^`]+)`", cell)
+
+
+def verdicts(language: str, heading: str, more: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return the codes that a table names beside code, none of what is right; and more of such."""
+    [rows] = tables(language, heading)
+    says = {spellings(first)[0]: second for first, second in map(dict.values, rows)} | {**more}
+    return {code: {words.partition(",")[0]} - {"right"} for code, words in says.items()}
 
 
 def expression(words: str) -> dict[str, Any]:

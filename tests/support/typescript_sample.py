@@ -1,9 +1,12 @@
 """An IR with everything that TypeScript and zod have words for."""
 
+from collections.abc import Sequence
+
 from pytest_regen.documents.ir import (
     IR,
     ArrayOf,
     Endpoint,
+    EnumValue,
     FieldIR,
     MapOf,
     Ref,
@@ -12,9 +15,10 @@ from pytest_regen.documents.ir import (
     TypeIR,
     UnionOf,
 )
+from pytest_regen.languages import find_language
+from pytest_regen.prompts.values import output_mode
 
-__all__ = ["sample"]
-
+TYPESCRIPT = find_language("typescript")
 TEXT, WHOLE = Scalar(kind="string"), Scalar(kind="integer")
 
 
@@ -28,6 +32,12 @@ def field(name: str, type_: TypeExpr, *marks: str, **constraints: object) -> Fie
         description="What it is." if "described" in marks else None,
         constraints=constraints,
     )
+
+
+def page_of(type_: TypeIR, units: Sequence[EnumValue], number: int, profile: str) -> str:
+    """Return a page as the language writes it."""
+    mode = output_mode(type_.kind, is_root=type_.is_root, page=number)
+    return TYPESCRIPT.write_page(type_, units, mode, profile=profile)
 
 
 def sample() -> IR:

@@ -7,12 +7,11 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import pytest
 from batch_work import KEY, LONG, POLL, ask, emulator, noted, provider, sizes, submitted, wait_for
 from filelock import FileLock
@@ -20,7 +19,6 @@ from turn_values import turn
 
 from pytest_regen.emulator import BatchStep, Clock, Emulator, Fault
 from pytest_regen.errors import (
-    MissingKeyError,
     RejectedRequestError,
     TransportError,
     UsageError,
@@ -29,51 +27,20 @@ from pytest_regen.turns import BatchProvider
 from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 
-def words_of(body: Mapping[str, Any]) -> str:
-    content = body["messages"][-1]["content"]
-    return str(content)
-
-
-def failing(fault: Fault, *words: str, times: int = 99) -> Callable[..., Any]:
-    seen: Counter[str] = Counter()
-
-    def answer(body: Mapping[str, Any]) -> Any:
-        said = words_of(body)
-        seen[said] += 1
-        return fault if said in words and seen[said] <= times else f"You said: {said}"
-
-    return answer
-
-
 def test_what_is_asked_at_once_goes_into_one_batch(tmp_path: Path) -> None:
-    """Each request gets its own reply, whatever the order of the results."""
-    with emulator() as emulated, provider(emulated, tmp_path) as asked:
-        replies = ask(asked, *(f"{n}" for n in range(20)))
-
-    assert replies == [f"You said: {n}" for n in range(20)]
-    assert sizes(emulated) == [20]
-    assert not noted(tmp_path)
-
-
-def test_threads_share_a_batch(tmp_path: Path) -> None:
+    """From threads and event loops, and without a stream; each request gets its own reply."""
     with (
         emulator() as emulated,
         provider(emulated, tmp_path, poll=0.5) as asked,
-        ThreadPoolExecutor(3) as pool,
+        ThreadPoolExecutor(2) as pool,
     ):
-        waiting = [pool.submit(asked.send, turn(word)) for word in "ab"]
-        waiting.append(pool.submit(lambda: asyncio.run(asked.asend(turn("c")))))
-        replies = [reply.result().text for reply in waiting]
+        single = pool.submit(asked.send, turn("c"))
+        several = pool.submit(ask, asked, "a", turn("b", max_tokens=30_000))
 
-    assert replies == [f"You said: {word}" for word in "abc"]
+    assert several.result() == ["You said: a", "You said: b"]
+    assert single.result().text == "You said: c"
     assert sizes(emulated) == [3]
-
-
-def test_a_long_reply_is_asked_for_without_a_stream(tmp_path: Path) -> None:
-    with emulator() as emulated, provider(emulated, tmp_path) as asked:
-        assert ask(asked, turn("Hi.", max_tokens=30_000)) == ["You said: Hi."]
-
-    assert "stream" not in submitted(emulated)[0][0]
+    assert not noted(tmp_path)
 
 
 def test_what_is_refused_is_refused_alone(tmp_path: Path) -> None:
@@ -87,82 +54,41 @@ def test_what_is_refused_is_refused_alone(tmp_path: Path) -> None:
     assert sizes(emulated) == [2]
 
 
-@pytest.mark.parametrize("fault", [Fault(529), Fault(kind="expire")])
-def test_what_fails_is_asked_again_in_another_batch(tmp_path: Path, fault: Fault) -> None:
-    """What expired or met an error of the API goes into the next one; the rest has its reply."""
-    answer = failing(fault, "a", times=2)
+def test_what_fails_is_asked_again_in_another_batch(tmp_path: Path) -> None:
+    """What expired or met an error of the API; what does so in three batches has failed."""
+    faults = {"a": Fault(529, message="Too much."), "b": Fault(kind="expire")}
+    seen: Counter[str] = Counter()
+
+    def answer(body: Mapping[str, Any]) -> Any:
+        words = body["messages"][-1]["content"]
+        seen[words] += 1
+        is_over = words not in faults or (words == "b" and seen[words] > 2)
+        return f"You said: {words}" if is_over else faults[words]
+
     with emulator(answer=answer) as emulated, provider(emulated, tmp_path) as asked:
-        replies = ask(asked, "a", "b", "c")
-
-    assert replies == ["You said: a", "You said: b", "You said: c"]
-    assert sizes(emulated) == [3, 1, 1]
-    assert not noted(tmp_path)
-
-
-def test_what_fails_in_three_batches_has_failed(tmp_path: Path) -> None:
-    answer = failing(Fault(529, message="Too much."), "a")
-    with emulator(answer=answer) as emulated, provider(emulated, tmp_path) as asked:
-        lost, other = ask(asked, "a", "b")
+        lost, expired, other = ask(asked, "a", "b", "c")
 
     assert isinstance(lost, TransportError)
     assert "Too much." in lost.why
     assert lost.is_alone
-    assert other == "You said: b"
-    assert sizes(emulated) == [2, 1, 1]
+    assert [expired, other] == ["You said: b", "You said: c"]
+    assert sizes(emulated) == [3, 2, 2]
+    assert not noted(tmp_path)
 
 
-def test_what_was_cancelled_is_asked_again(tmp_path: Path) -> None:
-    clock = Clock(0.0)
-    with (
-        emulator(batch_seconds=LONG, clock=clock) as emulated,
-        provider(emulated, tmp_path) as asked,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        waiting = pool.submit(asked.send, turn("a"))
-        client = anthropic.Anthropic(api_key=KEY, base_url=emulated.base_url)
-        wait_for(lambda: client.messages.batches.list().data)
-        client.messages.batches.cancel(client.messages.batches.list().data[0].id)
-        clock.advance(1)
-        wait_for(lambda: len(submitted(emulated)) == 2)
-        clock.advance(LONG)
-
-        assert waiting.result().text == "You said: a"
-
-
-def test_a_batch_whose_creation_was_not_answered_is_found(tmp_path: Path) -> None:
-    """The connection is dropped after the call: the list of batches tells that there is one."""
-    lost = BatchStep(fault=Fault(kind="drop"), unlisted=0.05)
-    with emulator(lost, BatchStep()) as emulated, provider(emulated, tmp_path) as asked:
-        replies = ask(asked, "a", "b")
-
-    assert replies == ["You said: a", "You said: b"]
-    assert sizes(emulated) == [2]
-
-
-def test_a_batch_that_was_not_created_is_created(tmp_path: Path) -> None:
-    """The API is overloaded for a while: the call is made again once it is known to have failed."""
-    busy = BatchStep(fault=Fault(529), times=2)
-    with emulator(busy, BatchStep()) as emulated, provider(emulated, tmp_path) as asked:
-        assert ask(asked, "a") == ["You said: a"]
-
-    assert sizes(emulated) == [1, 1, 1]
-    assert len({batch.body["requests"][0]["custom_id"] for batch in posts(emulated)}) == 1
-
-
-def posts(emulated: Emulator) -> list[Any]:
-    return [request for request in emulated.requests if request.method == "POST"]
-
-
-def test_a_full_queue_of_batches_is_waited_for(tmp_path: Path) -> None:
-    """No limit makes a request fail: the batch is submitted when there is room."""
+def test_a_batch_that_was_not_created_is_created_once_there_is_room(tmp_path: Path) -> None:
+    """Overload and a full queue of batches make no request fail: the call is made again."""
     told: list[str] = []
-    full = BatchStep(fault=Fault(429, message="The queue is full."), times=3)
+    busy = BatchStep(fault=Fault(529), times=2)
+    full = BatchStep(fault=Fault(429, message="The queue is full."), times=2)
     with (
-        emulator(full, BatchStep()) as emulated,
+        emulator(busy, full, BatchStep()) as emulated,
         provider(emulated, tmp_path, tell=told.append) as asked,
     ):
         assert ask(asked, "a") == ["You said: a"]
 
+    posts = [request.body for request in emulated.requests if request.method == "POST"]
+    assert posts == [posts[0]] * 5
     assert any("waits to be submitted" in line and "The queue is full." in line for line in told)
 
 
@@ -212,16 +138,6 @@ def test_a_connection_that_breaks_while_a_batch_is_under_way_is_nothing(tmp_path
             assert waiting.result().text == "You said: a"
 
 
-def test_no_key_is_told_before_anything_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    asked = BatchProvider(base_url="http://127.0.0.1:9", folder=tmp_path)
-
-    with pytest.raises(MissingKeyError):
-        asked.send(turn())
-
-
 @pytest.mark.parametrize("poll", ["soon", "0", "nan"])
 def test_a_wrong_pause_is_refused(monkeypatch: pytest.MonkeyPatch, poll: str) -> None:
     monkeypatch.setenv(POLL_VARIABLE, poll)
@@ -249,23 +165,6 @@ def test_a_request_that_is_no_longer_waited_for_harms_nothing(tmp_path: Path) ->
 
         assert asyncio.run(impatient()) == "You said: bYou said: a"
     assert sizes(emulated) == [2]
-
-
-def test_what_takes_several_batches_is_counted_while_it_is_under_way(tmp_path: Path) -> None:
-    """For whoever shows how far a run is."""
-    told: list[str] = []
-    with (
-        emulator(batch_seconds=0.1) as emulated,
-        provider(emulated, tmp_path, tell=told.append) as asked,
-    ):
-        waiting = threading.Thread(target=ask, args=(asked, "a", "b"))
-        waiting.start()
-        wait_for(lambda: asked.batches == 1)
-        waiting.join()
-
-        wait_for(lambda: asked.batches == 0)
-    told = [line.partition(": ")[2] for line in told]
-    assert told == ["2 requests submitted", "0 of 2 done", "2 of 2 done"]
 
 
 def test_who_waits_is_let_go_by_a_stop_at_any_moment(tmp_path: Path) -> None:

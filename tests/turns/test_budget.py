@@ -50,7 +50,7 @@ def test_processes_spend_from_one_file(tmp_path: Path) -> None:
 
 
 def test_a_ledger_of_ones_own() -> None:
-    """Where the sum stands is anybody's: one method that adds, or does not."""
+    """Where the sum stands is anybody's; in memory it is not handed on, as each had the whole."""
     row = Row()
 
     budget = Budget(100, ledger=row)
@@ -60,16 +60,12 @@ def test_a_ledger_of_ones_own() -> None:
         budget.reserve(70)
     assert row.asked == [(80, 100), (-45, None), (70, 100)]
     assert pickle.loads(pickle.dumps(budget)).spent == budget.spent == 35
-
-
-def test_a_budget_in_memory_is_not_handed_on() -> None:
-    """Each process would have the whole of it."""
     with pytest.raises(TypeError, match=r"give it a ledger"):
         pickle.dumps(Budget(100))
 
 
-def test_a_line_that_a_kill_cut(tmp_path: Path) -> None:
-    """It is no change of the sum, and the next one does not run into it."""
+def test_a_file_that_was_cut_or_begins_anew(tmp_path: Path) -> None:
+    """Half a line is no change of the sum; what is no number at all is no ledger."""
     ledger = tmp_path / "tokens"
     ledger.write_text("40\n-1")
 
@@ -78,21 +74,8 @@ def test_a_line_that_a_kill_cut(tmp_path: Path) -> None:
 
     assert budget.spent == Budget(100, ledger=ledger).spent == 47
     assert ledger.read_text("utf-8") == "40\n7\n"
-
-
-def test_a_ledger_that_begins_anew(tmp_path: Path) -> None:
-    """A file that was removed or replaced by a shorter one is read from its beginning."""
-    ledger = tmp_path / "tokens"
-    budget = Budget(100, ledger=ledger)
-    budget.reserve(90)
     ledger.unlink()
-
     assert budget.spent == 0
-
-
-def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
-    ledger = tmp_path / "tokens"
     ledger.write_text("12\ntwelve\n")
-
-    with pytest.raises(UsageError, match=r"b'twelve' is no number"):
+    with pytest.raises(UsageError, match=r"is not the ledger of a budget: .*b'twelve'"):
         Budget(100, ledger=ledger).reserve(1)

@@ -42,10 +42,8 @@ def asked(schema: Any, *replies: str) -> tuple[ObjectWithRepair[Any], ScriptedPr
     ("schema", "cut", "more"),
     [
         (list[Item], '[{"name": "a"}, {"name": "b"}, ', 'The rest:\n```json\n[{"name": "c"}]\n```'),
-        (list[Item], '[{"name": "a"}, {"name": "b"}, {"na', '[{"name": "c"}]'),
         (list[Item], '```json\n[{"name": "a"}, {"name": "b"}, ', '[{"name": "c"}]\n```'),
         (list[Item], '[{"name": "a"}, {"name": "b"}, ', '[{"name": "x"}, {"name": "c"}]'),
-        (list[str], '["a", "b', ' Continuing: ["c"]'),
         (Item, '{"kids": [{"name": "a"}, {"name": "b", "ki', 'The rest:\n{"name": "b"}]}'),
     ],
 )
@@ -58,23 +56,12 @@ def test_a_rest_of_its_own_is_not_the_whole(schema: Any, cut: str, more: str) ->
     assert "The JSON value of the reply is broken" in provider.requests[2].messages[-1].content
 
 
-def test_what_is_said_after_the_value_is_left_out() -> None:
-    """A value behind the one that was cut is not taken instead of it."""
-    found, _ = asked(Item, '{"kids": [{"name": "a"}, ', '{"name": "b"}]}, or {"name": "c"}')
-    broken, _ = asked(Item, '{"kids": [{"name": "a"}, ', 'and]} {"name": "c"}', "{}")
-
-    assert [one.name for one in found.output.kids] == ["a", "b"]
-    assert broken.repair_attempts == 1
-
-
 @pytest.mark.parametrize(
     ("cut", "more"),
     [
-        (WHOLE[:20], WHOLE),
         (WHOLE[:20], f"Again, from the beginning:\n```json\n{WHOLE}\n```"),
         ("Let me think ", f"of it.\n{WHOLE}"),
         (f"```json\n{WHOLE[:20]}", f"```json\n{WHOLE}\n```"),
-        (WHOLE[:20], WHOLE[20:]),
         (f"As in [1]:\n{WHOLE[:20]}", f"{WHOLE[20:]}\nas in [2]."),
     ],
 )
@@ -85,14 +72,6 @@ def test_a_reply_that_goes_on_or_begins_again_is_taken(cut: str, more: str) -> N
     assert (found.output, found.repair_attempts) == (ITEMS, 0)
     assert len({request.max_tokens for request in provider.requests}) == 1
     assert len(provider.requests) == 2
-
-
-def test_a_reply_begun_again_and_cut_again_is_continued_from_there() -> None:
-    provider = ScriptedProvider(
-        [Reply(WHOLE[:20], "max_tokens"), Reply(WHOLE[:33], "max_tokens"), WHOLE[33:]]
-    )
-
-    assert generate_object_with_repair(provider, list[Item], prompt="Which?").output == ITEMS
 
 
 @given(
@@ -134,25 +113,16 @@ def test_a_number_of_repairs_below_zero_is_refused() -> None:
     [
         "Continuing from where I left off:\n\n",
         "I will continue exactly where it stopped.\n\n```json\n",
-        "Apologies for the cut. Continuing: ",
         "<think>Where was I? At [1].</think>\n",
     ],
 )
-@each("place", [3, 12, 16, 31])
+@each("place", [3, 16])
 def test_what_is_said_before_going_on_is_no_part_of_it(chatter: str, place: int) -> None:
     """Wherever the cut is: between two items, in a key, in a string."""
     found, provider = asked(list[Item], WHOLE[:place], chatter + WHOLE[place:])
 
     assert found.output == ITEMS
     assert len(provider.requests) == 2
-
-
-def test_a_string_that_goes_on_with_such_words_keeps_them() -> None:
-    """They are the value's own where no line ends after them, or where it has no end without."""
-    text = '["we are\\nContinuing at dawn: all of us", "b"]'
-    found, _ = asked(list[str], text[:9], text[9:])
-
-    assert found.output == json.loads(text)
 
 
 def test_thinking_that_the_limit_cut_is_no_part_of_the_reply() -> None:
@@ -170,16 +140,9 @@ CODE = (
 )
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        "{}",
-        "```csharp\n{}",
-        "Continuing from where I left off:\n```csharp\n{}",
-    ],
-)
-def test_code_that_was_cut_and_continued_is_joined(more: str) -> None:
+def test_code_that_was_cut_and_continued_is_joined() -> None:
     """Also with a fence that is opened again, and words before it."""
+    more = "Continuing from where I left off:\n```csharp\n{}"
     for place in (match.end() for match in re.finditer(r"public int Fi|set; \}", CODE)):
         joined = join_text([f"Here it is:\n```csharp\n{CODE[:place]}", more.format(CODE[place:])])
 

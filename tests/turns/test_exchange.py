@@ -6,19 +6,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from tables import each
 
-from pytest_regen.emulator import Emulator
 from pytest_regen.errors import (
     BudgetError,
-    CassetteMissError,
     MissingKeyError,
     RefusedError,
     TransportError,
 )
 from pytest_regen.turns import (
-    AnthropicProvider,
     Budget,
-    CallableProvider,
     Message,
     Reply,
     ScriptedProvider,
@@ -106,35 +103,28 @@ def test_a_budget_that_refuses_gives_back_what_the_others_had_reserved() -> None
     assert (shared.spent, own.spent, provider.requests) == (0, 0, [])
 
 
-def test_a_hook_that_forbids_a_call_costs_nothing() -> None:
-    budget, provider, calls = Budget(10_000), ScriptedProvider(["Yes."]), list[CallRecord]()
+@each("stop", ["hook", "key", "provider"])
+def test_only_what_went_out_is_paid(stop: str) -> None:
+    """A hook that forbids a call and a missing key cost nothing, Ctrl-C during it an estimate."""
+    budget, calls = Budget(10_000), list[CallRecord]()
+    raised: dict[str, BaseException] = {
+        "hook": LookupError("not now"),
+        "key": MissingKeyError("no key", hint="export one"),
+        "provider": KeyboardInterrupt(),
+    }
 
     def forbid(_: TurnRequest) -> None:
-        raise LookupError("not now")
+        if stop == "hook":
+            raise raised[stop]
 
-    exchange = TurnExchange(provider, budgets=[budget], before=forbid, log=calls.append)
-    with pytest.raises(LookupError):
+    exchange = TurnExchange(Broken(raised[stop]), budgets=[budget], before=forbid, log=calls.append)
+    with pytest.raises(type(raised[stop])):
         exchange.send(ASKED)
 
-    assert (budget.spent, provider.requests, calls) == (0, [], [])
-
-
-def test_a_hook_that_fails_after_a_call_loses_no_money() -> None:
-    budget, tally = Budget(10_000), Tally()
-
-    def fail(_: TurnRequest, reply: Reply) -> None:
-        raise LookupError(reply.text)
-
-    exchange = TurnExchange(
-        ScriptedProvider([Reply("Yes.", usage=SPENT)]),
-        budgets=[budget],
-        after=fail,
-        log=tally.add,
-    )
-    with pytest.raises(LookupError, match=r"Yes\."):
-        exchange.send(ASKED)
-
-    assert (budget.spent, tally.calls, tally.usage) == (30, 1, SPENT)
+    assert bool(budget.spent) == (stop == "provider")
+    paid = [call for call in calls if call.usage]
+    assert [(call.reply, call.error) for call in paid] == [(None, None)] * (stop == "provider")
+    assert all("not waited for" in call.failure for call in paid)
 
 
 class Broken:
@@ -155,7 +145,6 @@ class Broken:
     [
         (KeyError("choices"), r"the provider Broken raised KeyError[\s\S]*choices"),
         ({"text": "x"}, "the provider Broken returned dict"),
-        (None, "the provider Broken returned NoneType"),
         (Reply(None), "a reply whose text is None"),  # type: ignore[arg-type]  # the mistake
     ],
 )
@@ -168,32 +157,6 @@ def test_what_goes_wrong_in_a_foreign_provider_is_a_transport_error(
         answered(ASKED, TurnExchange(Broken(what)), is_async=is_async)
 
     assert caught.value.__cause__ is (what if isinstance(what, Exception) else None)
-
-
-def test_a_call_that_was_interrupted_is_paid() -> None:
-    """What went out is estimated; Ctrl-C is no failure of the provider."""
-    budget, calls = Budget(10_000), list[CallRecord]()
-    exchange = TurnExchange(Broken(KeyboardInterrupt()), budgets=[budget], log=calls.append)
-
-    with pytest.raises(KeyboardInterrupt):
-        exchange.send(ASKED)
-
-    (call,) = calls
-    assert (call.reply, call.error) == (None, None)
-    assert "not waited for" in call.failure
-    assert call.usage is not None
-    assert budget.spent == call.usage.total_tokens > 0
-
-
-def test_a_missing_key_is_no_call() -> None:
-    """Nothing was sent, so that nothing is counted or kept reserved."""
-    budget, tally = Budget(10_000), Tally()
-    error = MissingKeyError("no key", hint="export one")
-
-    with pytest.raises(MissingKeyError):
-        TurnExchange(Broken(error), budgets=[budget], log=tally.add).send(ASKED)
-
-    assert (budget.spent, tally.calls) == (0, 0)
 
 
 def test_a_reply_is_expected_to_be_as_long_as_the_one_before() -> None:
@@ -237,42 +200,3 @@ def test_a_refusal_ends_a_whole_reply(refused_at: int) -> None:
         TurnExchange(ScriptedProvider(replies), budgets=[budget]).run(whole_reply(ASKED))
 
     assert budget.spent == 30 * (refused_at + 1)
-
-
-def test_exchanges_can_be_put_around_each_other() -> None:
-    """Each adds what it has; who answers is said by the innermost."""
-    heard: list[str] = []
-    inner = TurnExchange(
-        CallableProvider(lambda _: "Yes.", model="mine"), before=lambda _: heard.append("inner")
-    )
-    outer = TurnExchange(inner, before=lambda _: heard.append("outer"))
-
-    assert outer.send(ASKED).model == "mine"
-    assert heard == ["outer", "inner"]
-    assert outer.reference == inner.reference
-    assert not outer.asks_cassettes
-    assert TurnExchange(TurnExchange(ScriptedProvider([]))).asks_cassettes
-
-
-@pytest.mark.parametrize("is_async", [False, True], ids=["thread", "event loop"])
-def test_a_cassette_is_in_use_for_the_turn_alone(tmp_path: Any, *, is_async: bool) -> None:
-    """What the provider cannot be answered is raised as the cassette says it."""
-    from pytest_regen.cassettes import CassetteRun
-
-    path = tmp_path / "talk.yaml"
-    with Emulator(lambda _: "Yes.") as emulator:
-        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=0)
-        run = CassetteRun(path, "once", record_command="-")
-        assert answered(ASKED, TurnExchange(provider, cassette=run), is_async=is_async).text
-        assert provider.send(ASKED).text == "Yes."
-        run.finish(keep=True)
-        replay = CassetteRun(path, "none", record_command="-")
-        tally = Tally()
-        exchange = TurnExchange(provider, cassette=replay, log=tally.add)
-        assert answered(ASKED, exchange, is_async=is_async).text == "Yes."
-        with pytest.raises(CassetteMissError):
-            exchange.run(whole_reply(TurnRequest("x", ASKED.messages, "m", 9)))
-        replay.finish(keep=False)
-
-        assert len(emulator.requests) == 2
-    assert tally.calls == 1

@@ -9,13 +9,22 @@ from typing import Any
 import pytest
 from batch_work import KEY, emulator, provider
 from chat_service import Said, chat_service
+from tables import each
 from turn_values import turn
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
 from pytest_regen.settings import Price
-from pytest_regen.turns import AnthropicProvider, OpenAIProvider, Reply, TurnRequest, Usage, cost_of
+from pytest_regen.turns import (
+    AnthropicProvider,
+    OpenAIProvider,
+    Reply,
+    TurnRequest,
+    Usage,
+    cost_of,
+    describe_usage,
+)
 from pytest_regen.turns.exchange import Tally, TurnExchange
 from pytest_regen.turns.values import Cost
 
@@ -46,26 +55,21 @@ def anthropic(api: Emulator) -> AnthropicProvider:
     return AnthropicProvider(TIERED, api_key=KEY, base_url=api.base_url)
 
 
-def test_a_sum_is_that_of_its_requests(api: Emulator) -> None:
-    """Two prompts of the first tier are no prompt of the second one, in threads and loops."""
+def test_a_sum_is_that_of_its_requests() -> None:
+    """Prompts of the first tier are together none of the second one, also where one broke off.
+
+    A stream that was asked for again is paid twice, each time at the price of its length.
+    """
+    said: list[Any] = [Fault(kind="cut", reply=EmulatedReply("Half a reply.")), "Whole.", "Whole."]
     tally = Tally()
-    exchange = TurnExchange(anthropic(api), log=tally.add)
-
-    exchange.send(turn(LONG, model=TIERED))
-    asyncio.run(exchange.asend(turn(LONG, model=TIERED)))
-
-    assert (tally.usage.input_tokens or 0) > 100_000
-    assert spent(tally.usage) == flat(tally.usage)
-
-
-def test_what_broke_off_is_a_request_of_its_own() -> None:
-    """A stream that was asked for again is paid twice, each time at the price of its length."""
-    said: list[Any] = [Fault(kind="cut", reply=EmulatedReply("Half a reply.")), "Whole."]
     with Emulator(lambda _: said.pop(0)) as api:
-        reply = TurnExchange(anthropic(api)).send(turn(LONG, model=TIERED, max_tokens=30_000))
+        exchange = TurnExchange(anthropic(api), log=tally.add)
+        reply = exchange.send(turn(LONG, model=TIERED, max_tokens=30_000))
+        asyncio.run(exchange.asend(turn(LONG, model=TIERED)))
 
     assert (reply.usage.input_tokens or 0) > 100_000
     assert spent(reply.usage) == flat(reply.usage)
+    assert spent(tally.usage) == flat(tally.usage)
 
 
 def test_a_failure_is_priced_as_well() -> None:
@@ -135,3 +139,45 @@ def test_what_has_no_price_is_named() -> None:
     assert str(total.cost) == "about $0.040, without 2 calls of own-1"
     assert total.cost is not None
     assert (total.cost.json, total.counts) == (None, {"input_tokens": 21, "output_tokens": 21})
+
+
+@each(
+    ("usage", "dollars"),
+    [
+        (Usage(input_tokens=1_000_000), "2"),
+        (Usage(output_tokens=1_000_000), "10"),
+        (Usage(cache_read_tokens=1_000_000), "0.1"),
+        (Usage(cache_write_5m_tokens=1_000_000), "2.5"),
+        (Usage(cache_write_1h_tokens=1_000_000), "4"),
+        (Usage(1_000, 100, 5_000, 200, 300), "0.0052"),
+        (Usage(0, 0), "0"),
+    ],
+)
+def test_each_kind_of_token_has_its_own_price(usage: Usage, dollars: str) -> None:
+    """Fresh, cached and written input are priced apart, writes by their lifetime."""
+    assert cost_of(usage, turn().model) == Decimal(dollars)
+
+
+def test_a_line_about_usage_leaves_out_what_is_nothing() -> None:
+    assert describe_usage(Usage(1204, 310), "") == "1,204 in, 310 out"
+    assert describe_usage(Usage(1204, 310, 5000), turn().model) == (
+        "1,204 in, 310 out, 5,000 cached, $0.0060"
+    )
+
+
+def test_prices_are_those_of_the_service_and_unknown_ones_are_none() -> None:
+    """As the list has them; a server of one's own has none, nor has what was not told."""
+    usage = Usage(input_tokens=1_000_000, output_tokens=0)
+
+    assert cost_of(usage, "gpt-4o", "openai") == cost_of(usage, "openai/gpt-4o", "litellm:openai")
+    assert cost_of(usage, "gpt-4o", "openai")
+    assert cost_of(usage, "gpt-4o") is None
+    assert cost_of(usage, "llama3.2", "ollama") is None
+    assert cost_of(Usage(), turn().model) is None
+
+
+def test_a_price_of_one_s_own_is_by_kind_of_token() -> None:
+    price = Price(Decimal(1), Decimal(10), Decimal(100), Decimal(1000))
+
+    assert price.cost(Usage()) == 0
+    assert price.cost(Usage(input_tokens=1_000_000, output_tokens=100_000)) == 2

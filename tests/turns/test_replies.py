@@ -5,13 +5,15 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
-from killing import kill_at_every_effect, kill_at_random_moments, run_together
+from killing import kill_at_every_effect, run_together
 from reply_work import ANSWERER, PAGES, reply_to
+from tables import each
 from turn_values import turn
 
 from pytest_regen import cache
@@ -44,8 +46,13 @@ def found_in(root: Path) -> list[int]:
 
 
 def test_a_reply_that_was_not_stored_is_found_by_the_next_run(root: Path) -> None:
-    """As it came, half characters and usage included; and by no ask after the first."""
-    left_by_a_run(root, 1)
+    """As it came, half characters, blocks and usage included; and by no ask after the first.
+
+    While the run is alive they are its own.
+    """
+    with ReplyJournal.open(root) as journal:
+        journal.add(turn("1"), ANSWERER, reply_to(1))
+        assert found_in(root) == []
 
     with ReplyJournal.open(root) as journal:
         assert journal.find(turn("1"), ANSWERER) == reply_to(1)
@@ -66,7 +73,7 @@ def test_what_is_stored_leaves_nothing(root: Path) -> None:
     assert left == [".gitignore"]
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"model": "claude-other"},
@@ -75,24 +82,18 @@ def test_what_is_stored_leaves_nothing(root: Path) -> None:
         {"messages": (Message("user", "1", "1h"),)},
         {"messages": (Message("user", "1"), Message("user", "1"))},
     ],
-    ids=str,
 )
 def test_another_request_has_another_reply(change: Mapping[str, Any], root: Path) -> None:
-    left_by_a_run(root, 1)
-
-    with ReplyJournal.open(root) as journal:
-        assert journal.find(turn("1", **change), ANSWERER) is None
-        assert journal.find(turn("1"), None) is None
-
-
-def test_a_schema_is_compared_by_its_content(root: Path) -> None:
+    """Or another answerer; a schema is compared by its content."""
     schema = {"type": "object", "required": []}
     with ReplyJournal.open(root) as journal:
-        journal.add(turn(response_schema=schema), ANSWERER, reply_to(1))
+        journal.add(turn("1", response_schema=schema), ANSWERER, reply_to(1))
+    same = turn("1", response_schema=MappingProxyType(dict(reversed(schema.items()))))
 
     with ReplyJournal.open(root) as journal:
-        same = MappingProxyType(dict(reversed(schema.items())))
-        assert journal.find(turn(response_schema=same), ANSWERER) == reply_to(1)
+        assert journal.find(replace(same, **change), ANSWERER) is None
+        assert journal.find(same, None) is None
+        assert journal.find(same, ANSWERER) == reply_to(1)
 
 
 def test_who_answers_is_named_by_address_and_provider() -> None:
@@ -115,15 +116,6 @@ def test_a_killed_run_loses_no_reply_that_it_had(root: Path, tmp_path: Path) -> 
         assert found_in(killed.folder) == left[(number + 1) // 2], killed.effect
 
 
-def test_a_run_killed_while_it_takes_replies_loses_none(root: Path, tmp_path: Path) -> None:
-    left_by_a_run(root, *range(PAGES))
-
-    kills = kill_at_random_moments("reply_work:take_for_ever", root, tmp_path / "copies", 10)
-
-    for killed in kills:
-        assert found_in(killed.folder) == [*range(PAGES)]
-
-
 def test_of_several_runs_that_begin_at_once_one_takes_each_reply(root: Path) -> None:
     left_by_a_run(root, *range(PAGES))
 
@@ -134,51 +126,30 @@ def test_of_several_runs_that_begin_at_once_one_takes_each_reply(root: Path) -> 
     assert not replies_in(root)
 
 
-def test_replies_of_a_run_that_is_alive_are_its_own(root: Path) -> None:
-    with ReplyJournal.open(root) as journal:
-        journal.add(turn("1"), ANSWERER, reply_to(1))
-        assert found_in(root) == []
-
-
-def torn(data: bytes) -> bytes:
-    return data[:-20]
-
-
-def something_else(data: bytes) -> bytes:
-    return b"\xff\x00" + data
-
-
-def nested(_: bytes) -> bytes:
-    return b"[" * 9999
-
-
-def with_wrong_values(data: bytes) -> bytes:
-    content = json.loads(data)
-    return json.dumps({**content, "reply": {**content["reply"], "text": 3}}).encode()
-
-
-def too_old(data: bytes) -> bytes:
-    return json.dumps({**json.loads(data), "at": time.time() - 8 * 86_400}).encode()
-
-
-def for_another_request(data: bytes) -> bytes:
-    return json.dumps({**json.loads(data), "key": "0" * 64}).encode()
-
-
-HARMS = (torn, something_else, nested, with_wrong_values, too_old, for_another_request)
-
-
-def test_a_harmed_file_answers_nothing(tmp_path: Path) -> None:
+@each("harm", ["torn", "nested", "values", "request"])
+def test_a_harmed_file_answers_nothing(tmp_path: Path, harm: str) -> None:
     # What other tests left is finalized now, because nothing can be where brackets nest too deeply.
     gc.collect()
-    for harm in HARMS:
-        root = tmp_path / harm.__name__
-        root.mkdir()
-        left_by_a_run(root, 1, 2)
-        file, _ = sorted(replies_in(root), key=lambda path: path.name.split(".")[2])
-        file.write_bytes(harm(file.read_bytes()))
+    left_by_a_run(tmp_path, 1, 2)
+    file, _ = sorted(replies_in(tmp_path), key=lambda path: path.name.split(".")[2])
+    content = json.loads(file.read_bytes())
+    changes: dict[str, dict[str, Any]] = {
+        "values": {"reply": {**content["reply"], "text": 3}},
+        "request": {"key": "0" * 64},
+    }
+    texts = {"torn": json.dumps(content)[:-20], "nested": "[" * 9999}
+    file.write_text(texts.get(harm) or json.dumps({**content, **changes[harm]}), "utf-8")
 
-        assert found_in(root) == [2], harm
+    assert found_in(tmp_path) == [2]
+
+
+def test_a_reply_of_last_week_is_not_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    past = time.time() - 8 * 86_400
+    with monkeypatch.context() as patched:
+        patched.setattr("time.time", lambda: past)
+        left_by_a_run(root, 1)
+
+    assert found_in(root) == []
 
 
 def test_a_file_behind_a_link_is_not_read(root: Path) -> None:
@@ -198,17 +169,15 @@ def test_a_file_behind_a_link_is_not_read(root: Path) -> None:
     assert len([*(root / "folder").glob("*.json")]) == 2
 
 
-def test_a_folder_that_cannot_be_made_is_no_failure(root: Path) -> None:
-    (root / ".regen").write_text("a file", "utf-8")
-
-    left_by_a_run(root, 1)
-
-    assert found_in(root) == []
-
-
-def test_without_a_key_of_the_user_there_is_no_journal(
+def test_without_a_folder_or_a_key_of_the_user_there_is_no_journal(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And no failure."""
+    (root / ".regen").write_text("a file", "utf-8")
+    left_by_a_run(root, 1)
+    assert found_in(root) == []
+    (root / ".regen").unlink()
+
     cache._secret.cache_clear()
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "within"))
     left_by_a_run(root, 1)

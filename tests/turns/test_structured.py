@@ -8,10 +8,11 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from tables import each
 
 from pytest_regen.errors import RefusedError, ReplyFormatError
+from pytest_regen.sessions import GeneratorSession
 from pytest_regen.turns import (
     Reply,
     ScriptedProvider,
@@ -21,7 +22,6 @@ from pytest_regen.turns import (
     parse_json_with_schema,
     schema_to_prompt_hint,
 )
-from pytest_regen.turns.reply_text import complete_items
 
 
 class Answer(BaseModel):
@@ -39,15 +39,11 @@ GOOD = '{"a": 1}'
         GOOD,
         f"```json\n{GOOD}\n```",
         f"```{GOOD}```",
-        f"~~~json\n{GOOD}\n~~~",
         f"Here it is: {GOOD} I hope it helps.",
-        f"Replace {{x}} in this: {GOOD}",
         f"{GOOD}\n\nRun it:\n\n```bash\necho {{}}\n```",
-        f"```text\nNothing yet.\n```\nNow:\n```json\n{GOOD}\n```",
         f'{{"b": 2}}\n{GOOD}',
         '{"a": 1,}',
-        f'{{"a": 7, "b": [\n```json\n{GOOD}\n```',
-        f"An open {{ in prose, an open [ too, and then {GOOD}",
+        f"An open {{ in prose, an open [ too, see [1] and {{this}}, and then {GOOD}",
     ],
 )
 def test_the_value_is_found_wherever_it_stands(text: str) -> None:
@@ -56,17 +52,15 @@ def test_the_value_is_found_wherever_it_stands(text: str) -> None:
     Requirement 1, parseJsonWithSchema: fences and prose around it.
     """
     assert parse_json_with_schema(text, Answer) == Answer(a=1)
+    assert parse_json_with_schema(text, TypeAdapter(dict[str, int]))["a"] == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
-        ('prose [2] then {"a": 1}', '{"a": 1}'),
         ('{"a": 1} no, {"a": 2}', '{"a": 2}'),
-        ('<think>{"a": 1, "b": 2}</think>{"a": 1}', '{"a": 1}'),
         ("<think>no JSON here</think> just words ", "just words"),
         ('x {"a": {"b": 1}} y', '{"a": {"b": 1}}'),
-        ("  just words ", "just words"),
         ('{"code": "```json\\n{}\\n```"}', '{"code": "```json\\n{}\\n```"}'),
     ],
 )
@@ -78,12 +72,12 @@ def test_extraction_takes_the_largest_whole_value(text: str, expected: str) -> N
     assert extract_json(text) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
-    ["", "   ", "I cannot do that.", '{"a": 1', '{"a": NaN}', "{'a': 1}", '[{"a": 1}, {"a": 2'],
+    ["", "I cannot do that.", '{"a": 1', '{"a": NaN}', "{'a': 1}", '{"result": {"a": 1}}'],
 )
 def test_text_without_a_whole_value_is_an_error(text: str) -> None:
-    """Nothing, prose, half a value, NaN and Python's spelling raise; a part is never taken.
+    """Nothing, prose, half a value, NaN and Python's spelling raise; no wrapper is opened.
 
     Requirement 1, parseJsonWithSchema: invalid JSON.
     """
@@ -106,50 +100,15 @@ def test_a_wrong_schema_is_told_with_the_place_and_the_validators_error() -> Non
     assert "- a: Input should be a valid integer" in caught.value.problem
 
 
-def test_a_wrapper_is_not_opened() -> None:
-    """A value inside another one is a part of it, even where it alone would fit."""
-    with pytest.raises(ReplyFormatError):
-        parse_json_with_schema('{"result": {"a": 1}}', Answer)
-
-
-def test_any_type_adapter_is_a_schema() -> None:
-    assert parse_json_with_schema("Numbers: [1, 2]", TypeAdapter(list[int])) == [1, 2]
-    assert parse_json_with_schema("```json\n7\n```", TypeAdapter(int)) == 7
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=8,
-)
-PROSE = st.text(alphabet="abc .,:-\n", max_size=30)
-
-
-@given(JSON.filter(lambda v: isinstance(v, dict)), PROSE, PROSE, st.booleans())
-def test_any_object_survives_any_prose(value: Any, before: str, after: str, fenced: bool) -> None:  # noqa: FBT001 - drawn
-    """An object is found again among words, fenced or not, whatever its strings hold."""
+@given(st.dictionaries(st.text(), st.text() | st.lists(st.integers()), min_size=1), st.data())
+def test_an_object_is_found_whole_or_not_at_all(value: Any, data: st.DataObject) -> None:
+    """Whatever its strings hold: among words in a fence, and no part of one that was cut."""
     text = json.dumps(value, indent=1)
-    wrapped = f"{before}\n```json\n{text}\n```\n{after}" if fenced else f"{before}{text}{after}"
-
-    assert json.loads(extract_json(wrapped)) == value
-
-
-@given(JSON.filter(lambda v: isinstance(v, dict) and v), st.data())
-def test_a_cut_object_is_never_taken_for_whole(value: Any, data: st.DataObject) -> None:
-    """No proper prefix of an object yields a value, not even a part that is whole by itself."""
-    text = json.dumps(value)
     cut = data.draw(st.integers(1, len(text) - 1))
 
+    assert json.loads(extract_json(f"So:\n```json\n{text}\n```\nas asked")) == value
     with pytest.raises(ReplyFormatError):
         parse_json_with_schema(text[:cut], TypeAdapter(Any))
-
-
-def test_complete_items_of_a_cut_list_are_saved() -> None:
-    """Items that ended before the cut are kept, the one that was cut is not."""
-    text = '{"note": [{"x": 0}], "scenarios": [{"a": 1}, {"a": {"b": "]}"}}, {"a": 3'
-
-    assert complete_items(text, "scenarios") == [{"a": 1}, {"a": {"b": "]}"}}]
-    assert complete_items("nothing", "scenarios") == []
 
 
 def test_the_hint_holds_the_schema_after_a_blank_line() -> None:
@@ -164,44 +123,28 @@ def test_the_hint_holds_the_schema_after_a_blank_line() -> None:
 
 
 def test_the_hint_says_nothing_that_versions_of_pydantic_differ_in() -> None:
-    """Recorded requests hold the hint; what is said by silence as well is left out, values stay."""
+    """Recorded requests hold the hint; what is said by silence as well is left out, values stay.
+
+    ``typing`` exchanges types that are equal for each other, so the order of choices says nothing.
+    """
 
     class Loose(BaseModel):
         kind: Literal["one"]
+        choice: Literal["b", 1, "a"] = "a"
         free: dict[str, Any] = {"additionalProperties": True, "const": 1, "enum": [1]}
         either: dict[str, Any] | None = None
+
+    class Odd(BaseModel, arbitrary_types_allowed=True):
+        value: Callable[[], int]
 
     hint = json.loads(extract_json(schema_to_prompt_hint(Loose)))
     kind, free = hint["properties"]["kind"], hint["properties"]["free"]
 
     assert (kind["const"], "enum" in kind) == ("one", False)
     assert "additionalProperties" not in free
+    assert hint["properties"]["choice"]["enum"] == ["a", "b", 1]
     assert hint["properties"]["either"]["anyOf"] == [{"type": "null"}, {"type": "object"}]
     assert free["default"] == {"additionalProperties": True, "const": 1, "enum": [1]}
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (Literal["a", "b"], Literal["b", "a"]),
-        (Literal["a", 1], Literal[1, "a"]),
-        (dict[str, int | str], dict[str, str | int]),
-    ],
-)
-def test_the_order_of_choices_is_nothing_in_a_hint(one: Any, other: Any) -> None:
-    """Types that are equal are exchanged for each other by ``typing``, as long as it remembers."""
-    hints = {schema_to_prompt_hint(TypeAdapter(each)) for each in (one, other)}
-
-    assert one == other
-    assert len(hints) == 1
-
-
-def test_a_schema_beyond_json_schema_gets_a_plain_hint() -> None:
-    """What cannot be described is asked for in words."""
-
-    class Odd(BaseModel, arbitrary_types_allowed=True):
-        value: Callable[[], int]
-
     assert schema_to_prompt_hint(Odd) == "\n\nRespond with valid JSON only."
 
 
@@ -228,38 +171,15 @@ def test_repairs_are_counted(bad: int) -> None:
         assert [bool(message.cache) for message in last] == [*[False] * (2 * bad), True]
 
 
-def test_what_a_type_says_beyond_its_schema_is_repaired_as_well() -> None:
-    """A validator of its own is told to the model in its own words."""
-
-    class Even(Answer):
-        @field_validator("a")
-        @classmethod
-        def _is_even(cls, value: int) -> int:
-            if value % 2:
-                raise ValueError(f"{value} is odd")
-            return value
-
-    provider = ScriptedProvider([GOOD, '{"a": 2}'])
-
-    assert generate_object_with_repair(provider, Even, prompt="Even?").output.a == 2
-    assert "a: Value error, 1 is odd" in provider.requests[1].messages[-1].content
-    with pytest.raises(ReplyFormatError, match="does not fit"):
-        parse_json_with_schema(GOOD, Even)
-
-
-def test_the_last_error_is_raised_when_repairs_are_used_up() -> None:
-    provider = ScriptedProvider(["no", "no!", '{"a": []}'])
-
-    with pytest.raises(ReplyFormatError, match="does not fit"):
-        generate_object_with_repair(provider, Answer, prompt="Count.")
-
-
-def test_an_empty_reply_is_repaired_without_an_empty_message() -> None:
+def test_silence_is_repaired_and_a_refusal_is_not() -> None:
     """The API refuses empty messages, so that silence is shown in words."""
-    provider = ScriptedProvider(["", GOOD])
+    silent, refused = ScriptedProvider(["", GOOD]), ScriptedProvider([Reply("", "refusal"), GOOD])
 
-    assert generate_object_with_repair(provider, Answer, prompt="Count.").repair_attempts == 1
-    assert all(message.content.strip() for message in provider.requests[1].messages)
+    assert generate_object_with_repair(silent, Answer, prompt="Count.").repair_attempts == 1
+    assert all(message.content.strip() for message in silent.requests[1].messages)
+    with pytest.raises(RefusedError):
+        generate_object_with_repair(refused, Answer, prompt="Count.")
+    assert len(refused.requests) == 1
 
 
 def test_a_reply_cut_beyond_continuation_is_not_repaired() -> None:
@@ -273,15 +193,6 @@ def test_a_reply_cut_beyond_continuation_is_not_repaired() -> None:
     assert len(provider.requests) == 4
 
 
-def test_a_refusal_is_not_repaired() -> None:
-    provider = ScriptedProvider([Reply("", "refusal"), GOOD])
-
-    with pytest.raises(RefusedError):
-        generate_object_with_repair(provider, Answer, prompt="Count.")
-
-    assert len(provider.requests) == 1
-
-
 def test_the_asynchronous_twin_does_the_same() -> None:
     class Plain:
         def __init__(self) -> None:
@@ -293,3 +204,51 @@ def test_the_asynchronous_twin_does_the_same() -> None:
     for provider in (ScriptedProvider(["no", GOOD]), Plain()):
         found = asyncio.run(agenerate_object_with_repair(provider, Answer, prompt="Count."))
         assert (found.output, found.repair_attempts) == (Answer(a=1), 1)
+
+
+@each("stubborn", ['{"a": "x"}', "No."])
+def test_a_reply_is_not_sent_back_twice_with_the_same_words(stubborn: str) -> None:
+    """Whatever is wrong with it; the error says so, and that more repairs would not help."""
+    provider = ScriptedProvider([stubborn] * 7)
+
+    with pytest.raises(ReplyFormatError) as caught:
+        generate_object_with_repair(provider, Answer, prompt="Count.", max_repairs=6)
+
+    assert len(provider.requests) == 2
+    assert "the model gave the same reply again" in caught.value.why
+    assert "max_repairs" not in caught.value.hint
+
+
+def test_the_same_words_for_another_reason_are_sent_back() -> None:
+    """Other words for the same one as well."""
+    reasons = iter([["too large"], ["still too large"], ["still too large"], []])
+    provider = ScriptedProvider([*['{"a": 7}'] * 2, '{"a": 6}', GOOD])
+    talk = GeneratorSession("x", Answer, provider=provider, max_repairs=6)
+
+    assert talk.ask("How many?", check=lambda _: next(reasons)).a == 1
+    assert len(provider.requests) == 4
+
+
+@each(
+    ("replies", "told", "hint"),
+    [
+        (
+            [Reply("", stop_reason="tool_use")] * 7,
+            "the model called a tool instead of answering",
+            "",
+        ),
+        (
+            [Reply('{"a', stop_reason="model_context_window_exceeded")],
+            "prompt and reply fill the model's window",
+            "",
+        ),
+        (['{"a": "x"}', '{"a": "y"}', '{"a": []}'], "2 repairs did not help", "raise max_repairs"),
+    ],
+)
+def test_the_error_names_what_ended_the_repairs(replies: list[Any], told: str, hint: str) -> None:
+    """Not only that a reply is empty, or no whole JSON value."""
+    with pytest.raises(ReplyFormatError) as caught:
+        generate_object_with_repair(ScriptedProvider(replies), Answer, prompt="Count.")
+
+    assert told in str(caught.value)
+    assert hint in caught.value.hint

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 from turn_values import turn
 
 from pytest_regen.errors import TransportError
@@ -35,31 +36,28 @@ def message(*blocks: dict[str, object], **changes: object) -> dict[str, object]:
     return {**body, **changes}
 
 
-def test_a_plain_request_is_three_keys_and_the_system_prompt() -> None:
-    """Nothing is sent that was not asked for: no temperature, no thinking, no tools."""
+def test_nothing_is_sent_that_was_not_asked_for() -> None:
+    """No temperature, no thinking, no tools; what the SDK would not wait for is streamed."""
+    schema = {"type": "object"}
+    longest = request_body(turn(max_tokens=STREAM_ABOVE, system="", response_schema=schema))
+
     assert request_body(turn("Hi")) == {
         "max_tokens": 200,
         "messages": [{"role": "user", "content": "Hi"}],
         "model": "claude-sonnet-5-5",
         "system": "You are terse.",
     }
-
-
-def test_an_empty_system_prompt_is_not_sent() -> None:
-    assert "system" not in request_body(turn(system="", cache="5m"))
+    assert longest.keys() == {"max_tokens", "messages", "model", "output_config"}
+    assert longest["output_config"] == {"format": {"schema": schema, "type": "json_schema"}}
+    assert request_body(turn(max_tokens=STREAM_ABOVE + 1))["stream"] is True
 
 
 def test_breakpoints_are_content_blocks() -> None:
     """A marked system prompt or message is one text block with cache_control."""
     body = request_body(turn(messages=(Message("user", "Hi", "5m"),), cache="1h"))
 
-    assert body["system"] == [
-        {
-            "type": "text",
-            "text": "You are terse.",
-            "cache_control": {"type": "ephemeral", "ttl": "1h"},
-        }
-    ]
+    lasting = {"type": "ephemeral", "ttl": "1h"}
+    assert body["system"] == [{"type": "text", "text": "You are terse.", "cache_control": lasting}]
     assert body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
 
 
@@ -84,24 +82,8 @@ def test_never_more_than_four_breakpoints(
     assert on_system == bool(cache and system)
 
 
-def test_a_schema_travels_as_output_format() -> None:
-    """Structured output is asked for with output_config, never with a forced tool."""
-    body = request_body(turn(response_schema={"type": "object"}))
-
-    assert body["output_config"] == {
-        "format": {"schema": {"type": "object"}, "type": "json_schema"}
-    }
-    assert "tools" not in body
-
-
-@pytest.mark.parametrize(("limit", "streamed"), [(STREAM_ABOVE, False), (STREAM_ABOVE + 1, True)])
-def test_long_replies_are_streamed(limit: int, streamed: bool) -> None:  # noqa: FBT001 - a case
-    """Above what the SDK waits for in one piece, the reply is asked for as a stream."""
-    assert request_body(turn(max_tokens=limit)).get("stream", False) is streamed
-
-
-def test_text_blocks_are_joined_and_the_rest_left_out() -> None:
-    """Thinking comes first in real replies and is no part of the text."""
+def test_a_body_is_read_as_a_reply() -> None:
+    """Thinking and kinds to come are no part of the text; a limit and a refusal say so."""
     body = message(
         {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
         {"type": "text", "text": "one "},
@@ -110,23 +92,12 @@ def test_text_blocks_are_joined_and_the_rest_left_out() -> None:
     )
 
     assert reply_from_body(body).text == "one two"
+    assert reply_from_body({**body, "stop_reason": "max_tokens"}).is_truncated
+    assert reply_from_body({**body, "stop_reason": "model_context_window_exceeded"}).is_truncated
+    assert reply_from_body({**body, "stop_reason": "refusal"}).is_refusal
 
 
-@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded"])
-def test_truncation_is_a_reply_that_says_so(reason: str) -> None:
-    reply = reply_from_body(message({"type": "text", "text": "half"}, stop_reason=reason))
-
-    assert reply.is_truncated
-    assert reply.text == "half"
-
-
-def test_a_refusal_is_a_reply() -> None:
-    assert reply_from_body(message(stop_reason="refusal")).is_refusal
-
-
-@pytest.mark.parametrize(
-    "body", ["<html>", None, {}, {"content": "text"}, {"content": [], "stop_reason": None}]
-)
+@each("body", ["<html>", None, {}, {"content": "text"}, {"content": [], "stop_reason": None}])
 def test_what_is_no_finished_message_is_a_transport_error(body: object) -> None:
     """A wrong shape, another server's page, a message without stop reason: none is a reply."""
     with pytest.raises(TransportError):
@@ -134,22 +105,13 @@ def test_what_is_no_finished_message_is_a_transport_error(body: object) -> None:
 
 
 def test_usage_tells_cache_writes_apart_by_lifetime() -> None:
-    usage = {
-        "input_tokens": 4,
-        "output_tokens": 7,
-        "cache_read_input_tokens": 200,
-        "cache_creation_input_tokens": 30,
-        "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
-    }
-
-    assert reply_from_body(message(usage=usage)).usage == Usage(4, 7, 200, 10, 20)
-
-
-def test_usage_without_a_breakdown_counts_as_five_minutes() -> None:
     """Servers that know no lifetimes write with the default one; what they omit is unknown."""
     usage = {"input_tokens": 4, "cache_creation_input_tokens": 30}
+    lifetimes = {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20}
+    whole = {**usage, "output_tokens": 7, "cache_creation": lifetimes}
 
     assert reply_from_body(message(usage=usage)).usage == Usage(4, None, None, 30, None)
+    assert reply_from_body(message(usage=whole)).usage == Usage(4, 7, None, 10, 20)
 
 
 def stream(text: str, pieces: int) -> list[dict[str, object]]:
@@ -171,13 +133,15 @@ def stream(text: str, pieces: int) -> list[dict[str, object]]:
 
 @given(text=TEXTS, pieces=st.integers(1, 9))
 def test_a_stream_says_what_its_pieces_say(text: str, pieces: int) -> None:
-    """However a reply is cut into events, and whatever it holds, its text comes back."""
+    """However it is cut into events; without its end the reply was cut, even if it looks whole."""
+    events = stream(text, pieces)
     wire = "".join(
-        f"event: {e['type']}\ndata: {json.dumps(e, ensure_ascii=False)}  \n\n"
-        for e in stream(text, pieces)
+        f"event: {e['type']}\ndata: {json.dumps(e, ensure_ascii=False)}  \n\n" for e in events
     )
 
     assert told(sse_events(wire)).text == text
+    with pytest.raises(TransportError, match="cut off"):
+        told(events[:-1])
 
 
 def test_one_space_behind_the_colon_is_not_part_of_the_data() -> None:
@@ -185,13 +149,6 @@ def test_one_space_behind_the_colon_is_not_part_of_the_data() -> None:
     wire = "event: a\r\ndata:  two\r\ndata:none\r\n\r\n: a comment\n\ndata: cut"
 
     assert list(sse_data(wire)) == [" two\nnone", "cut"]
-
-
-@given(length=st.integers(0, 6))
-def test_a_cut_stream_is_no_reply(length: int) -> None:
-    """Without message_stop the reply was cut, even if its text looks whole."""
-    with pytest.raises(TransportError, match="cut off"):
-        told(stream("whole", 2)[:length])
 
 
 def test_counts_in_a_stream_are_cumulative() -> None:

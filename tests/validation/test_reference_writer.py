@@ -15,7 +15,7 @@ from pytest_regen.validation import Issue, PageText, validate_by_type
 CSHARP = find_language("csharp")
 IR = kite_ir()
 PROMPTS = build_prompts(IR, language=CSHARP, fields_per_page=4)
-CODES_OF_A_BAD_REPLY = {"elided_rest", "swapped_braces", "cut_short"}
+CODES_OF_A_BAD_REPLY = {"elided_rest", "cut_short"}
 """Mistakes that are several faults at once, and reported as several."""
 
 

@@ -22,6 +22,7 @@ _ATTRIBUTES: Final = word_set(
     """
 )
 """Attributes that silence a check, or by which JSON is taken that the type does not name."""
+# Text is taken of these alone, because that of every node would be the source many times over.
 _TOLD: Final = frozenset({"preproc_nullable", "preproc_pragma", "attribute"})
 _EQUALS_ALL: Final = re.compile(r"\bEquals\s*\([^()]*\)\s*(?:=>|\{\s*return)\s*true\s*;")
 """What returns nothing but true."""
@@ -65,10 +66,12 @@ def _weaknesses(root: Node) -> Iterator[Weakness]:
                 yield found_at(node, "directive", f"adds {in_quotes(text)}", advice)
             case "attribute":
                 name = text_of(node.named_children[0]).rpartition(".")[2].removesuffix("Attribute")
+                # Not any JsonIgnore, because a field that is not read is told of as missing.
                 ignores = name == "JsonIgnore" and "WhenWritingDefault" in text
                 if name in _ATTRIBUTES or ignores:
                     yield found_at(node, "attribute", f"adds {in_quotes(f'[{text}]')}")
             case "postfix_unary_expression":
+                # By its nodes, because ``null!`` may stand in a string or a comment.
                 if [child.type for child in node.children] == ["null_literal", "!"]:
                     yield found_at(node, "null", "says by null! that nothing is missing")
             case "method_declaration" if _EQUALS_ALL.search(text_of(node)):

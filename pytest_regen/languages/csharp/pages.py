@@ -42,6 +42,7 @@ class CSharpPages(Pages):
 
     def names(self, name: str) -> Sequence[str]:
         """Return a type's name, and the same with the suffix of roots or without it."""
+        # Because models forget the suffix, or add it, on pages that declare the type again.
         plain = name.removesuffix(ROOT_SUFFIX)
         return (name, plain if plain != name else name + ROOT_SUFFIX)
 
@@ -82,11 +83,13 @@ def _slot(node: Node) -> Slot:
     called = "" if name is None else trees.text_of(name).lstrip("@")
     body = node.child_by_field_name("body")
     if body is None:
+        # Before the semicolon, in whose place members of other pages stand.
         end = node.children[-1].start_point
         return Slot(called, row, "body", end, end, is_absent=True)
     members = [
         part
         for part in body.named_children
+        # Members may stand in an #if, unlike in other directives.
         if part.type == "preproc_if" or not part.type.startswith(_NO_MEMBERS)
     ]
     return Slot(

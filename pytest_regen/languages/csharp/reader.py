@@ -18,15 +18,10 @@ _HEADS: Final = frozenset({"using_directive", "file_scoped_namespace_declaration
 _ACCESS: Final = frozenset({"private", "protected", "internal", "file"})
 _ALWAYS_PUBLIC: Final = frozenset({"enum_member", "parameter"})
 _OF_TYPE: Final = frozenset({"static", "const", "readonly"})
-_EXPLICIT: Final = "explicit_interface_specifier"
-_FILLED: Final = re.compile(r"(?:I|Observable)?(?:Collection|Dictionary|List)")
-"""What the serializer can add to."""
 _IGNORING: Final = frozenset({"JsonIgnore", "JsonExtensionData"})
 _SIGNED: Final = {"sbyte": 7, "short": 15, "int": 31, "long": 63}
 _BITS: Final[Mapping[str, int]] = _SIGNED | {"byte": 8, "ushort": 16, "uint": 32}
 """What an enum may be based on, and how many bits of a number it then holds."""
-_ALWAYS: Final = re.compile(r"#\s*if\s+(?:true|NET(?:\d_0(?:_OR_GREATER)?)?)")
-"""What .NET 9 is sure to compile."""
 
 
 def _is_loose(node: Node) -> bool:
@@ -83,9 +78,9 @@ class _Reading:
     def flat(self, space: Node) -> Iterator[Node]:
         """Yield what stands in a file or a body, in branches of directives and namespaces too."""
         for node in space.named_children:
-            head = text_of(node).split("\n", 1)[0].strip() if node.type == "preproc_if" else ""
-            if head and not _ALWAYS.fullmatch(head):
+            if node.type == "preproc_if":
                 # What a project defines is not known, so such code may be there or not.
+                head = text_of(node).split("\n", 1)[0].strip()
                 message = f"{in_quotes(head)} may leave code out; take the directive away"
                 self.faults.append(SyntaxFault(node.start_point.row + 1, message))
             if node.type.startswith(("preproc_if", "preproc_el", "namespace_", "declaration_list")):
@@ -179,16 +174,12 @@ class _Reading:
 
     def parameters(self, listed: Node) -> Iterator[Member]:
         """Yield the properties that the parameters of a positional record declare."""
-        is_late = False
         for node in listed.named_children:
             if node.type == "parameter":
                 last = node.named_children[-1]
                 parts = node.child_by_field_name("name"), node.child_by_field_name("type")
                 is_required = last in parts
                 member = self.member(node, node, "parameter", None if is_required else last)
-                if is_late and is_required:
-                    member = replace(member, unread="stands after one that has a default value")
-                is_late = is_late or not is_required
                 yield replace(member, is_required=is_required)
 
     def members(self, node: Node, filled: frozenset[str]) -> Iterator[Member]:
@@ -199,8 +190,7 @@ class _Reading:
                     if entry.type == "variable_declarator":
                         value = entry.named_children[-1] if entry.named_child_count > 1 else None
                         yield self.member(node, entry, "field", value, part)
-        # That of an interface alone, ``string IShip.Name``, the serializer does not see.
-        elif node.type == "property_declaration" and not trees.child_of(node, _EXPLICIT):
+        elif node.type == "property_declaration":
             value = node.child_by_field_name("value")
             is_computed = value is not None and value.type == "arrow_expression_clause"
             member = self.member(node, node, "property", None if is_computed else value)
@@ -260,6 +250,7 @@ class _Reading:
             self.constants[member.name] = number  # because other members may be made of it
             wire = written if member.wire_name is None else member.wire_name
             members.append(replace(member, wire_name=wire, number=number))
+        # Told here, because the compiler refuses such a number, whatever the document says.
         base = types.plain(declaration.bases[0]) if declaration.bases else "int"
         faults: tuple[SyntaxFault, ...] = ()
         # 64 bits of a base that is not known, because it may be right.
@@ -309,9 +300,6 @@ def _why_hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attrib
 def _why_lost(node: Node, member: Member) -> str | None:
     """Return why the accessors of a property let a value not come in, or not out again."""
     texts = {entry.name: entry.text for entry in member.attributes}
-    holder = member.type.name if member.type and member.has_initializer else ""
-    if "Populate" in texts.get("JsonObjectCreationHandling", "") and _FILLED.fullmatch(holder):
-        return None  # because items are put into the value that is there
     listed = node.child_by_field_name("accessors")
     accessors = {
         text_of(name): " ".join(_modifiers(child))

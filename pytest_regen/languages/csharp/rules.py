@@ -45,6 +45,7 @@ def reads(converter: Attribute) -> str | None:
 def missing_wire_name(member: Member, wire: str, *, is_enum: bool) -> str:
     """Return what a member lacks to carry ``wire``."""
     attribute = "JsonStringEnumMemberName" if is_enum else "JsonPropertyName"
+    # A positional parameter passes an attribute on only where it is told to.
     target = "property: " if member.kind == "parameter" else ""
     names = dict.fromkeys(
         f"[{attribute.name}]"
@@ -88,6 +89,7 @@ def absence_fault(field: FieldIR, member: Member) -> base.AbsenceFault | None:
 
 def rules(subject: "Subject") -> Iterator[Issue]:
     """Yield what is wrong with a type that other languages have no word for."""
+    # The first alone, because one sentence takes all of them away.
     for line in subject.facts.heads[:1]:
         message = "a using directive or a namespace stands among the types: take it away"
         yield subject.issue("SYNTAX", message, line=line)
@@ -151,6 +153,7 @@ def _enum_converter(subject: "Subject") -> Iterator[Issue]:
             message = f"{name!r} has [JsonConverter{converter.text}], {why}; {right}"
             yield subject.issue("ENUM_MEMBER", message, line=converter.line)
     elif has_text:
+        # A converter on every property that uses the enum will do as well.
         uses = [converter_of(use.attributes) for _, use in subject.around.uses.get(name, ())]
         if not uses or not all(use and reads(use) in {"text", None} for use in uses):
             message = f"{name!r} has no converter, so its values are read as numbers"
@@ -188,6 +191,7 @@ def _primary_key(subject: "Subject") -> Iterator[Issue]:
     attributes = [attribute for part in subject.main for attribute in part.attributes]
     stated = next((entry for entry in attributes if entry.name == "PrimaryKey"), None)
     if stated is not None:
+        # Not strict, because the second argument may be left out, or be no plain name.
         for value, right in zip(stated.arguments, (key, carrier), strict=False):
             if value != right and isinstance(value, str) and right:
                 message = f"[PrimaryKey] names {in_quotes(value)}; it must name {in_quotes(right)}"

@@ -1,11 +1,9 @@
 """C# text to a syntax tree, and from its nodes the values of constants, types and attributes."""
 
-import operator
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pytest_regen.extras import needs
 from pytest_regen.languages.base import Attribute, TypeRef
@@ -24,13 +22,6 @@ _ESCAPE = re.compile(
     r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{1,4})|(.))", re.DOTALL
 )
 _SIMPLE: Final = dict(zip("0abefnrtv", "\0\a\b\x1b\f\n\r\t\v", strict=True))
-_OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "|": operator.or_,
-    # Only so many bits count, because numbers of C# have no more.
-    "<<": lambda left, right: left << (right % 64),
-}
 
 
 def constant(node: Node | None, names: Mapping[str, Constant]) -> Constant:
@@ -46,9 +37,8 @@ def constant(node: Node | None, names: Mapping[str, Constant]) -> Constant:
     match node.type:
         case "string_literal" | "verbatim_string_literal" | "raw_string_literal":
             return decode_string(text)
-        case "interpolated_string_expression" if "{" not in text:
-            return decode_string(text)
         case "integer_literal":
+            # Base 0 reads the prefixes 0x and 0b, but refuses a plain number with leading zeros.
             digits = text.rstrip("uUlL").replace("_", "")
             return int(digits, 10 if digits.isdigit() else 0)
         case "identifier" | "member_access_expression":
@@ -60,13 +50,6 @@ def constant(node: Node | None, names: Mapping[str, Constant]) -> Constant:
         case "prefix_unary_expression":
             value = constant(node.named_children[-1], names)
             return -value if isinstance(value, int) and text[0] == "-" else None
-        case "binary_expression":
-            sign, *sides = map(node.child_by_field_name, ("operator", "left", "right"))
-            with suppress(KeyError, TypeError):  # of another operator, or of what is not plain
-                value = _OPERATORS[text_of(sign or node)](
-                    *(constant(side, names) for side in sides)
-                )
-                return value if isinstance(value, str | int) else None
     return None
 
 

@@ -70,6 +70,7 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
             wires = {each.wire_name for each in declared[wanted].members} if is_values else set()
             return set(literals_of(spelled)) == wires if is_values else name == wanted and not args
         case ArrayOf(items=items):
+            # ``tuple[str, ...]`` holds any number of items, ``tuple[str, str]`` holds two.
             is_tuple = name in {"Tuple", "tuple"} and [each.name for each in args[1:]] == ["..."]
             is_sequence = is_tuple or (name in _SEQUENCES and len(args) == 1)
             return is_sequence and accepts(items, args[0], declared)
@@ -79,8 +80,8 @@ def accepts(expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Decla
         case UnionOf(options=options):
             if any(isinstance(option, Scalar) and option.kind == "any" for option in options):
                 return accepts(Scalar(kind="any"), spelled, declared)
-            # Because each option needs a place, and no place may be for anything else.
             places = _places(options, spelled)
+            # Because each option needs a place, and no place may be for anything else.
             fits = [[accepts(option, place, declared) for place in places] for option in options]
             return all(map(any, fits)) and all(map(any, zip(*fits, strict=True)))
         case Scalar(kind=kind) if name == LITERAL:

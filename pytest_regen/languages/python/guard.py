@@ -68,11 +68,11 @@ def _weaknesses(code: str) -> Iterator[Weakness]:
         if directive := directive_in(text):
             yield Weakness.of_directive(directive, line)
     for node in _nodes(code):
-        for key, message in _of_node(node):
+        for key, message in _loosened(node):
             yield Weakness((key, message), message, getattr(node, "lineno", 1), AS_ASKED)
 
 
-def _of_node(node: ast.AST) -> Iterator[tuple[str, str]]:
+def _loosened(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield by what code takes more than it should: of what kind it is, and a message."""
     for name, value in _settings(node):
         text = ast.unparse(value)

@@ -112,6 +112,7 @@ def missing_in_header(
     lines = _lines(_HEADERS.get(profile, ""))
     gone = {name: line for name, line in lines.items() if name not in bound}
     needed: dict[str, HeaderLine] = {}
+    # After ``import *`` nobody knows what is bound.
     for type_name, text in blocks.items() if gone and "*" not in bound else ():
         used = set(_names_used(text))
         for name, line in gone.items():
@@ -122,6 +123,7 @@ def missing_in_header(
 
 def provided_to(code: str) -> frozenset[str]:
     """Return the names that the header of the profile provides for which code was written."""
+    # By its words, because a page is joined before anybody says of which profile it is.
     is_model = BASE_MODEL in code or "Enum)" in code
     profile = "default" if is_model else "dataclass" if "dataclass" in code else "typeddict"
     return frozenset(_lines(_HEADERS[profile]))
@@ -131,6 +133,7 @@ def _lines(text: str) -> dict[str, str]:
     """Return the names that a header binds, and the line that does."""
     statements = names_bound(parse(text)).items()
     lines = {name: ast.unparse(node).split("\n")[0] for name, node in statements}
+    # No block uses that name, so it would never be missed.
     lines.pop("annotations", None)
     return lines
 

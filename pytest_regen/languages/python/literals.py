@@ -50,6 +50,7 @@ def described(text: str, indent: str) -> str:
 
 def docstring(text: str, indent: str) -> list[str]:
     """Return the lines of a docstring; its quotation marks are single, so that none is escaped."""
+    # A backslash is doubled, because none in a description is meant as an escape.
     plain = comment_text(text).replace("\\", "\\\\").replace('"', "'")
     mark = '"""'
     if len(f"{indent}{mark}{plain}{mark}") <= WIDTH:

@@ -90,8 +90,16 @@ def member_names(type_: TypeIR) -> dict[str | int, str]:
     labels: dict[str | int, str | int] = {unit: unit for unit in type_.units}
     if type_.enum_names and len(type_.enum_names) == len(type_.enum_values):
         labels.update(zip(type_.enum_values, type_.enum_names, strict=True))
-    taken = set()
-    return {unit: _free(_constant(label), taken) for unit, label in labels.items()}
+    taken, names = set(), {}
+    for unit, label in labels.items():
+        if isinstance(label, int):
+            name = f"VALUE_MINUS_{-label}" if label < 0 else f"VALUE_{label}"
+        else:
+            # Again, because capitals of a normal text need not be normal.
+            name = unicodedata.normalize("NFKC", _snake(label).upper())
+            name = name if name[0].isidentifier() else f"VALUE_{name}"
+        names[unit] = _free(name, taken)
+    return names
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -112,14 +120,6 @@ def member_name(wire_name: str | int) -> str:
     if not name[0].isidentifier():
         name = f"field_{name}"
     return f"{name}_" if name in _RESERVED else name
-
-
-def _constant(wire_name: str | int) -> str:
-    """Return a legal identifier for a value: ``SKY_BLUE`` for ``sky-blue``."""
-    if isinstance(wire_name, int):
-        return f"VALUE_MINUS_{-wire_name}" if wire_name < 0 else f"VALUE_{wire_name}"
-    name = unicodedata.normalize("NFKC", _snake(wire_name).upper())
-    return name if name[0].isidentifier() else f"VALUE_{name}"
 
 
 def is_field_name(text: str) -> bool:

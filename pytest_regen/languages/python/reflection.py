@@ -39,6 +39,7 @@ def completed(entry: Declaration, facts: Mapping[str, Any]) -> Declaration:
                 members.append(replace(place, wire_name=wire, number=number))
             else:
                 members.append(_field(place, style, each))
+    # In the order of the source, because pydantic puts inherited fields first.
     members.sort(key=lambda member: member.line)
     faults: tuple[SyntaxFault, ...] = ()
     if "unbuilt" in facts and not any(member.faults for member in members):
@@ -61,6 +62,7 @@ def _field(place: Member, style: str, facts: Mapping[str, Any]) -> Member:
         message = f"the type of {name!r} cannot be made: {facts['broken']}"
         return replace(member, faults=(SyntaxFault(line, message, "IMPORT_FAILED"),))
     limits = facts["limits"]
+    # A fact like a limit, because rules tell of both with the same words.
     if "default" in facts:
         limits = {"default": str(facts["default"]), **limits}
     return replace(

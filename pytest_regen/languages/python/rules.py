@@ -36,7 +36,13 @@ def missing_wire_name(member: base.Member, wire: str, *, is_enum: bool) -> str:
 
 def absence_fault(field: FieldIR, member: base.Member) -> base.AbsenceFault | None:
     """Return what is wrong about null and absence: ``None`` in the type, the default."""
-    why = _wrong_inside(field, member.type) or _wrong_absence(field, member)
+    keys: Mapping[type, str] = {ArrayOf: "nullableItems", MapOf: "nullableValues"}
+    inner = member.type.args[-1] if member.type and member.type.args else None
+    why = _wrong_absence(field, member)
+    # Only their lack is told, because other types beside ``None`` are the type's own fault.
+    may_be_null = field.constraints.get(keys.get(type(field.type), ""))
+    if may_be_null and inner and not inner.nullable and inner.name not in _ANYTHING:
+        why = f"lacks '| None' after {show_type(inner)!r} in its type"
     if why is None:
         return None
     state = base.describe_absence(field)
@@ -50,17 +56,6 @@ def absence_fault(field: FieldIR, member: base.Member) -> base.AbsenceFault | No
     reason = f"field {in_quotes(field.json_name)} {state}"
     message = f"{member.name!r} {why}; it must be {right}: {reason}"
     return base.AbsenceFault(message, f"each of these fields {why}; each {state}")
-
-
-def _wrong_inside(field: FieldIR, spelled: base.TypeRef | None) -> str | None:
-    """Return whether the items of an array, or the values of a map, lack ``None``."""
-    keys: Mapping[type, str] = {ArrayOf: "nullableItems", MapOf: "nullableValues"}
-    may_be_null = field.constraints.get(keys.get(type(field.type), ""))
-    if not may_be_null or spelled is None or not spelled.args:
-        return None
-    inner = spelled.args[-1]
-    is_right = inner.nullable or inner.name in _ANYTHING
-    return None if is_right else f"lacks '| None' after {show_type(inner)!r} in its type"
 
 
 def _wrong_absence(field: FieldIR, member: base.Member) -> str | None:
@@ -120,6 +115,7 @@ def _wrong_values(field: FieldIR, spelled: base.TypeRef) -> str | None:
     values = [(type(value), value) for value in literals_of(spelled)] if is_literal else []
     asked = spelling.spell_value(field, profile="default")
     shown = show_type(spelled)
+    # With its type, because True is 1 to Python and not to JSON.
     if tag is not None and values != [(type(tag), tag)]:
         return f"has type {shown!r}; its only value is {literal(tag)}: write {asked!r}"
     if tag is None and is_literal and not isinstance(field.type, Ref):

@@ -168,6 +168,7 @@ def is_portable(pattern: str) -> bool:
 
     What is not safely the same does not pass, and neither does what pydantic refuses.
     """
+    # A longer one is no check that anybody reads, and each is compiled twice below.
     is_plain = len(pattern) <= _LONGEST and pattern.isprintable()
     if not is_plain or not _PORTABLE.fullmatch(pattern):
         return False

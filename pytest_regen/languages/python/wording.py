@@ -30,6 +30,7 @@ Indent by four blanks, and the members of a page that continues a type by as man
 page. Escape text inside string literals as Python requires: quotes, backslashes and line ends. \
 Inside a docstring write single quotes for double ones."""
 
+# The default of the document is not asked for, because what was absent must stay absent.
 _FIELDS: Final = """\
 Write each field as name: type, called as identifier says.
 Where json_name differs from identifier, write {alias}, with json_name exactly as given: never \
@@ -117,6 +118,7 @@ _RULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+# Kept, because each prompt asks for it, and the samples in it are written every time.
 @cache
 def wording(profile: str = "default") -> Wording:
     """Return the words for ``profile``.

@@ -17,7 +17,15 @@ _INDENT: Final = "    "
 def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str) -> str:
     """Return the code of one page; see ``Language.write_page``."""
     if mode == "alias_only":
-        return "\n".join(_alias(type_, spell(type_.fields[0], profile=profile)))
+        spelled = spell(type_.fields[0], profile=profile)
+        whole = f"{type_.name} = {spelled}"
+        lines = [whole]
+        if len(whole) > literals.WIDTH:
+            # Broken where ruff breaks it: before each option, and before the discriminator.
+            options = spelled.replace(" | ", f"\n{_INDENT}| ")
+            options = options.replace(", Field(", f",\n{_INDENT}Field(")
+            lines = [f"{type_.name} = (", f"{_INDENT}{options}", ")"]
+        return "\n".join((*literals.comment(literals.sentence(type_.description), ""), *lines))
     members = list(_members(type_, units, profile))
     if mode in {"fields_only", "enum_values_only"}:
         return "\n".join((BEGIN, *members, END))
@@ -32,10 +40,12 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
     else:
         head = head_of(type_.name, profile)
         if type_.kind == "enum":
+            # ``<=``, because an enum without a value has no kind, and a StrEnum may be empty.
             kinds = {type(value) for value in type_.enum_values}
             base = "IntEnum" if kinds == {int} else "StrEnum" if kinds <= {str} else "Enum"
             head = f"class {type_.name}({base}):"
         text = literals.docstring(about, _INDENT) if literals.comment_text(about) else []
+        # Because ruff format puts a blank line below the docstring of a class.
         gap = [""] if text and members else []
         lines = [head, *text, *gap, *members]
         lines += [] if text or members else [f"{_INDENT}pass"]
@@ -51,18 +61,6 @@ def has_plain_keys(type_: TypeIR) -> bool:
         is_identifier(field.json_name) and not field.json_name.startswith("__")
         for field in type_.fields
     )
-
-
-def _alias(type_: TypeIR, spelled: str) -> Iterator[str]:
-    yield from literals.comment(literals.sentence(type_.description), "")
-    whole = f"{type_.name} = {spelled}"
-    if len(whole) <= literals.WIDTH:
-        yield whole
-    else:
-        options = spelled.replace(" | ", f"\n{_INDENT}| ").replace(
-            ", Field(", f",\n{_INDENT}Field("
-        )
-        yield from (f"{type_.name} = (", f"{_INDENT}{options}", ")")
 
 
 def head_of(name: str, profile: str) -> str:
@@ -82,6 +80,7 @@ def _members(type_: TypeIR, units: Sequence[EnumValue], profile: str) -> Iterato
             yield from _assignment(names[value], "", literals.literal(value))
         return
     fields = {field.json_name: field for field in type_.fields}
+    # Of the whole type, because a page cannot choose another form than the first one.
     is_class = profile != "typeddict" or has_plain_keys(type_)
     for unit in units:
         field = fields[str(unit)]
@@ -135,6 +134,7 @@ def _assignment(
         yield whole
         return
     yield f"{target} = {value}("
+    # A formatter tries one line for all arguments before it gives each its own.
     inner = _INDENT * 2 + ", ".join(arguments)
     if len(inner) <= literals.WIDTH:
         yield inner

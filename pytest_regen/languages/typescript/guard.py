@@ -45,7 +45,7 @@ def _weaknesses(root: Node) -> Iterator[Weakness]:
     for node in walk(root):
         match node.type:
             # As the type of a property it is a map, of which the validator knows more.
-            case "index_signature" if not _is_in_property(node):
+            case "index_signature" if not _stands_in(node, "property_signature"):
                 message = f"takes properties of any name by {in_quotes(text_of(node))}"
                 yield found_at(node, "open", message)
             case "extends_type_clause" if _has_open(node):
@@ -67,11 +67,9 @@ def _has_open(node: Node) -> bool:
     )
 
 
-def _is_in_property(node: Node) -> bool:
+def _stands_in(node: Node, kind: str) -> bool:
     above = node.parent
-    while above is not None and above.type != "property_signature":
-        above = above.parent
-    return above is not None
+    return above is not None and (above.type == kind or _stands_in(above, kind))
 
 
 def _is_called(node: Node) -> bool:

@@ -69,5 +69,6 @@ class TypeScript:
         """Return the import of zod where it is gone."""
         if profile != "zod" or _IMPORTS_ZOD.search(outside):
             return ()
+        # Of one block, because the line that is missing is the same for all.
         user = next((name for name, text in blocks.items() if _USES_ZOD.search(text)), None)
         return (HeaderLine(_IMPORT_ZOD, "z", user, _IMPORT_ADVICE),) if user else ()

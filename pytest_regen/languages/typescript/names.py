@@ -78,6 +78,7 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
 
 def is_type_identifier(text: str) -> bool:
     """Return whether ``text`` may name a type, and a constant beside it."""
+    # A constant too, because zod's schema and its type have one name.
     is_legal = bool(text) and all(map(_is_letter_or_digit, text)) and not text[0].isdigit()
     return is_legal and text not in _KEYWORDS | _PREDEFINED
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from pytest_regen.languages import trees
-from pytest_regen.languages.pages import END_OF_LINE, Frame, Pages, Point, Slot, Source
+from pytest_regen.languages.pages import END_OF_LINE, Frame, Pages, Slot, Source
 from pytest_regen.languages.trees import Node, child_of
 from pytest_regen.languages.typescript import tree
 from pytest_regen.languages.typescript.reader import read
@@ -70,6 +70,7 @@ class TypeScriptPages(Pages):
         tokens: list[str] = []
         for leaf in trees.leaves(tree.GRAMMAR, code, _ATOMS):
             before = tokens[-1] if tokens else ""
+            # Formatters add and take away a comma here, so that it is no edit.
             if leaf in _CLOSING and before == ",":
                 tokens.pop()
             if leaf[:1] in {'"', "'"} and leaf[1:] and leaf.endswith(leaf[0]):
@@ -131,18 +132,17 @@ def _unions(name: str, row: int, inner: Node) -> Iterator[Slot]:
     )
     # The end of the line, because a semicolon and a comment may stand behind the last literal.
     end = (inner.end_point.row, END_OF_LINE)
-    members = tuple((_sign_before(node), node.end_point) for node in options)
+    members = []
+    for node in options:
+        before = node.prev_sibling
+        # The sign before the first literal stands beside the union that the literal begins.
+        if before is None and node.parent is not None and node.parent.type == "union_type":
+            before = node.parent.prev_sibling
+        has_sign = before is not None and before.type == "|"
+        first = before if before is not None and has_sign else node
+        members.append((first.start_point, node.end_point))
     if any(is_literal) or not options:
-        yield Slot(name, row, "union", inner.start_point, end, members, is_plain)
-
-
-def _sign_before(node: Node) -> Point:
-    """Return where a literal begins, with the sign before it."""
-    before = node.prev_sibling
-    if before is None and node.parent is not None and node.parent.type == "union_type":
-        before = node.parent.prev_sibling
-    is_sign = before is not None and before.type == "|"
-    return before.start_point if before is not None and is_sign else node.start_point
+        yield Slot(name, row, "union", inner.start_point, end, tuple(members), is_plain)
 
 
 PAGES: Final = TypeScriptPages()

@@ -290,6 +290,7 @@ def _constant(source: _Source, statement: _Statement, declarator: Node) -> Itera
         kind, members = "alias", [_stands_for(value, types.schema_type(value))]
     entry = _declaration(source, statement, name, kind, members or [])
     if kind != "constant":
+        # A constant of no use is told as missing, whatever its type is.
         faults = (*entry.faults, *_typing_faults(source, declarator, name))
         entry = replace(entry, faults=faults, attributes=(SCHEMA,), bases=tuple(bases))
     yield entry

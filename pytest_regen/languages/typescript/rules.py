@@ -26,6 +26,7 @@ def absence_fault(field: FieldIR, member: Member) -> AbsenceFault | None:
     state, is_key = describe_absence(field), member.kind == "key"
     absent, null = (".optional()", ".nullable()") if is_key else ("question mark", "null")
     faults: list[str] = []
+    # Absence and null are told apart, because JSON and exactOptionalPropertyTypes do.
     if member.is_required != field.required:
         faults.append(f"lacks its {absent}" if member.is_required else f"has a {absent} too many")
     type_ = member.type or TypeRef("any")

@@ -49,6 +49,7 @@ def returned(function: Node) -> Node | None:
     if body is None or body.type != "statement_block":
         return body
     statements = inside(body)
+    # A getter that does more may give anything back.
     if len(statements) != 1 or statements[0].type != "return_statement":
         return None
     return next(iter(inside(statements[0])), None)

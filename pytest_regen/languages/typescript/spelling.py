@@ -154,6 +154,7 @@ def _bounds(limits: Mapping[str, Any], *, is_integer: bool) -> Iterator[Check]:
             if is_safe or (math.isfinite(value) and not is_integer and isinstance(value, float)):
                 number = int(value) if is_safe and value == int(value) else value
                 yield Check(f".{name}({quoted(number)})", keywords)
+    # Whole steps alone, because zod computes remainders of fractions inexactly.
     step = _count(limits, "multipleOf")
     if step:
         yield Check(f".multipleOf({step})", ("multipleOf",))

@@ -14,6 +14,7 @@ _SCHEMA_NOUNS: Final = Nouns(
 PROFILES: Final = ("default", "zod")
 """``default``: interfaces and unions of literals; ``zod``: schemas, and the types they infer."""
 
+# Said in both profiles, because the key of a schema is the name on the wire as well.
 _PROPERTY_RULES: Final = """\
 identifier is the property as code names it, in double quotes where it is no identifier. Copy it \
 exactly, with its quotes if it has them: it is the name on the wire, so never change its case, its \
@@ -62,6 +63,7 @@ Write no import, interface, class, enum, namespace or function, and no file head
 import {{ z }} from "zod"; already."""
 
 
+# Kept, because each prompt asks for it, and the samples in it are written every time.
 @cache
 def wording(profile: str = "default") -> Wording:
     """Return the words for ``profile``.

@@ -41,6 +41,7 @@ def write_page(type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, p
         opening, closing = f"export interface {name} {{", "}"
         if is_zod:
             opening, closing = f"export const {name} = z.object({{", "});"
+        # Only without members, because prettier keeps an object open that was written so.
         short, is_short = f"{opening}{closing}", not lines
     if mode in {"fields_only", "enum_values_only"}:
         return "\n".join((BEGIN, *lines, END))
