@@ -104,16 +104,3 @@ def test_what_cannot_be_asked_in_a_batch_is_refused(document: Path, words: list[
     assert done.code == 2
     assert "--engine batch and" in done.told
     assert "contradict each other" in done.told
-
-
-def test_a_recording_answers_before_any_batch(document: Path, batches: Emulator) -> None:
-    """What was recorded live is replayed, and nothing is submitted."""
-    words = ("generate", document, "GET /makers", "--cassette", "pages.yaml")
-    command(*words, "--record", "once", "--out", "live")
-    asked = len(batches.requests)
-
-    done = command(*words, "--engine", "batch")
-
-    assert done.code == 0, done.err
-    assert len(batches.requests) == asked
-    assert not noted(FOLDER)

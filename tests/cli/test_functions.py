@@ -54,31 +54,19 @@ def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
     assert done.code == 2
     assert "`functions` below [tool.pytest-regen] does not name it" in done.told
     assert done.err.endswith(f"  next: pytest-regen init {FILE}::height\n")
-    assert (here / FILE).read_text("utf-8") == MODULE
 
 
-@pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("verb", ["generate", "validate"])
-def test_a_module_without_markers_is_neither_store_nor_description(verb: str) -> None:
-    """The error says what makes a unit, with the command."""
-    done = command(verb, FILE)
-
-    assert done.code == 2
-    assert f"no function of {FILE} has markers yet" in done.told
-    assert done.err.endswith(f"  next: pytest-regen init {FILE}\n")
-
-
-@pytest.mark.parametrize(("name", "text"), [(FILE, MODULE), ("locales/en.json", '{"a": "b"}')])
-def test_a_file_that_no_kind_claims_is_no_description(here: Path, name: str, text: str) -> None:
+def test_a_module_without_units_is_neither_store_nor_description(here: Path) -> None:
+    """The error says what makes a unit, with the command; so where no kind claims it at all."""
+    marked = command("generate", FILE)
     (here / "pyproject.toml").write_text("", "utf-8")
-    (here / name).parent.mkdir(exist_ok=True)
-    (here / name).write_text(text, "utf-8")
+    claimed = command("generate", FILE)
 
-    done = command("generate", name)
-
-    assert done.code == 2
-    assert f"no kind claims {name}" in done.told
-    assert done.err.endswith(f"  next: pytest-regen init {name}\n")
+    assert (marked.code, claimed.code) == (2, 2)
+    assert f"no function of {FILE} has markers yet" in marked.told
+    assert f"no kind claims {FILE}" in claimed.told
+    for done in (marked, claimed):
+        assert done.err.endswith(f"  next: pytest-regen init {FILE}\n")
 
 
 LOW = '''

@@ -26,9 +26,8 @@ def test_help_texts(
     assert ran.out == snapshot
 
 
-@pytest.mark.parametrize("words", [(), ("validate",), ("cassettes", "check")])
-def test_the_short_option_is_help_too(words: tuple[str, ...]) -> None:
-    assert command(*words, "-h").out == command(*words, "--help").out != ""
+def test_the_short_option_is_help_too() -> None:
+    assert command("validate", "-h").out == command("validate", "--help").out != ""
 
 
 @pytest.mark.parametrize(

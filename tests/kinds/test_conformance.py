@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from articles import blocks_of
 from killed_kinds import KilledKindConformance, StoreLab
-from pages import ROOT, blocks
+from pages import ROOT, blocks, blocks_of
 from store_factory import GOOD, make_store
 
 from pytest_regen.regeneration.policies import Policy

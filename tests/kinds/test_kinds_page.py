@@ -4,8 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from articles import blocks_of
-from pages import ROOT
+from pages import ROOT, blocks_of
 
 from pytest_regen.units import kind as kind_module
 

@@ -9,8 +9,6 @@ import yaml
 
 from pytest_regen.cli.app import main
 
-__all__ = ["checked", "codes", "foreign", "run"]
-
 
 def run(*words: str) -> int:
     """Call a command; return its exit code."""

@@ -23,24 +23,6 @@ from pytest_regen.regeneration.values import Pending
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 from pytest_regen.units.place import UnitFile, open_units
 
-__all__ = [
-    "FILE",
-    "STORE",
-    "TRANSLATOR",
-    "WRONG",
-    "Fixed",
-    "Translator",
-    "accept_everything",
-    "accept_or_reject",
-    "german",
-    "heal_each_its_own_way",
-    "heal_for_review",
-    "make_project",
-    "place_of",
-    "unit_file",
-    "write_project",
-]
-
 STORE = "generated/GET_v1_projects"
 FILE = "locales/de.json"
 WRONG = {**GERMAN, "berth": "Liegeplatz", "leave": "Ab"}
