@@ -154,7 +154,7 @@ def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_C
             state = "removed" if after is None else "added"
             yield {**row, "state": state, "breaking": int(after is None)}, None
             continue
-        # The names of a store win, because a description alone may name its types otherwise.
+        # Of either side, because a store may be the older of the two or the newer.
         stored = next((part for part in (before, after) if isinstance(part, IR)), None)
         try:
             old_types = _types(before, old.document, stored)

@@ -69,18 +69,6 @@ def test_links_in_code_stay_as_they_are() -> None:
     assert [link for link, _ in site_hooks.links(text, "docs/a.md")] == ["x.md", "i.md"]
 
 
-def test_addresses_are_set_in_one_place(tmp_path: Path) -> None:
-    """Without ``[project.urls]`` the site links to no repository; with it, to that one."""
-    project = tmp_path / "pyproject.toml"
-    project.write_text('[project]\nname = "x"\n', "utf-8")
-    none = site_hooks.addresses(project)
-    project.write_text('[project.urls]\nRepository = "https://git.example/x"\n', "utf-8")
-
-    assert none == {}
-    assert site_hooks.addresses(project) == {"Repository": "https://git.example/x"}
-    assert not {"site_url", "repo_url", "edit_uri"} & CONFIG.keys()
-
-
 @pytest.mark.parametrize(
     "markup",
     [

@@ -110,6 +110,8 @@ DOORS = {
         "strategies.dialects",
         "strategies.violations",
     ),
+    "starlette": (),
+    "uvicorn": (),
 }
 
 
@@ -162,20 +164,16 @@ def homeless() -> list[str]:
 
 def pointing_up() -> list[str]:
     """Return imports that come from no lower level, no own folder and no drawn edge."""
-    return [
-        f"{module} imports {target}"
-        for module in modules()
-        for target in imported(module)
-        if module
-        and target.startswith("pytest_regen.")
-        and not points_down(module, target.removeprefix("pytest_regen."))
-    ]
-
-
-def points_down(module: str, target: str) -> bool:
-    """Return whether ``module`` may import ``target``, a module of the package."""
-    folder, other = module.split(".", maxsplit=1)[0], target.split(".", maxsplit=1)[0]
-    return folder == other or (folder, other) in DRAWN or level(target) < level(module)
+    wrong = []
+    for module in filter(None, modules()):
+        folder = module.partition(".")[0]
+        for name in imported(module):
+            package, _, target = name.partition(".")
+            other = target.partition(".")[0]
+            is_near = folder == other or (folder, other) in DRAWN
+            if package == "pytest_regen" and not (is_near or level(target) < level(module)):
+                wrong.append(f"{module} imports {name}")
+    return wrong
 
 
 def beside_the_doors() -> list[str]:
@@ -184,14 +182,8 @@ def beside_the_doors() -> list[str]:
         f"{module} imports {target}"
         for module in modules()
         for target in imported(module)
-        if not enters_by_its_door(module, target)
+        if not module.startswith(DOORS.get(target.partition(".")[0], ""))
     ]
-
-
-def enters_by_its_door(module: str, target: str) -> bool:
-    """Return whether ``module`` may import ``target``, a module of any package."""
-    doors = DOORS.get(target.split(".", maxsplit=1)[0])
-    return doors is None or any(module.startswith(door.rstrip(".")) for door in doors)
 
 
 def cycles() -> list[str]:
