@@ -36,14 +36,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_function_that_is_there_becomes_a_unit(here: Path) -> None:
     """Its body gets the markers, and is recorded as written by hand; twice changes nothing."""
-    assert command("adopt", f"{FILE}::height").code == 0
+    first = command("adopt", f"{FILE}::height")
     made = (here / FILE).read_text("utf-8")
     assert command("adopt", f"{FILE}::height").code == 0
 
     marked = "    # [REGEN:BEGIN height]\n    return 2 * hour\n    # [REGEN:END height]\n"
+    assert (first.code, "only reads" in first.told) == (0, False)
     assert made == MODULE.replace("    return 2 * hour\n", marked)
     assert (here / FILE).read_text("utf-8") == made
     assert "1 unit, no errors" in command("validate", FILE).told
+
+    silent = '\n\ndef ebb(hour):\n    """Return half."""\n    return hour / 2\n'
+    (here / FILE).write_text(made + silent, "utf-8")
+    told = command("adopt", f"{FILE}::ebb").told
+    assert "ebb has no example in the docstring: pytest only reads it" in told
 
 
 def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
