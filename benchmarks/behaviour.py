@@ -65,9 +65,9 @@ def main() -> None:
         text = source.read_text("utf-8")
         rows = []
 
-        def row(name: str, seconds: float, asked: int = TYPES) -> None:
-            each = f"{seconds / asked * 1000:.1f} ms"
-            rows.append((name, f"{seconds * 1000:.0f} ms", each))
+        def row(name: str, seconds: float, count: int = TYPES) -> None:
+            mean = f"{seconds / count * 1000:.1f} ms"
+            rows.append((name, f"{seconds * 1000:.0f} ms", mean))
 
         def forget(*sections: str) -> None:
             for section in sections:
@@ -165,8 +165,10 @@ def _by_hand(root: Path, store: Path, source: Path) -> float:
 
 
 def _seconds(command: list[str]) -> float:
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=dict(os.environ))
-    return float(done.stdout)
+    completed = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=dict(os.environ)
+    )
+    return float(completed.stdout)
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ def concurrent(subject: Subject, folder: Path) -> str:
 
     async def gathered(url: str) -> int:
         client = anthropic.AsyncAnthropic(api_key="x", base_url=url)
-        found = await asyncio.gather(*(ask(client, f"number {n}") for n in range(8)))
-        return sum(said_by(one) != f"number {n}" for n, one in enumerate(found))
+        replies = await asyncio.gather(*(ask(client, f"number {n}") for n in range(8)))
+        return sum(said_by(reply) != f"number {n}" for n, reply in enumerate(replies))
 
     worst = [0, 0]
     with served(late_echo) as url:
@@ -89,15 +89,15 @@ def missed(subject: Subject, folder: Path) -> str:
         client = anthropic.Anthropic(api_key="x", base_url=url)
         with subject.use(path, "once", clients=True):
             ask(client, "recorded")
-        start, told = 0.0, "nothing"
+        start, outcome = 0.0, "nothing"
         try:
             with subject.use(path, "none", clients=True):
                 ask(client, "recorded")
                 start = time.perf_counter()
                 ask(client, "recorded")
         except Exception as error:
-            told = type(error).__name__
-        return f"{(time.perf_counter() - start) * 1e3:,.0f} ms, {told}"
+            outcome = type(error).__name__
+        return f"{(time.perf_counter() - start) * 1e3:,.0f} ms, {outcome}"
 
 
 def retried(subject: Subject, folder: Path) -> str:

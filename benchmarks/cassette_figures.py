@@ -69,12 +69,12 @@ def child(subject: str, *words: str) -> str:
     if out.strip():
         return out.strip().splitlines()[-1]
     # The line of the traceback that names the exception; its message may go on below.
-    named = [
+    messages = [
         line for line in complaints.splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)
     ]
-    if not named:
+    if not messages:
         return "fails: no figure"
-    name, _, said = re.sub(r"\S*/tmp/[^\s:]*", "…", named[-1]).partition(": ")
+    name, _, message = re.sub(r"\S*/tmp/[^\s:]*", "…", messages[-1]).partition(": ")
     # Parsers say where they were first, and what was wrong last.
-    why = re.sub(r"^(?:.*error: )?(?:line \d+ column \d+: )?", "", said)[:_SHOWN]
+    why = re.sub(r"^(?:.*error: )?(?:line \d+ column \d+: )?", "", message)[:_SHOWN]
     return f"fails: {name.rpartition('.')[2]}: {why}".rstrip(": ").replace("|", "/")

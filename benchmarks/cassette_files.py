@@ -32,14 +32,14 @@ def _load(subject: Subject, folder: Path, *, count: int, of: str = "") -> str:
     # In another process: what making it takes must not hide what loading it takes.
     child(maker, "_made", str(folder), str(count))
     path = made(MAKERS[maker](), folder, count)
-    [(sent, said)] = exchanges(1)
+    [(sent, reply)] = exchanges(1)
 
     def opened() -> None:
         with subject.use(path, "none") as run:
             subject.play(run, sent)
 
     with subject.use(folder / "warm.yaml", "new_episodes") as run:
-        subject.keep(run, sent, said)
+        subject.keep(run, sent, reply)
     with subject.use(folder / "warm.yaml", "none") as run:
         subject.play(run, sent)
     before = peak_memory()
@@ -49,11 +49,11 @@ def _load(subject: Subject, folder: Path, *, count: int, of: str = "") -> str:
 
 
 def _load_foreign(subject: Subject, folder: Path, *, count: int) -> str:
-    found = _load(subject, folder, count=count, of="vcrpy")
+    loaded = _load(subject, folder, count=count, of="vcrpy")
     if subject.name != "pytest-regen":
-        return found
+        return loaded
     row = f"load {count:,} of vcrpy"
-    return f"{found}; under `vcr`: {child('under the mark vcr', row, str(folder))}"
+    return f"{loaded}; under `vcr`: {child('under the mark vcr', row, str(folder))}"
 
 
 def _written() -> int:
@@ -66,12 +66,12 @@ def _add(subject: Subject, folder: Path, *, of: str = "") -> str:
     source = made(MAKERS[of or subject.name](), folder, 1_000)
     path = folder / f"add-{source.name}"
     path.write_bytes(source.read_bytes())
-    [(sent, said)] = exchanges(1, seed=99)
+    [(sent, reply)] = exchanges(1, seed=99)
     with subject.use(folder / "warm.yaml", "new_episodes") as run:
-        subject.keep(run, sent, said)
+        subject.keep(run, sent, reply)
     start, before = time.process_time(), _written()
     with subject.use(path, "new_episodes") as run:
-        subject.keep(run, sent, said)
+        subject.keep(run, sent, reply)
     return f"{(_written() - before) / 1e3:,.0f} kB, {(time.process_time() - start) * 1e3:,.0f} ms"
 
 
@@ -86,8 +86,8 @@ def _picture(source: random.Random, size: int) -> bytes:
 
 
 def _vectors(source: random.Random, size: int) -> bytes:
-    one = [source.uniform(-1, 1) for _ in range(1_536)]
-    return json.dumps({"data": [one] * (size // len(json.dumps(one)))}).encode()
+    vector = [source.uniform(-1, 1) for _ in range(1_536)]
+    return json.dumps({"data": [vector] * (size // len(json.dumps(vector)))}).encode()
 
 
 def _binary(source: random.Random, size: int) -> bytes:
@@ -96,7 +96,7 @@ def _binary(source: random.Random, size: int) -> bytes:
 
 def _large(subject: Subject, folder: Path, *, body: Callable[[random.Random, int], bytes]) -> str:
     """CPU seconds to record and to replay one answer, and the memory both take over its size."""
-    said = body(random.Random(3), _MEGABYTES * 1_000_000)
+    reply = body(random.Random(3), _MEGABYTES * 1_000_000)
     path, sent = folder / "large.yaml", b'{"large": 1}'
     for mode in ("new_episodes", "none"):  # what is imported and made once is not measured
         with subject.use(folder / "warm.yaml", mode) as run:
@@ -106,12 +106,12 @@ def _large(subject: Subject, folder: Path, *, body: Callable[[random.Random, int
                 subject.keep(run, sent, b"{}")
     before, start = peak_memory(), time.process_time()
     with subject.use(path, "new_episodes") as run:
-        subject.keep(run, sent, said)
+        subject.keep(run, sent, reply)
     middle = time.process_time()
     with subject.use(path, "none") as run:
         subject.play(run, sent)
     end = time.process_time()
-    grown = (peak_memory() - before) / len(said)
+    grown = (peak_memory() - before) / len(reply)
     return f"{middle - start:.2f} + {end - middle:.2f} s, {grown:.1f}x"
 
 

@@ -14,8 +14,8 @@ __all__ = ["ROWS", "record_some"]
 def record_some(subject: Subject, path: Path, name: str, count: int, *, crash: bool) -> None:
     """Record calls, and end well or not at all."""
     with subject.use(path, "new_episodes", clients=False) as run:
-        for number, (sent, said) in enumerate(exchanges(count)):
-            subject.keep(run, sent.replace(b"7-", f"{name}{number}-".encode(), 1), said)
+        for number, (sent, reply) in enumerate(exchanges(count)):
+            subject.keep(run, sent.replace(b"7-", f"{name}{number}-".encode(), 1), reply)
         if crash:
             os._exit(1)
 
@@ -26,8 +26,8 @@ def kept(subject: Subject, folder: Path) -> str:
     name = subject.name
     child(name, "_record", str(crash), "c", "5", "crash")
     children = [start_child(name, "_record", str(shared), f"w{n}", "1", "") for n in range(4)]
-    for one in children:
-        one.wait()
+    for process in children:
+        process.wait()
     return f"{subject.count(crash)} of 5, {subject.count(shared)} of 4"
 
 
@@ -39,8 +39,8 @@ def secrets(subject: Subject, folder: Path) -> str:
     with subject.use(path, "new_episodes") as run:
         for number, secret in enumerate(KINDS.values()):
             sent = {"model": "m", "messages": [{"role": "user", "content": f"{number} {secret}"}]}
-            said = {"content": [{"type": "text", "text": f"it is {secret}"}]}
-            subject.keep(run, json.dumps(sent).encode(), json.dumps(said).encode())
+            reply = {"content": [{"type": "text", "text": f"it is {secret}"}]}
+            subject.keep(run, json.dumps(sent).encode(), json.dumps(reply).encode())
     text = path.read_text("utf-8").replace("\n", " ").replace('\\"', '"')
     squeezed = "".join(text.split())
     left = [s for s in KINDS.values() if "".join(s.replace("\n", "\\n").split()) in squeezed]

@@ -24,15 +24,15 @@ def exchanges(count: int, seed: int = 7) -> list[tuple[bytes, bytes]]:
     def text(length: int) -> str:
         return " ".join(source.choice(words) for _ in range(length))
 
-    found = []
+    pairs = []
     for number in range(count):
         prompt = f"{seed}-{number} {text(400)}"
         sent = {"model": "claude-sonnet-5-5", "max_tokens": 1000, "system": text(500),
                 "messages": [{"role": "user", "content": prompt}]}  # fmt: skip
-        said = {"type": "message", "role": "assistant", "stop_reason": "end_turn",
+        reply = {"type": "message", "role": "assistant", "stop_reason": "end_turn",
                 "content": [{"type": "text", "text": text(400)}]}  # fmt: skip
-        found.append((json.dumps(sent).encode(), json.dumps(said).encode()))
-    return found
+        pairs.append((json.dumps(sent).encode(), json.dumps(reply).encode()))
+    return pairs
 
 
 class Ours:
@@ -49,13 +49,13 @@ class Ours:
         with use_cassette(path, mode=anyhow, http_clients=clients, answers_turns=False) as run:
             yield run
 
-    def keep(self, run: Any, sent: bytes, said: bytes) -> None:
+    def keep(self, run: Any, sent: bytes, reply: bytes) -> None:
         """Record one exchange."""
         from pytest_regen.cassettes.interactions import Interaction
 
         sent_headers = {name: (value,) for name, value in JSON_TYPE.items()}
         said_headers = {"content-type": ("application/json",)}
-        run.record(Interaction("POST", URI, sent_headers, sent, 200, "OK", said_headers, said))
+        run.record(Interaction("POST", URI, sent_headers, sent, 200, "OK", said_headers, reply))
 
     def play(self, run: Any, sent: bytes) -> bytes:
         """Return the answer to a request."""
@@ -94,11 +94,11 @@ class Vcrpy:
 
         return Request("POST", URI, sent, dict(JSON_TYPE))
 
-    def keep(self, run: Any, sent: bytes, said: bytes) -> None:
+    def keep(self, run: Any, sent: bytes, reply: bytes) -> None:
         """Record one exchange."""
         status = {"code": 200, "message": "OK"}
         headers = {"content-type": ["application/json"]}
-        answer = {"status": status, "headers": headers, "body": {"string": said}}
+        answer = {"status": status, "headers": headers, "body": {"string": reply}}
         run.append(self._request(sent), answer)
 
     def play(self, run: Any, sent: bytes) -> bytes:
@@ -132,17 +132,17 @@ class Cassetter:
         with cassetter.use_cassette(path, record_mode=mode, **options) as run:
             yield run
 
-    def keep(self, run: Any, sent: bytes, said: bytes) -> None:
+    def keep(self, run: Any, sent: bytes, reply: bytes) -> None:
         """Record one exchange."""
         run.record(method="POST", uri=URI, request_headers={n: [v] for n, v in JSON_TYPE.items()},
                    request_body=sent, status=200,
-                   response_headers={"content-type": ["application/json"]}, response_body=said,
+                   response_headers={"content-type": ["application/json"]}, response_body=reply,
                    order=run.reserve_record_order())  # fmt: skip
 
     def play(self, run: Any, sent: bytes) -> bytes:
         """Return something for a request."""
-        found = run.match("POST", URI, {n: [v] for n, v in JSON_TYPE.items()}, sent)
-        return str(found[1]).encode()
+        response = run.match("POST", URI, {n: [v] for n, v in JSON_TYPE.items()}, sent)
+        return str(response[1]).encode()
 
     def skip(self, run: Any, bodies: list[bytes]) -> None:
         """Play these."""
@@ -181,6 +181,6 @@ def made(subject: Any, folder: Path, count: int) -> Path:
     path = folder / f"{type(subject).__name__}-{count}.yaml"
     if not path.exists():
         with subject.use(path, "new_episodes") as run:
-            for sent, said in exchanges(count):
-                subject.keep(run, sent, said)
+            for sent, reply in exchanges(count):
+                subject.keep(run, sent, reply)
     return path

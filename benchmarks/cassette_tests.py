@@ -90,11 +90,11 @@ def _plain(subject: Subject, folder: Path) -> str:
     full = _with_plugin(subject)
     found = []
     for _ in range(_ROUNDS):
-        bare_one, one, bare_plain, plain = (
+        bare_one, recorded, bare_plain, plain = (
             cpu_of([*words, f"test_{name}.py"], folder) * 1e3
             for words, name in ((_BARE, "one"), (full, "one"), (_BARE, "plain"), (full, "plain"))
         )
-        start = one - bare_one
+        start = recorded - bare_one
         found.append(((plain - bare_plain - start) / _PLAIN, start))
     unmarked, start = map(statistics.median, zip(*found, strict=True))
     return f"{max(unmarked, 0):.3f} / {start:.0f} ms"

@@ -54,8 +54,8 @@ def one(name: str, row: str, *words: str) -> None:
 def is_there(subject: str) -> bool:
     """Whether a subject can be measured."""
     folders = filter(None, os.environ.get(RIVALS, "").split(os.pathsep))
-    found = importlib.machinery.PathFinder.find_spec(NEEDS[subject], [*folders, *sys.path])
-    return found is not None
+    spec = importlib.machinery.PathFinder.find_spec(NEEDS[subject], [*folders, *sys.path])
+    return spec is not None
 
 
 def main() -> None:

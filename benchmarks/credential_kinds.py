@@ -326,12 +326,12 @@ def drawn(template: str) -> st.SearchStrategy[str]:
 
 
 def _filled(template: str, letters: random.Random) -> str:
-    def field(found: re.Match[str]) -> str:
-        if found[1]:
-            return "".join(letters.choices(_ALPHABETS[found[1]], k=int(found[2])))
-        if found[3] == "uuid":
+    def field(match: re.Match[str]) -> str:
+        if match[1]:
+            return "".join(letters.choices(_ALPHABETS[match[1]], k=int(match[2])))
+        if match[3] == "uuid":
             return str(uuid.UUID(bytes=letters.randbytes(16), version=4))
-        if found[3] == "snowflake":
+        if match[3] == "snowflake":
             number = str(letters.randint(10**17, 10**18))
             return base64.b64encode(number.encode()).decode().rstrip("=")
         claims = f'","n":"{letters.randbytes(24).hex()}"}}'

@@ -79,15 +79,15 @@ def main() -> None:
     rows, missed = [], {}
     for tool, finds in tools.items():
         began = time.process_time()
-        caught = list(finds([one.text for one in planted]))
-        false = list(finds([one.text for one in innocent]))
+        caught = list(finds([text.text for text in planted]))
+        false = list(finds([text.text for text in innocent]))
         spent = time.process_time() - began
         kinds = by_kind(planted, caught)
         missed[tool] = [kind for kind, rate in kinds.items() if rate < 1]
         whole = sum(rate == 1 for rate in kinds.values())
         wrong = [kind for kind, rate in by_kind(innocent, false).items() if rate]
         missed[f"{tool}, false"] = wrong
-        size = sum(len(one.text) for one in (*planted, *innocent)) / 1e6
+        size = sum(len(text.text) for text in (*planted, *innocent)) / 1e6
         rows.append(
             (
                 tool,
@@ -105,24 +105,24 @@ def main() -> None:
         print(f"\n{tool}: {', '.join(names) or 'none'}")
 
 
-def planted_texts(each: int) -> list[Text]:
+def planted_texts(per_kind: int) -> list[Text]:
     """Return texts that hold a credential, and nothing else that looks like one."""
-    found = []
+    texts = []
     for kind, template in KINDS.items():
-        for value, place in examples(drawn(template), tuple(PLACES), each):
-            found.append(Text(kind, PLACES[place](value)))
+        for value, place in examples(drawn(template), tuple(PLACES), per_kind):
+            texts.append(Text(kind, PLACES[place](value)))
     for kind, (name, template) in NAMED_KINDS.items():
-        for value, place in examples(drawn(template), tuple(NAMED_PLACES), each):
-            found.append(Text(kind, NAMED_PLACES[place](name, value)))
-    return found
+        for value, place in examples(drawn(template), tuple(NAMED_PLACES), per_kind):
+            texts.append(Text(kind, NAMED_PLACES[place](name, value)))
+    return texts
 
 
-def innocent_texts(each: int) -> list[Text]:
+def innocent_texts(per_kind: int) -> list[Text]:
     """Return texts that hold none."""
     return [
         Text(kind, value)
         for kind, template in INNOCENT.items()
-        for value, _ in examples(drawn(template), ("",), each)
+        for value, _ in examples(drawn(template), ("",), per_kind)
     ]
 
 
@@ -130,7 +130,7 @@ def examples(
     values: st.SearchStrategy[str], places: Sequence[str], count: int
 ) -> list[tuple[str, str]]:
     """Return what hypothesis draws, the same in every run."""
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
 
     @settings(
         max_examples=count,
@@ -142,18 +142,18 @@ def examples(
     )
     @given(value=values, place=st.sampled_from(places))
     def draw(value: str, place: str) -> None:
-        found.append((value, place))
+        pairs.append((value, place))
 
     draw()
-    return found
+    return pairs
 
 
-def by_kind(texts: Sequence[Text], found: Sequence[bool]) -> dict[str, float]:
+def by_kind(texts: Sequence[Text], is_caught: Sequence[bool]) -> dict[str, float]:
     """Return which part of each kind was reported."""
-    told: defaultdict[str, list[bool]] = defaultdict(list)
-    for one, is_found in zip(texts, found, strict=True):
-        told[one.kind].append(is_found)
-    return {kind: sum(each) / len(each) for kind, each in told.items()}
+    verdicts: defaultdict[str, list[bool]] = defaultdict(list)
+    for text, is_found in zip(texts, is_caught, strict=True):
+        verdicts[text.kind].append(is_found)
+    return {kind: sum(each) / len(each) for kind, each in verdicts.items()}
 
 
 def ours(texts: Sequence[str]) -> Iterator[bool]:
@@ -178,9 +178,9 @@ def detect_secrets() -> Finds | None:
             for number, text in enumerate(texts):
                 file = Path(folder) / f"{number}.txt"
                 file.write_text(text, "utf-8")
-                found = SecretsCollection()
-                found.scan_file(str(file))
-                yield bool(list(found))
+                secrets = SecretsCollection()
+                secrets.scan_file(str(file))
+                yield bool(list(secrets))
 
     return finds
 
@@ -198,20 +198,20 @@ class Rule(NamedTuple):
 
 def gitleaks(path: Path) -> Finds:
     """Return the rules of a configuration of gitleaks, as far as Python knows their patterns."""
-    told = tomllib.loads(path.read_text("utf-8"))
-    everywhere = allowances([told.get("allowlist", {})])
+    config = tomllib.loads(path.read_text("utf-8"))
+    everywhere = allowances([config.get("allowlist", {})])
     rules, refused = [], 0
-    for one in told["rules"]:
-        if "regex" not in one:
+    for rule in config["rules"]:
+        if "regex" not in rule:
             continue
         try:
-            allowed, words = allowances(one.get("allowlists", []))
+            allowed, words = allowances(rule.get("allowlists", []))
             rules.append(
                 Rule(
-                    re.compile(translated(one["regex"])),
-                    tuple(map(str.lower, one.get("keywords", ()))),
-                    float(one.get("entropy", 0)),
-                    int(one.get("secretGroup", 0)),
+                    re.compile(translated(rule["regex"])),
+                    tuple(map(str.lower, rule.get("keywords", ()))),
+                    float(rule.get("entropy", 0)),
+                    int(rule.get("secretGroup", 0)),
                     (*allowed, *everywhere[0]),
                     (*words, *everywhere[1]),
                 )
@@ -237,12 +237,14 @@ def allowances(
 ) -> tuple[tuple[tuple[str, re.Pattern[str]], ...], tuple[str, ...]]:
     """Return the patterns and words of allowlists; those for paths say nothing here."""
     patterns, words = [], []
-    for one in listed:
-        if one.get("paths") and one.get("condition") == "AND":
+    for allowance in listed:
+        if allowance.get("paths") and allowance.get("condition") == "AND":
             continue
-        target = one.get("regexTarget", "secret")
-        patterns += [(target, re.compile(translated(each))) for each in one.get("regexes", ())]
-        words += [word.lower() for word in one.get("stopwords", ())]
+        target = allowance.get("regexTarget", "secret")
+        patterns += [
+            (target, re.compile(translated(pattern))) for pattern in allowance.get("regexes", ())
+        ]
+        words += [word.lower() for word in allowance.get("stopwords", ())]
     return tuple(patterns), tuple(words)
 
 
@@ -276,7 +278,7 @@ def balanced(pattern: str) -> bool:
 def matches(rule: Rule, text: str) -> bool:
     """Whether a rule reports anything in a text."""
     for match in rule.pattern.finditer(text):
-        groups = [each for each in match.groups() if each]
+        groups = [group for group in match.groups() if group]
         secret = match[rule.group] if rule.group else (groups[0] if groups else match[0])
         line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
         targets = {"secret": secret, "match": match[0], "line": line}

@@ -54,7 +54,7 @@ HEAD = '"""A module."""\n\nimport math\nimport re\nfrom collections.abc import I
 SETTINGS = '[tool.pytest.ini_options]\n[tool.pytest-regen]\nfunctions = ["src/scales/*.py"]\n'
 
 
-def write_functions(root: Path, files: int, each: int) -> list[Path]:
+def write_functions(root: Path, files: int, per_file: int) -> list[Path]:
     """Write a project with recorded functions, all of them right; return its modules."""
     package = root / "src" / "scales"
     package.mkdir(parents=True)
@@ -62,7 +62,7 @@ def write_functions(root: Path, files: int, each: int) -> list[Path]:
     (package / "__init__.py").touch()
     paths = [package / f"scale{number}.py" for number in range(files)]
     for path in paths:
-        path.write_text(HEAD + "".join(FUNCTION.format(n=n) for n in range(each)), "utf-8")
+        path.write_text(HEAD + "".join(FUNCTION.format(n=n) for n in range(per_file)), "utf-8")
     kinds = load_kinds(root, read_settings(root))
     for path in paths:
         verbs.adopt(open_units(kinds, path))
@@ -86,10 +86,10 @@ def seconds(root: Path, *options: str) -> float:
     """Return the processor time that pytest takes there, its children included."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     before = children_seconds()
-    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
+    completed = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
     spent = children_seconds() - before
-    if done.returncode:
-        raise SystemExit(done.stdout[-2000:] + done.stderr)
+    if completed.returncode:
+        raise SystemExit(completed.stdout[-2000:] + completed.stderr)
     return spent
 
 
@@ -103,12 +103,12 @@ def compare(
     return label, f"{ours:.2f} s", f"{beside}: {theirs:.2f} s", f"{ours / theirs:.2f}"
 
 
-def main(files: int, each: int) -> None:
+def main(files: int, per_file: int) -> None:
     """Print the rows."""
     keep_byte_code()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "functions")
-        write_functions(root, files, each)
+        write_functions(root, files, per_file)
 
         def cold() -> float:
             forget(root)
@@ -116,20 +116,20 @@ def main(files: int, each: int) -> None:
 
         beside = "pytest --doctest-modules"
         doctests = partial(seconds, root, "-p", "no:regen", "--doctest-modules", "src")
-        label = f"{files * each:,} functions in {files} files"
+        label = f"{files * per_file:,} functions in {files} files"
         rows = [
             compare(f"{label}, never seen", cold, beside, doctests),
             compare(f"{label}, unchanged", partial(seconds, root), beside, doctests),
         ]
         suite = Path(folder, "suite")
-        write_functions(suite, files // 3, each)
+        write_functions(suite, files // 3, per_file)
         write_plain(suite, PLAIN)
-        label = f"{PLAIN:,} plain tests beside {files // 3 * each} unchanged functions"
+        label = f"{PLAIN:,} plain tests beside {files // 3 * per_file} unchanged functions"
         without = partial(seconds, suite, "-p", "no:regen")
         rows.append(compare(label, partial(seconds, suite), "without the plugin", without))
     print_table(("suite", "pytest with the plugin", "beside", "ratio"), rows)
 
 
 if __name__ == "__main__":
-    given = [int(arg) for arg in sys.argv[1:]]
-    main(*(given + [30, 10][len(given) :]))
+    counts = [int(arg) for arg in sys.argv[1:]]
+    main(*(counts + [30, 10][len(counts) :]))

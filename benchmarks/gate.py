@@ -93,7 +93,7 @@ def run(root: Path, words: list[str]) -> tuple[float, str]:
     """Return how long Python takes, and what it prints."""
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     begin = time.perf_counter()
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, *words],
         cwd=root,
         env=environment,
@@ -102,7 +102,7 @@ def run(root: Path, words: list[str]) -> tuple[float, str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    return time.perf_counter() - begin, done.stdout
+    return time.perf_counter() - begin, completed.stdout
 
 
 if __name__ == "__main__":

@@ -95,12 +95,12 @@ class Tally:
     refused: int = 0
     invalid: int = 0
 
-    def cells(self, wanted: int) -> list[str]:
+    def cells(self, count: int) -> list[str]:
         """Return the cells of a row."""
         if self.failure:
-            cells = [f"fails: {self.failure}", f"0 of {wanted}", "-"]
+            cells = [f"fails: {self.failure}", f"0 of {count}", "-"]
         else:
-            cells = ["works", f"{self.sound} of {wanted}", f"{self.refused} of {self.invalid}"]
+            cells = ["works", f"{self.sound} of {count}", f"{self.refused} of {self.invalid}"]
         return [*cells, f"{self.seconds:.1f}", str(self.megabytes)]
 
 
@@ -151,11 +151,11 @@ class Tools:
 
     def call(self, argv: Sequence[str], **options: Any) -> tuple[str, str]:
         """Run a program; return what went wrong in a line, and what it printed."""
-        done = subprocess.run(
+        completed = subprocess.run(
             argv, capture_output=True, text=True, env=self.environment, check=False, **options
         )
-        failure = self.failure(done.stderr or done.stdout) if done.returncode else ""
-        return failure, done.stdout
+        failure = self.failure(completed.stderr or completed.stdout) if completed.returncode else ""
+        return failure, completed.stdout
 
     @staticmethod
     def failure(printed: str) -> str:
@@ -254,9 +254,9 @@ def try_typescript(
     (folder / "cases.ts").write_text("\n".join([*lines, "export {};"]), "utf-8")
     (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS}), "utf-8")
     failure, printed = tools.call([tools.npm("tsc"), "-p", "."], cwd=folder)
-    others = [line for line in printed.splitlines() if not line.startswith(("cases.ts(", " "))]
-    if others or (failure and not printed):
-        tally.failure = (others or [failure])[0][:80]
+    messages = [line for line in printed.splitlines() if not line.startswith(("cases.ts(", " "))]
+    if messages or (failure and not printed):
+        tally.failure = (messages or [failure])[0][:80]
         return
     first = head.count("\n") + 2
     wrong = {

@@ -34,9 +34,9 @@ def seconds(project: Path, *options: str) -> float:
     """Return how long pytest takes there."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    done = subprocess.run(command, cwd=project, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stdout[-2000:] + done.stderr)
+    completed = subprocess.run(command, cwd=project, check=False, capture_output=True, text=True)
+    if completed.returncode:
+        raise SystemExit(completed.stdout[-2000:] + completed.stderr)
     return time.perf_counter() - begin
 
 
@@ -54,10 +54,10 @@ def main(stores: int) -> None:
                     shutil.rmtree(project / name, ignore_errors=True)
                 for number in range(stores):
                     make_store(project / f"generated/GET_{number}", MISSPELT)
-                asked = len(api.requests)
+                requests = len(api.requests)
                 live = ("--regen", "--regen-record=once", f"--regen-jobs={jobs}")
                 took = seconds(project, *live) - seconds(project)
-                assert len(api.requests) - asked == stores
+                assert len(api.requests) - requests == stores
                 # The first request is sent alone: it warms the prompt cache.
                 possible = DELAY * (stores if jobs == 1 else 1 + math.ceil((stores - 1) / jobs))
                 rows.append(

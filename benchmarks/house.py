@@ -142,7 +142,7 @@ def cycles_of(folder: Path, trees: dict[Path, ast.Module]) -> list[list[str]]:
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    cycles: list[list[str]] = []
 
     def visit(name: str) -> None:
         index[name] = low[name] = len(index)
@@ -158,13 +158,13 @@ def cycles_of(folder: Path, trees: dict[Path, ast.Module]) -> list[list[str]]:
             while group[-1] != name:
                 group.append(stack.pop())
             if len(group) > 1:
-                found.append(sorted(group))
+                cycles.append(sorted(group))
 
     sys.setrecursionlimit(10_000)
     for name in modules:
         if name not in index:
             visit(name)
-    return found
+    return cycles
 
 
 def module_name(folder: Path, path: Path) -> str:
@@ -266,13 +266,13 @@ def trace_flow(
     """Return the file, the function and the calls of all that a flow enters in a checkout."""
     environment = {**os.environ, "PYTHONPATH": str(root)}
     with tempfile.TemporaryDirectory() as folder:
-        copy, told = Path(folder, "copy"), Path(folder, "told.json")
+        copy, record = Path(folder, "copy"), Path(folder, "told.json")
         shutil.copytree(root / "examples" / example, copy, ignore=shutil.ignore_patterns("cache"))
         code = f"import demo, pathlib; here = pathlib.Path.cwd(); demo.{change}"
         subprocess.run([sys.executable, "-c", code], cwd=copy, env=environment, check=True)
-        traced = [sys.executable, "-c", _TRACER, str(told), str(root / "pytest_regen"), *command]
+        traced = [sys.executable, "-c", _TRACER, str(record), str(root / "pytest_regen"), *command]
         subprocess.run(traced, cwd=copy, env=environment, check=False, capture_output=True)
-        entered: list[tuple[str, str, int]] = json.loads(told.read_text("utf-8"))
+        entered: list[tuple[str, str, int]] = json.loads(record.read_text("utf-8"))
         return entered
 
 

@@ -20,10 +20,10 @@ OWN = frozenset({"test", "docs"})
 
 def run(*words: str) -> str:
     """Run a program and return what it says; fails with what it says otherwise."""
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return done.stdout
+    completed = subprocess.run(words, check=False, capture_output=True, text=True)
+    if completed.returncode:
+        raise SystemExit(completed.stderr)
+    return completed.stdout
 
 
 def size_of(folder: Path) -> int:
@@ -34,13 +34,21 @@ def size_of(folder: Path) -> int:
 
 def measure(wheel: Path, extra: str) -> tuple[str, int, float]:
     """Return the requirement, its packages and their megabytes."""
-    wanted = f"pytest-regen[{extra}]" if extra else "pytest-regen"
+    requirement = f"pytest-regen[{extra}]" if extra else "pytest-regen"
     with tempfile.TemporaryDirectory() as folder:
         run("uv", "venv", "--quiet", "--python", sys.executable, folder)
-        run("uv", "pip", "install", "--quiet", "--python", folder, f"{wanted} @ {wheel.as_uri()}")
+        run(
+            "uv",
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            folder,
+            f"{requirement} @ {wheel.as_uri()}",
+        )
         packages = run("uv", "pip", "list", "--python", folder, "--format", "freeze").splitlines()
         size = sum(map(size_of, Path(folder).glob("[Ll]ib/*/site-packages")))
-    return wanted, len(packages), size / 1e6
+    return requirement, len(packages), size / 1e6
 
 
 def main() -> None:
@@ -53,7 +61,10 @@ def main() -> None:
         rows = [measure(wheel, extra) for extra in ("", *extras, "all")]
     print_table(
         ("`pip install`", "packages", "MB"),
-        [(f"`{wanted}`", str(packages), f"{size:.0f}") for wanted, packages, size in rows],
+        [
+            (f"`{requirement}`", str(packages), f"{size:.0f}")
+            for requirement, packages, size in rows
+        ],
     )
 
 

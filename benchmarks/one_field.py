@@ -44,10 +44,10 @@ def main() -> None:
         store = RegenStore.open(path)
         fields = sum(len(type_.fields) for type_ in store.ir.types)
         spoil(path, page=2)
-        one = heal_store(path, settings=TurnSettings(provider))
+        outcome = heal_store(path, settings=TurnSettings(provider))
         a_type = partial_regenerate(path, [TYPE], provider=provider)
         rows = [
-            row("the wrong field (its page)", one.calls, one.usage, whole.usage),
+            row("the wrong field (its page)", outcome.calls, outcome.usage, whole.usage),
             row(f"its type, {TYPE}", a_type.calls, a_type.usage, whole.usage),
             row(
                 f"the store, {len(store.ir.types)} types, {fields} fields",
@@ -58,8 +58,8 @@ def main() -> None:
         ]
         print_table(("regenerated", "calls", "tokens", "of the store"), rows)
         print()
-        asked = pages_asked(Path(folder))
-        print(f"After one field was added to the document, `generate` asked for {asked} page.")
+        pages = pages_asked(Path(folder))
+        print(f"After one field was added to the document, `generate` asked for {pages} page.")
 
 
 def spoil(path: Path, *, page: int) -> None:

@@ -70,9 +70,9 @@ def measured(base: Path, work: str) -> dict[str, Any]:
         path = Path(folder) / "store"
         shutil.copytree(base, path)
         command = [sys.executable, __file__, work, str(path)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+        completed = subprocess.run(command, check=True, capture_output=True, text=True)
+    figures: dict[str, Any] = json.loads(completed.stdout)
+    return figures
 
 
 def child(work: str, path: Path) -> dict[str, Any]:

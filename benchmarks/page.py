@@ -44,8 +44,8 @@ def main() -> None:
     for script in SCRIPTS:
         name, *arguments = script.split()
         command = [sys.executable, str(HERE / name), *arguments]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-        parts.append(section(script, done.stdout))
+        completed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        parts.append(section(script, completed.stdout))
     text = PAGE.read_text("utf-8")
     numbers = "\n" + "\n".join(parts) + "\n"
     PAGE.write_text(PLACE.sub(lambda _: numbers, text), "utf-8")

@@ -152,8 +152,8 @@ def generate_all(jobs: int) -> list[str]:
 def generate_each(jobs: int) -> str:
     """Return the line of a shell that generates each store in a process of its own."""
     names = f"seq -f 'GET /v1/harbour%g' 0 {STORES - 1}"
-    each = f"{sys.executable} -m pytest_regen generate api.json {{}} {' '.join(OPTIONS)}"
-    return f"{names} | xargs -d '\\n' -I{{}} -P {jobs} {each}"
+    command = f"{sys.executable} -m pytest_regen generate api.json {{}} {' '.join(OPTIONS)}"
+    return f"{names} | xargs -d '\\n' -I{{}} -P {jobs} {command}"
 
 
 # Rate
@@ -219,10 +219,12 @@ def show_processes() -> int:
     rows, seconds = [], []
     for run in range(1, 4):
         with tempfile.TemporaryDirectory() as name:
-            done = regenerated_at_once(Path(name), delay=1.0)
-        kept = sum(page != done.before.pages[key] for key, page in done.after.pages.items())
-        seconds.append(done.seconds)
-        rows.append((str(run), f"{done.seconds:.2f} s", str(done.in_flight), str(kept)))
+            outcome = regenerated_at_once(Path(name), delay=1.0)
+        unchanged = sum(
+            page != outcome.before.pages[key] for key, page in outcome.after.pages.items()
+        )
+        seconds.append(outcome.seconds)
+        rows.append((str(run), f"{outcome.seconds:.2f} s", str(outcome.in_flight), str(unchanged)))
     print_table(("run", "wall time", "requests in flight at once", "updates kept"), rows)
     code = "import anthropic, pytest_regen.cli.regenerate; anthropic.Anthropic(api_key='any')"
     imports = statistics.median(time_of([sys.executable, "-c", code]) for _ in range(3))
@@ -357,10 +359,10 @@ def watch_memory(pid: int, memory: list[float]) -> None:
 
 def check_pages(run: Run, count: int) -> None:
     """End the benchmark where a run did not ask each page once and end well."""
-    asked = {turn.prompts for turn in run.pages}
-    if run.code or len(asked) != count or len(run.pages) != count:
+    prompts = {turn.prompts for turn in run.pages}
+    if run.code or len(prompts) != count or len(run.pages) != count:
         raise SystemExit(
-            f"exit code {run.code}, {len(asked)} of {count} pages, {len(run.pages)} replies\n"
+            f"exit code {run.code}, {len(prompts)} of {count} pages, {len(run.pages)} replies\n"
             + run.output[-2_000:]
         )
 

@@ -28,13 +28,13 @@ SAID = Outcome(Usage(1_000, 500), {"requests": (LIMIT, LIMIT)})
 
 def count_for(seconds: float, path: Path | None) -> int:
     """Return how many requests are let through and settled within ``seconds``."""
-    limiter, done, until = RateLimiter(path), 0, time.monotonic() + seconds
+    limiter, count, until = RateLimiter(path), 0, time.monotonic() + seconds
     while time.monotonic() < until:
         ticket = limiter.attempt(MODEL, 1_000, 8_000)
         if isinstance(ticket, Ticket):
             limiter.settle(MODEL, ticket, SAID)
-            done += 1
-    return done
+            count += 1
+    return count
 
 
 def rate_of(processes: int, seconds: float) -> float:
@@ -62,11 +62,11 @@ def rate_of_sdk(seconds: float) -> float:
     with Emulator(lambda _: "Hello.") as emulator:
         provider = AnthropicProvider(api_key="none-needed", base_url=emulator.base_url)
         provider.send(request)
-        done, until = 0, time.monotonic() + seconds
+        count, until = 0, time.monotonic() + seconds
         while time.monotonic() < until:
             provider.send(request)
-            done += 1
-    return done / seconds
+            count += 1
+    return count / seconds
 
 
 def main(seconds: float) -> None:

@@ -76,9 +76,9 @@ def main() -> None:
     """Print a row per size and way."""
     rows = []
     for system, answer in SIZES:
-        found = {name: run(system, answer) for name, run in WAYS.items()}
-        dearest = max(price(usages) for usages in found.values())
-        for name, usages in found.items():
+        usages_by_way = {name: run(system, answer) for name, run in WAYS.items()}
+        dearest = max(price(usages) for usages in usages_by_way.values())
+        for name, usages in usages_by_way.items():
             share, usage = price(usages) / dearest * 100, sum(usages, Usage())
             rows.append(
                 (
@@ -88,7 +88,7 @@ def main() -> None:
                     f"{usage.cache_read_tokens or 0:,}",
                     f"{usage.cache_write_tokens or 0:,}",
                     f"{usage.output_tokens or 0:,}",
-                    f"${price([replace(each, output_tokens=0) for each in usages]):.4f}",
+                    f"${price([replace(usage, output_tokens=0) for usage in usages]):.4f}",
                     f"${price(usages):.4f} ({share:.0f} %)",
                 )
             )
@@ -119,8 +119,8 @@ def corrected(count: int) -> tuple[str, ...]:
     session = ScenarioGeneratorSession("x", [tool], provider=provider)
     scenarios = session.generate()
     wrong = [
-        ScenarioCorrection(scenario_description=one.description, corrected_decision="allow")
-        for one in scenarios
+        ScenarioCorrection(scenario_description=scenario.description, corrected_decision="allow")
+        for scenario in scenarios
     ]
     times = [time.perf_counter()]
     replacements = session.regenerate(ScenarioFeedback(corrections=wrong))
@@ -138,8 +138,8 @@ def single_shots(system: int, answer: int) -> list[Usage]:
     with emulated([answer] * TURNS) as provider:
         usages = []
         for number in range(TURNS):
-            told = "\n".join(prose(FEEDBACK, f"feedback {turn}") for turn in range(number))
-            message = Message("user", f"Generate scenarios.\n{told}")
+            feedback = "\n".join(prose(FEEDBACK, f"feedback {turn}") for turn in range(number))
+            message = Message("user", f"Generate scenarios.\n{feedback}")
             request = TurnRequest(prose(system, "article"), (message,), MODEL, 32_000)
             usages.append(provider.send(request).usage)
         return usages

@@ -17,11 +17,11 @@ from table import print_table
 def run(python: str, words: list[str]) -> tuple[float, str]:
     """Return the CPU seconds of a run, and its last line."""
     before = children_seconds()
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, "-m", "pytest", *words], check=False, stdout=subprocess.PIPE, text=True
     )
     taken = children_seconds() - before
-    lines = done.stdout.strip().splitlines() or [f"exit code {done.returncode}"]
+    lines = completed.stdout.strip().splitlines() or [f"exit code {completed.returncode}"]
     return taken, lines[-1].strip("= ")
 
 

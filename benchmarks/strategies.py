@@ -83,7 +83,7 @@ def by_other(schema: Any) -> str:
 def sources(path: Path, types: int) -> list[tuple[Source, str]]:
     """Return types of a document, from operations all over it."""
     document = read_document(path)
-    found: list[tuple[Source, str]] = []
+    listed: list[tuple[Source, str]] = []
     for operation in document.operations[:: max(1, len(document.operations) // types)]:
         try:
             ir = build_ir(document, operation, language=find_language("csharp")).ir
@@ -91,8 +91,8 @@ def sources(path: Path, types: int) -> list[tuple[Source, str]]:
             continue
         ir = ir.model_copy(update={"document": DocumentRef(path=path.name, sha256="")})
         like: Any = SimpleNamespace(ir=ir, path=path.parent)
-        found.append((Source(like), ir.types[0].name))
-    return found[:types]
+        listed.append((Source(like), ir.types[0].name))
+    return listed[:types]
 
 
 def main() -> None:

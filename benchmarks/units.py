@@ -47,15 +47,15 @@ def write_empty(root: Path, count: int) -> None:
 def seconds(root: Path) -> float:
     """Return how long pytest takes there."""
     begin = time.perf_counter()
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         cwd=root,
         check=False,
         capture_output=True,
         text=True,
     )
-    if done.returncode:
-        raise SystemExit(done.stdout[-2000:] + done.stderr)
+    if completed.returncode:
+        raise SystemExit(completed.stdout[-2000:] + completed.stderr)
     return time.perf_counter() - begin
 
 
@@ -67,7 +67,10 @@ def main(count: int) -> None:
         write_empty(empty, count)
         seconds(empty)  # Bytecode is written once.
         pairs = [(seconds(units), seconds(empty)) for _ in range(ROUNDS)]
-    ours, theirs = min(one for one, _ in pairs), min(other for _, other in pairs)
+    ours, theirs = (
+        min(mine for mine, _ in pairs),
+        min(other for _, other in pairs),
+    )
     print(f"{count:,} units {ours:.2f} s, {count:,} empty tests {theirs:.2f} s")
     print(f"ratio {ours / theirs:.2f} (bar: 2)")
 

@@ -51,23 +51,23 @@ def fields_of(cls: type) -> list[Field]:
     """
     node = definition(cls)
     assert isinstance(node, ast.ClassDef)
-    found = [
+    fields = [
         Field(name, choices_of(child.annotation), inline(text))
         for child, name, text in _attributes(node)
         if not name.startswith("_") and name != "model_config"
     ]
-    silent = [field.name for field in found if not field.text]
+    silent = [field.name for field in fields if not field.text]
     if silent:
         raise LookupError(f"{cls.__qualname__}: {', '.join(silent)} without a docstring below")
-    return found
+    return fields
 
 
 def _attributes(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str, str]]:
     """Yield annotated attributes, the name of each, and the text that stands below."""
     for child, after in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(child, ast.AnnAssign) and isinstance(child.target, ast.Name):
-            said = after.value if isinstance(after, ast.Expr) else None
-            text = said.value if isinstance(said, ast.Constant) else ""
+            below = after.value if isinstance(after, ast.Expr) else None
+            text = below.value if isinstance(below, ast.Constant) else ""
             yield child, child.target.id, inspect.cleandoc(str(text))
 
 
@@ -82,10 +82,10 @@ def choices_of(annotation: ast.expr) -> str:
 
 def arguments_of(function: Any) -> list[tuple[str, str]]:
     """Return what a docstring in Google's style says of each argument."""
-    _, _, rest = (inspect.getdoc(function) or "").partition("\nArgs:\n")
-    listed = re.split(r"\n(?=\S)", rest)[0]
-    found = re.findall(r"^ {4}(\w+): (.*?)(?=^ {4}\S|\Z)", listed, re.MULTILINE | re.DOTALL)
-    return [(f"`{name}`", inline(sentence(text))) for name, text in found]
+    _, _, arguments = (inspect.getdoc(function) or "").partition("\nArgs:\n")
+    listed = re.split(r"\n(?=\S)", arguments)[0]
+    texts = re.findall(r"^ {4}(\w+): (.*?)(?=^ {4}\S|\Z)", listed, re.MULTILINE | re.DOTALL)
+    return [(f"`{name}`", inline(sentence(text))) for name, text in texts]
 
 
 @cache
@@ -146,14 +146,14 @@ def definition(value: Any) -> ast.ClassDef | ast.FunctionDef | ast.AsyncFunction
     """Return where a class or function is defined."""
     value = inspect.unwrap(value)
     tree = tree_of(sys.modules[value.__module__])
-    named = [
+    nodes = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name == value.__name__
     ]
     # The last one, because overloads come before what they stand for.
-    return [node for node in named if node in tree.body or len(named) == 1][-1]
+    return [node for node in nodes if node in tree.body or len(nodes) == 1][-1]
 
 
 def is_data(node: ast.AST) -> bool:
@@ -173,12 +173,12 @@ def members(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
             yield f"`{name}{kind}`", inline(text)
     for child in node.body:
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            said = first_paragraph(ast.get_docstring(child) or "")
+            summary = first_paragraph(ast.get_docstring(child) or "")
             is_twin = isinstance(child, ast.AsyncFunctionDef) and child.name[1:] in names
-            if said and not is_twin and not child.name.startswith("_"):
+            if summary and not is_twin and not child.name.startswith("_"):
                 decorators = {ast.unparse(decorator) for decorator in child.decorator_list}
                 is_value = bool(decorators & {"property", "cached_property"})
-                yield f"`{child.name if is_value else signature(child)}`", inline(said)
+                yield f"`{child.name if is_value else signature(child)}`", inline(summary)
 
 
 _LONG = 140
@@ -186,28 +186,17 @@ _LONG = 140
 
 def signature(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """Return how something is called, on one line; a long one without the types of arguments."""
-    if isinstance(node, ast.ClassDef):
-        return _constructor(node)
-    line = _call(node)
-    if len(line) <= _LONG:
-        return line
-    bare = deepcopy(node)
-    for argument in ast.walk(bare.args):
-        if isinstance(argument, ast.arg):
-            argument.annotation = None
-    return _call(bare)
-
-
-def _call(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    returns = node.returns and annotation_text(node.returns)
-    shown = [one for one in _parameters(node.args) if one not in {"self", "cls"}]
-    tail = f" -> {returns}" if returns not in {None, "None"} else ""
-    word = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
-    return f"{word}{node.name}({', '.join(shown)}){tail}"
-
-
-def _constructor(node: ast.ClassDef) -> str:
+    if not isinstance(node, ast.ClassDef):
+        line = _call(node)
+        if len(line) <= _LONG:
+            return line
+        bare = deepcopy(node)
+        for argument in ast.walk(bare.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        return _call(bare)
     for child in node.body:
+        # Who makes a store does so by its ``open``, because its constructor is ours alone.
         if isinstance(child, ast.FunctionDef) and child.name in {"__init__", "open"}:
             return f"{node.name}.{signature(child)}".replace(".__init__", "")
     if not is_data(node):
@@ -218,6 +207,16 @@ def _constructor(node: ast.ClassDef) -> str:
         if not name.startswith("_") and (default := _default(field.value)) != "…"
     ]
     return f"{node.name}({', '.join(fields)})"
+
+
+def _call(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    returns = node.returns and annotation_text(node.returns)
+    parameters = [
+        parameter for parameter in _parameters(node.args) if parameter not in {"self", "cls"}
+    ]
+    tail = f" -> {returns}" if returns not in {None, "None"} else ""
+    word = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
+    return f"{word}{node.name}({', '.join(parameters)}){tail}"
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[str]:

@@ -198,8 +198,8 @@ def _at_terminal(words: tuple[str, ...], folder: Path, env: Mapping[str, str], t
         raise TimeoutError(f"{' '.join(words)} did not end: {seen[-500:]!r}")
     lines = seen.decode().replace("\r\n", "\n").splitlines()
     # What was typed is echoed by the terminal, not said by the command.
-    said = [line.rpartition("\r")[2] for line in lines if not typed or line != typed.strip()]
-    return "\n".join(line for line in said if not _LEFT_OUT.search(_PLAIN.sub("", line)))
+    printed = [line.rpartition("\r")[2] for line in lines if not typed or line != typed.strip()]
+    return "\n".join(line for line in printed if not _LEFT_OUT.search(_PLAIN.sub("", line)))
 
 
 _PLAIN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
@@ -330,7 +330,10 @@ def picture_of_page(html: str, width: int, height: int) -> bytes:
             picture = browser.get_screenshot_as_png()
         finally:
             browser.quit()
-    return _with_text(_smaller(picture), _text_of_html(html))
+    text = _text_of_html(html).encode("latin-1", "replace")
+    note = _chunk(b"zTXt", _KEY + b"\0" + zlib.compress(text, 9))
+    end = _chunk(b"IEND", b"")
+    return _smaller(picture).removesuffix(end) + note + end
 
 
 def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -351,9 +354,9 @@ _COLOURS_OF_PALETTE = 256
 
 def _smaller(png: bytes) -> bytes:
     """Return the picture with a palette, as a page has few colours: a third of the bytes."""
-    found = dict(_chunks(png))
-    width, height = (int.from_bytes(found[b"IHDR"][at : at + 4], "big") for at in (0, 4))
-    channels = {2: 3, 6: 4}[found[b"IHDR"][9]]
+    chunks = dict(_chunks(png))
+    width, height = (int.from_bytes(chunks[b"IHDR"][at : at + 4], "big") for at in (0, 4))
+    channels = {2: 3, 6: 4}[chunks[b"IHDR"][9]]
     data = b"".join(data for kind, data in _chunks(png) if kind == b"IDAT")
     rows = list(_pixel_rows(zlib.decompress(data), width * channels, channels))
     pixels = [[row[at : at + 3] for at in range(0, len(row), channels)] for row in rows]
@@ -362,7 +365,9 @@ def _smaller(png: bytes) -> bytes:
     nearest = {
         colour: min(
             range(len(palette)),
-            key=lambda one: sum((a - b) ** 2 for a, b in zip(palette[one], colour, strict=True)),
+            key=lambda index: sum(
+                (a - b) ** 2 for a, b in zip(palette[index], colour, strict=True)
+            ),
         )
         for colour in counts
     }
@@ -392,16 +397,10 @@ def _pixel_rows(data: bytes, length: int, channels: int) -> Iterator[bytes]:
                 case _:
                     corner = above[at - channels] if at >= channels else 0
                     near = left + up - corner
-                    guess = min((left, up, corner), key=lambda one: abs(near - one))
+                    guess = min((left, up, corner), key=lambda value: abs(near - value))
             row[at] = (byte + guess) & 255
         above = row
         yield bytes(row)
-
-
-def _with_text(png: bytes, text: str) -> bytes:
-    note = _chunk(b"zTXt", _KEY + b"\0" + zlib.compress(text.encode("latin-1", "replace"), 9))
-    end = _chunk(b"IEND", b"")
-    return png.removesuffix(end) + note + end
 
 
 def text_of_png(png: bytes) -> str:

@@ -45,7 +45,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     place = re.compile(rf"(<!-- ({'|'.join(PLACES)}) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
     for page in sorted(DOCS.rglob("*.md")):
         text, count = place.subn(
-            lambda found: f"{found[1]}\n{PLACES[found[2]]().strip()}\n\n{found[3]}",
+            lambda match: f"{match[1]}\n{PLACES[match[2]]().strip()}\n\n{match[3]}",
             page.read_text("utf-8"),
         )
         if count:
@@ -63,23 +63,23 @@ def main() -> None:
 # -- commands
 
 
-def _commands() -> str:
+def list_commands() -> str:
     import typer
 
     from pytest_regen.cli.app import COMMANDS
 
     callbacks: dict[str, tuple[Callable[..., Any], str]] = {}
     for name, (module, summary) in COMMANDS.items():
-        found = getattr(import_module(f"pytest_regen.cli.{module}"), name)
-        if isinstance(found, typer.Typer):
-            for inner in found.registered_commands:
+        command = getattr(import_module(f"pytest_regen.cli.{module}"), name)
+        if isinstance(command, typer.Typer):
+            for inner in command.registered_commands:
                 assert inner.callback is not None
                 word = inner.name or inner.callback.__name__
                 # The hidden one is what the group does where no command is named.
                 full = name if inner.hidden else f"{name} {word}"
                 callbacks[full] = inner.callback, inner.help or ""
         else:
-            callbacks[name] = found, summary
+            callbacks[name] = command, summary
     options = {name: _parameters_of(function) for name, (function, _) in callbacks.items()}
     counts = Counter(line for _, lines in options.values() for line in lines)
     shared = [line for line, count in counts.items() if count > 1 and line.startswith("- `-")]
@@ -87,7 +87,7 @@ def _commands() -> str:
     for name, (function, summary) in callbacks.items():
         usage, lines = options[name]
         also = ", ".join(
-            re.findall(r"`-[^:]*?`", "".join(each for each in shared if each in lines))
+            re.findall(r"`-[^:]*?`", "".join(line for line in shared if line in lines))
         )
         parts.append(
             f"### `{name}`\n\n{prose(inspect.getdoc(function) or summary)}\n\n"
@@ -106,18 +106,25 @@ def _parameters_of(function: Callable[..., Any]) -> tuple[list[str], list[str]]:
             continue
         help_ = inline(info.help or "")
         if type(info).__name__ == "ArgumentInfo":
-            shown = (info.metavar or parameter.name.upper()).removesuffix("...")
-            more = "..." if any(get_origin(one) is list for one in (kind, *get_args(kind))) else ""
+            label = (info.metavar or parameter.name.upper()).removesuffix("...")
+            more = (
+                "..."
+                if any(get_origin(alternative) is list for alternative in (kind, *get_args(kind)))
+                else ""
+            )
             is_needed = parameter.default is inspect.Parameter.empty
-            usage.append(f"{shown}{more}" if is_needed else f"[{shown}]{more}")
-            lines.append(f"- `{shown}`: {help_}")
+            usage.append(f"{label}{more}" if is_needed else f"[{label}]{more}")
+            lines.append(f"- `{label}`: {help_}")
         else:
             # Within Annotated the first of the names arrives as the default.
             decls = [info.default, *(info.param_decls or ())]
             names = [name for name in decls if isinstance(name, str)]
             names = names or [f"--{parameter.name.replace('_', '-')}"]
-            shown = f"{', '.join(f'`{name}`' for name in names)} {_value_of(kind, info, names)}"
-            lines.append(f"- {shown.strip()}: {help_}{_default(parameter.default, help_)}")
+            label = f"{', '.join(f'`{name}`' for name in names)} {_value_of(kind, info, names)}"
+            default = getattr(parameter.default, "value", parameter.default)
+            is_silent = default in (None, False, inspect.Parameter.empty, ()) or "default" in help_
+            more = "" if is_silent else f" Default: `{default}`."
+            lines.append(f"- {label.strip()}: {help_}{more}")
     return usage, lines
 
 
@@ -125,19 +132,15 @@ def _value_of(kind: Any, info: Any, names: Iterable[str]) -> str:
     """Return what stands behind an option: the choices, or a word for the value."""
     from pytest_regen.cli.app import _METAVARS
 
-    inner = next((one for one in get_args(kind) if one is not type(None)), kind)
+    inner = next(
+        (alternative for alternative in get_args(kind) if alternative is not type(None)), kind
+    )
     if inner is bool:
         return ""
     if isinstance(inner, type) and issubclass(inner, Enum):
         return f"`{'|'.join(str(choice.value) for choice in inner)}`"
-    known = next((_METAVARS[name] for name in names if name in _METAVARS), "VALUE")
-    return f"`{info.metavar or known}`"
-
-
-def _default(default: Any, help_: str) -> str:
-    if default in (None, False, inspect.Parameter.empty, ()) or "default" in help_:
-        return ""
-    return f" Default: `{getattr(default, 'value', default)}`."
+    metavar = next((_METAVARS[name] for name in names if name in _METAVARS), "VALUE")
+    return f"`{info.metavar or metavar}`"
 
 
 # -- options of pytest
@@ -170,7 +173,7 @@ class _Group:
         self._rows.append((f"`{' '.join([*names, value]).strip()}`", inline(attrs["help"])))
 
 
-def _options() -> str:
+def list_options() -> str:
     from pytest_regen.pytest_plugin import options, recording_plugin
 
     parser: Any = _Parser()
@@ -190,22 +193,22 @@ def _beside_settings(rows: Rows, place: str, prefix: str = "`") -> Rows:
     from pytest_regen import settings
 
     tables = (settings.Settings, settings.CassetteSettings)
-    known = {f"{prefix}{row.name}`" for table in tables for row in fields_of(table)}
-    same = ", ".join(name for name, _ in rows if name in known)
-    return [row for row in rows if row[0] not in known] + [(same, f"As in the {place}.")]
+    names = {f"{prefix}{row.name}`" for table in tables for row in fields_of(table)}
+    same = ", ".join(name for name, _ in rows if name in names)
+    return [row for row in rows if row[0] not in names] + [(same, f"As in the {place}.")]
 
 
 # -- settings
 
 
-def _settings() -> str:
+def list_settings() -> str:
     from pytest_regen import settings
     from pytest_regen.kinds.functions import Function
     from pytest_regen.kinds.translation import Translation
 
-    own = [row for row in fields_of(settings.Settings) if row.name not in {"shipped", "cassettes"}]
+    rows = [row for row in fields_of(settings.Settings) if row.name not in {"shipped", "cassettes"}]
     tables = {
-        "`[tool.pytest-regen]`": _labelled(own),
+        "`[tool.pytest-regen]`": _labelled(rows),
         "`[tool.pytest-regen.cassettes]`": _labelled(fields_of(settings.CassetteSettings)),
         '`[tool.pytest-regen.price."MODEL"]`, in US dollars per million tokens': _labelled(
             fields_of(settings.Price)
@@ -234,7 +237,7 @@ def _without(function: Any, *left_out: str) -> Rows:
 # -- marks, fixtures, hooks
 
 
-def _marks() -> str:
+def list_marks() -> str:
     from pytest_regen.pytest_plugin import choices, options, recording_plugin
 
     arguments = {"regen": fields_of(choices.RegenMark), "cassette": fields_of(choices.CassetteMark)}
@@ -245,8 +248,8 @@ def _marks() -> str:
         rows = [
             (f"`{_RENAMED.get(row.name, row.name)}`", row.text) for row in arguments.get(name, ())
         ]
-        shown = f"{name}(…)" if rows else call
-        parts.append(bullets([(f"`{shown}`", inline(sentence(text)))]))
+        label = f"{name}(…)" if rows else call
+        parts.append(bullets([(f"`{label}`", inline(sentence(text)))]))
         if rows:
             place = f"[settings](#settings){' of cassettes' if name == 'cassette' else ''}"
             parts.append(textwrap.indent(bullets(_beside_settings(rows, place)), "    "))
@@ -256,7 +259,7 @@ def _marks() -> str:
 _RENAMED = {"units": "unit"}
 
 
-def _fixtures() -> str:
+def list_fixtures() -> str:
     from pytest_regen.pytest_plugin import fixtures, recording_plugin
 
     return bullets(
@@ -264,11 +267,11 @@ def _fixtures() -> str:
         for module in (fixtures, recording_plugin)
         for node in tree_of(module).body
         if isinstance(node, ast.FunctionDef)
-        and any("pytest.fixture" in ast.unparse(one) for one in node.decorator_list)
+        and any("pytest.fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
     )
 
 
-def _hooks() -> str:
+def list_hooks() -> str:
     from pytest_regen.pytest_plugin import hookspecs
 
     return bullets(
@@ -281,7 +284,7 @@ def _hooks() -> str:
 # -- formats
 
 
-def _keys(dotted: str, *, left_out: Iterable[str] = ()) -> Callable[[], str]:
+def keys_of(dotted: str, *, left_out: Iterable[str] = ()) -> Callable[[], str]:
     def write() -> str:
         rows = [row for row in fields_of(_found(dotted)) if row.name not in left_out]
         text = bullets(_labelled(rows)).replace("`None`", "`null`")
@@ -295,7 +298,7 @@ def _found(dotted: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _cassette() -> str:
+def show_cassette() -> str:
     from pytest_regen.cassettes.files.format import header_text, interaction_text
     from pytest_regen.cassettes.interactions import Interaction
 
@@ -309,7 +312,7 @@ def _cassette() -> str:
         "role": "assistant",
         "content": [{"type": "text", "text": "Ivy."}],
     }
-    told = {
+    header = {
         "recorded_at": "2026-11-22",
         "recorded_by": {"pytest-regen": "0.1.0"},
         "source": "live",
@@ -326,7 +329,7 @@ def _cassette() -> str:
         request_headers=kind,
         response_headers=kind,
     )
-    return f"```yaml\n{header_text(told)}{interaction_text(recording)}```"
+    return f"```yaml\n{header_text(header)}{interaction_text(recording)}```"
 
 
 # -- the names of the package
@@ -364,7 +367,7 @@ _TASKS: Mapping[str, str] = {
 """What people do, and the names that they need for it: what stands behind ``pytest_regen.``."""
 
 
-def _api() -> str:
+def list_names() -> str:
     tasks = (
         f"## {task}\n\n" + "\n".join(map(_public, names.split())) for task, names in _TASKS.items()
     )
@@ -388,33 +391,37 @@ def _errors() -> str:
     from pytest_regen import errors
 
     # Only those of this module, because others may or may not have been imported by now.
-    own = [value for value in vars(errors).values() if inspect.isclass(value)]
+    classes = [value for value in vars(errors).values() if inspect.isclass(value)]
     rows = []
-    for error in own:
+    for error in classes:
         if errors.RegenError in error.__bases__:
-            special = ", ".join(f"`{one.__name__}`" for one in own if error in one.__bases__)
+            special = ", ".join(
+                f"`{special_error.__name__}`"
+                for special_error in classes
+                if error in special_error.__bases__
+            )
             label = f"`{error.__name__}`" + (f" ({special})" if special else "")
             rows.append((label, inline(first_paragraph(inspect.getdoc(error) or ""))))
     return bullets(rows)
 
 
 PLACES: Mapping[str, Callable[[], str]] = {
-    "commands": _commands,
-    "options": _options,
-    "settings": _settings,
-    "marks": _marks,
-    "fixtures": _fixtures,
-    "hooks": _hooks,
-    "api": _api,
-    "ir": _keys("documents.ir.IR"),
-    "prompts": _keys("prompts.values.PromptEntry"),
-    "store": _keys("stores.formats.PagesEnvelope"),
-    "page": _keys(
+    "commands": list_commands,
+    "options": list_options,
+    "settings": list_settings,
+    "marks": list_marks,
+    "fixtures": list_fixtures,
+    "hooks": list_hooks,
+    "api": list_names,
+    "ir": keys_of("documents.ir.IR"),
+    "prompts": keys_of("prompts.values.PromptEntry"),
+    "store": keys_of("stores.formats.PagesEnvelope"),
+    "page": keys_of(
         "stores.formats.StoredPage", left_out=["type_name", "is_root", "page", "total_pages"]
     ),
-    "ledger": _keys("units.ledger.Entry"),
-    "issue": _keys("validation.issues.Issue", left_out=["excerpt", "finding"]),
-    "cassette": _cassette,
+    "ledger": keys_of("units.ledger.Entry"),
+    "issue": keys_of("validation.issues.Issue", left_out=["excerpt", "finding"]),
+    "cassette": show_cassette,
 }
 """What fills each place, by the name in its comment."""
 

@@ -60,10 +60,10 @@ def on_files(files: "Files", config: "MkDocsConfig") -> None:
     for path in queue:
         if not path.startswith(f"{DOCS}/"):
             files.append(File.generated(config, page_of(path), content=content_of(path)))
-        found = {target for _, target in links(text_of(path), path)} - seen
-        seen |= found
+        targets = {target for _, target in links(text_of(path), path)} - seen
+        seen |= targets
         queue += sorted(
-            target for target in found if not target.startswith(f"{DOCS}/") and is_shown(target)
+            target for target in targets if not target.startswith(f"{DOCS}/") and is_shown(target)
         )
 
 
@@ -72,11 +72,11 @@ def on_page_markdown(markdown: str, page: "Page", **_: Any) -> str:
     source = source_of(page.file.src_uri)
     if not source.endswith(".md"):
         return markdown
-    here = posixpath.dirname(page.file.src_uri)
+    folder = posixpath.dirname(page.file.src_uri)
 
     def relative(path: str) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-        return posixpath.relpath(page_of(target), here or ".")
+        return posixpath.relpath(page_of(target), folder or ".")
 
     return replace_links(markdown, relative)
 
@@ -138,9 +138,9 @@ def on_post_build(config: "MkDocsConfig") -> None:
 
     site = Path(config.site_dir)
     write_for_models(site, config)
-    asked = list(foreign_requests(site, config.site_url or ""))
-    if asked:
-        raise PluginError("the site asks other hosts: " + "; ".join(asked))
+    requests = list(foreign_requests(site, config.site_url or ""))
+    if requests:
+        raise PluginError("the site asks other hosts: " + "; ".join(requests))
 
 
 # -- links
@@ -160,13 +160,13 @@ def replace_links(text: str, change: Callable[[str], str]) -> str:
     """Return Markdown with every relative link changed; code stays as it is."""
     parts = _CODE.split(text)
     # The expression has two groups: text, code, its fence, text, ...
-    kept = []
+    changed = []
     for index, part in enumerate(parts):
         if index % 3 == 0:
-            kept.append(_LINK.sub(lambda match: change(match["path"]), part))
+            changed.append(_LINK.sub(lambda match: change(match["path"]), part))
         elif index % 3 == 1:
-            kept.append(part)
-    return "".join(kept)
+            changed.append(part)
+    return "".join(changed)
 
 
 def is_shown(path: str) -> bool:
@@ -252,7 +252,7 @@ def contents(config: "MkDocsConfig", nav: "Navigation", address: str) -> str:
         name = "Optional" if item.title == "Project" else item.title
         lines = [
             f"- [{page.title}]({address}{posixpath.join(page.url, MIRROR).removeprefix('./')})"
-            f"{': ' + said if (said := first_sentence(page.markdown or '')) else ''}"
+            f"{': ' + summary if (summary := first_sentence(page.markdown or '')) else ''}"
             for page in pages_of(item)
         ]
         parts.append(f"## {name}\n\n" + "\n".join(lines))
@@ -298,6 +298,6 @@ def foreign_requests(site: Path, address: str) -> Iterator[str]:
     for file in sorted(site.rglob("*")):
         if file.suffix in {".html", ".css", ".svg"}:
             for groups in _REQUESTS.findall(file.read_text("utf-8")):
-                found = next(filter(None, groups))
-                if not (address and found.startswith(address)):
-                    yield f"{file.relative_to(site)}: {found}"
+                address_asked = next(filter(None, groups))
+                if not (address and address_asked.startswith(address)):
+                    yield f"{file.relative_to(site)}: {address_asked}"

@@ -169,6 +169,7 @@ def _with_names(targets: Places, request: Request) -> Places:
     """
     if request.names is None:
         return targets
+    # Looked at before anybody is asked, because a misspelt name would cost the whole run.
     having: list[Place[Any]] = []
     lacking: dict[str, errors.UsageError] = {}
     resolved: set[str] = set()
@@ -266,6 +267,7 @@ def _following(result: Result, left: Sequence[Issue], code: int, request: Reques
     advice: Advice | None = view.advice(left)
     if advice is None or not advice.command.endswith("--from-errors"):
         return advice
+    # With who was asked, because the same command without it asks somebody else.
     again, provider = advice.command, split_provider(turns.provider)
     is_stuck = "no_progress" in result.stop_reasons.values()
     # Not the same one where it is stuck, because it has just answered the same twice.

@@ -74,6 +74,7 @@ def check(
     if accepted and update:
         say(f"{accepted.path}: {plural(accepted.write(files), 'finding')}")
     errors = [finding for finding in findings if finding.severity == "error"]
+    # Once each, because a key is found again in every request that carried it.
     leaking = list(dict.fromkeys(f.path for f in findings if f.code in {"SECRET", "HEADER"}))
     stale = [finding.path for finding in findings if finding.code == "STALE"]
     warnings = plural(len(findings) - len(errors), "warning")
@@ -157,6 +158,7 @@ def _last_drifted() -> frozenset[str]:
     root = next((f for f in parents if (f / _DRIFTED).is_file()), folder)
     path = root / _DRIFTED
     data = json_or_none(path.read_bytes()) if path.is_file() else None
+    # Anything else is none of ours, because who clears or copies a cache may leave half of it.
     names = data if isinstance(data, list) else []
     return frozenset(os.path.relpath(root / str(name)) for name in names)
 
@@ -173,6 +175,7 @@ def show(
         raise UsageError(f"{file} is not there", hint="name a cassette")
     try:
         talk = conversation(cassette)
+    # An error of the file and no bug, because a body from outside may be nested at will.
     except RecursionError:
         raise CassetteError(
             f"{file} cannot be shown: a message in it is nested too deep",

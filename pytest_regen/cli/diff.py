@@ -100,6 +100,7 @@ class _Side:
             return cls(parts, document)
         for folder in [path] if is_store(path) else sorted(filter(is_store, path.iterdir())):
             ir = RegenStore.open(folder).ir
+            # Whatever the status, because a response is compared though its status became another.
             kind = ir.endpoint.status if ir.endpoint.status in {REQUEST, SCHEMAS} else ""
             parts[f"{ir.endpoint.method} {ir.endpoint.path}", kind] = ir
         if not parts:
@@ -134,6 +135,7 @@ def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_C
     if (old.document is None) != (new.document is None):
         keys = dict.fromkeys(old.parts if old.document is None else new.parts)
     if names:
+        # In any case and spacing, because people copy an operation out of a log or a browser.
         spelled = {" ".join(name.split()).upper(): name for name in names}
         operations = {operation.upper(): operation for operation, _ in keys}
         if unknown := [name for key, name in spelled.items() if key not in operations]:
@@ -152,6 +154,7 @@ def _compare(old: _Side, new: _Side, names: Sequence[str] | None) -> Iterator[_C
             state = "removed" if after is None else "added"
             yield {**row, "state": state, "breaking": int(after is None)}, None
             continue
+        # Of either side, because a store may be the older of the two or the newer.
         stored = next((part for part in (before, after) if isinstance(part, IR)), None)
         try:
             old_types = _types(before, old.document, stored)

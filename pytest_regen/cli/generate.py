@@ -142,6 +142,7 @@ def generate(
     # Of one all stands on the screen.
     if many:
         show_sum(results, turns, is_plan=is_plan)
+    # Also where no page is asked, because a type that is gone changes the store as well.
     is_old = check and any(not result.plan.is_current for result in results.done)
     code = max(results.exit_code, int(is_old))
     if is_old and not as_json:

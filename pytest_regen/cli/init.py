@@ -98,6 +98,7 @@ def init(
         if ci is None and not is_done:
             say(f"CI: {_INSTALL}, then pytest")
     code, following, is_written = 0, output.command_again(*chosen, "--yes"), False
+    # Nobody is asked in a dry run, because the answer could not make a difference.
     asks = output.is_terminal() and not (dry_run or as_json)
     if is_done:
         following = start.following()
@@ -160,6 +161,7 @@ def _plan(project: Project, start: Start, ci: CiChoice | None) -> tuple[Project,
     ]
     if ci in _WORKFLOWS:
         name, text = _WORKFLOWS[ci]
+        # One that is there stays, because a workflow holds what a team has worked out.
         edits.append(Edit(project.root, project.root / name, lambda present: present or text))
     return planned, [edit for edit in edits if edit.is_needed]
 

@@ -74,6 +74,7 @@ class StoreWork:
         parts = self.selection.chosen
         results = StoreResults(noun="store", total=len(parts), work=self)
         results.skipped += self.selection.skipped
+        # Only of many, because whoever names one operation has it, and misses none.
         for defect in self.document.lost_operations if goes_on else ():
             if self.options["allow_defects"]:
                 results.skipped.append(Skipped(defect.where, "that cannot be read", str(defect)))
@@ -185,6 +186,7 @@ def show_sum(results: StoreResults, turns: TurnOptions, *, is_plan: bool) -> Non
     excluded = results.work.selection.excluded
     if excluded:
         _tell_operations("excluded", map(str, excluded))
+    # Apart from those with errors, because each store is to be counted once.
     clean = [result for result in results.done if exit_code_of(result) == 0]
     new = [r for r in clean if r.asked or any(r.types[s] for s in ("added", "changed", "removed"))]
     parts = [f"{plural(len(new), 'store')} {'planned' if is_plan else 'generated'}"]

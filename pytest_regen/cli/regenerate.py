@@ -50,12 +50,14 @@ def regenerate(
 ) -> None:
     """Regenerate types or pages of stores from their stored prompts, or units of files."""
     project = turns.project
+    # Before any place is read, because no state of it could make sense of both.
     if turns.pending and discard_edits:
         raise UsageError(
             "--pending and --discard-edits contradict each other",
             why="an edit would be dropped at once, and what replaces it would wait",
             hint="pytest-regen rebuild drops the edit; then the same command without the option",
         )
+    # Without options, because what waits for review is shown to people who need the place.
     typed = shlex.join(["pytest-regen", "regenerate", *map(str, paths)])
     turns = replace(turns, command=typed, corrects=bool(correction))
     targets = project.places(paths)

@@ -73,6 +73,7 @@ class Desk:
 
     def command(self, *words: str) -> str:
         """Return a command of the review about the same folder."""
+        # Repeated, because the ids stand for nothing in the project's own folder.
         folder = ("--from", str(self._other)) if self._other else ()
         return shlex.join(["pytest-regen", "review", *words, *folder])
 
@@ -145,6 +146,7 @@ class Desk:
             if not fitting and word:
                 fitting = [item for item in waiting if item.id.startswith(word.lower())]
             if len(fitting) != 1:
+                # Those that fit, because whoever typed too little sees what to add.
                 ids = ", ".join(item.id for item in fitting or waiting)
                 count = plural(len(fitting), "candidate") if fitting else "no candidate"
                 which = "it begins the ids" if fitting else "those that wait are"
@@ -182,6 +184,7 @@ class Desk:
         """Return what to run after candidates were accepted or rejected."""
         if self.folder.read().candidates:
             return self.command()
+        # Of many the whole run is shorter to read, and of none nothing has changed.
         if not accepted or len(accepted) > _NAMED:
             return "pytest"
         ids = [node_id(self.path_of(item).as_posix(), item.name) for item in accepted]

@@ -26,6 +26,7 @@ def at_revision(text: str) -> Iterator[Path]:
         UsageError: there is no such file; git is missing, or knows no such revision.
     """
     revision, _, inner = text.partition(":")
+    # A path wins, because Windows has colons in its paths, and git may have any name.
     if Path(text).exists():
         yield Path(text)
         return
@@ -35,6 +36,7 @@ def at_revision(text: str) -> Iterator[Path]:
             hint="name a store, a folder of stores or an API description; at a revision of "
             "git: REVISION:PATH",
         )
+    # Peeled, because a tag with a message is an object of its own.
     name = f"{revision}^{{commit}}"
     answer = _git("rev-parse", "--verify", "--quiet", "--end-of-options", name)
     if answer is None:
@@ -57,6 +59,7 @@ def at_revision(text: str) -> Iterator[Path]:
             hint=f"git ls-tree -r --name-only {revision} lists what is there",
         )
     if place in files:
+        # With its neighbours, because a description refers to files beside and below it.
         beside = _files(commit, posixpath.dirname(place))
         named = {path: blob for path, blob in beside.items() if path.endswith(_DESCRIPTIONS)}
         files = {**named, **files}

@@ -73,9 +73,11 @@ def select_parts(document: Document, options: PartOptions) -> PartSelection:
         option = "--schemas" if options.schemas else "--request"
         raise UsageError(f"{option} and --{other} contradict each other", hint="give one of them")
     if options.schemas:
+        # Once each and in order, because the names are stored and would differ from run to run.
         return PartSelection([Components(tuple(dict.fromkeys(names)))])
     if len(names) + (options.tag is not None) + options.every != 1:
         document_path = short_path(document.path).as_posix()
+        # One that can be generated, because the hint is copied as it stands.
         readable = (str(op) for op in document.operations if op.is_answered_in_json)
         example = next(readable, "--schemas")
         raise UsageError(

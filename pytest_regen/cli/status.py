@@ -79,6 +79,7 @@ def status(
         row_of_place[f"{place.noun}s"] = rows
         if not as_json:
             _tell(place.here, rows)
+        # Not of stores, because the line that these make is about units.
         if not place.has_pages:
             models.update(row["model"] for row in rows if row["model"])
     following = left.next_command()
@@ -106,6 +107,7 @@ def _tell(path: str, rows: Sequence[dict[str, Any]]) -> None:
     """Show the rows of a place."""
     say(path)
     fine = sum(row["state"] == "ok" for row in rows)
+    # Counted, because a catalogue of 2,000 texts would push what is wrong off the screen.
     if fine > _HANDFUL:
         rows = [row for row in rows if row["state"] != "ok"]
         say(f"  {fine:,} ok", "green")

@@ -37,6 +37,7 @@ def _others_json(result: GenerateResult) -> dict[str, Any]:
         {"schema": name, "reason": f"it is {what}"} for name, what in result.plan.skipped.items()
     ]
     others = {"shared": shared, "skipped": skipped}
+    # Left out where empty, because most stores share and skip nothing.
     return {name: value for name, value in others.items() if value}
 
 
@@ -100,6 +101,7 @@ def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
         say(f"{plan.path}: up to date", "green")
         return
     written = len(result.written)
+    # Apart, because what the template writes costs nothing and needs no key.
     to_ask = len(result.asked) - written
     parts = [f"{plural(to_ask, 'page')} to ask"] if to_ask or not written else []
     parts += [f"{plural(written, 'page')} to write by the template"] if written else []
@@ -111,6 +113,7 @@ def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
 
 def _estimate(entry: PromptEntry, result: GenerateResult, turns: TurnOptions) -> int:
     """Return about how many tokens a request for a page takes; the template takes none."""
+    # Of a model, because each counts the tokens of a text differently.
     model = turns.model_asked or DEFAULT_MODEL
     is_free = entry.key in result.written
     return 0 if is_free else tokens_for(estimated_input_tokens(entry), model)

@@ -127,6 +127,7 @@ class TurnOptions:
 
     def size(self, size: AskSize) -> AskSize:
         """Return a request as this command would make it: a model that is named is asked."""
+        # Else the one that wrote the page, because that one is asked again.
         return replace(size, model=self.model_asked) if self.model_asked else size
 
     def estimate_all(self, sizes: Iterable[AskSize]) -> Estimate:
@@ -258,6 +259,7 @@ class TurnOptions:
             return
         from pytest_regen.turns import BatchProvider
 
+        # Below the project, because a later command has to find them whoever runs it.
         folder = self.project.root / ".regen" / "batches"
         batches = BatchProvider(self.model_asked, folder=folder, tell=say)
         try:

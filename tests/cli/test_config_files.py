@@ -22,14 +22,12 @@ def files(folder: Path, **contents: str) -> Path:
 
 LAYOUTS: dict[str, dict[str, str]] = {
     "setup.py above": {"setup_py": "", "below__x_txt": ""},
-    "pyproject above": {"pyproject_toml": "", "below__x_txt": ""},
     "empty ini_options": {"pyproject_toml": "[tool.pytest.ini_options]\n", "tox_ini": "[pytest]\n"},
     "pytest.ini first": {
         "pytest_ini": "",
         "pyproject_toml": "[tool.pytest.ini_options]\n",
         "setup_cfg": "[tool:pytest]\n",
     },
-    "tox before setup.cfg": {"tox_ini": "[pytest]\n", "setup_cfg": "[tool:pytest]\n"},
     "tox of other tools": {"tox_ini": "[tox]\n", "setup_cfg": "[tool:pytest]\n"},
     "a workspace": {
         "pyproject_toml": "[tool.pytest.ini_options]\n",
@@ -83,6 +81,13 @@ def edit(path: Path, settings: dict[str, object]) -> Edit:
             '[tool.pytest-regen]\nstores = [\n    "a/*",  # first\n    "generated/*",\n]\n',
         ),
         (
+            "[tool.pytest-regen.cassettes]\ndrift = 'warn'\n",
+            (
+                "[tool.pytest-regen.cassettes]\ndrift = 'warn'\n\n"
+                '[tool.pytest-regen]\nstores = ["generated/*"]\n'
+            ),
+        ),
+        (
             "[tool.pytest-regen]\r\nattempts = 3\r\n",
             '[tool.pytest-regen]\r\nstores = ["generated/*"]\r\nattempts = 3\r\n',
         ),
@@ -101,29 +106,8 @@ def test_an_edit_keeps_what_is_there(before: str, after: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("before", "added"),
-    [
-        ("", '[tool.pytest-regen]\nfunctions = ["src/*.py"]\n'),
-        ("[tool.pytest-regen.cassettes]\ndrift = 'warn'\n", "[tool.pytest-regen]\nfunctions = "),
-        ("[tool.pytest-regen]\nfunctions = ['a.py']\n", "functions = ['a.py', \"src/*.py\"]"),
-    ],
-)
-def test_a_list_gets_what_it_lacks(before: str, added: str, tmp_path: Path) -> None:
-    """Whatever form it has; all else the file says stays, which every edit checks itself."""
-    path = tmp_path / "pyproject.toml"
-    path.write_text(before, "utf-8")
-    once = edit(path, {"functions": ["src/*.py"]})
-
-    once.write()
-
-    assert added in path.read_text("utf-8")
-    assert once.is_needed is False
-
-
-@pytest.mark.parametrize(
     "before",
     [
-        "",
         "[tool.pytest-regen]\nattempts = 3\n\n[tool.x]\ny = 1\n",
         "[[tool.pytest-regen.translations]]\nsource = 'a.json'\ntargets = 'b.json'\n\n[tool.x]\n",
         "tool.pytest-regen.translations = [{source = 'a.json', targets = 'b.json'}]\n",
@@ -182,22 +166,3 @@ def test_a_link_is_followed_inside_of_the_project_alone(tmp_path: Path) -> None:
     assert profile.read_text("utf-8") == "mine\n"
     assert (root / "near").is_symlink()
     assert (root / "config" / "real").read_text("utf-8") == "*.png\n"
-
-
-def test_lines_are_added_once(tmp_path: Path) -> None:
-    """After a last line without an end as well, in the line ends of the file."""
-    path = tmp_path / ".gitignore"
-    path.write_bytes(b"\xef\xbb\xbf*.png\r\nbuild")
-
-    Edit(tmp_path, path, add_lines("*.png", ".*.lock")).write()
-
-    assert path.read_bytes() == b"\xef\xbb\xbf*.png\r\nbuild\r\n.*.lock\r\n"
-
-
-@pytest.mark.parametrize("text", ["tool = 5\n", "[[tool]]\nx = 2\n"])
-def test_a_file_whose_tools_are_no_table_is_named(text: str, tmp_path: Path) -> None:
-    """Any command ends with the value, and with what to write."""
-    files(tmp_path, pyproject_toml=text)
-
-    with pytest.raises(UsageError, match=r"tool is .*, not a table"):
-        read_settings(tmp_path)

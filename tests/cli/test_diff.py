@@ -48,26 +48,6 @@ def told(ran: Ran) -> dict[tuple[str, object], bool]:
     }
 
 
-def test_for_people() -> None:
-    """A line per change, those that break first, and the sum."""
-    old = write("a.json")
-    new = changed(
-        "b.json",
-        sail={"type": "string", "enum": ["red", "blue", "gold"]},
-        tail={"type": "string", "description": "Behind."},
-    )
-
-    ran = command("diff", old, new)
-
-    assert ran.code == 1
-    assert ran.err == (
-        "GET /things\n"
-        "  breaking  KiteSail.gold: is a new value\n"
-        "  safe      Kite.tail: was added, optional\n"
-        "1 of 1 operation changed: 1 breaking change, 1 safe\n"
-    )
-
-
 def test_an_operation_that_is_gone() -> None:
     """It breaks; one more does not."""
     old = write("a.json")
@@ -152,21 +132,6 @@ def test_what_cannot_be_compared(name: str, words: str) -> None:
     assert words in ran.err
 
 
-def test_generate_check_shows_the_changes() -> None:
-    """Beside the pages to ask: what the document says otherwise by now."""
-    document = write("api.json")
-    command("generate", document, "GET /things", "--provider", "template")
-    changed("api.json", span={"type": "string"})
-
-    ran = command("generate", document, "GET /things", "--check")
-    as_json = command("generate", document, "GET /things", "--check", "--json")
-
-    assert ran.code == 1
-    assert "  breaking  KiteDataObject.span: was number, is string\n" in ran.err
-    (change,) = as_json.json["changes"]
-    assert (change["kind"], change["breaking"]) == ("type", True)
-
-
 def with_request(name: str, **properties: Any) -> Path:
     """Write a description whose operation takes a maker, too."""
     path = write(name)
@@ -196,19 +161,3 @@ def test_requests_are_looked_at_by_who_writes_them() -> None:
     found = {change["kind"]: change["breaking"] for change in entry["changes"]}
     assert found == {"constraint": True, "nullable": False}
     assert stored == [entry]
-
-
-def test_schemas_by_name() -> None:
-    """A store of schemas beside its description: one that is gone breaks."""
-    old = write("a.json")
-    made = json.loads(old.read_text("utf-8"))
-    command("generate", old, "--schemas", "--provider", "template")
-    del made["components"]["schemas"]["Maker"]
-    del made["components"]["schemas"]["Kite"]["properties"]["maker"]
-    Path("b.json").write_text(json.dumps(made), "utf-8")
-
-    ran = command("diff", "generated", "b.json")
-
-    assert ran.code == 1
-    assert "the schemas\n" in ran.err
-    assert "  breaking  Maker: was removed\n" in ran.err

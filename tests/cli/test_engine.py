@@ -14,7 +14,6 @@ from command_line import command
 from reference_writer import ReferenceWriter
 
 from pytest_regen.emulator import BatchStep, Emulator, Fault, Script
-from pytest_regen.files import observe_effects
 from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 FOLDER = Path(".regen", "batches")
@@ -44,30 +43,6 @@ def test_pages_of_all_stores_go_into_one_batch(document: Path, batches: Emulator
     told = re.sub(r"msgbatch_\w+", "msgbatch_…", done.err).splitlines()
     assert [each for each in told if each in shown] == shown
     assert sizes(batches) == [3]
-    assert not noted(FOLDER)
-
-
-def test_a_batch_whose_pages_are_stored_is_no_answer_to_generate_force(
-    document: Path, batches: Emulator
-) -> None:
-    """The run that submitted it was killed before it could note that: who asks again is asking."""
-    left: dict[Path, bytes] = {}
-
-    def copy_batches(_effect: str, _path: object) -> None:
-        found = {file: file.read_bytes() for file in FOLDER.glob("*.jsonl")}
-        left.update({file: data for file, data in found.items() if b"settled" not in data})
-
-    with observe_effects(copy_batches):
-        assert command("generate", document, "--all", "--engine", "batch").code == 0
-    assert not noted(FOLDER)
-    assert b"msgbatch_" in b"".join(left.values())
-    for file, data in left.items():
-        file.write_bytes(data)
-
-    forced = command("generate", document, "--all", "--engine", "batch", "--force")
-
-    assert forced.code == 0, forced.err
-    assert sizes(batches) == [3, 3]
     assert not noted(FOLDER)
 
 
@@ -129,16 +104,3 @@ def test_what_cannot_be_asked_in_a_batch_is_refused(document: Path, words: list[
     assert done.code == 2
     assert "--engine batch and" in done.told
     assert "contradict each other" in done.told
-
-
-def test_a_recording_answers_before_any_batch(document: Path, batches: Emulator) -> None:
-    """What was recorded live is replayed, and nothing is submitted."""
-    words = ("generate", document, "GET /makers", "--cassette", "pages.yaml")
-    command(*words, "--record", "once", "--out", "live")
-    asked = len(batches.requests)
-
-    done = command(*words, "--engine", "batch")
-
-    assert done.code == 0, done.err
-    assert len(batches.requests) == asked
-    assert not noted(FOLDER)

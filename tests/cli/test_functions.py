@@ -36,14 +36,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_function_that_is_there_becomes_a_unit(here: Path) -> None:
     """Its body gets the markers, and is recorded as written by hand; twice changes nothing."""
-    assert command("adopt", f"{FILE}::height").code == 0
+    first = command("adopt", f"{FILE}::height")
     made = (here / FILE).read_text("utf-8")
     assert command("adopt", f"{FILE}::height").code == 0
 
     marked = "    # [REGEN:BEGIN height]\n    return 2 * hour\n    # [REGEN:END height]\n"
+    assert (first.code, "only reads" in first.told) == (0, False)
     assert made == MODULE.replace("    return 2 * hour\n", marked)
     assert (here / FILE).read_text("utf-8") == made
     assert "1 unit, no errors" in command("validate", FILE).told
+
+    silent = '\n\ndef ebb(hour):\n    """Return half."""\n    return hour / 2\n'
+    (here / FILE).write_text(made + silent, "utf-8")
+    told = command("adopt", f"{FILE}::ebb").told
+    assert "ebb has no example in the docstring: pytest only reads it" in told
 
 
 def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
@@ -54,43 +60,19 @@ def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
     assert done.code == 2
     assert "`functions` below [tool.pytest-regen] does not name it" in done.told
     assert done.err.endswith(f"  next: pytest-regen init {FILE}::height\n")
-    assert (here / FILE).read_text("utf-8") == MODULE
 
 
-@pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("verb", ["generate", "validate"])
-def test_a_module_without_markers_is_neither_store_nor_description(verb: str) -> None:
-    """The error says what makes a unit, with the command."""
-    done = command(verb, FILE)
-
-    assert done.code == 2
-    assert f"no function of {FILE} has markers yet" in done.told
-    assert done.err.endswith(f"  next: pytest-regen init {FILE}\n")
-
-
-def test_a_dry_run_in_json_has_the_prompt(here: Path) -> None:
-    """As it would be sent, beside the system prompt."""
-    assert command("adopt", f"{FILE}::height").code == 0
-    stub = (here / FILE).read_text("utf-8").replace("return 2 * hour", "...")
-    (here / FILE).write_text(stub, "utf-8")
-
-    plan = json.loads(command("generate", FILE, "--dry-run", "--json").out)
-
-    assert "Python" in plan["system"]
-    assert "Return the height of the tide." in plan["asked"][0]["prompt"]
-
-
-@pytest.mark.parametrize(("name", "text"), [(FILE, MODULE), ("locales/en.json", '{"a": "b"}')])
-def test_a_file_that_no_kind_claims_is_no_description(here: Path, name: str, text: str) -> None:
+def test_a_module_without_units_is_neither_store_nor_description(here: Path) -> None:
+    """The error says what makes a unit, with the command; so where no kind claims it at all."""
+    marked = command("generate", FILE)
     (here / "pyproject.toml").write_text("", "utf-8")
-    (here / name).parent.mkdir(exist_ok=True)
-    (here / name).write_text(text, "utf-8")
+    claimed = command("generate", FILE)
 
-    done = command("generate", name)
-
-    assert done.code == 2
-    assert f"no kind claims {name}" in done.told
-    assert done.err.endswith(f"  next: pytest-regen init {name}\n")
+    assert (marked.code, claimed.code) == (2, 2)
+    assert f"no function of {FILE} has markers yet" in marked.told
+    assert f"no kind claims {FILE}" in claimed.told
+    for done in (marked, claimed):
+        assert done.err.endswith(f"  next: pytest-regen init {FILE}\n")
 
 
 LOW = '''
@@ -125,15 +107,6 @@ def test_a_reply_that_is_another_function_is_no_body(
     assert done.code == 1
     assert f"the reply defines {named}, and not height" in json.dumps(model.requests[1].body)
     assert (here / FILE).read_text("utf-8") == before
-
-
-def test_the_next_of_a_function_without_examples_runs_all_tests(here: Path) -> None:
-    """Its file would only be read: what calls the function are tests elsewhere."""
-    (here / FILE).write_text("def height(hour):\n    return 2 * hour\n", "utf-8")
-
-    adopted = command("adopt", f"{FILE}::height")
-
-    assert adopted.err.endswith("  next: pytest\n")
 
 
 def test_a_docstring_that_changed_is_answered_by_name(here: Path) -> None:

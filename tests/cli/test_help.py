@@ -1,6 +1,5 @@
 """Help is complete, and costs nothing but itself."""
 
-import re
 import subprocess
 import sys
 
@@ -27,23 +26,8 @@ def test_help_texts(
     assert ran.out == snapshot
 
 
-@pytest.mark.parametrize("words", [(), ("validate",), ("cassettes", "check")])
-def test_the_short_option_is_help_too(words: tuple[str, ...]) -> None:
-    assert command(*words, "-h").out == command(*words, "--help").out != ""
-
-
-def test_no_type_of_python_stands_for_a_value() -> None:
-    """Options show what is to be put there, in every command."""
-    shown = [command(name, "--help").out for name in COMMANDS]
-
-    assert not re.findall(r"--[\w-]+ <(?:str|int|list|path)[^|>]*>", "\n".join(shown))
-
-
-def test_the_longest_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An option of ``generate`` is one line, in 80 columns."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    assert len(command("generate", "--help").out.splitlines()) <= 40
+def test_the_short_option_is_help_too() -> None:
+    assert command("validate", "-h").out == command("validate", "--help").out != ""
 
 
 @pytest.mark.parametrize(

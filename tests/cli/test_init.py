@@ -112,20 +112,6 @@ def test_pytest_tests_the_first_store(here: Path) -> None:
     assert "3 passed" in out
 
 
-def test_an_empty_project_gets_what_it_needs(here: Path) -> None:
-    """One file of settings, and what git is to say of the others."""
-    assert command("init", "api.yaml", "--yes").code == 0
-
-    assert (here / "pyproject.toml").read_text("utf-8") == SETTINGS
-    assert (here / ".gitattributes").read_text("utf-8") == (
-        "generated/**/*.json linguist-generated\n"
-    )
-    assert (here / STORE / "Schemas.py").is_file()
-    # What is generated next is in the same language.
-    assert command("generate", "api.yaml", "POST /kites", "--provider", "template").code == 0
-    assert list((here / "generated" / "POST_kites").glob("*.py"))
-
-
 def test_nothing_is_written_without_a_yes(here: Path) -> None:
     """The plan has every line; the command that is named carries it out."""
     before = contents(here)
@@ -185,7 +171,7 @@ def test_a_document_without_names_gets_a_store_per_operation(here: Path) -> None
 
 
 def test_functions_with_examples_are_recorded(here: Path) -> None:
-    """Those of the file, or the one that is named; it is a test from then on."""
+    """Those of the file, or the one that is named, of which is told that nothing runs it."""
     first = command("init", "src/acme/names.py", "--yes")
     second = command("init", "src/acme/names.py::shout", "--yes")
 
@@ -196,6 +182,9 @@ def test_functions_with_examples_are_recorded(here: Path) -> None:
     assert (here / "pyproject.toml").read_text("utf-8") == (
         '[tool.pytest-regen]\nfunctions = ["src/acme/*.py"]\n'
     )
+    assert "only reads" not in first.told
+    assert "shout has no example in the docstring: pytest only reads it" in second.told
+    assert 'mark a test with @pytest.mark.regen(unit="src/acme/names.py::shout")' in second.told
     assert "2 units, no errors" in command("validate").told
     assert "nothing to do" in command("init", "src/acme/names.py", "--yes").told
 
@@ -220,7 +209,8 @@ def test_what_cannot_be_recorded_writes_nothing(here: Path, text: str, told: str
 
 def test_a_refusal_writes_nothing(here: Path) -> None:
     """A target of another catalogue, a test module, a file of a kind of one's own."""
-    assert command("init", "locales/en.json", "--yes").code == 0
+    made = command("init", "locales/en.json", "--yes")
+    assert made.err.endswith("  next: pytest-regen generate locales/de.json\n")
     (here / "tests").mkdir()
     (here / "tests/test_x.py").write_text(MODULE, "utf-8")
     (here / "kinds_here.py").write_text(
@@ -238,6 +228,8 @@ def test_a_refusal_writes_nothing(here: Path) -> None:
     for source, told in [
         ("locales/de.json", "locales/de.json is translated from another catalogue already"),
         ("tests/test_x.py", "it is a test module"),
+        ("nothing.yaml", "there is no file nothing.yaml"),
+        ("src", "src is a folder"),
         ("src/acme/names.py", "it has units of another kind"),
     ]:
         ran = command("init", source, "--yes")
@@ -259,18 +251,6 @@ def test_settings_are_put_back_where_nothing_was_made(
     assert contents(here) == before
 
 
-def test_git_is_told_what_nobody_reads(here: Path) -> None:
-    (here / ".gitattributes").write_text("*.png binary", "utf-8")
-
-    assert command("init", "src/acme/names.py", "--yes").code == 0
-    assert command("init", "api.yaml", "--yes", "--out", "my types").code == 0
-
-    assert (here / ".gitattributes").read_text("utf-8") == (
-        "*.png binary\n.regen/** linguist-generated\n.regen/hand/** merge=union\n"
-        '"my types/**/*.json" linguist-generated\n'
-    )
-
-
 def po_files(here: Path) -> Path:
     """Write catalogues of gettext, as Flask-Babel has them; return the one with a text missing."""
     for language, text in (("en", ""), ("es", ""), ("fr", "Ouvrir")):
@@ -280,49 +260,29 @@ def po_files(here: Path) -> Path:
     return path.parents[2] / "es/LC_MESSAGES/messages.po"
 
 
-def test_the_catalogue_of_gettext_that_is_named_is_set_up(here: Path) -> None:
-    """No other; a second one is set up beside it."""
+def test_catalogues_of_gettext_are_set_up(here: Path) -> None:
+    """The one that is named; or by a glob, which ``init`` alone names, all but the msgids'."""
     path = po_files(here).relative_to(here).as_posix()
-    french = path.replace("/es/", "/fr/")
+    pattern, french = path.replace("/es/", "/*/"), path.replace("/es/", "/fr/")
+    settings = here / "pyproject.toml"
+    offered = command("init")
+    assert offered.code == 2
+    for source in ("api.yaml", "src/acme/names.py", "locales/en.json", f"'{pattern}'"):
+        assert f"    pytest-regen init {source} --yes\n" in offered.told
 
-    ran = command("init", path, "--yes")
-
-    assert ran.code == 0
-    settings = (here / "pyproject.toml").read_text("utf-8")
-    assert settings.endswith(f'\ntargets = "{path}"\n')
-    assert "source =" not in settings
-    assert ran.err.endswith(f"  next: pytest-regen generate {path}\n")
+    one = command("init", path, "--yes")
+    assert one.err.endswith(f"  next: pytest-regen generate {path}\n")
+    assert settings.read_text("utf-8").endswith(f'\ntargets = "{path}"\n')
+    assert "source =" not in settings.read_text("utf-8")
     assert "nothing to do" in command("init", path, "--yes").err
     assert command("init", french, "--yes").code == 0
-    settings = (here / "pyproject.toml").read_text("utf-8")
-    assert settings.endswith(f'\ntargets = "{french}"\n')
+    assert settings.read_text("utf-8").endswith(f'\ntargets = "{french}"\n')
 
-
-def test_all_catalogues_of_gettext_are_set_up_by_a_glob(here: Path) -> None:
-    """All languages but that of the msgids; ``init`` alone names the glob."""
-    path = po_files(here).relative_to(here).as_posix()
-    pattern = path.replace("/es/", "/*/")
-    assert f"pytest-regen init '{pattern}' --yes\n" in command("init").told
-
-    ran = command("init", pattern, "--yes")
-
-    assert ran.code == 0
-    assert f"{path}, {path.replace('/es/', '/fr/')}, from their msgids" in ran.err
-    settings = (here / "pyproject.toml").read_text("utf-8")
-    assert settings.endswith(f'\ntargets = "{pattern}"\n')
+    settings.unlink()
+    every = command("init", pattern, "--yes")
+    assert f"{path}, {french}, from their msgids" in every.err
+    assert settings.read_text("utf-8").endswith(f'\ntargets = "{pattern}"\n')
     assert "nothing to do" in command("init", pattern, "--yes").err
-
-
-def test_gettext_makes_its_catalogues_itself(here: Path) -> None:
-    """A new language is a command of another tool; nothing is written."""
-    path = po_files(here)
-    before = contents(here)
-
-    ran = command("init", str(path), "--out", "app/translations/de/LC_MESSAGES/messages.po")
-
-    assert ran.code == 2
-    assert "next: pybabel init" in ran.err
-    assert contents(here) == before
 
 
 def test_a_catalogue_that_is_alone_is_told_how_to_go_on(here: Path) -> None:
@@ -338,37 +298,27 @@ def test_a_catalogue_that_is_alone_is_told_how_to_go_on(here: Path) -> None:
     assert ran.told.endswith("  next: pytest-regen generate locales/de.json\n")
 
 
-def test_without_a_source_it_says_what_there_is() -> None:
-    ran = command("init")
-
-    assert ran.code == 2
-    assert [line.split()[2] for line in ran.told.splitlines() if line.startswith("    pytest")] == [
-        "api.yaml",
-        "src/acme/names.py",
-        "locales/en.json",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("nothing.yaml", "there is no file nothing.yaml"),
-        ("src", "src is a folder"),
-    ],
-)
-def test_a_source_that_is_none(source: str, told: str) -> None:
-    ran = command("init", source, "--yes")
-
-    assert ran.code == 2
-    assert told in ran.told
-
-
-def test_a_workflow_is_written_where_it_is_wanted(here: Path) -> None:
-    """One that is there stays; without the option a line says what CI runs."""
-    plain = command("init", "api.yaml", "--yes")
+def test_an_empty_project_gets_what_it_needs(here: Path) -> None:
+    """A file of settings, what git is to say of the others, and a workflow if it is wanted."""
+    (here / ".gitattributes").write_text("*.png binary", "utf-8")
     workflow = here / ".github/workflows/pytest-regen.yml"
 
+    plain = command("init", "api.yaml", "--yes")
     assert "CI: pip install 'pytest-regen[all]', then pytest" in plain.told
+    assert (here / "pyproject.toml").read_text("utf-8") == SETTINGS
+    assert (here / STORE / "Schemas.py").is_file()
+    # What is generated next is in the same language.
+    assert command("generate", "api.yaml", "POST /kites", "--provider", "template").code == 0
+    assert list((here / "generated" / "POST_kites").glob("*.py"))
+
+    assert command("init", "src/acme/names.py", "--yes").code == 0
+    assert command("init", "api.yaml", "--yes", "--out", "my types").code == 0
+    assert (here / ".gitattributes").read_text("utf-8") == (
+        "*.png binary\ngenerated/**/*.json linguist-generated\n"
+        ".regen/** linguist-generated\n.regen/hand/** merge=union\n"
+        '"my types/**/*.json" linguist-generated\n'
+    )
+
     assert command("init", "api.yaml", "--yes", "--ci", "github").code == 0
     assert "      - run: pip install 'pytest-regen[all]'  # and" in workflow.read_text("utf-8")
     workflow.write_text("mine\n", "utf-8")
@@ -390,16 +340,6 @@ def test_the_page_shows_what_it_does() -> None:
         said = iter(line.strip() for line in ran.told.splitlines())
         assert ran.code == 0
         assert not [line for line in shown if line != "…" and line not in said]
-
-
-def test_a_function_that_nothing_runs_is_told() -> None:
-    """By init and by adopt, with what would run it; one with examples is not."""
-    ran = command("init", "src/acme/names.py::shout", "--yes")
-    marked = command("adopt", "src/acme/names.py::initials")
-
-    assert "shout has no example in the docstring: pytest only reads it" in ran.told
-    assert 'mark a test with @pytest.mark.regen(unit="src/acme/names.py::shout")' in ran.told
-    assert "only reads" not in marked.told
 
 
 def test_a_repository_is_set_up_within_its_border(
@@ -427,15 +367,3 @@ def test_an_operation_is_named() -> None:
     assert "GET /kites/latest" in wrong.told
     assert command("init", "api.yaml", "--operation", "POST /kites", "--yes").code == 0
     assert Path("generated/POST_kites").is_dir()
-
-
-def test_a_catalogue_is_set_up(here: Path) -> None:
-    """With those beside it; what is missing is asked for next."""
-    ran = command("init", "locales/en.json", "--yes")
-
-    assert ran.code == 0
-    assert 'source = "locales/en.json"\ntargets = "locales/*.json"\n' in (
-        here / "pyproject.toml"
-    ).read_text("utf-8")
-    assert ran.err.endswith("  next: pytest-regen generate locales/de.json\n")
-    assert "nothing to do" in command("init", "locales/en.json", "--yes").told

@@ -20,17 +20,11 @@ STORE = Path("generated", "GET_kites")
 
 FAULTS: dict[str, tuple[Fault | EmulatedReply, str, str]] = {
     "401": (Fault(401), "did not accept the key", "set ANTHROPIC_API_KEY"),
-    "529": (Fault(529, retry_after_ms=1), "overloaded", "run the command again"),
     "proxy": (Fault(403, body="<html>Blocked [/b] by policy</html>"), "Blocked [/b]", "key"),
     "refused for a reason": (
         EmulatedReply("", stop_reason="refusal", category="cyber", explanation="It may do harm."),
         "'refusal': cyber: It may do harm.",
         "--model",
-    ),
-    "credit": (
-        Fault(400, message="Your credit balance is too low to access the Anthropic API."),
-        "refuses further requests: the account has no credit left (HTTP 400)",
-        "next: check the plan and the billing of the account",
     ),
 }
 
@@ -70,11 +64,10 @@ def test_a_fault_is_told_once_and_nothing_is_lost(name: str, document: Path, api
     assert len(api.requests) == 1
 
 
-@pytest.mark.parametrize("kind", ["cut", "error_event"])
-def test_a_line_that_breaks_is_told_once(kind: Any, broken: Path, api: Emulator) -> None:
-    """Dropped connections and cut streams end a heal with 3; the store stays as it was."""
-    api.responder = lambda _body: Fault(kind=kind, retry_after_ms=1)
-    before = {path: path.read_bytes() for path in broken.iterdir() if path.is_file()}
+def test_a_line_that_breaks_is_told_once(broken: Path, api: Emulator) -> None:
+    """A stream that is cut ends a heal with 3; the store stays as it was."""
+    api.responder = lambda _body: Fault(kind="cut", retry_after_ms=1)
+    before = tree(broken)
 
     ran = command("regenerate", broken, "--from-errors", "--json")
 
@@ -83,38 +76,7 @@ def test_a_line_that_breaks_is_told_once(kind: Any, broken: Path, api: Emulator)
     (failure,) = ran.json["failures"]
     assert failure["error"] == "TransportError"
     assert failure["next"]
-    assert {path: path.read_bytes() for path in broken.iterdir() if path.is_file()} == before
-
-
-def test_nobody_listens(broken: Path, api: Emulator) -> None:
-    """A refused connection names the address and what to check."""
-    api.stop()
-
-    ran = command("regenerate", broken, "--from-errors")
-
-    assert ran.code == 3
-    assert "could not be reached" in ran.err
-    assert "ANTHROPIC_BASE_URL" in ran.err
-    assert "Traceback" not in ran.err
-
-
-def test_without_a_key_nothing_starts(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key is named, and the ways to do without; exit code 3, as JSON too."""
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-
-    ran = command("regenerate", broken, "--from-errors", "--json")
-
-    assert ran.code == 3
-    assert ran.json["error"] == "MissingKeyError"
-    assert ran.err.startswith("error: ANTHROPIC_API_KEY is not set\n")
-    assert "openai:MODEL, ollama:MODEL or module:attribute" in ran.err
-
-
-def provider_that(fails: Callable[[], object]) -> types.ModuleType:
-    """Return a module whose ``provider`` does what ``fails`` does."""
-    module = types.ModuleType("faulty")
-    vars(module)["provider"] = types.SimpleNamespace(send=lambda _request: fails())
-    return module
+    assert tree(broken) == before
 
 
 @pytest.mark.parametrize(
@@ -124,28 +86,15 @@ def test_a_provider_that_fails_is_told(
     broken: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[[], object], told: str
 ) -> None:
     """Somebody else's exception, or a reply of the wrong kind, is one message, no traceback."""
-    monkeypatch.setitem(sys.modules, "faulty", provider_that(fails))
+    module = types.ModuleType("faulty")
+    vars(module)["provider"] = types.SimpleNamespace(send=lambda _request: fails())
+    monkeypatch.setitem(sys.modules, "faulty", module)
 
     ran = command("regenerate", broken, "--type", "Owner", "--provider", "faulty:provider")
 
     assert ran.code == 3
     assert ran.err.count("\nerror: ") == 1
     assert told in ran.err
-
-
-def test_without_a_page_to_ask_no_key_is_needed(
-    document: Path, api: Emulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Healing what has no errors, and updating a store that is up to date, ask nobody."""
-    assert command("generate", document, KITES).code == 0
-    asked = len(api.requests)
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-
-    again = command("generate", document, KITES)
-    healed = command("regenerate", "generated/GET_kites", "--from-errors")
-
-    assert (again.code, healed.code, len(api.requests)) == (0, 0, asked)
-    assert "0 calls" in again.err
 
 
 NO_ANSWER: dict[str, tuple[str, ...]] = {
@@ -189,22 +138,15 @@ def test_where_nobody_answers_nothing_is_left(reason: str, here: Path, document:
 
 
 @pytest.mark.usefixtures("unanswered")
-@pytest.mark.parametrize("reason", ["network", "budget"])
-def test_where_nobody_answers_a_store_stays_as_it_is(
-    reason: str, here: Path, document: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nobody_answers_a_store_stays_as_it_is(here: Path, document: Path) -> None:
     """A document that moved on while the line is down breaks nothing that served until now."""
-    with Emulator(ReferenceWriter()) as api, monkeypatch.context() as patched:
-        patched.setenv("ANTHROPIC_BASE_URL", api.base_url)
-        patched.setenv("ANTHROPIC_API_KEY", "sk-ant-of-a-test")
-        assert command("generate", document, KITES).code == 0
+    assert command("generate", document, KITES, "--provider", "template").code == 0
     document.write_text(document.read_text("utf-8").replace('"span"', '"width"'), "utf-8")
     before = tree(here)
 
-    ran = command("generate", document, KITES, *NO_ANSWER[reason])
+    ran = command("generate", document, KITES, *NO_ANSWER["network"])
 
-    assert ran.code == (1 if reason == "budget" else 3)
-    assert tree(here) == before
+    assert (ran.code, tree(here)) == (3, before)
 
 
 @pytest.mark.parametrize("place", ["generated/GET_kites", ".regen"])

@@ -9,27 +9,27 @@ from pytest_regen.stores import RegenStore, history
 GOOD_MODEL = ("--provider", "plugin_answers:Good")
 
 
-def healed(store: Path) -> str:
-    """Heal the store; return the id of what was replaced."""
-    assert command("regenerate", store, "--from-errors", *GOOD_MODEL).code == 0
-    (entry,) = command("history", store, "--json").json["entries"]
-    return str(entry["id"])
-
-
-def test_restore_refuses_what_is_not_there(broken: Path) -> None:
+def test_restore_takes_the_last_of_the_type_that_is_named(broken: Path) -> None:
     """No history, an unknown id, an entry of another type, another page: each is wrong usage."""
     assert command("restore", broken, "--type", "Owner").code == 2
-    entry = healed(broken)
+    before = RegenStore.open(broken).source
+    assert command("regenerate", broken, "--from-errors", *GOOD_MODEL).code == 0
+    (entry,) = command("history", broken, "--json").json["entries"]
 
     for words in (
-        ("--type", "State", "--to", entry),
+        ("--type", "State", "--to", entry["id"]),
         ("--type", "Owner", "--to", "20260101T000000"),
-        ("--type", "Owner", "--to", entry, "--page", "2"),
+        ("--type", "Owner", "--to", entry["id"], "--page", "2"),
         ("--type", "Owner", "--to", "../../pages"),
     ):
         ran = command("restore", broken, *words)
         assert (ran.code, ran.out) == (2, "")
         assert "next: " in ran.told
+
+    ran = command("restore", broken, "--type", "Owner", "--json")
+    assert ran.json["restored"][0]["type_name"] == "Owner"
+    assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
+    assert RegenStore.open(broken).source == before
 
 
 def edit(store: Path, old: str = "? Name", new: str = "? FullName") -> None:
@@ -38,41 +38,6 @@ def edit(store: Path, old: str = "? Name", new: str = "? FullName") -> None:
     before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
     assert old in owner
     source.write_text(before + begin + owner.replace(old, new), "utf-8")
-
-
-def test_adopt_of_one_type(good: Path) -> None:
-    edit(good)
-
-    assert command("adopt", good, "--type", "State", "--json").json["adopted"] == []
-    done = command("adopt", good, "--type", "Owner", "--json").json
-    (replaced,) = done["history"]
-    assert done == {
-        "adopted": [{"type_name": "Owner", "page": 1}],
-        "errors": [],
-        "diff": "",
-        "history": [replaced],
-        "by_hand": 0,
-        **{key: [] for key in ("dropped", "joined", "notes")},
-    }
-
-
-def test_rebuild_drops_an_edit_and_keeps_it_in_the_history(good: Path) -> None:
-    """No key and no call: the block is as its page makes it; restoring brings the edit back."""
-    before = RegenStore.open(good).source
-    edit(good)
-    edited = RegenStore.open(good).source
-
-    ran = command("rebuild", good)
-
-    assert ran.code == 0
-    assert RegenStore.open(good).source == before
-    assert "  rebuilt     Owner\n" in ran.told
-    assert command("validate", good).code == 0
-    (entry,) = history(good)
-    assert (entry.reason, entry.model) == ("dropped", "hand")
-    assert command("restore", good, "--type", "Owner").code == 0
-    assert RegenStore.open(good).source == edited
-    assert "every recorded text stands as it is recorded" in command("rebuild", good).told
 
 
 def test_rebuild_puts_back_what_only_pages_json_lost(good: Path) -> None:
@@ -109,17 +74,6 @@ def test_what_was_edited_in_both_files_is_not_rebuilt(good: Path) -> None:
     (page,) = RegenStore.open(good).pages_of("Owner")
     assert (page.model, page.is_tampered) == ("hand", False)
     assert command("validate", good).code == 0
-
-
-def test_restore_without_an_id_takes_the_last(broken: Path) -> None:
-    before = RegenStore.open(broken).source
-    healed(broken)
-
-    ran = command("restore", broken, "--type", "Owner", "--json")
-
-    assert ran.json["restored"][0]["type_name"] == "Owner"
-    assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
-    assert RegenStore.open(broken).source == before
 
 
 def test_rebuild_ends_a_conflict(good: Path) -> None:

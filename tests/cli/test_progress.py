@@ -9,10 +9,7 @@ from command_line import at_terminal, command
 from many_operations import FIELDS_PER_PAGE, write_many_operations
 
 from pytest_regen.cli.output import say, tell_in_order
-from pytest_regen.cli.progress import progress_line_of
 from pytest_regen.emulator import Emulator
-from pytest_regen.prompts.values import PageKey
-from pytest_regen.regeneration.values import Progress, RunState
 
 PAGES = ("--fields-per-page", FIELDS_PER_PAGE)
 FREE = ("--provider", "template")
@@ -27,24 +24,18 @@ def many(here: Path) -> Path:
 
 
 def test_a_terminal_has_one_line_that_is_drawn_again(many: Path, here: Path) -> None:
-    words = ("generate", many, "GET /v1/harbour0", *PAGES, *FREE)
+    """Unless it wants no drawing, as in CI."""
+    words = ("generate", many, "GET /v1/harbour0", *PAGES, *FREE, "--register")
 
-    seen = at_terminal(*words, "--register", cwd=here)
+    seen = at_terminal(*words, cwd=here)
+    lines = at_terminal(*words, "--force", cwd=here, env={"CI": "1"})
 
-    assert seen.code == 0
+    assert (seen.code, lines.code) == (0, 0)
     assert "\x1b[?25l" in seen.err  # The line is drawn: the cursor is hidden meanwhile.
+    assert "\x1b[?25l" not in lines.err
     plain = COLOUR.sub("", seen.err)
     assert "page 1 of 2: written" not in plain
     assert plain.count("Harbour0DataObject.cs: written by the template") == 1
-
-
-def test_a_terminal_that_wants_no_drawing_gets_lines(many: Path, here: Path) -> None:
-    words = ("generate", many, "GET /v1/harbour0", *PAGES, *FREE, "--register")
-
-    seen = at_terminal(*words, cwd=here, env={"CI": "1"})
-
-    assert seen.code == 0
-    assert "\x1b[?25l" not in seen.err
 
 
 def test_a_large_run_is_told_in_shares(many: Path, api: Emulator) -> None:
@@ -59,20 +50,6 @@ def test_a_large_run_is_told_in_shares(many: Path, api: Emulator) -> None:
         ran.err,
     )
     assert len(ran.json["stores"]) == 6
-
-
-def test_plain_lines_come_with_each_tenth_at_most(capsys: pytest.CaptureFixture[str]) -> None:
-    """However often the state changes; a fast run has none but the last."""
-    with progress_line_of() as progress:
-        for number in range(1, 2_001):
-            key = PageKey("Kite", 1, 1)
-            progress.page(Progress(key, number, 2_000))
-            progress.watch(RunState(0, 1, number, 2_000, calls=number, elapsed=number / 100))
-
-    lines = capsys.readouterr().err.splitlines()
-    assert [line for line in lines if "asked" not in line] == [
-        "  2,000 of 2,000 pages, 2,000 calls, 20 s"
-    ]
 
 
 def test_what_was_held_back_is_told_when_work_is_broken_off(

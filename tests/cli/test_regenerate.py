@@ -9,7 +9,6 @@ import pytest
 from command_line import command
 from plugin_answers import asked_page
 from store_factory import FACTORY_IR, GOOD, MISSPELT, make_store
-from store_work import tree
 
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
 
@@ -43,17 +42,6 @@ def pages(recorder: type[Recorder]) -> list[tuple[str, int]]:
     return [asked_page(request) for request in recorder.requests]
 
 
-def test_a_named_type_is_regenerated(broken: Path) -> None:
-    """The type's pages are asked; the diff, the pages and the cost are shown."""
-    ran = command("regenerate", broken, "--type", "Owner", *GOOD_MODEL)
-
-    assert (ran.code, ran.out) == (0, "")
-    assert '+    [JsonPropertyName("name")]' in ran.err
-    assert "  regenerated Owner page 1\n" in ran.err
-    assert "1 call, 100 tokens in, 40 tokens out" in ran.err
-    assert command("validate", broken).code == 0
-
-
 def test_json_tells_the_same(broken: Path) -> None:
     """One document: what was regenerated, why the work ended, what is left."""
     ran = command("regenerate", broken, "--type", "Owner", *GOOD_MODEL, "--json")
@@ -68,25 +56,18 @@ def test_json_tells_the_same(broken: Path) -> None:
     assert "1/1 Owner" not in ran.out
 
 
-def test_only_the_page_named_is_asked(good: Path, recorder: type[Recorder]) -> None:
-    """--page narrows --type, and a correction goes to the page named."""
-    words = ("--type", "ProjectDataObject", "--page", 2, "--correction", "tags is a list")
-    assert command("regenerate", good, *words, "--provider", "recording:Recorder").code == 0
+def test_a_correction_goes_to_one_page(good: Path, recorder: type[Recorder]) -> None:
+    """To that of --page, which narrows --type; else to the first: others are asked as stored."""
+    words = ("--type", "ProjectDataObject", "--provider", "recording:Recorder")
+    assert command("regenerate", good, *words, "--page", 2, "--correction", "a list").code == 0
+    assert command("regenerate", good, *words, "--correction", "[/b] id is a string").code == 0
 
-    assert pages(recorder) == [("ProjectDataObject", 2)]
-    assert "tags is a list" in recorder.requests[0].messages[0].content
-
-
-def test_a_correction_without_a_page_goes_to_the_first(
-    good: Path, recorder: type[Recorder]
-) -> None:
-    """The other pages are asked as they were stored."""
-    words = ("--type", "ProjectDataObject", "--correction", "[/b] id is a string")
-    assert command("regenerate", good, *words, "--provider", "recording:Recorder").code == 0
-
-    first, second = (request.messages[0].content for request in recorder.requests)
-    assert "[/b] id is a string" in first
-    assert "CORRECTION" not in second
+    (_, named), (_, first), (_, second) = pages(recorder)
+    assert (named, first, second) == (2, 1, 2)
+    asked = [request.messages[0].content for request in recorder.requests]
+    assert "a list" in asked[0]
+    assert "[/b] id is a string" in asked[1]
+    assert "CORRECTION" not in asked[2]
 
 
 def test_from_errors_leaves_out_what_the_project_ignores(
@@ -101,15 +82,18 @@ def test_from_errors_leaves_out_what_the_project_ignores(
     assert (ran.code, recorder.requests) == (0, [])
 
 
-def test_attempts_are_replies_per_page(broken: Path) -> None:
-    """With one attempt one call is made; the reason of the end is told in words."""
+def test_attempts_are_replies_per_page(here: Path, broken: Path) -> None:
+    """With one attempt one call is made; without the option the project's table says how many."""
     one = command("regenerate", broken, "--from-errors", "--attempts", 1, *STUBBORN)
+    here.joinpath("pyproject.toml").write_text("[tool.pytest-regen]\nattempts = 1\n", "utf-8")
+    by_table = command("regenerate", broken, "--type", "Owner", *STUBBORN, "--json")
 
     assert one.code == 1
     assert "1 call," in one.err
     assert "Owner (no_progress)" in one.err
     assert "answer 1 of 1 was not kept: MISSING_FIELD: " in one.err
     assert "note: another model may do better: add --model NAME\n" in one.err
+    assert by_table.json["calls"] == 1
 
 
 @pytest.mark.parametrize(
@@ -136,28 +120,6 @@ def test_the_model_is_chosen(
     assert [request.model for request in recorder.requests] == [asked]
 
 
-def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
-    """The pages and an estimate are shown; no provider is needed."""
-    before = tree(here)
-
-    ran = command("regenerate", broken, "--from-errors", "--dry-run")
-    told = command("regenerate", broken, "--dry-run", "--json").json
-
-    assert ran.code == 0
-    assert ran.err.endswith(
-        f"{broken}: 1 page to ask; nothing written\n"
-        f"  next: pytest-regen regenerate {broken} --from-errors\n"
-    )
-    assert [(page["type_name"], page["page"]) for page in told["pages"]] == [
-        ("ProjectDataObject", 1),
-        ("ProjectDataObject", 2),
-        ("Owner", 1),
-        ("State", 1),
-    ]
-    assert all(page["estimated_input_tokens"] > 100 for page in told["pages"])
-    assert tree(here) == before
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -165,6 +127,7 @@ def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
         (("--type", "Ownr"), "Owner"),
         (("--type", "ProjectDataObject", "--page", "3"), "its pages are 1 to 2"),
         (("--type", "Owner", "--record", "once"), "--cassette FILE"),
+        (("--type", "Owner", "--pending", "--discard-edits"), "contradict each other"),
         (("--type", "Owner", "--provider", "plugin_answers:Nobody"), "Stubborn"),
         (("--type", "Owner", "--provider", "no_such_module:x"), "cannot be imported"),
     ],
@@ -203,15 +166,20 @@ def test_a_folder_of_stores_is_healed(several: Path, recorder: type[Recorder]) -
 
 
 def test_json_of_several_stores(several: Path) -> None:
-    """A report for each that was worked on, and why the others were not."""
+    """A report for each that was worked on, and why the others were not; planned alike."""
     (several / "GET_b" / "pages.json").write_text("{")
-    done = command("regenerate", several, "--from-errors", *GOOD_MODEL, "--json")
+    words = ("regenerate", several, "--from-errors", "--json")
+    plan = command(*words, "--dry-run")
+    done = command(*words, *GOOD_MODEL)
 
-    assert done.code == 2
+    assert (plan.code, done.code) == (2, 2)
+    paths = ["generated/GET_a", "generated/GET_c"]
+    assert [store["path"] for store in plan.json["stores"]] == paths
     assert [report["source_path"] for report in done.json["stores"]] == [
-        f"generated/{name}/ProjectDataObject.cs" for name in ("GET_a", "GET_c")
+        f"{path}/ProjectDataObject.cs" for path in paths
     ]
-    assert [failure["path"] for failure in done.json["failures"]] == ["generated/GET_b"]
+    for ran in (plan, done):
+        assert [failure["path"] for failure in ran.json["failures"]] == ["generated/GET_b"]
     assert all(report["ok"] for report in done.json["stores"])
 
 
@@ -236,18 +204,12 @@ def test_stores_without_the_type_are_left_out(here: Path, recorder: type[Recorde
     assert done.err.splitlines()[-2].startswith("1 store")
 
 
-def edited(store: Path) -> Path:
-    """Edit one block by hand; return the source file."""
-    source = store / "ProjectDataObject.cs"
+def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
+    """A type that was edited is skipped, which exit code 2 tells."""
+    source = broken / "ProjectDataObject.cs"
     before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
     owner = owner.replace("string? Name", "string? FullName")
     source.write_text(before + begin + owner, "utf-8")
-    return source
-
-
-def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
-    """A type that was edited is skipped, which exit code 2 tells."""
-    edited(broken)
 
     ran = command("regenerate", broken, "--from-errors", *GOOD_MODEL)
 
@@ -255,21 +217,3 @@ def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
     assert "skipped     Owner: it was edited by hand" in ran.err
     # The edit has errors itself, so it is not for keeping.
     assert f"next: pytest-regen rebuild {broken}" in ran.err
-
-
-def test_a_dry_run_of_several_stores_goes_on_after_a_broken_one(several: Path) -> None:
-    """As the run itself does; the exit code says so."""
-    (several / "GET_b" / "pages.json").write_text("{")
-    told = command("regenerate", several, "--from-errors", "--dry-run", "--json")
-
-    assert told.code == 2
-    assert [plan["path"] for plan in told.json["stores"]] == ["generated/GET_a", "generated/GET_c"]
-    assert [failure["path"] for failure in told.json["failures"]] == ["generated/GET_b"]
-
-
-def test_attempts_come_from_the_project(here: Path, broken: Path) -> None:
-    """``attempts`` of the table holds where the option is silent."""
-    here.joinpath("pyproject.toml").write_text("[tool.pytest-regen]\nattempts = 1\n", "utf-8")
-    ran = command("regenerate", broken, "--type", "Owner", *STUBBORN, "--json")
-
-    assert ran.json["calls"] == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Ran, command
+from command_line import Ran, at_terminal, command
 from plugin_project import emulated
 from review_work import FILE, TRANSLATOR, WRONG, german, write_project
 from unit_work import ENGLISH, GERMAN, write_json
@@ -39,23 +39,14 @@ def read(root: Path) -> tuple[Candidate, ...]:
     return PendingFolder.of_project(root).read().candidates
 
 
-def test_regenerate_pending_stores_nothing(here: Path, waiting: list[Candidate]) -> None:
-    """The file and its ledger are as they were; what waits says who asked and what was wrong."""
-    assert german(here) == WRONG
-    assert [each.name for each in waiting] == ["berth", "leave"]
+def test_the_list_and_what_one_changes(here: Path, waiting: list[Candidate]) -> None:
+    """Nothing is stored, only its owner reads it; without a terminal the command lists, with 1."""
     berth = waiting[0]
-    assert (berth.outputs[0].old, berth.outputs[0].new) == (WRONG["berth"], GERMAN["berth"])
-    assert [issue.code for issue in berth.issues_before] == ["PLACEHOLDER"]
-    assert not berth.issues_after
-    assert berth.asked_by == f"pytest-regen regenerate {FILE}"
     folder = here / ".regen/pending"
+    assert german(here) == WRONG
+    assert berth.asked_by == f"pytest-regen regenerate {FILE}"
     assert {path.stat().st_mode & 0o777 for path in folder.glob("*.json")} == {0o600}
     assert "*\n" in (folder / ".gitignore").read_text("utf-8")
-
-
-def test_the_list_and_what_one_changes(waiting: list[Candidate]) -> None:
-    """Without a terminal the command lists, and exits with 1 while anything waits."""
-    berth = waiting[0]
 
     listed = command("review")
     assert listed.code == 1
@@ -63,10 +54,6 @@ def test_the_list_and_what_one_changes(waiting: list[Candidate]) -> None:
     assert "2 candidates wait for review" in listed.told
     assert listed.err.endswith(f"  next: pytest-regen review show {berth.id}\n")
     assert command("review", "list").code == 0
-    assert command("review", "--check").code == 1
-    assert [each["id"] for each in command("review", "list", "--json").json["candidates"]] == [
-        each.id for each in waiting
-    ]
     shown = command("review", "show", berth.id[:4])
     assert "was wrong   [PLACEHOLDER] has []" in shown.told
     assert '+  "berth": "Liegeplatz {number}",' in shown.told
@@ -200,14 +187,6 @@ def test_candidates_of_ci_are_reviewed_at_a_desk(here: Path, waiting: list[Candi
     assert (missing.code, "there is no such folder" in missing.told) == (2, True)
 
 
-def test_an_api_description_has_no_candidates(document: Path) -> None:
-    """A store follows its description as a whole; the way to review it is named."""
-    done = command("generate", document, "GET /kites", "--pending")
-
-    assert done.code == 2
-    assert "pytest-regen regenerate STORE --pending" in done.told
-
-
 def forge(candidate: Candidate, folder: Path, **changes: Any) -> None:
     """Write a candidate that says something else, with the id of that."""
     forged = replace(candidate, **changes)
@@ -247,10 +226,32 @@ def test_hostile_files_do_no_harm(here: Path, waiting: list[Candidate]) -> None:
     assert read(here) == ()
 
 
-def test_edits_are_not_dropped_for_what_waits(here: Path) -> None:
-    """An edit would be gone at once."""
-    done = command("regenerate", FILE, "--unit", "berth", "--pending", "--discard-edits")
+@pytest.mark.usefixtures("waiting")
+def test_a_terminal_shows_each_and_asks(here: Path) -> None:
+    """Accepted with a letter, skipped with Enter; what was decided stays decided."""
+    seen = at_terminal("review", cwd=here, typed="accept\n\n")
 
-    assert done.code == 2
-    assert "--pending and --discard-edits contradict each other" in done.told
-    assert german(here) == WRONG
+    assert seen.code == 1
+    lines = seen.err.splitlines()
+    assert any(line.startswith("1 of 2") for line in lines)
+    assert any("berth" in line and "Liegeplatz {number}" in line for line in lines)
+    assert "  was wrong   [PLACEHOLDER]" in seen.err
+    assert "  accepted    locales/de.json::berth" in seen.err
+    assert "1 accepted, 0 rejected, 1 left" in seen.err
+    assert german(here) == {**GERMAN, "leave": WRONG["leave"]}
+    assert command("review", "--check").code == 1
+
+
+@pytest.mark.usefixtures("waiting")
+def test_what_no_longer_fits_cannot_be_accepted_at_a_terminal(here: Path) -> None:
+    """The reason stands there; it can be rejected. After q nothing more is asked."""
+    write_json(here / FILE, {**WRONG, "berth": "Platz {number}"})
+
+    seen = at_terminal("review", cwd=here, typed="a\nq\n")
+    rest = at_terminal("review", cwd=here, typed="r\nr\n")
+
+    assert (seen.code, "not now" in seen.err) == (1, True)
+    assert "it was edited by hand" in seen.err
+    assert "0 accepted, 0 rejected, 2 left" in seen.err
+    assert (rest.code, "0 accepted, 2 rejected, 0 left" in rest.err) == (0, True)
+    assert german(here)["leave"] == WRONG["leave"]

@@ -61,9 +61,19 @@ def shared(path: Path) -> dict[str, str | None]:
     return {name: page.shared_from for name, page in pages(path).items()}
 
 
-def test_each_distinct_page_is_asked_for_once(made: Emulator) -> None:
+def test_each_distinct_page_is_asked_for_once(api: Emulator) -> None:
     """The copy says where it comes from; who wrote it, and when, is what the original says."""
-    assert len(made.requests) == 4
+    save()
+    plan = command("generate", "api.json", "--all", "--dry-run")
+    ran = command("generate", "api.json", "--all", "--json")
+
+    assert "pages       4 to ask, about" in plan.err
+    assert "2 pages shared by stores" in plan.err
+    assert [store["calls"] for store in ran.json["stores"]] == [3, 1]
+    assert [len(store["asked"]) for store in ran.json["stores"]] == [3, 1]
+    assert [entry["from"] for entry in ran.json["stores"][1]["shared"]] == ["GET_kites"] * 2
+    assert "Maker page 1 of 1: shared" in ran.err
+    assert len(api.requests) == 4
     assert shared(KITES) == {"KiteDataObject": None, "Maker": None, "Colour": None}
     assert shared(SHOPS) == {"ShopDataObject": None, "Maker": "GET_kites", "Colour": "GET_kites"}
     first, copy = pages(KITES)["Maker"], pages(SHOPS)["Maker"]
@@ -76,34 +86,6 @@ def test_each_distinct_page_is_asked_for_once(made: Emulator) -> None:
     entry = json.loads((KITES / "pages.json").read_text("utf-8"))["pages"][0]
     assert "shared_from" not in entry
     assert command("validate", KITES, SHOPS).code == 0
-
-
-def test_people_and_programs_are_told(api: Emulator) -> None:
-    """What is shared is not asked, and costs nothing."""
-    save()
-    plan = command("generate", "api.json", "--all", "--dry-run")
-    assert "pages       4 to ask, about" in plan.err
-    assert "2 pages shared by stores" in plan.err
-    ran = command("generate", "api.json", "--all", "--json")
-    assert [store["calls"] for store in ran.json["stores"]] == [3, 1]
-    assert [len(store["asked"]) for store in ran.json["stores"]] == [3, 1]
-    assert [entry["from"] for entry in ran.json["stores"][1]["shared"]] == ["GET_kites"] * 2
-    assert "Maker page 1 of 1: shared" in ran.err
-    assert len(api.requests) == 4
-
-
-def test_the_prompt_of_a_shared_page_says_nothing_of_a_store(made: Emulator) -> None:
-    """It is the same in both, and the one that was sent."""
-    del made
-    entries = [
-        next(e for e in RegenStore.open(path).prompts if e.type_name == "Maker")
-        for path in (KITES, SHOPS)
-    ]
-    assert entries[0].user == entries[1].user
-    assert "ENDPOINT" not in entries[0].user
-    assert "also in the file" not in entries[0].user
-    assert 'used on this page: "Colour" (enum)' in entries[0].user
-    assert {entry.prompt_hash for entry in entries} == {pages(SHOPS)["Maker"].prompt_hash}
 
 
 def test_a_store_is_healed_without_the_others(
@@ -138,16 +120,6 @@ def test_an_adopted_edit_is_shared_no_more(made: Emulator) -> None:
     command("generate", "api.json", "--all")
     assert len(made.requests) == 2  # the kite and its maker; the colour is shared again
     assert shared(KITES)["Maker"] is None
-
-
-def test_what_is_stored_already_is_shared(made: Emulator) -> None:
-    """After a run that was stopped, and by commands one after the other."""
-    shutil.rmtree(SHOPS)
-    made.requests.clear()
-    command("generate", "api.json", "--tag", "none")
-    assert command("generate", "api.json", "--all", "--jobs", "4").code == 0
-    assert len(made.requests) == 1
-    assert shared(SHOPS)["Maker"] == "GET_kites"
 
 
 def test_a_change_of_the_document_is_asked_for_once(made: Emulator) -> None:

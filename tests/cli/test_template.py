@@ -17,20 +17,14 @@ FREE = ("--provider", "template")
 TABLE = '[tool.pytest-regen]\nprovider = "template"\n'
 
 
-def test_a_first_command_without_a_key_names_the_way(document: Path) -> None:
-    """What needs no key is the next thing to try; nothing was written."""
-    ran = command("generate", document, KITES)
-
-    assert ran.code == 3
-    assert "ANTHROPIC_API_KEY is not set" in ran.err
-    assert "next: add --provider template, which writes types without a model" in ran.err
-    assert not STORE.exists()
-
-
 def test_a_store_is_written_without_a_key(document: Path) -> None:
-    """It is clean, and every page says who wrote it."""
+    """The first command without a key names the way; every page says who wrote it."""
+    refused = command("generate", document, KITES)
+    planned = command("generate", document, KITES, *FREE, "--dry-run", "--json").json
     ran = command("generate", document, KITES, *FREE)
 
+    assert "next: add --provider template, which writes types without a model" in refused.err
+    assert {entry["estimated_input_tokens"] for entry in planned["prompts"]} == {0}
     assert ran.code == 0, ran.err
     assert "page 1 of 1" not in ran.err  # Nobody waits for it.
     assert f"{STORE / 'KiteDataObject.cs'}: written by the template, no call" in ran.err
@@ -38,48 +32,23 @@ def test_a_store_is_written_without_a_key(document: Path) -> None:
     store = RegenStore.open(STORE)
     written = {(page.model, page.provider) for page in store.pages.values()}
     assert written == {("template", "template")}
-    assert store.envelope.model == "template"
     told = command("status", STORE, "--json").json["stores"][0]["types"]
-    assert {row["model"] for row in told} == {"template"}
-
-
-def test_json_tells_that_nothing_was_asked(document: Path) -> None:
-    planned = command("generate", document, KITES, *FREE, "--dry-run", "--json").json
-    told = command("generate", document, KITES, *FREE, "--json").json
-
-    assert {entry["estimated_input_tokens"] for entry in planned["prompts"]} == {0}
-    assert (told["ok"], told["calls"], told["tokens"]) == (True, 0, 0)
+    assert {row["model"] for row in told} == {store.envelope.model} == {"template"}
 
 
 def test_the_table_makes_it_the_default(document: Path, here: Path) -> None:
     """``provider = "template"`` holds for all commands but those that name a model."""
     (here / "pyproject.toml").write_text(TABLE, "utf-8")
-
     free = command("generate", document, KITES)
     asked = command("generate", document, KITES, "--force", "--model", "claude-sonnet-5-5")
+    (here / "pyproject.toml").write_text(TABLE.replace("template", "templates"), "utf-8")
+    wrong = command("generate", document, KITES)
 
     assert free.code == 0, free.err
     assert asked.code == 3
     assert "ANTHROPIC_API_KEY is not set" in asked.err
-
-
-@pytest.mark.parametrize("value", ['"templates"', "3"])
-def test_a_wrong_provider_in_the_table(document: Path, here: Path, value: str) -> None:
-    """The value is shown, and what it may be."""
-    (here / "pyproject.toml").write_text(f"[tool.pytest-regen]\nprovider = {value}\n", "utf-8")
-
-    ran = command("generate", document, KITES)
-
-    assert ran.code == 2
-    assert 'expected "template", "openai:MODEL"' in ran.err
-
-
-def test_options_of_a_model_contradict_it(document: Path) -> None:
-    """There is no model to name, and no turn to record."""
-    ran = command("generate", document, KITES, *FREE, "--cassette", "x")
-
-    assert ran.code == 2
-    assert "--provider template and --cassette x contradict each other" in ran.err
+    assert wrong.code == 2
+    assert 'expected "template", "openai:MODEL"' in wrong.err
 
 
 def test_units_of_a_kind_have_no_template(here: Path) -> None:
@@ -143,16 +112,26 @@ def test_what_the_template_wrote_it_writes_again(document: Path) -> None:
     assert "since" in RegenStore.open(STORE).source.lower()
 
 
-@pytest.mark.parametrize("words", [("--from-errors",), ("--yes", "--dry-run")])
-def test_regenerating_such_a_store_needs_no_key(document: Path, words: tuple[str, ...]) -> None:
-    """Named types, all of them, or those with errors."""
+def test_regenerating_such_a_store_needs_no_key(document: Path) -> None:
+    """Unless a model is meant: by its name, by batches, or by words that no template reads."""
     assert command("generate", document, KITES, *FREE).code == 0
     break_page(STORE)
 
-    ran = command("regenerate", STORE, *words)
+    planned = command("regenerate", STORE, "--yes", "--dry-run")
+    healed = command("regenerate", STORE, "--from-errors")
+    asked = [
+        command("regenerate", STORE, "--type", "Maker", *words)
+        for words in (
+            ("--model", "claude-sonnet-5-5"),
+            ("--engine", "batch"),
+            ("--correction", "shorter"),
+        )
+    ]
 
-    assert ran.code == 0, ran.err
-    assert (AGAIN if "--dry-run" not in words else "to write; nothing written") in ran.err
+    assert (planned.code, "to write; nothing written" in planned.err) == (0, True)
+    assert (healed.code, AGAIN in healed.err) == (0, True)
+    assert all("ANTHROPIC_API_KEY is not set" in ran.err for ran in asked)
+    assert {ran.code for ran in asked} == {3}
 
 
 def break_page(store: Path) -> None:
@@ -164,24 +143,6 @@ def break_page(store: Path) -> None:
     page["output_hash"] = f"sha256:{sha256(page['output'].encode()).hexdigest()}"
     path.write_text(json.dumps(told), "utf-8")
     assert command("rebuild", store).code == 0
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--model", "claude-sonnet-5-5"),
-        ("--engine", "batch"),
-        ("--correction", "shorter"),
-    ],
-)
-def test_a_model_that_is_meant_is_asked(document: Path, words: tuple[str, ...]) -> None:
-    """By name; or because the template reads no words of a person."""
-    assert command("generate", document, KITES, *FREE).code == 0
-
-    ran = command("regenerate", STORE, "--type", "Maker", *words)
-
-    assert ran.code == 3
-    assert "ANTHROPIC_API_KEY is not set" in ran.err
 
 
 @pytest.mark.usefixtures("api")

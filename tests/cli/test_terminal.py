@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import at_terminal, command, process
+from command_line import at_terminal, process
 from store_factory import make_store
 from store_states import stale
-
-from pytest_regen.text import shorten
 
 GOOD_MODEL = ("--provider", "plugin_answers:Good")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -40,15 +38,6 @@ def test_a_terminal_is_asked_about_stale_prompts(here: Path, old: Path) -> None:
     assert old.joinpath("pages.json").read_bytes() != before
 
 
-def test_nobody_is_asked_elsewhere(old: Path) -> None:
-    """Without a terminal the way to go on is named."""
-    ran = command("regenerate", old, "--type", "Owner", *GOOD_MODEL)
-
-    assert ran.code == 2
-    assert "[y/N]" not in ran.err
-    assert "--ignore-stale" in ran.err
-
-
 def test_a_terminal_is_asked_before_everything(here: Path, good: Path) -> None:
     """Without --type the pages and an estimate are shown; a no is no error."""
     words = ("regenerate", good, *GOOD_MODEL)
@@ -62,21 +51,16 @@ def test_a_terminal_is_asked_before_everything(here: Path, good: Path) -> None:
 
 
 def test_colours_only_at_a_terminal(here: Path, broken: Path) -> None:
-    """Errors are red at a terminal; NO_COLOR and a pipe get plain text."""
+    """Errors are red at a terminal; NO_COLOR and a pipe get plain text, stdout a document."""
     seen = at_terminal("validate", broken, cwd=here)
     plain = process("validate", broken)
+    drawn = at_terminal("regenerate", broken, "--type", "Owner", *GOOD_MODEL, "--json", cwd=here)
 
     assert COLOUR.search(seen.err)
     assert COLOUR.sub("", seen.err) == plain.told
     assert "\x1b" not in plain.told
     assert not COLOUR.search(at_terminal("validate", broken, cwd=here, env={"NO_COLOR": "1"}).err)
-
-
-def test_json_at_a_terminal_is_still_json(here: Path, broken: Path) -> None:
-    """Stdout holds the document and nothing of the bar."""
-    words = ("regenerate", broken, "--type", "Owner", *GOOD_MODEL, "--json")
-
-    assert at_terminal(*words, cwd=here).json["ok"] is True
+    assert drawn.json["ok"] is True
 
 
 def test_text_of_others_is_never_markup(here: Path) -> None:
@@ -106,10 +90,3 @@ def test_a_reader_that_left_is_no_traceback(here: Path) -> None:
 
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
-
-
-def test_short_lists_are_whole() -> None:
-    """A list is cut only where that saves a line of names."""
-    assert shorten(["a", "b"]) == "a, b"
-    assert shorten(list("abcdefg")) == "a, b, c, d, e, f, g"
-    assert shorten(list("abcdefgh")) == "a, b, c, d, e, f and 2 more"

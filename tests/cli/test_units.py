@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import command
+from command_line import Ran, command
 from plugin_project import emulated
-from unit_project import ANSWERS, KIND, SETTINGS, record_file, translate
+from unit_project import KIND, SETTINGS, record_file, translate
 from unit_work import ENGLISH, GERMAN, write_json
 
 from pytest_regen.emulator import Emulator
@@ -49,47 +49,10 @@ def german(root: Path) -> dict[str, str]:
     return strings
 
 
-def test_generate_asks_for_what_is_missing(here: Path, model: Emulator) -> None:
-    """The file is made; a second time there is nothing to ask."""
-    check = command("generate", FILE, "--check")
-    assert (check.code, (here / FILE).exists()) == (1, False)
-    assert "3 units to ask; nothing written" in check.told
-
-    done = command("generate", FILE, "--json")
-
-    assert done.code == 0, done.err
-    assert german(here) == GERMAN
-    assert done.json["regenerated"] == list(GERMAN)
-    assert len(model.requests) == len(ANSWERS)
-    assert "nothing to ask" in command("generate", FILE).told
-    assert len(model.requests) == len(ANSWERS)
-
-
-@pytest.mark.usefixtures("recorded")
-def test_a_description_beside_kinds_is_told_apart(document: Path) -> None:
-    """It is no file of a kind: what it lacks is an operation."""
-    done = command("generate", document)
-
-    assert done.code == 2
-    assert "api.json is an API description: name what to generate of it" in done.told
-    assert "  next: pytest-regen generate api.json 'GET /kites'\n" in done.err
-
-
-@pytest.mark.usefixtures("recorded")
-def test_a_path_that_no_kind_claims_has_no_units() -> None:
-    done = command("generate", "locales/en.json", "--unit", "berth")
-
-    assert done.code == 2
-    assert "no kind claims locales/en.json" in done.told
-
-
 def test_forget_what_nothing_asks_for(recorded: Path) -> None:
     """A key that the English file has no longer."""
     write_json(recorded / "locales/en.json", {"berth": ENGLISH["berth"]})
-    sys.modules.pop(
-        "regen_kinds", None
-    )  # Its strings are cached; each command is a process of its own.
-    assert "[ORPHAN]" in command("validate").told
+    assert "[ORPHAN]" in run_with(recorded, KIND, "validate").told
 
     done = command("forget", FILE)
 
@@ -97,18 +60,6 @@ def test_forget_what_nothing_asks_for(recorded: Path) -> None:
     assert german(recorded) == {"berth": GERMAN["berth"]}
     assert "[ORPHAN]" not in command("validate").told
     assert "everything in it is asked for" in command("forget", FILE).told
-
-
-def test_commands_name_files_from_where_they_run(
-    recorded: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_json(recorded / FILE, {**GERMAN, "berth": "Platz {number}"})
-    monkeypatch.chdir(recorded / "locales")
-
-    done = command("validate", "de.json")
-
-    assert done.code == 1
-    assert "next: pytest-regen adopt de.json" in done.told
 
 
 def test_status_has_a_line_per_unit(recorded: Path) -> None:
@@ -135,49 +86,33 @@ def test_status_has_a_line_per_unit(recorded: Path) -> None:
     assert cells[0][4:] == ["text", "1"]
 
 
-@pytest.mark.parametrize("place", ["module", "check"])
-def test_a_kind_that_exits_is_exit_2(recorded: Path, place: str) -> None:
-    """Not the exit code that it asks for."""
-    text = {
-        "module": "import sys\nsys.exit(0)\n",
-        "check": KIND.replace("        source =", "        raise SystemExit(0)\n        source ="),
-    }[place]
-    (recorded / "regen_kinds.py").write_text(text, "utf-8")
-    sys.modules.pop("regen_kinds", None)
-
-    assert command("validate", FILE).code == 2
-
-
-def test_what_a_kind_prints_stays_out_of_the_json(recorded: Path) -> None:
-    """It goes to stderr; stdout is the one document."""
-    (recorded / "regen_kinds.py").write_text(f"print('loaded')\n{KIND}", "utf-8")
-    sys.modules.pop("regen_kinds", None)
-
-    done = command("validate", "--json")
-
-    assert done.json["files"][0]["ok"]
-    assert "loaded" in done.told
-
-
-def test_a_region_that_raises_is_an_error_of_the_kind(recorded: Path) -> None:
-    """Also where a command writes the file without a model; it stays as it was."""
+def test_faults_of_a_kind_are_told_as_such(recorded: Path) -> None:
+    """What it prints goes to stderr, and neither its exit nor its exception is the command's."""
     region = (
         "class Broken(regions.JsonStrings):\n"
         "    def replace(self, text, texts):\n"
         "        raise ZeroDivisionError\n"
     )
-    kind = KIND.replace("class German", f"{region}\n\nclass German")
-    kind = kind.replace("regions.JsonStrings()", "Broken()")
-    (recorded / "regen_kinds.py").write_text(kind, "utf-8")
+    raising = KIND.replace("class German", f"{region}\n\nclass German")
+    raising = raising.replace("regions.JsonStrings()", "Broken()")
     write_json(recorded / FILE, {**WRONG, "more": "Mehr"})
     before = (recorded / FILE).read_bytes()
-    sys.modules.pop("regen_kinds", None)
 
-    done = command("rebuild", FILE, "--json")
+    printing = run_with(recorded, f"print('loaded')\n{KIND}", "validate", "--json")
+    exiting = run_with(recorded, "import sys\nsys.exit(0)\n", "validate", FILE)
+    broken = run_with(recorded, raising, "rebuild", FILE, "--json")
 
-    assert done.code == 2
-    assert done.json["error"] == "KindError"
+    assert (printing.json["files"][0]["ok"], "loaded" in printing.told) == (False, True)
+    assert exiting.code == 2
+    assert (broken.code, broken.json["error"]) == (2, "KindError")
     assert (recorded / FILE).read_bytes() == before
+
+
+def run_with(root: Path, kind: str, *words: str) -> Ran:
+    """Run a command in the project with another module of kinds, as a process of its own would."""
+    (root / "regen_kinds.py").write_text(kind, "utf-8")
+    sys.modules.pop("regen_kinds", None)
+    return command(*words)
 
 
 @pytest.mark.usefixtures("model")
@@ -203,28 +138,16 @@ def test_several_files_are_asked_for_at_once(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("recorded")
-def test_a_misspelt_unit_is_named_before_a_key_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """With near names; no key would help."""
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+def test_a_misspelt_name_names_the_near_one() -> None:
+    """Whatever the path is of: nobody meant a store there; of a unit no key would help."""
+    path = command("adopt", "locales/dee.json")
+    unit = command("generate", FILE, "--unit", "bert")
 
-    done = command("generate", FILE, "--unit", "bert")
-
-    assert done.code == 2
-    assert "locales/de.json has no unit 'bert'" in done.err
-    assert "near are berth" in done.err
-
-
-@pytest.mark.usefixtures("recorded")
-@pytest.mark.parametrize("verb", ["generate", "adopt"])
-def test_a_misspelt_path_names_the_near_one(verb: str) -> None:
-    """Whatever the path is of: nobody meant a store there."""
-    done = command(verb, "locales/dee.json")
-
-    assert done.code == 2
-    assert "locales/dee.json is not there" in done.err
-    assert "  next: name locales/de" in done.err
+    assert (path.code, unit.code) == (2, 2)
+    assert "locales/dee.json is not there" in path.err
+    assert "  next: name locales/de" in path.err
+    assert "locales/de.json has no unit 'bert'" in unit.err
+    assert "near are berth" in unit.err
 
 
 MAILS = """
@@ -259,14 +182,3 @@ def test_a_whole_file_that_is_absent_is_generated(
     assert gate.told.endswith("  next: pytest-regen generate mails/lost.txt\n")
     assert done.code == 0, done.err
     assert (here / "mails/lost.txt").read_text("utf-8") == "Dear all\n"
-
-
-def test_status_as_json(recorded: Path) -> None:
-    write_json(recorded / FILE, {**GERMAN, "berth": "Liegeplatz"})
-
-    done = command("status", FILE, "--unit", "berth", "--json")
-
-    (report,) = done.json["files"]
-    (unit,) = report["units"]
-    assert (unit["state"], unit["codes"]) == ("DRIFT", ["DRIFT", "PLACEHOLDER"])
-    assert (unit["model"], unit["attempt"]) == ("claude-opus-5", 1)

@@ -8,9 +8,11 @@ from command_line import command
 from store_factory import make_store
 
 
-def test_issues_are_listed_by_line(broken: Path) -> None:
-    """Each issue is one line that an editor can follow; the last line is the command to run."""
+def test_issues_are_listed_by_line_by_type_and_as_json(broken: Path) -> None:
+    """Each is one line that an editor can follow; the last line is the command to run."""
     ran = command("validate", broken)
+    by_type = command("validate", broken, "--by-type")
+    as_json = command("validate", broken, "--json")
 
     source = broken / "ProjectDataObject.cs"
     assert ran.code == 1
@@ -20,23 +22,12 @@ def test_issues_are_listed_by_line(broken: Path) -> None:
         f"{broken}: 1 of 3 types has errors\n"
         f"  next: pytest-regen regenerate {broken} --from-errors\n"
     )
-
-
-def test_by_type_shows_only_types_with_issues(broken: Path) -> None:
-    ran = command("validate", broken, "--by-type")
-
-    source = broken / "ProjectDataObject.cs"
-    assert f"Owner: 2 errors\n{source}: Owner page 1 [MISSING_FIELD] field 'name'" in ran.told
-    assert "2 types clean" in ran.told
-    assert "State" not in ran.told
-
-
-def test_json_has_the_documented_shape(broken: Path) -> None:
-    """One document on stdout: stores, their types, the issues of each."""
-    ran = command("validate", broken, "--json")
-
-    (store,) = ran.json["stores"]
-    assert (ran.code, ran.err) == (1, "")
+    first = f"Owner: 2 errors\n{source}: Owner page 1 [MISSING_FIELD] field 'name'"
+    assert first in by_type.told
+    assert "2 types clean" in by_type.told
+    assert "State" not in by_type.told
+    (store,) = as_json.json["stores"]
+    assert (as_json.code, as_json.err) == (1, "")
     assert (store["path"], store["ok"]) == (broken.as_posix(), False)
     assert [(type_["name"], type_["is_root"]) for type_ in store["types"]] == [
         ("ProjectDataObject", True),
@@ -51,23 +42,20 @@ def test_json_has_the_documented_shape(broken: Path) -> None:
 
 def test_the_summary_is_kept_in_ir_json(broken: Path) -> None:
     """The summary is written where it changed, and only there: findings by type, no totals."""
-    before = broken.joinpath("ir.json").read_bytes()
+    file = broken / "ir.json"
+    before = file.read_bytes()
     assert command("validate", broken, "--no-write").code == 1
-    assert broken.joinpath("ir.json").read_bytes() == before
+    assert file.read_bytes() == before
 
     command("validate", broken)
-    written = broken.joinpath("ir.json").stat().st_mtime_ns
-    summary = json.loads(broken.joinpath("ir.json").read_text("utf-8"))["validation"]
-
+    written = file.stat().st_mtime_ns
+    summary = json.loads(file.read_text("utf-8"))["validation"]
     command("validate", broken)
 
     codes = {name: [issue["code"] for issue in found] for name, found in summary.items()}
-    assert codes == {
-        "ProjectDataObject": [],
-        "Owner": ["MISSING_FIELD", "PHANTOM_FIELD"],
-        "State": [],
-    }
-    assert broken.joinpath("ir.json").stat().st_mtime_ns == written
+    owner = ["MISSING_FIELD", "PHANTOM_FIELD"]
+    assert codes == {"ProjectDataObject": [], "Owner": owner, "State": []}
+    assert file.stat().st_mtime_ns == written
 
 
 def test_what_the_project_ignores_is_not_told(
@@ -102,18 +90,6 @@ def test_without_folders_the_configured_stores_are_validated(
     assert ran.code == 0
     assert f"../{good}: 3 types, no errors" in ran.told
     assert "../other/GET_b: 3 types, no errors" in ran.told
-
-
-def test_a_gate_without_stores_is_wrong_usage(here: Path) -> None:
-    """It says where it looked, and does not pass."""
-    (here / "pytest.ini").write_text("[pytest]\nregen_stores = none/*\n", "utf-8")
-
-    ran = command("validate")
-
-    assert ran.code == 2
-    assert "stores" in ran.told
-    assert "pytest-regen generate" in ran.told
-    assert str(here) not in ran.told
 
 
 @pytest.mark.usefixtures("api")
@@ -186,3 +162,26 @@ def change(document: Path) -> None:
     old = '"span": {"type": "number"}'
     assert old in text
     document.write_text(text.replace(old, '"span": {"type": "string"}'), "utf-8")
+
+
+def test_on_github_there_are_annotations(
+    here: Path, broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On stderr, beside JSON too; a secret in a cassette is named by its place alone."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(here))
+    key = "sk-ant-api03-" + "planted0" * 12
+    body = f"version: 1\ninteractions:\n- request:\n    body: '{key}'\n    uri: http://a/\n"
+    (here / "cassettes").mkdir()
+    (here / "cassettes/a.yaml").write_text(body, "utf-8")
+
+    ran = command("validate", broken, "--json")
+    checked = command("cassettes", "check", here / "cassettes")
+
+    place = f"{broken.as_posix()}/ProjectDataObject.cs"
+    assert ran.json["stores"][0]["ok"] is False
+    missing, phantom = (line for line in ran.err.splitlines() if line.startswith("::"))
+    assert missing.startswith(f"::error file={place},title=MISSING_FIELD%3A ")
+    assert phantom.startswith(f"::error file={place},line=32,title=PHANTOM_FIELD%3A ")
+    assert "\n::error file=cassettes/a.yaml," in f"\n{checked.err}"
+    assert key not in checked.told

@@ -1,8 +1,6 @@
 """``validate --jobs``: several processes look at stores first, and what is told stays the same."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,9 +9,6 @@ from pathlib import Path
 import pytest
 from command_line import command
 from store_factory import MISSPELT, make_store
-
-from pytest_regen.cli.keep import look_ahead
-from pytest_regen.cli.project import Project
 
 SETTINGS = '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n'
 
@@ -41,26 +36,6 @@ def test_two_processes_tell_the_same_as_one(project: Path) -> None:
     assert written != before
     assert (one.code, one.told) == (two.code, two.told)
     assert one.code == 1
-
-
-def test_processes_leave_what_came_of_running_types(here: Path) -> None:
-    """The process that was started runs none of them again."""
-    schema = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
-    document = {"openapi": "3.1.0", "info": {"title": "Piers", "version": "1"}, "paths": {}}
-    for name in ("Berth", "Tide"):
-        body = {**document, "components": {"schemas": {name: schema}}}
-        (here / f"{name}.json").write_text(json.dumps(body), "utf-8")
-        words = ("--schemas", "--provider", "template", "--language", "python", "--out", name)
-        assert command("generate", f"{name}.json", *words).code == 0
-    stores = sorted(path.parent for path in here.rglob("pages.json"))
-    shutil.rmtree(here / ".regen/cache")
-
-    look_ahead(list(map(Project.here().place, stores)), 2)
-
-    kept = sorted((here / ".regen/cache").rglob("*.json"))
-    assert kept
-    assert command("validate", *stores, "--no-write").code == 0
-    assert sorted((here / ".regen/cache").rglob("*.json")) == kept
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

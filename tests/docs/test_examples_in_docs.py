@@ -1,7 +1,6 @@
 """The code on pages of the docs that have no test of their own runs as it stands there."""
 
 import secrets
-import tomllib
 import uuid
 from pathlib import Path
 
@@ -59,9 +58,10 @@ def test_the_test_on_the_page_of_the_emulator_passes(pytester: pytest.Pytester) 
 def test_the_conftest_for_suites_of_pytest_vcr_plays_theirs(pytester: pytest.Pytester) -> None:
     """A cassette where pytest-vcr put it, of a page with another id."""
     [conftest] = (text for text in blocks("docs/cassettes.md", "python") if "matcher" in text)
+    address = "http://127.0.0.1:9/pages"
     pytester.makeconftest(conftest)
     pytester.makepyfile(
-        test_pages="""
+        test_pages=f"""
         import urllib.request
         import uuid
 
@@ -69,46 +69,34 @@ def test_the_conftest_for_suites_of_pytest_vcr_plays_theirs(pytester: pytest.Pyt
 
         @pytest.mark.vcr
         def test_page():
-            with urllib.request.urlopen(f"http://127.0.0.1:9/pages/{uuid.uuid4()}") as answer:
-                assert answer.read() == b"{}"
+            with urllib.request.urlopen(f"{address}/{{uuid.uuid4()}}") as answer:
+                assert answer.read() == b"{{}}"
         """
     )
+    uri, status = f"{address}/{uuid.uuid4()}", {"code": 200, "message": "OK"}
     recorded = {
-        "request": {
-            "method": "GET",
-            "uri": f"http://127.0.0.1:9/pages/{uuid.uuid4()}",
-            "body": None,
-            "headers": {},
-        },
-        "response": {
-            "status": {"code": 200, "message": "OK"},
-            "headers": {},
-            "body": {"string": "{}"},
-        },
+        "request": {"method": "GET", "uri": uri, "body": None, "headers": {}},
+        "response": {"status": status, "headers": {}, "body": {"string": "{}"}},
     }
     (pytester.path / "cassettes").mkdir()
-    text = yaml.safe_dump({"version": 1, "interactions": [recorded]})
-    (pytester.path / "cassettes/test_page.yaml").write_text(text, "utf-8")
+    (pytester.path / "cassettes/test_page.yaml").write_text(
+        yaml.safe_dump({"version": 1, "interactions": [recorded]}), "utf-8"
+    )
 
     pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
 def test_the_scripts_of_the_emulator_are_some(tmp_path: Path) -> None:
     """They are read, and what they show is what the tables below them describe."""
-    text, lost = blocks("docs/emulator.md", "yaml")
+    script, lost = tmp_path / "replies.yaml", tmp_path / "lost.yaml"
+    for file, text in zip((script, lost), blocks("docs/emulator.md", "yaml"), strict=True):
+        file.write_text(text, "utf-8")
     (tmp_path / "replies").mkdir()
     (tmp_path / "replies" / "Pet.cs").write_text("public class Pet { }", "utf-8")
-    (tmp_path / "replies.yaml").write_text(text, "utf-8")
 
-    first, second = load_script(tmp_path / "replies.yaml").rules
+    first, second = load_script(script).rules
+    batches = load_script(lost)
 
     assert [isinstance(step.answer, Fault) for step in first.steps] == [True, False]
     assert not second.match.user
-    (tmp_path / "replies.yaml").write_text(lost, "utf-8")
-    script = load_script(tmp_path / "replies.yaml")
-    assert [script.next_batch().fault is None for _ in range(3)] == [False, True, True]
-
-
-def test_the_settings_on_the_page_of_codes_are_toml() -> None:
-    """They can be pasted into pyproject.toml."""
-    assert all(tomllib.loads(text) for text in blocks("docs/codes.md", "toml"))
+    assert [batches.next_batch().fault is None for _ in range(3)] == [False, True, True]

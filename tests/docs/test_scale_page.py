@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from articles import blocks_of
-from pages import ROOT
+from pages import ROOT, blocks_of
 from plugin_project import emulated
 from store_factory import GOOD, MISSPELT, make_store
 

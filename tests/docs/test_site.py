@@ -59,22 +59,6 @@ def test_every_article_has_its_place() -> None:
     assert len(named) == len(set(named))
 
 
-@pytest.mark.parametrize(
-    ("path", "page"),
-    [
-        ("docs/cassettes.md", "cassettes.md"),
-        ("README.md", "index.md"),
-        ("ARCHITECTURE.md", "ARCHITECTURE.md"),
-        ("examples/functions", "examples/functions/README.md"),
-        ("examples/functions/demo.py", "examples/functions/demo.py.md"),
-    ],
-)
-def test_a_file_of_the_repository_is_a_page_of_the_site(path: str, page: str) -> None:
-    """What articles link to outside of docs/ can be read on the site, too."""
-    assert site_hooks.page_of(path) == page
-    assert site_hooks.source_of("examples/functions/demo.py.md") == "examples/functions/demo.py"
-
-
 def test_links_in_code_stay_as_they_are() -> None:
     """Only links of the prose are followed and changed."""
     text = "[a](x.md) `[b](y.md)`\n```\n[c](z.md)\n```\n[d](https://e.example) [f](#g) [h](i.md#j)"
@@ -85,26 +69,12 @@ def test_links_in_code_stay_as_they_are() -> None:
     assert [link for link, _ in site_hooks.links(text, "docs/a.md")] == ["x.md", "i.md"]
 
 
-def test_addresses_are_set_in_one_place(tmp_path: Path) -> None:
-    """Without ``[project.urls]`` the site links to no repository; with it, to that one."""
-    project = tmp_path / "pyproject.toml"
-    project.write_text('[project]\nname = "x"\n', "utf-8")
-    none = site_hooks.addresses(project)
-    project.write_text('[project.urls]\nRepository = "https://git.example/x"\n', "utf-8")
-
-    assert none == {}
-    assert site_hooks.addresses(project) == {"Repository": "https://git.example/x"}
-    assert not {"site_url", "repo_url", "edit_uri"} & CONFIG.keys()
-
-
 @pytest.mark.parametrize(
     "markup",
     [
         '<script src="https://cdn.example/a.js"></script>',
         '<link rel="stylesheet" href="//fonts.example/css">',
-        '<img alt="" src=https://img.example/a.png>',
         "<style>@import 'https://fonts.example/css';</style>",
-        "<p style=\"background: url('https://img.example/a.png')\">",
     ],
 )
 def test_a_request_to_another_host_is_found(tmp_path: Path, markup: str) -> None:
@@ -120,11 +90,9 @@ def test_a_request_to_another_host_is_found(tmp_path: Path, markup: str) -> None
     [
         ("<p>a <code>STALE</code> b</p>", '<p>a <a href="s/"><code>STALE</code></a> b</p>'),
         ("<p>is STALE, too</p>", '<p>is <a href="s/">STALE</a>, too</p>'),
-        ("<h2>STALE</h2>", "<h2>STALE</h2>"),
         ("<pre><span>STALE</span></pre>", "<pre><span>STALE</span></pre>"),
         ('<a href="x">STALE</a>', '<a href="x">STALE</a>'),
         ("<code>x::STALE</code> STALENESS", "<code>x::STALE</code> STALENESS"),
-        ('<img alt="STALE">', '<img alt="STALE">'),
     ],
 )
 def test_codes_link_to_their_articles(html: str, linked: str) -> None:
@@ -132,23 +100,12 @@ def test_codes_link_to_their_articles(html: str, linked: str) -> None:
     assert site_hooks.link_codes(html, {"STALE": "s/"}) == linked
 
 
-def test_no_cell_of_a_table_shows_a_backslash_before_a_pipe(site: Path) -> None:
-    """Markdown needs it there, inside of code as well; GitHub does not show it either."""
-    cells = [
-        cell
-        for page in site.rglob("index.html")
-        for cell in re.findall(r"<td\b.*?</td>", page.read_text("utf-8"), re.DOTALL)
-    ]
-
-    assert any("<code>str | None</code>" in cell for cell in cells)
-    assert not [cell for cell in cells if "\\|" in cell]
-
-
 def test_what_models_read_lists_every_article(site: Path) -> None:
     """llms.txt: a title, a summary, lists of links that lead to Markdown, the inner life last."""
     text = (site / "llms.txt").read_text("utf-8")
     linked = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)(?:: \S.*)?$", text, re.MULTILINE)
     lines = [line for line in text.splitlines() if line]
+    whole = (site / "llms-full.txt").read_text("utf-8")
 
     assert lines[0] == "# pytest-regen"
     assert lines[1].startswith("> ")
@@ -156,13 +113,7 @@ def test_what_models_read_lists_every_article(site: Path) -> None:
     assert all(line.startswith(("## ", "- [")) for line in lines[2:])
     assert len(linked) >= len(list(DOCS.rglob("*.md"))) - 1
     assert not [link for link in linked if not (site / link).read_text("utf-8").strip()]
-
-
-def test_markdown_for_models_links_to_markdown(site: Path) -> None:
-    """Each article, and all of them in one file, lead to other articles as Markdown."""
     article = (site / "kinds" / "index.html.md").read_text("utf-8")
-    whole = (site / "llms-full.txt").read_text("utf-8")
-
     assert "](../codes/index.html.md#drift)" in article
     assert "](codes/index.html.md#drift)" in whole
     for link in re.findall(r"\]\(([^)#:]+\.html\.md)", whole):

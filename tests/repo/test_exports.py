@@ -5,7 +5,6 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
 from tables import each
 
 import pytest_regen
@@ -79,9 +78,3 @@ def missing() -> list[str]:
 def test_every_public_name_is_offered_once(broken: Callable[[], list[str]]) -> None:
     """By the package that its ``__all__`` belongs to; no module takes its place."""
     assert not broken()
-
-
-def test_an_unknown_name_is_refused() -> None:
-    """A misspelt name is an AttributeError that shows it."""
-    with pytest.raises(AttributeError, match="Nope"):
-        getattr(pytest_regen, "Nope")  # noqa: B009 - the type checker refuses the plain access

@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from pytest_regen.errors import MissingExtraError, UsageError
-from pytest_regen.extras import needs
-
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "examples" / "csharp_dto" / "generated" / "GET_v1_tides"
 BLOCKED = (
@@ -40,7 +37,6 @@ provider = regen.AnthropicProvider(base_url="http://127.0.0.1:1")
 Sealer({"1": os.urandom(32)})  # needs none
 for extra, use in [
     ("openapi", lambda: regen.read_document(Path("api.yaml"))),
-    ("openapi", lambda: regen.validate_generated_code("class A {}", ir)),
     ("translations", lambda: translation_kinds([{"targets": "po/*.po"}], Path())),
     ("anthropic", lambda: provider.send(request)),
     ("anthropic", lambda: asyncio.run(provider.asend(request))),
@@ -177,17 +173,3 @@ def test_cassettes_and_vcr_need_no_extra(pytester: pytest.Pytester) -> None:
     )
 
     pytester.runpytest_subprocess().assert_outcomes(passed=3)
-
-
-def test_only_what_is_missing_is_called_so() -> None:
-    """An error that installing would not mend stays; the other is an ImportError and exit 2."""
-    with pytest.raises(ModuleNotFoundError, match="nope"), needs("openapi", "tests"):
-        raise ModuleNotFoundError("No module named 'pytest_regen.nope'", name="pytest_regen.nope")
-    with pytest.raises(ImportError, match="cannot open"), needs("openapi", "tests"):
-        raise ImportError("libx.so: cannot open shared object file")
-
-    error = MissingExtraError("x", extra="seals", hint="y")
-
-    assert isinstance(error, ImportError)
-    assert isinstance(error, UsageError)
-    assert error.exit_code == 2

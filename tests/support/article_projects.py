@@ -7,19 +7,14 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from articles import Reader, write
 from chat_service import Said, chat_service
 from hypothesis import Phase, settings
 from talk import FILE, RECORDING, TEST
 
 from pytest_regen.emulator import EmulatedReply, Emulator
-
-if TYPE_CHECKING:
-    from articles import Reader
-
-__all__ = ["GIVEN"]
 
 STUB = '''\
 def initials(name: str) -> str:
@@ -37,7 +32,6 @@ def initials(name: str) -> str:
 RIGHT = 'return "".join(f"{word[0]}." for word in name.split())'
 STRICTER = f"{RIGHT[:-1]} if word[0].isupper())"
 WRONG = 'return ".".join(word[0] for word in name.split()) + "."'
-FOLDERS = ("src", ".regen/units", ".regen/systems")
 FUNCTIONS = '[tool.pytest-regen]\nfunctions = ["src/acme/*.py"]\n'
 
 KITES = """\
@@ -70,22 +64,18 @@ components:
 STORES = '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n'
 STORE = "generated/GET_kites_latest"
 
-ENGLISH = {"berth": "Berth {number}", "mooring": "Moor your boat here", "leave": "Leave at {time}"}
-GERMAN = {
-    "berth": "Liegeplatz {number}",
-    "mooring": "Mach dein Boot hier fest",
-    "leave": "Leg um {time} ab",
+TRANSLATIONS = {
+    "Berth {number}": "Liegeplatz {number}",
+    "Moor your boat here": "Mach dein Boot hier fest",
+    "Leave at {time}": "Leg um {time} ab",
 }
-CATALOGUE = (
-    '[[tool.pytest-regen.translations]]\nsource = "locales/en.json"\n'
-    'targets = "locales/*.json"\nstyle = "Say du."\n'
-)
+
 
 _made: dict[str, Mapping[str, bytes]] = {}
 """What was made once, by name: files by their paths in the project, results of runs among them."""
 
 
-def _once(reader: "Reader", name: str, command: str, *folders: str) -> None:
+def _once(reader: Reader, name: str, command: str, *folders: str) -> None:
     """Make folders by a command, or take those that an earlier article made."""
     if name not in _made:
         said = reader.run(command)
@@ -101,7 +91,7 @@ def _once(reader: "Reader", name: str, command: str, *folders: str) -> None:
         (reader.folder / place).write_bytes(content)
 
 
-def nothing(reader: "Reader") -> None:
+def nothing(reader: Reader) -> None:
     """Empty the folder, because the next part of the article is about another project."""
     for child in reader.folder.iterdir():
         if child.is_dir():
@@ -110,28 +100,17 @@ def nothing(reader: "Reader") -> None:
             child.unlink()
 
 
-def function(reader: "Reader", body: str = RIGHT) -> None:
+def function(reader: Reader, body: str = RIGHT) -> None:
     """Give a function that a person wrote, recorded."""
-    _write(reader.folder / "src/acme/names.py", STUB.replace("raise NotImplementedError", body))
-    _write(reader.folder / "pyproject.toml", FUNCTIONS)
-    _once(
-        reader,
-        body,
-        "pytest-regen adopt src/acme/names.py",
-        "src",
-        ".regen",
-    )
+    write(reader.folder / "src/acme/names.py", STUB.replace("raise NotImplementedError", body))
+    write(reader.folder / "pyproject.toml", FUNCTIONS)
+    _once(reader, body, "pytest-regen adopt src/acme/names.py", "src", ".regen")
 
 
-def broken_function(reader: "Reader") -> None:
-    """Give one whose body is wrong."""
-    function(reader, WRONG)
-
-
-def store(reader: "Reader") -> None:
+def store(reader: Reader) -> None:
     """Give a store of two types in Python, as the template writes them."""
-    _write(reader.folder / "api.yaml", KITES)
-    _write(reader.folder / "pyproject.toml", STORES)
+    description(reader)
+    write(reader.folder / "pyproject.toml", STORES)
     _once(
         reader,
         "store",
@@ -140,12 +119,12 @@ def store(reader: "Reader") -> None:
     )
 
 
-def description(reader: "Reader") -> None:
+def description(reader: Reader) -> None:
     """Give the description of an API, and no store yet."""
-    _write(reader.folder / "api.yaml", KITES)
+    write(reader.folder / "api.yaml", KITES)
 
 
-def broken_store(reader: "Reader") -> None:
+def broken_store(reader: Reader) -> None:
     """Give one in which a field of ``Sail`` has another name than in the description."""
     store(reader)
     pages = reader.folder / STORE / "pages.json"
@@ -155,21 +134,13 @@ def broken_store(reader: "Reader") -> None:
     reader.run(f"pytest-regen adopt {STORE}")
 
 
-def catalogue(reader: "Reader") -> None:
-    """Give a catalogue in two languages."""
-    _write(reader.folder / "locales/en.json", json.dumps(ENGLISH, indent=2) + "\n")
-    _write(reader.folder / "locales/de.json", json.dumps(GERMAN, indent=2) + "\n")
-    _write(reader.folder / "pyproject.toml", CATALOGUE)
-    reader.run("pytest-regen adopt locales/de.json")
-
-
-def repository(reader: "Reader") -> None:
+def repository(reader: Reader) -> None:
     """Commit what is there."""
     for line in ("git init -q -b main", "git add -A", "git commit -qm first"):
         reader.run(line)
 
 
-def pattern_model(reader: "Reader") -> None:
+def pattern_model(reader: Reader) -> None:
     """Give a model that writes the patterns of docs/kinds.md, the second better than the first."""
     first = {"IMO number": r"IMO ?\d{7}", "3 m": r"\d+([.,]\d+)? m", "draught": r"\d+[.,]\d+ m"}
     reader.serve(
@@ -177,7 +148,7 @@ def pattern_model(reader: "Reader") -> None:
     )
 
 
-def duration_model(reader: "Reader") -> None:
+def duration_model(reader: Reader) -> None:
     """Give a model that writes the body of docs/functions.md."""
     body = (
         'hours, _, minutes = text.replace(" ", "").rpartition("h")\n'
@@ -186,25 +157,25 @@ def duration_model(reader: "Reader") -> None:
     reader.serve(Emulator(lambda _: f"```python\n{body}```"))
 
 
-def model(reader: "Reader") -> None:
+def model(reader: Reader) -> None:
     """Give a key, and a model that knows the right answers."""
     reader.serve(Emulator(_answer))
 
 
-def endpoint(reader: "Reader", variable: str = "MY_MODEL_URL") -> None:
+def endpoint(reader: Reader, variable: str = "MY_MODEL_URL") -> None:
     """Give a model behind an address of the reader's own."""
     service = reader.enter(chat_service(Said(RIGHT)))
     reader.monkeypatch.setenv(variable, f"{service.address}/v1/chat/completions")
 
 
-def chat(reader: "Reader") -> None:
+def chat(reader: Reader) -> None:
     """Give a server that speaks the API of OpenAI, and a key."""
     service = reader.enter(chat_service(Said(RIGHT)))
     reader.monkeypatch.setenv("OPENAI_BASE_URL", f"{service.address}/v1")
     reader.monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-planted-0123456789")
 
 
-def quick_hypothesis(reader: "Reader") -> None:
+def quick_hypothesis(reader: Reader) -> None:
     """Let hypothesis draw few values, the same in each run, without a deadline."""
     phases = [phase for phase in Phase if phase is not Phase.explain]
     profile = settings(
@@ -217,10 +188,10 @@ def quick_hypothesis(reader: "Reader") -> None:
     reader.enter(left)
 
 
-def talk(reader: "Reader") -> None:
+def talk(reader: Reader) -> None:
     """Give the recorded conversation of docs/cassettes.md, and change a prompt of its test."""
     text = TEST.replace("Which of them feeds bees?", "Which of them feeds bees and moths?")
-    _write(reader.folder / "test_talk.py", text)
+    write(reader.folder / "test_talk.py", text)
     (reader.folder / FILE).parent.mkdir(parents=True)
     shutil.copy(RECORDING, reader.folder / FILE)
 
@@ -234,25 +205,19 @@ def _answer(body: Mapping[str, Any]) -> EmulatedReply:
             for page in json.loads(content)["pages"]:
                 if f'TYPE: \\"{page["type_name"]}\\"' in text:
                     return EmulatedReply(f"```python\n{page['output']}\n```")
-    for key, english in ENGLISH.items():
+    for english, german in TRANSLATIONS.items():
         if json.dumps(json.dumps(english))[1:-1] in text:
-            return EmulatedReply(GERMAN[key])
+            return EmulatedReply(german)
     return EmulatedReply("I cannot say.")
 
 
-def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, "utf-8")
-
-
-GIVEN: Mapping[str, Callable[["Reader"], None]] = {
+GIVEN: Mapping[str, Callable[[Reader], None]] = {
     "nothing": nothing,
     "description": description,
     "function": function,
-    "broken-function": broken_function,
+    "broken-function": lambda reader: function(reader, WRONG),
     "store": store,
     "broken-store": broken_store,
-    "catalogue": catalogue,
     "repository": repository,
     "model": model,
     "pattern-model": pattern_model,

@@ -32,26 +32,19 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 from command_line import command
-from pages import ROOT, sessions
+from pages import ROOT, Block, blocks_of, sessions
 from sandbox_levels import use_level
 
 from pytest_regen.emulator import Emulator
 
-__all__ = ["Block", "KeptModules", "Reader", "blocks_of", "matches"]
-
 T = TypeVar("T")
 
-_PART = re.compile(
-    r'^(?P<fence>`{3,})(?P<language>\w*)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^(?P=fence)$'
-    r"|^<!-- (?P<order>given|run|level): (?P<words>.+?) -->$",
-    re.MULTILINE | re.DOTALL,
-)
 _READ: Mapping[str, Callable[[str], object]] = {
     "toml": tomllib.loads,
     "yaml": yaml.safe_load,
     "json": json.loads,
 }
-_AS_THEY_ARE = frozenset({"cat", "cp", "git", "ls", "mkdir", "mv", "pip", "rm", "sh"})
+_AS_THEY_ARE = frozenset({"cat", "git", "ls", "pip", "rm", "sed"})
 _ALONE = ("-p", "no:syrupy", "-p", "no:xdist")
 """Without plugins that the reader may not have, and that say something of themselves."""
 _AUTHOR = {
@@ -59,24 +52,6 @@ _AUTHOR = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "A"), ("EMAIL", "a@example.org"))
 }
-
-
-@dataclass(frozen=True)
-class Block:
-    """A block of an article, or an order in a comment (``language`` is then its first word)."""
-
-    language: str
-    title: str
-    text: str
-
-
-def blocks_of(page: Path) -> Iterator[Block]:
-    """Yield what an article has to be followed, in order."""
-    for found in _PART.finditer(page.read_text("utf-8")):
-        if found["order"]:
-            yield Block(found["order"], "", found["words"])
-        else:
-            yield Block(found["language"], found["title"] or "", found["text"])
 
 
 def matches(shown: list[str], printed: list[str]) -> bool:
@@ -92,6 +67,12 @@ def _plain(line: str) -> str:
     """Return a line without what differs from run to run: rules, widths, durations, others."""
     line = re.sub(r"\bin \d+\.\d+s\b", "in 0.00s", " ".join(line.split()).strip("= "))
     return re.sub(r"\b(\w+ plugin\w*|plugins): .*", "plugins", line)
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file of the reader's project."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, "utf-8")
 
 
 @dataclass
@@ -158,7 +139,9 @@ class Reader:
         elif block.title and block.language == "diff":
             self._edit(self.folder / block.title, block.text)
         elif block.title:
-            self._write(self.folder / block.title, block)
+            if (read := _READ.get(block.language)) is not None:
+                read(block.text)  # because a reader's tool would refuse what is none
+            write(self.folder / block.title, block.text)
         elif block.language == "python":
             with _as_a_new_process(self.folder):
                 exec(block.text, self._names)
@@ -169,14 +152,6 @@ class Reader:
             printed = self.run(line)
             if shown and not matches(shown, printed):
                 self.differences.append("\n".join([f"$ {line}", *printed]))
-
-    @staticmethod
-    def _write(file: Path, block: Block) -> None:
-        """Write a file, once it was read as what it is."""
-        if (read := _READ.get(block.language)) is not None:
-            read(block.text)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(block.text, "utf-8")
 
     def _edit(self, file: Path, text: str) -> None:
         lines = text.splitlines(keepends=True)
@@ -202,10 +177,6 @@ class Reader:
                 else:
                     self.monkeypatch.setenv(name, self._ports.get(value, value))
             return ""
-        if program == "python":
-            return self._process([sys.executable, *options])
-        if program == "sed":
-            return self._substitute(*options)
         assert program in _AS_THEY_ARE, f"the reader does not know {program!r}"
         return "" if program == "pip" else self._process(["sh", "-c", line])
 
@@ -216,14 +187,6 @@ class Reader:
         ran = self.pytester.runpytest_inprocess(*_ALONE, *options, plugins=[modules])
         modules.put_back()
         return f"{ran.stdout}\n{ran.stderr}"
-
-    def _substitute(self, option: str, script: str, name: str) -> str:
-        """Do what ``sed -i s/OLD/NEW/ FILE`` does, which not every machine has."""
-        assert option == "-i"
-        _, old, new, _ = script.split("/")
-        file = self.folder / name
-        file.write_text(file.read_text("utf-8").replace(old, new), "utf-8")
-        return ""
 
     def _emulate(self, options: list[str]) -> str:
         """Serve a script; the article names a port, here any free one will do."""
@@ -276,18 +239,11 @@ def _as_a_new_process(folder: Path) -> Iterator[None]:
 
 
 def _modules_below(folder: Path) -> dict[str, Any]:
-    """Take the modules out whose files lie in a folder."""
-    found = {
-        name: module
-        for name, module in list(sys.modules.items())
-        if _place(module).startswith(f"{folder}{os.sep}")
-    }
-    for name in found:
-        del sys.modules[name]
-    return found
-
-
-def _place(module: Any) -> str:
-    """Return the file of a module, or the folder of a package without one."""
-    folders = getattr(module, "__path__", None) or [""]
-    return str(getattr(module, "__file__", None) or next(iter(folders)))
+    """Take the modules out whose files, or whose package without one, lie in a folder."""
+    below = {}
+    for name, module in list(sys.modules.items()):
+        folders = getattr(module, "__path__", None) or [""]
+        place = str(getattr(module, "__file__", None) or next(iter(folders)))
+        if place.startswith(f"{folder}{os.sep}"):
+            below[name] = sys.modules.pop(name)
+    return below

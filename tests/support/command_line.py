@@ -19,8 +19,6 @@ from warm_python import run_python
 
 from pytest_regen.cli.app import main
 
-__all__ = ["Ran", "at_terminal", "command", "process"]
-
 _SUPPORT = Path(__file__).parent
 
 

@@ -5,10 +5,9 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from warm_python import run_python
-
-__all__ = ["FOLLOWED", "PROGRAMS", "ROOT", "blocks", "environment", "printed", "sessions"]
 
 ROOT = Path(__file__).parents[2]
 FOLLOWED = (
@@ -32,11 +31,31 @@ PROGRAMS = {
 }
 
 
+_PART = re.compile(
+    r'^(?P<fence>`{3,})(?P<language>\w*)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^(?P=fence)$'
+    r"|^<!-- (?P<order>given|run|level): (?P<words>.+?) -->$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Block(NamedTuple):
+    """A block of an article, or an order in a comment (``language`` is then its first word)."""
+
+    language: str
+    title: str
+    text: str
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    """Yield what an article has to be followed, in order."""
+    for part in _PART.finditer(page.read_text("utf-8")):
+        language = part["order"] or part["language"]
+        yield Block(language, part["title"] or "", part["words"] or part["text"] or "")
+
+
 def blocks(page: str, kind: str) -> list[str]:
     """Return the blocks of one kind on a page, named from the root of the checkout."""
-    text = (ROOT / page).read_text("utf-8")
-    found = re.findall(r'^```(\w*)(?: title="[^"]+")?\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
-    return [block for of, block in found if of == kind]
+    return [block.text for block in blocks_of(ROOT / page) if block.language == kind]
 
 
 def sessions(block: str) -> Iterator[tuple[str, list[str]]]:
