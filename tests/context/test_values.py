@@ -11,12 +11,14 @@ from tables import each
 from pytest_regen.context import (
     Ask,
     ChoiceAnswer,
-    ClarificationQuestion,
     Generate,
     InferredContext,
     PlaceAnswer,
     TextAnswer,
     is_blank,
+    least_confident_dimensions,
+    meets_confidence_threshold,
+    overall_confidence,
     parse_context,
     parse_request,
 )
@@ -170,16 +172,6 @@ def test_null_is_absent() -> None:
     )
 
 
-def test_a_question_has_what_its_type_needs() -> None:
-    """A picker has a level, and a choice allows other words, where nothing else is said."""
-    picker = ClarificationQuestion(id="a", question="Where?", type="location_picker")
-    choice = context(FRAMING).questions_asked[0]
-
-    assert picker.location_level == "city"
-    assert choice.allow_other is True
-    assert choice.location_level is None
-
-
 def test_answers_are_replaced_as_a_whole() -> None:
     """The same first turn with other answers; they are checked as at first."""
     first = context(location="Austin, TX")
@@ -248,3 +240,26 @@ def test_two_contexts_in_one_request_are_one_too_many() -> None:
         parse_request(
             {"message": RENT, "conversationContext": wire(), "clarificationContext": wire()}
         )
+
+
+@pytest.mark.parametrize(
+    ("sure", "mean", "least"),
+    [
+        ((0.7, 0.7, 0.7), 0.7, ()),
+        ((0.69, 0.7, 0.8), 0.73, ("location",)),
+        ((0.5, 0.5, 0.5), 0.5, ("location", "scope")),
+        ((0.6, 0.1, 0.2), 0.3, ("scope", "target_type")),
+    ],
+)
+def test_how_sure_inferences_are(
+    sure: tuple[float, float, float], mean: float, least: tuple[str, ...]
+) -> None:
+    """Exactly at the threshold is sure; of equals the first named comes first."""
+    names = ("location_confidence", "scope_confidence", "target_type_confidence")
+
+    inferred = InferredContext.model_validate(dict(zip(names, sure, strict=True)))
+
+    assert least_confident_dimensions(inferred) == least
+    assert overall_confidence(inferred) == pytest.approx(mean)
+    assert meets_confidence_threshold(inferred) == (not least)
+    assert meets_confidence_threshold(inferred, min(sure))

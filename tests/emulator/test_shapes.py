@@ -27,9 +27,6 @@ TOOL = {"name": "look", "input_schema": {}}
             body(messages=[{"role": "bogus", "content": "x"}]),
             "messages.0.role: Input should be 'user' or 'assistant'",
         ),
-        (body(messages=[{"role": "user"}]), "messages.0.content: Field required"),
-        (body(messages=[user(5)]), "messages.0.content: Input should be a valid list"),
-        (body(tools=[{"name": "look"}]), "tools.0.input_schema: Field required"),
         (body(tools=[TOOL], tool_choice={"type": "tool"}), "tool_choice.name: Field required"),
         (
             body(messages=[user("Hi."), user([{"type": "text", "text": 5}])]),
@@ -50,16 +47,8 @@ def test_what_fits_no_type_is_refused(fields: dict[str, Any], message: str) -> N
     [
         (body(colour="red"), "colour: the SDK has no field of this name"),
         (
-            body(messages=[user([{"type": "text", "text": "x", "tone": "dry"}])]),
-            "messages.0.content.0.tone: the SDK has no field of this name",
-        ),
-        (
             body(messages=[user([{"type": "smell"}])]),
             "messages.0.content.0.type: the SDK has no type for 'smell'",
-        ),
-        (
-            body(tools=[{"type": "telescope_20270101"}]),
-            "tools.0.type: the SDK has no type for 'telescope_20270101'",
         ),
         (
             body(thinking={"type": "aloud", "budget_tokens": "many"}),

@@ -188,26 +188,6 @@ def test_what_failed_in_an_earlier_run_is_asked_again(tmp_path: Path) -> None:
     assert not noted(tmp_path)
 
 
-def test_two_providers_of_one_process_wait_for_the_same_batch(tmp_path: Path) -> None:
-    with (
-        emulator(batch_seconds=0.3) as emulated,
-        provider(emulated, tmp_path) as first,
-        provider(emulated, tmp_path) as second,
-    ):
-        outcomes: list[list[Any]] = []
-        threads = [
-            threading.Thread(target=lambda asked=asked: outcomes.append(ask(asked, *"abc")))
-            for asked in (first, second)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    assert outcomes == [[f"You said: {word}" for word in "abc"]] * 2
-    assert sizes(emulated) == [3]
-
-
 @pytest.mark.sweep
 def test_processes_submit_each_request_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
