@@ -127,3 +127,8 @@ def test_no_normal_form_brings_a_quote_or_a_tag_back() -> None:
         normal = unicodedata.normalize(form, as_data("a\uff02 \uff1cb\ufe65 \u226e \u1fef \uff3c"))
         assert not set("<>`") & set(normal)
         assert STRING.fullmatch(normal)
+
+
+def test_ordinary_letters_stay_as_they_are() -> None:
+    for text in ("Zürich", "東京", "Київ", "العربية", "😀", "Crème brûlée — 5 €"):
+        assert as_data(text) == f'"{text}"'

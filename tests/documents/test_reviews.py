@@ -144,3 +144,10 @@ def test_reviews_are_no_part_of_the_hashes(tmp_path: Path) -> None:
     }
     assert ir_hash(union) == ir_hash(silent)
     assert IR.model_validate(union.to_json()) == union
+
+
+def test_branches_without_a_name_are_told_by_title_or_number(tmp_path: Path) -> None:
+    """Unions inside unions are one list."""
+    union = {"oneOf": [{**CAT, "title": "Tom"}, {"oneOf": [DOG, ref("Pet")]}]}
+    ((_, _, message),) = reviews(tmp_path, union, {"Pet": PET})
+    assert message == "Tom, branch 1 and Pet are merged into one type"

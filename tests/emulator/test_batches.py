@@ -7,7 +7,7 @@ from emulator_requests import api, body, said, send, text, user
 from tables import each
 
 from pytest_regen.emulator import Emulator
-from pytest_regen.emulator.limits import Clock
+from pytest_regen.emulator.limits import Clock, RateLimits
 from pytest_regen.emulator.values import Fault
 
 ROOT = "/v1/messages/batches"
@@ -107,3 +107,16 @@ def test_a_batch_reads_and_writes_the_cache() -> None:
 )
 def test_a_malformed_batch_is_refused_at_once(payload: dict[str, Any]) -> None:
     assert send(api(), payload, path=ROOT).status == 400
+
+
+def test_batches_have_limits_of_their_own() -> None:
+    """So many calls a minute; calls of messages are not counted with them."""
+    core = api(clock=Clock(0.0), limits=RateLimits(requests=1, batch_requests=3))
+    requests = [{"custom_id": f"r{number}", "params": body()} for number in range(2)]
+
+    created = send(core, {"requests": requests}, path=ROOT).status
+    listed = [send(core, method="GET", path=ROOT).status for _ in range(3)]
+
+    assert created == 200
+    assert listed == [200, 200, 429]
+    assert send(core, body()).status == 200

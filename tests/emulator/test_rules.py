@@ -192,3 +192,12 @@ def test_thinking_must_come_back_as_it_went_out(model: str) -> None:
     assert status({**block, "thinking": "Something else."}) == 400
     assert status({**block, "signature": "Emu" + "A" * 40}) == 400
     assert status(block, first="Edited.") == (400 if known.binds_thinking else 200)
+
+
+def test_sampling_is_taken_on_the_old_version_by_old_models() -> None:
+    core = api()
+
+    old = send(core, body(model=OLD, temperature=0.1), anthropic_version="2023-06-01")
+    new = send(core, body(temperature=0.1), anthropic_version="2023-06-01")
+
+    assert (old.status, new.status) == (200, 400)

@@ -185,3 +185,26 @@ def test_a_forked_process_asks_in_a_loop_of_its_own(tmp_path: Path) -> None:
 def ask_and_stop(asked: BatchProvider) -> None:
     ask(asked, "b")
     asked.stop()
+
+
+def test_a_spend_limit_ends_all_at_once(tmp_path: Path) -> None:
+    """Waiting would not help."""
+    limit = Fault(429, error_code="enforced_spend_limit_reached")
+    with (
+        emulator(BatchStep(fault=limit)) as emulated,
+        provider(emulated, tmp_path) as asked,
+    ):
+        outcomes = ask(asked, "a", "b")
+
+    assert all(isinstance(outcome, RejectedRequestError) for outcome in outcomes)
+    assert sizes(emulated) == [2]
+    assert not noted(tmp_path)
+
+
+def test_an_address_where_nobody_answers_is_told_soon(tmp_path: Path) -> None:
+    with emulator() as emulated:
+        gone = provider(emulated, tmp_path)
+    with gone:
+        [outcome] = ask(gone, "a")
+
+    assert isinstance(outcome, TransportError)

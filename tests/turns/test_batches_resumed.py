@@ -26,7 +26,7 @@ from batch_work import (
     submitted,
     wait_for,
 )
-from killing import kill_until_done, run_together
+from killing import kill_until_done
 from tables import each
 from turn_values import turn
 
@@ -188,18 +188,24 @@ def test_what_failed_in_an_earlier_run_is_asked_again(tmp_path: Path) -> None:
     assert not noted(tmp_path)
 
 
-@pytest.mark.sweep
-def test_processes_submit_each_request_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever notes it first submits it; the others wait for the same batch."""
-    with emulator(batch_seconds=0.5) as emulated:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", emulated.base_url)
-        run_together("batch_work:ask_together", tmp_path / "here", 8)
+def test_two_providers_of_one_process_wait_for_the_same_batch(tmp_path: Path) -> None:
+    with (
+        emulator(batch_seconds=0.3) as emulated,
+        provider(emulated, tmp_path) as first,
+        provider(emulated, tmp_path) as second,
+    ):
+        outcomes: list[list[Any]] = []
+        threads = [
+            threading.Thread(target=lambda asked=asked: outcomes.append(ask(asked, *"abc")))
+            for asked in (first, second)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
-    asked = [canonical_hash(params) for batch in submitted(emulated) for params in batch]
-    assert len(asked) == len(set(asked)) == 16
-    assert len(list(tmp_path.glob("*.json"))) == 8
+    assert outcomes == [[f"You said: {word}" for word in "abc"]] * 2
+    assert sizes(emulated) == [3]
 
 
 def test_a_kill_at_any_moment_loses_no_reply_and_pays_none_twice(

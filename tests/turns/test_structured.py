@@ -10,6 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from tables import each
 
 from pytest_regen.errors import RefusedError, ReplyFormatError
+from pytest_regen.sessions import GeneratorSession
 from pytest_regen.turns import (
     Reply,
     ScriptedProvider,
@@ -228,3 +229,13 @@ def test_the_error_names_what_ended_the_repairs(replies: list[Any], told: str, h
 
     assert told in str(caught.value)
     assert hint in caught.value.hint
+
+
+def test_the_same_words_for_another_reason_are_sent_back() -> None:
+    """Other words for the same one as well."""
+    reasons = iter([["too large"], ["still too large"], ["still too large"], []])
+    provider = ScriptedProvider([*['{"a": 7}'] * 2, '{"a": 6}', GOOD])
+    talk = GeneratorSession("x", Answer, provider=provider, max_repairs=6)
+
+    assert talk.ask("How many?", check=lambda _: next(reasons)).a == 1
+    assert len(provider.requests) == 4
