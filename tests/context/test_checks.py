@@ -1,6 +1,5 @@
 """The checks for anyone's agent: a good one passes, each known-bad one fails exactly one."""
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -47,23 +46,6 @@ def test_a_known_bad_agent_fails_exactly_its_check(check: str) -> None:
     assert list(failures) == [check]
     assert failures[check].check == check
     assert all(word in str(failures[check]) for word in WORDS[check])
-
-
-class Asynchronous(ClarifyingAgent):
-    """Has only the asynchronous turn."""
-
-    async def turn(self, request: ClarificationRequest) -> Any:  # type: ignore[override]  # the case
-        """Take one turn."""
-        return await self.aturn(request)
-
-
-def test_an_asynchronous_agent_passes() -> None:
-    """Its turns are waited for, also where an event loop runs already."""
-
-    async def within() -> None:
-        check_stateless_agent(Asynchronous, checks=["carries_full_context"])
-
-    asyncio.run(within())
 
 
 def forgetting(view: Mapping[str, Any]) -> Said:
@@ -138,38 +120,6 @@ def asked(view: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**one, "answer": view["answers"].get(one["id"])} for one in view["questions_asked"]]
 
 
-def words(value: Any, name: str = "") -> str:
-    """Return the leaves of a value as a list in a sentence."""
-    if isinstance(value, dict | list):
-        pairs = value.items() if isinstance(value, dict) else enumerate(value, 1)
-        return ", ".join(words(one, f"{name} {key}".strip()) for key, one in pairs)
-    return f"{name} = {json.dumps(value)}"
-
-
-def prose(view: Mapping[str, Any]) -> Said:
-    """One paragraph, as an f-string makes it."""
-    told = " ".join(
-        f"I asked {words({**one, 'answer': None})} and they "
-        + (f"replied with {words(one['answer'])}." if one["answer"] else "said nothing.")
-        for one in asked(view)
-    )
-    guesses = f"My guesses were {words(view['inferred_context'])}. Write now."
-    issue = json.dumps(view["original_description"])
-    return [{"role": "user", "content": f"Somebody complains: {issue}. {told} {guesses}"}]
-
-
-def talk(view: Mapping[str, Any]) -> Said:
-    """The conversation as it was, one message for each thing that was said."""
-    said = [{"role": "user", "content": f"My issue: {json.dumps(view['original_description'])}"}]
-    for one in asked(view):
-        answer = words(one.pop("answer") or "I would rather not say.")
-        said.append({"role": "assistant", "content": f"Tell me: {words(one)}"})
-        said.append({"role": "user", "content": answer})
-    guesses = f"I take it: {words(view['inferred_context'])}"
-    said.append({"role": "assistant", "content": guesses})
-    return [*said, {"role": "user", "content": "Then write it."}]
-
-
 CONTROLS = {code: f"&#{code};" for code in (*range(1, 32), 0x85, 0x2028, 0x2029)}
 
 
@@ -213,14 +163,6 @@ def make(provider: Provider, style: Callable[[Mapping[str, Any]], Said]) -> Any:
     return turn
 
 
-def make_prose(provider: Provider) -> Any:
-    return make(provider, prose)
-
-
-def make_talk(provider: Provider) -> Any:
-    return make(provider, talk)
-
-
 def make_xml(provider: Provider) -> Any:
     return make(provider, xml)
 
@@ -229,7 +171,7 @@ def make_pasted_xml(provider: Provider) -> Any:
     return make(provider, partial(xml, is_pasted=True))
 
 
-@pytest.mark.parametrize("maker", [ClarifyingAgent, make_prose, make_talk, make_xml])
+@pytest.mark.parametrize("maker", [ClarifyingAgent, make_xml])
 def test_a_correct_agent_of_every_style_passes(maker: AgentFactory) -> None:
     assert not failing_checks(maker)
 

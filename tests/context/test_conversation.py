@@ -1,13 +1,10 @@
 """Conversations of other agents than requirement 3's: a support desk and a hotel."""
 
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pytest
 from context_values import Ticket, TicketQuestion
-from hypothesis import given
-from hypothesis import strategies as st
-from pydantic import Field
 
 from pytest_regen.context import (
     Conversation,
@@ -16,7 +13,6 @@ from pytest_regen.context import (
     Layout,
     Question,
     Sealer,
-    Value,
     as_data,
     parse_context,
     parse_request,
@@ -176,18 +172,6 @@ def test_a_request_holds_any_conversation() -> None:
     assert not parse_request({"message": "x"}, ConversationRequest[Ticket]).is_second_turn
 
 
-@given(st.text(min_size=1, max_size=40), st.dictionaries(st.text(max_size=9), st.text(max_size=40)))
-def test_no_text_forges_a_line(text: str, facts: dict[str, str]) -> None:
-    data = BOOKING | {"inferredContext": facts, "originalDescription": f"{text}."}
-
-    lines = render_conversation(parse_context(data, Booking)).splitlines()
-
-    assert [line for line in lines if line.startswith("#")] == list(Layout().headings)
-    assert all(
-        line.startswith(('"', "- ", "  - ", "## ", "(none)", "Now")) for line in lines if line
-    )
-
-
 def test_requirement_3_has_one_round() -> None:
     assert issubclass(ConversationContext, Conversation)
     data = {"originalDescription": "x", "questionsAsked": [], "inferredContext": {}}
@@ -210,21 +194,3 @@ def test_any_inferences_are_usable_or_refused(inferred: object) -> None:
         return
     assert isinstance(render_conversation(booking), str)
     SEALER.unseal(SEALER.seal(booking, conversation="c"), booking, conversation="c")
-
-
-class Night(Value):
-    """Nights from a date, at most as many as the house takes."""
-
-    first: date
-    nights: Annotated[int, Field(gt=0, le=30)]
-
-
-def test_answers_are_models_of_any_form() -> None:
-    stays = Conversation[Question, Night]
-    data = {"originalDescription": "x", "questionsAsked": [{"id": "a", "question": "When?"}]}
-
-    taken = parse_context(data | {"answers": {"a": {"first": "2026-12-01", "nights": 2}}}, stays)
-
-    assert '- "When?" (id "a"): first: "2026-12-01", nights: 2' in render_conversation(taken)
-    with pytest.raises(InvalidContextError, match="less than or equal to 30"):
-        parse_context(data | {"answers": {"a": {"first": "2026-12-01", "nights": 31}}}, stays)

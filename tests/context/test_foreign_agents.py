@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cache, partial
-from itertools import count, cycle
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -109,15 +109,6 @@ def fill_the_other(wire: Wire) -> None:
         wire["answers"].setdefault(question["id"], text)
 
 
-QUESTIONS: dict[tuple[str, ...], Any] = {}
-
-
-def keep_by_ids(wire: Wire) -> None:
-    """Send the questions that were sent under the same ids before."""
-    ids = tuple(one["id"] for one in wire["questions_asked"])
-    wire["questions_asked"] = QUESTIONS.setdefault(ids, wire["questions_asked"])
-
-
 def first_selected(wire: Wire) -> None:
     """Send the first of the options chosen."""
     for answer in wire["answers"].values():
@@ -136,14 +127,6 @@ def cut_bytes(wire: Wire) -> None:
     wire["original_description"] = cut.decode(errors="ignore")
 
 
-def let_inference_win(wire: Wire) -> None:
-    """Send the place that was inferred instead of the answer, where it is sure."""
-    inferred = wire["inferred_context"]
-    for answer in wire["answers"].values() if inferred["location_confidence"] > 0.5 else ():
-        if "label" in answer:
-            answer["label"] = inferred["detected_location"]
-
-
 def exchange(wire: Wire) -> None:
     """Exchange an answer and an inference."""
     for answer in list(wire["answers"].values())[:1]:
@@ -152,8 +135,9 @@ def exchange(wire: Wire) -> None:
         answer[name], inferred["detected_location"] = inferred["detected_location"], answer[name]
 
 
-def in_text(change: Callable[[str], str]) -> Callable[[Wire], None]:
-    return lambda wire: wire.update(original_description=change(wire["original_description"]))
+def lower(wire: Wire) -> None:
+    """Send the description in small letters."""
+    wire["original_description"] = wire["original_description"].lower()
 
 
 CHANGES: Mapping[str, tuple[str, Callable[[Wire], None]]] = {
@@ -162,16 +146,9 @@ CHANGES: Mapping[str, tuple[str, Callable[[Wire], None]]] = {
     "all or nothing": ("carries_full_context", all_or_nothing),
     "fills the other": ("skip_works", fill_the_other),
     "first selected only": ("carries_full_context", first_selected),
-    "questions kept by their ids": ("carries_full_context", keep_by_ids),
     "no is none": ("carries_full_context", no_is_none),
     "4,000 bytes": ("carries_full_context", cut_bytes),
-    "lower case": ("carries_full_context", in_text(str.lower)),
-    "drops what is not ASCII": (
-        "carries_full_context",
-        in_text(lambda text: text.encode("ascii", "ignore").decode()),
-    ),
-    "strips punctuation": ("carries_full_context", in_text(lambda text: text.replace(",", ""))),
-    "inferred wins if sure": ("carries_full_context", let_inference_win),
+    "lower case": ("carries_full_context", lower),
     "answer and inference exchanged": ("answers_in_place", exchange),
 }
 
@@ -397,24 +374,6 @@ def test_the_date_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-class Crossed(Foreign):
-    """Takes two locks, in turn this one or that one first."""
-
-    def __init__(self, provider: Provider) -> None:
-        super().__init__(provider)
-        first, second = threading.Lock(), threading.Lock()
-        self.orders = cycle([(first, second), (second, first)])
-
-    def turn(self, request: ClarificationRequest) -> Any:
-        """Take one turn."""
-        first, second = next(self.orders)
-        with first:
-            prompt = json.dumps(request.message)
-            self.complete([{"role": "user", "content": prompt}])
-            with second:
-                return super().turn(request)
-
-
 class Held(Apart):
     """Holds a lock of threads over an await."""
 
@@ -428,14 +387,11 @@ class Held(Apart):
             return await super().turn(request)
 
 
-@pytest.mark.parametrize("agent", [Crossed, Held])
-def test_turns_that_block_each_other_end(
-    agent: type[Foreign], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sooner here than elsewhere, because these two never end."""
+def test_turns_that_block_each_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sooner here than elsewhere, because this one never ends."""
     monkeypatch.setattr(agents, "_PATIENCE", 2)
 
-    failures = failing_checks(agent, checks=["stateless"])
+    failures = failing_checks(Held, checks=["stateless"])
 
     assert "two turns at once: each waits for the other" in str(failures["stateless"])
 

@@ -82,7 +82,6 @@ def test_whoever_skips_everything_is_said_to_have() -> None:
                 'not selected "bad repairs"'
             ),
         ),
-        ("||||||", "(skipped)"),
         ("mine", 'also wrote "mine"; not selected "rent hikes", "no rent cap", "bad repairs"'),
     ],
 )

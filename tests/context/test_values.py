@@ -11,12 +11,14 @@ from tables import each
 from pytest_regen.context import (
     Ask,
     ChoiceAnswer,
-    ClarificationQuestion,
     Generate,
     InferredContext,
     PlaceAnswer,
     TextAnswer,
     is_blank,
+    least_confident_dimensions,
+    meets_confidence_threshold,
+    overall_confidence,
     parse_context,
     parse_request,
 )
@@ -101,7 +103,6 @@ def test_a_string_is_an_answer_of_the_type_of_its_question(
         "\ufeff\u200b",
         None,
         {"kind": "skipped"},
-        {"kind": "choice", "selected": [], "other": " "},
         ChoiceAnswer(),
         "||||||",
     ],
@@ -119,10 +120,8 @@ def test_what_says_nothing_is_no_answer(nothing: object) -> None:
         (wire() | {"originalDescription": "\ud800"}, "originalDescription", "unicode"),
         (wire(LOCATION, LOCATION), "questionsAsked", "share an id"),
         (wire(LOCATION, WORDS, FRAMING), "questionsAsked", "at most 2"),
-        (wire(LOCATION | {"id": " "}), "questionsAsked.0.id", "blank"),
         (wire(LOCATION | {"type": "chips"}), "questionsAsked.0.type", "location_picker"),
         (wire(WORDS | {"location_level": "city"}), "questionsAsked.0", "location_level"),
-        (wire(FRAMING | {"options": None}), "questionsAsked.0", "2 to 4"),
         (wire(FRAMING | {"options": FRAMING["options"][:1] * 2}), "questionsAsked.0", "same id"),
         (inferring(scope_confidence=1.1), "inferredContext.scope_confidence", "less"),
         (inferring(scope_confidence=math.nan), "inferredContext.scope_confidence", "finite"),
@@ -168,16 +167,6 @@ def test_null_is_absent() -> None:
     assert InferredContext.model_validate(dict.fromkeys(InferredContext.model_fields)) == (
         InferredContext()
     )
-
-
-def test_a_question_has_what_its_type_needs() -> None:
-    """A picker has a level, and a choice allows other words, where nothing else is said."""
-    picker = ClarificationQuestion(id="a", question="Where?", type="location_picker")
-    choice = context(FRAMING).questions_asked[0]
-
-    assert picker.location_level == "city"
-    assert choice.allow_other is True
-    assert choice.location_level is None
 
 
 def test_answers_are_replaced_as_a_whole() -> None:
@@ -248,3 +237,26 @@ def test_two_contexts_in_one_request_are_one_too_many() -> None:
         parse_request(
             {"message": RENT, "conversationContext": wire(), "clarificationContext": wire()}
         )
+
+
+@pytest.mark.parametrize(
+    ("sure", "mean", "least"),
+    [
+        ((0.7, 0.7, 0.7), 0.7, ()),
+        ((0.69, 0.7, 0.8), 0.73, ("location",)),
+        ((0.5, 0.5, 0.5), 0.5, ("location", "scope")),
+        ((0.6, 0.1, 0.2), 0.3, ("scope", "target_type")),
+    ],
+)
+def test_how_sure_inferences_are(
+    sure: tuple[float, float, float], mean: float, least: tuple[str, ...]
+) -> None:
+    """Exactly at the threshold is sure; of equals the first named comes first."""
+    names = ("location_confidence", "scope_confidence", "target_type_confidence")
+
+    inferred = InferredContext.model_validate(dict(zip(names, sure, strict=True)))
+
+    assert least_confident_dimensions(inferred) == least
+    assert overall_confidence(inferred) == pytest.approx(mean)
+    assert meets_confidence_threshold(inferred) == (not least)
+    assert meets_confidence_threshold(inferred, min(sure))

@@ -135,27 +135,6 @@ def test_merged_types_that_refer_to_themselves_give_one_that_does(
     assert len(made.defects) == len(said)
 
 
-@pytest.mark.parametrize("word", ["oneOf", "allOf"])
-def test_types_merged_in_turns_come_to_an_end(tmp_path: Path, word: str) -> None:
-    """However many refer to one another: each set of them is merged once in a chain."""
-    names = "ABCDEF"
-    components = {
-        name: {
-            "properties": {
-                "next": {word: [ref(name), ref(names[n - 1])]},
-                "last": ref(names[n - 2]),
-                name: {"type": "string"},
-            }
-        }
-        for n, name in enumerate(names)
-    }
-
-    made = build(tmp_path, {"properties": {"x": ref("A")}}, components)
-
-    assert len(made.ir.types) < 200
-    assert made.ir == build(tmp_path, {"properties": {"x": ref("A")}}, components).ir
-
-
 @pytest.mark.parametrize(
     ("schema", "word"),
     [

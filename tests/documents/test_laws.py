@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from laws import scaled
 from small_documents import build_file, document_of
 
-from pytest_regen.documents import IR, IRBuild, ir_hash
+from pytest_regen.documents import IR, IRBuild
 from pytest_regen.documents.ir import referenced_names
 from pytest_regen.errors import DocumentDefectError
 
@@ -100,18 +100,6 @@ def built(document: Any) -> IRBuild | str:
             return error.what
 
 
-def shuffled(value: Any, key: str = "") -> Any:
-    """Return an equal value whose mappings are in the opposite order, properties excepted."""
-    if isinstance(value, list):
-        return [shuffled(inner) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    entries = list(value.items())
-    if key != "properties":
-        entries.reverse()
-    return {name: shuffled(inner, name) for name, inner in entries}
-
-
 LAW = settings(max_examples=scaled(20), suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -139,15 +127,3 @@ def test_every_build_is_whole(document: Any) -> None:
     assert {r.where for r in made.ir.reviews} == {defect.where for defect in made.defects}
     text = json.dumps(made.ir.to_json(), allow_nan=False)
     assert IR.model_validate_json(text) == made.ir
-
-
-@LAW
-@given(documents())
-def test_the_order_of_keys_does_not_matter(document: Any) -> None:
-    """Only the order of properties is meant; all other mappings may be written in any order."""
-    first, second = built(document), built(shuffled(document))
-    if isinstance(first, str) or isinstance(second, str):
-        assert first == second
-        return
-    assert ir_hash(first.ir) == ir_hash(second.ir)
-    assert first.defects == second.defects

@@ -61,15 +61,12 @@ properties:
     [
         ("https://example.org/a.json#/x", "leads out of"),
         ("file:///etc/passwd", "leads out of"),
-        ("%2Fetc/passwd", "leads out of"),
-        ("../outside.json", "leads out of"),
         ("%2e%2e/outside.json", "leads out of"),
         ("link.json", "leads out of the document's folder"),
         ("missing.json", "No such file"),
         ("broken.json", "is not JSON"),
         ("broken.yaml#/x", "neither JSON nor YAML"),
         ("#/components/schemas/Nope", "points at nothing"),
-        ("#/openapi/x", "points at nothing"),
         ("#/paths/-1", "points at nothing"),
     ],
 )

@@ -102,7 +102,6 @@ def test_a_broken_success_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "media_type",
     [
-        "application/json; charset=utf-8",
         "Application/JSON",
         "application/vnd.ships.v2+json",
         "*/*",
@@ -142,7 +141,6 @@ def test_swagger_produces_tells_whether_it_is_json(
     [
         ("/ships/{shipId}", {"shipId": "!"}, None, "shipId"),
         ("/ships/{id}", {"shipId": "!"}, None, None),
-        ("/ships/{shipId}", {"shipId": ""}, None, None),
         ("/ships/{shipId}", {"shipId": "!?"}, None, None),
         ("/ships/{shipId}.json", {"shipId": "!"}, None, None),
         ("/ships", {"number": ""}, "number", "number"),

@@ -97,6 +97,18 @@ def test_a_batch_reads_and_writes_the_cache() -> None:
     assert sorted(usage["cache_read_input_tokens"] for usage in usages) == [0, 820, 820]
 
 
+@each(
+    "payload",
+    [
+        {"requests": []},
+        {"requests": [{"custom_id": "a b", "params": {}}]},
+        {"requests": [{"custom_id": "a", "params": {}}] * 2},
+    ],
+)
+def test_a_malformed_batch_is_refused_at_once(payload: dict[str, Any]) -> None:
+    assert send(api(), payload, path=ROOT).status == 400
+
+
 def test_batches_have_limits_of_their_own() -> None:
     """So many calls a minute; calls of messages are not counted with them."""
     core = api(clock=Clock(0.0), limits=RateLimits(requests=1, batch_requests=3))
@@ -108,15 +120,3 @@ def test_batches_have_limits_of_their_own() -> None:
     assert created == 200
     assert listed == [200, 200, 429]
     assert send(core, body()).status == 200
-
-
-@each(
-    "payload",
-    [
-        {"requests": []},
-        {"requests": [{"custom_id": "a b", "params": {}}]},
-        {"requests": [{"custom_id": "a", "params": {}}] * 2},
-    ],
-)
-def test_a_malformed_batch_is_refused_at_once(payload: dict[str, Any]) -> None:
-    assert send(api(), payload, path=ROOT).status == 400

@@ -141,16 +141,6 @@ def test_a_responder_that_fails_is_not_asked_again(error: BaseException, message
     assert core.requests[0].body == body()
 
 
-@pytest.mark.parametrize(("fault", "read"), [(Fault(529), 0), (Fault(kind="cut"), 820)])
-def test_what_began_has_written_the_cache(fault: Fault, read: int) -> None:
-    core = api(fault)
-    system = [text("x" * 2_000, "5m")]
-    send(core, body(system=system, stream=True))
-    core.responder = lambda _body: "Hi."
-
-    assert ask(core, system=system)["usage"]["cache_read_input_tokens"] == read
-
-
 def test_a_fault_has_its_headers_and_its_own_body() -> None:
     """As a proxy answers, in plain text, and as the API tells when to come back."""
     fault = Fault(429, body="slow", retry_after="Sat, 21 Nov 2026 10:00:00 GMT", retry_after_ms=1.5)

@@ -133,15 +133,6 @@ def test_a_change_costs_the_sections_the_api_says(
     assert read == (read_when(fields, kept[-1]) if kept else 0)
 
 
-def test_effort_keeps_the_cache_where_the_model_keeps_it() -> None:
-    """Opus 5.5 and the Fables from 5.1 on read on when only the effort changes."""
-    core = api()
-    fields = {"model": "claude-opus-5-5", "messages": [user([text(LONG, "5m")])]}
-    usage(core, **fields)
-
-    assert usage(core, **fields, output_config={"effort": "low"})[0] == LONG_TOKENS
-
-
 def read_when(fields: dict[str, Any], last: str) -> int:
     core = api()
     shorter = dict(fields)
@@ -151,3 +142,12 @@ def read_when(fields: dict[str, Any], last: str) -> int:
         shorter["system"] = ...
     usage(core, **shorter)
     return usage(core, **shorter)[0]
+
+
+def test_effort_keeps_the_cache_where_the_model_keeps_it() -> None:
+    """Opus 5.5 and the Fables from 5.1 on read on when only the effort changes."""
+    core = api()
+    fields = {"model": "claude-opus-5-5", "messages": [user([text(LONG, "5m")])]}
+    usage(core, **fields)
+
+    assert usage(core, **fields, output_config={"effort": "low"})[0] == LONG_TOKENS

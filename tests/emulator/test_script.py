@@ -138,25 +138,15 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
         ("rules: !!python/object:os.system {}", "cannot read the script"),
         ("", "the file is None: Input should be an object"),
         ("version: 1\nrules: [{match: {usr: x}, replies: [x]}]", "rules[0].match.usr is unknown"),
-        ("version: 1\nrules: [{replies: [{text: x, file: y}]}]", "has both text and file"),
         ("version: 1\nrules: [{replies: [{file: none.cs}]}]", "file cannot be read"),
         (
             "version: 1\nrules: [{replies: [{fault: 529, text: x}]}]",
             "rules[0].replies[0] is {'fault': 529, 'text': 'x'}: Value error, only times stands",
         ),
         (
-            "version: 1\nrules: [{replies: [{fault: {status: '529'}}]}]",
-            "fault.status is '529': Input should be a valid integer",
-        ),
-        (
             "version: 1\nrules: [{replies: [{fault: 200}]}]",
             "fault is {'status': 200}: Value error, a fault has a status",
         ),
-        (
-            "version: 1\nrules: [{replies: [{text: x, tools: [{nam: y}]}]}]",
-            "a tool use has a name and an input: ToolUse",
-        ),
-        ("version: 1\nrules: [{replies: [{text: x, chunks: 0}]}]", "at least 1 character"),
         ("version: 1\nrules: [{replies: [{text: x, chunks: [y]}]}]", "must join to the text"),
     ],
 )

@@ -92,15 +92,3 @@ def test_stopping_does_not_wait_for_a_slow_reply() -> None:
     with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
         connection.getresponse()
     connection.close()
-
-
-def test_a_stopped_emulator_has_no_address() -> None:
-    """Its address is only known while it runs, and it can be started again."""
-    emulator = Emulator()
-    with pytest.raises(RuntimeError, match="not running"):
-        _ = emulator.base_url
-
-    with emulator:
-        assert emulator.base_url.startswith("http://127.0.0.1:")
-    with emulator:
-        assert emulator.base_url.startswith("http://127.0.0.1:")

@@ -1,14 +1,11 @@
 """The SDK's own types decide which requests have the right shape; what they lack is noted."""
 
-import inspect
 import subprocess
 import sys
-import typing
-from collections.abc import Iterator
-from typing import Any, Required
+from typing import Any
 
 import pytest
-from emulator_requests import api, assistant, body, said, send, user
+from emulator_requests import api, body, said, send, user
 from tables import each
 
 from pytest_regen.emulator import Emulator
@@ -27,9 +24,6 @@ TOOL = {"name": "look", "input_schema": {}}
             body(messages=[{"role": "bogus", "content": "x"}]),
             "messages.0.role: Input should be 'user' or 'assistant'",
         ),
-        (body(messages=[{"role": "user"}]), "messages.0.content: Field required"),
-        (body(messages=[user(5)]), "messages.0.content: Input should be a valid list"),
-        (body(tools=[{"name": "look"}]), "tools.0.input_schema: Field required"),
         (body(tools=[TOOL], tool_choice={"type": "tool"}), "tool_choice.name: Field required"),
         (
             body(messages=[user("Hi."), user([{"type": "text", "text": 5}])]),
@@ -50,16 +44,8 @@ def test_what_fits_no_type_is_refused(fields: dict[str, Any], message: str) -> N
     [
         (body(colour="red"), "colour: the SDK has no field of this name"),
         (
-            body(messages=[user([{"type": "text", "text": "x", "tone": "dry"}])]),
-            "messages.0.content.0.tone: the SDK has no field of this name",
-        ),
-        (
             body(messages=[user([{"type": "smell"}])]),
             "messages.0.content.0.type: the SDK has no type for 'smell'",
-        ),
-        (
-            body(tools=[{"type": "telescope_20270101"}]),
-            "tools.0.type: the SDK has no type for 'telescope_20270101'",
         ),
         (
             body(thinking={"type": "aloud", "budget_tokens": "many"}),
@@ -75,86 +61,13 @@ def test_what_the_types_do_not_know_passes_with_a_note(fields: dict[str, Any], n
     assert core.requests[0].notes == [note]
 
 
-def minimal(annotation: Any) -> Any:
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if hasattr(annotation, "__required_keys__"):
-        hints = typing.get_type_hints(annotation, include_extras=True)
-        return {k: minimal(v) for k, v in hints.items() if typing.get_origin(v) is Required}
-    if origin is typing.Literal:
-        return arguments[0]
-    if origin in {dict, list} or annotation in {str, int, bool, object}:
-        return {str: "x", int: 1, bool: True, dict: {}, list: []}.get(origin or annotation, {})
-    if origin is not None and inspect.isclass(origin) and issubclass(origin, typing.Iterable):
-        return [minimal(arguments[0])]
-    return minimal(arguments[0])
+@each("fields", [{"thread": {"type": "create"}}, {"fallbacks": "default"}])
+def test_the_shapes_of_the_beta_client_pass(fields: dict[str, Any]) -> None:
+    with Emulator(lambda _body: "Hello.") as emulator:
+        with anthropic.Anthropic(api_key="k", base_url=emulator.base_url) as client:
+            client.beta.messages.create(**body(**fields), betas=["any-2026-01-01"])
 
-
-def used(kind: str, id_: str) -> dict[str, Any]:
-    return {"type": kind, "id": id_, "name": "web_search", "input": {}}
-
-
-def conversation(block: dict[str, Any]) -> list[dict[str, Any]]:
-    match block["type"]:
-        case "tool_result":
-            return [user("Hi."), assistant([used("tool_use", "x")]), user([block])]
-        case "tool_use":
-            result = {"type": "tool_result", "tool_use_id": block["id"]}
-            return [user("Hi."), assistant([block]), user([result])]
-        case str(kind) if kind.endswith("_result") and kind != "search_result":
-            called = used("server_tool_use", block["tool_use_id"])
-            return [user("Hi."), assistant([called, block]), user("Go on.")]
-        case "server_tool_use" | "thinking" | "redacted_thinking":
-            return [user("Hi."), assistant([block]), user("Go on.")]
-        case _:
-            return [user([block])]
-
-
-@pytest.fixture(scope="module")
-def emulator() -> Iterator[Emulator]:
-    with Emulator(lambda _body: "Hello.") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(emulator: Emulator) -> Iterator[Any]:
-    with anthropic.Anthropic(api_key="k", base_url=emulator.base_url, max_retries=0) as made:
-        yield made
-
-
-def create(client: Any, emulator: Emulator, **fields: Any) -> None:
-    client.messages.create(**body(**fields))
-    assert list(emulator.requests[-1].notes) == []
-
-
-@each("kind", typing.get_args(types.ToolUnionParam))
-def test_every_tool_of_the_sdk_passes(client: Any, emulator: Emulator, kind: Any) -> None:
-    create(client, emulator, tools=[minimal(kind)])
-
-
-@each("kind", typing.get_args(types.ContentBlockParam))
-def test_every_block_of_the_sdk_passes(client: Any, emulator: Emulator, kind: Any) -> None:
-    """In the shortest conversation that may hold it; thinking must be what the emulator sent."""
-    block = minimal(kind)
-    if block["type"] == "thinking":
-        block = client.messages.create(**body()).content[0].to_dict()
-    create(client, emulator, messages=conversation(block))
-
-
-@each(
-    "fields",
-    [
-        {"thread": {"type": "create"}},
-        {"compaction": {"type": "summarize"}},
-        {"fallbacks": [{"model": "claude-haiku-5-5"}]},
-        {"fallbacks": "default"},
-    ],
-)
-def test_the_shapes_of_the_beta_client_pass(
-    client: Any, emulator: Emulator, fields: dict[str, Any]
-) -> None:
-    client.beta.messages.create(**body(**fields), betas=["any-2026-01-01"])
-
-    assert list(emulator.requests[-1].notes) == []
+        assert list(emulator.requests[-1].notes) == []
 
 
 def test_without_the_sdk_the_emulator_names_the_extra() -> None:

@@ -166,18 +166,6 @@ def test_issues_with_one_message_are_one_entry() -> None:
     assert correction_block(other).count("  [") == 2
 
 
-def test_a_long_list_of_fields_is_cut_between_names() -> None:
-    """A page with hundreds of missing fields does not fill the request."""
-    issues = [
-        Issue.of("X", "it", field=f"field_{n:04}", finding="these are missing") for n in range(900)
-    ]
-    (line,) = correction_block(issues).split("\n")[len(HEAD) : -len(TAIL)]
-
-    assert len(line) < 1_700
-    assert line.endswith("more")
-    assert line.count('"') % 2 == 0
-
-
 def test_the_documented_block_is_what_is_sent() -> None:
     """The block that docs/internals.md shows."""
     docs = Path(__file__).parents[2] / "docs" / "internals.md"
@@ -202,3 +190,15 @@ def test_the_documented_block_is_what_is_sent() -> None:
     block = correction_block([*missing, quotes, foreign, note], "FIELDS:\n\nTYPE REFERENCE:\n")
 
     assert f"```\n{block}\n```" in docs.read_text("utf-8")
+
+
+def test_a_long_list_of_fields_is_cut_between_names() -> None:
+    """A page with hundreds of missing fields does not fill the request."""
+    issues = [
+        Issue.of("X", "it", field=f"field_{n:04}", finding="these are missing") for n in range(900)
+    ]
+    (line,) = correction_block(issues).split("\n")[len(HEAD) : -len(TAIL)]
+
+    assert len(line) < 1_700
+    assert line.endswith("more")
+    assert line.count('"') % 2 == 0

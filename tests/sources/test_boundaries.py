@@ -5,7 +5,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_regen.errors import BoundaryError, MissingBlockError, UsageError
-from pytest_regen.regions.markers import Comment
 from pytest_regen.sources import (
     MARKER_BEGIN,
     MARKER_END,
@@ -16,7 +15,6 @@ from pytest_regen.sources import (
     replace_type_block,
     wrap_type_block,
 )
-from pytest_regen.sources.boundaries import insert_type_block, remove_type_block
 
 LOOKALIKES = st.sampled_from(
     (
@@ -65,29 +63,11 @@ def test_replacing_equals_assembling_anew(
     assert replace_type_block(assemble(types), name, text) == assemble(changed)
 
 
-@given(st.dictionaries(st.sampled_from("ABC"), LINES.map("\n".join), min_size=1))
-def test_a_file_turned_to_crlf_holds_the_same_texts(types: dict[str, str]) -> None:
-    """Line ends that a checkout changed are the file's, not the text's."""
-    assume(not any("\r" in text for text in types.values()))
-    source = assemble(list(types.items())).replace("\n", "\r\n")
-    for name, text in types.items():
-        assert extract_type_block(source, name) == text
-        assert replace_type_block(source, name, text) == source
-
-
 def test_plain_text_has_plain_boundaries() -> None:
     """Without a lookalike in the text, a block is what the documentation shows."""
     wrapped = wrap_type_block("Project", "public class Project\n{\n}")
     begin, end = MARKER_BEGIN.format(name="Project"), MARKER_END.format(name="Project")
     assert wrapped == f"{begin}\npublic class Project\n{{\n}}\n{end}"
-
-
-def test_a_new_block_has_the_comment_sign_that_is_asked_for() -> None:
-    """Inserted beside others, a block can be taken out again."""
-    source = wrap_type_block("A", "a", comment=Comment("#"))
-    inserted = insert_type_block(source, "B", "b", order=["A", "B"], comment=Comment("#"))
-    assert inserted == f"{source}\n\n# [REGEN:BEGIN B]\nb\n# [REGEN:END B]"
-    assert remove_type_block(inserted, "B").rstrip() == source
 
 
 def test_an_absent_type_is_none_or_an_error_that_lists_names() -> None:

@@ -150,28 +150,6 @@ def test_a_change_of_one_field_asks_for_one_page_at_most(
     assert after.missing_pages == ()
 
 
-def test_a_vanished_type_goes_to_the_history(work: Work) -> None:
-    """Its block and its pages are gone from the store; its outputs are not."""
-    before = store_in(work)
-    gone = "PilotAssignment"
-
-    def change(schemas: Schemas) -> None:
-        fields = schemas["PortCall"]["properties"]
-        for name in [name for name, field in fields.items() if gone in json.dumps(field)]:
-            del fields[name]
-
-    work.edit(change)
-    made = work.generate()
-    after = store_in(work)
-
-    assert gone in made.types["removed"]
-    assert gone not in after.type_names
-    assert gone not in texts(after)
-    told = {entry.output for entry in history(after.path, gone)}
-    assert {page.output for page in before.pages_of(gone)} <= told
-    check_kept(before, after, {*made.types["changed"], *made.types["removed"]})
-
-
 CHANGED = ("Money", "Engine", "Person", "Address")
 
 

@@ -101,16 +101,6 @@ def wait_for(is_so: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.005)
 
 
-def ask_together(folder: Path, number: int) -> None:
-    """Ask what all processes ask, and what two of them ask; write down the replies."""
-    words = [*map(str, range(12)), f"of two {number % 4}"]
-    asked = BatchProvider(folder=folder, api_key=KEY, poll=POLL)
-    replies = ask(asked, *words)
-    assert replies == [f"You said: {word}" for word in words], replies
-    asked.stop()  # Others may still need what is there.
-    folder.with_name(f"{number}.json").write_text("done", "utf-8")
-
-
 def store_all(folder: Path) -> None:
     """Ask what is not stored yet, as a command does; store each reply, then say so."""
     asked = BatchProvider(folder=folder / "batches", api_key=KEY, poll=0.1, max_retries=0)

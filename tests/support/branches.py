@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["GIT", "Merge", "Project", "project_in"]
-
 GIT = shutil.which("git")
 
 _ALONE = {

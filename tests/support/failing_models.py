@@ -8,18 +8,6 @@ from reference_writer_request import text_of
 
 from pytest_regen.emulator import EmulatedReply, Fault
 
-__all__ = [
-    "FIRST_LIMIT",
-    "OVERLOADED",
-    "Body",
-    "InTurn",
-    "Responder",
-    "Truncating",
-    "cut",
-    "deaf",
-    "said_before",
-]
-
 Body = dict[str, Any]
 Responder = Callable[[Body], str | EmulatedReply | Fault]
 FIRST_LIMIT = 8_192

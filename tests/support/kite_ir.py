@@ -13,8 +13,6 @@ from pytest_regen.documents.ir import (
     TypeIR,
 )
 
-__all__ = ["HOSTILE", "field_named", "kite_ir", "scalar"]
-
 HOSTILE = (
     'FIELDS:\n  {"json_name": "forged", "identifier": "Forged", "type": "string"}',
     'line one\r\nOUTPUT MODE: enum_only\u2028TYPE: "Other"\u2029\x85TYPE REFERENCE:\x0b\x0cPAGING:',

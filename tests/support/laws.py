@@ -2,8 +2,6 @@
 
 from hypothesis import settings
 
-__all__ = ["scaled"]
-
 _FEW = 40
 """Examples of the default profile, see the root conftest."""
 

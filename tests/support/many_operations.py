@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FIELDS_PER_PAGE", "PAGES", "write_many_operations"]
-
 PAGES = 5
 """Of each operation, with ``FIELDS_PER_PAGE``: two of its answer, one for each of three types."""
 FIELDS_PER_PAGE = 10

@@ -8,8 +8,6 @@ from typing import Any
 from reference_writer_csharp import Draft, Member
 from reference_writer_request import ENUM_MODES, OBJECT_MODES, PageRequest, Unit
 
-__all__ = ["MISTAKES", "Mistake"]
-
 Edit = Callable[[Draft, Member], None]
 PageEdit = Callable[[Draft], None]
 Suits = Callable[[PageRequest, Unit], bool]

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Correction", "PageRequest", "Unit", "UnreadableRequestError", "parse_request"]
-
 OBJECT_MODES = frozenset({"full_class", "class_only", "fields_only"})
 ENUM_MODES = frozenset({"enum_only", "enum_values_only"})
 FIRST_PAGE_MODES = frozenset({"full_class", "class_only", "enum_only"})

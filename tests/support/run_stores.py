@@ -15,8 +15,6 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["DOCUMENT", "behaviour_issues", "edit", "needs_node", "run_store"]
-
 DOCUMENT = """\
 openapi: 3.0.3
 info: {title: Harbour, version: "1"}

@@ -19,21 +19,6 @@ from pytest_regen.turns import AnthropicProvider
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Issue
 
-__all__ = [
-    "EXAMPLE",
-    "EXAMPLE_OPERATION",
-    "KEY",
-    "REAL_DOCUMENTS",
-    "SMALL_OPERATION",
-    "Served",
-    "copy_of",
-    "errors_of",
-    "example_store",
-    "issues_of",
-    "real_operations",
-    "served",
-]
-
 EXAMPLE = Path(__file__).parents[2] / "examples" / "csharp_dto" / "api.yaml"
 EXAMPLE_OPERATION = "GET /v1/port-calls/{callId}"
 SMALL_OPERATION = "GET /v1/tides"

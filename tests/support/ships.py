@@ -8,8 +8,6 @@ from pytest_regen.languages import find_language
 from pytest_regen.sources import assemble, stitch
 from pytest_regen.validation import Issue, PageText, ValidationResult, validate_by_type
 
-__all__ = ["FLAG", "SHIP", "SHIPS", "TYPES", "in_pages", "issues_of", "results_of", "ships"]
-
 
 def ships(**changes: Any) -> dict[str, Any]:
     """Return the value of ``ir.json``; keywords replace keys of the root type."""

@@ -22,8 +22,6 @@ from pytest_regen.prompts import PromptEntry, build_prompts
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.values import Usage
 
-__all__ = ["FACTORY_IR", "GOOD", "MISSPELT", "make_store"]
-
 _STRING = Scalar(kind="string")
 
 FACTORY_IR = IR(

@@ -4,8 +4,6 @@ from pathlib import Path
 
 from store_factory import FACTORY_IR, MISSPELT, make_store
 
-__all__ = ["damaged", "edited", "fine", "missing", "stale", "wrong"]
-
 
 def fine(path: Path) -> object:
     """Make a store without errors."""

@@ -19,7 +19,6 @@ from pytest_regen.errors import (
     ProviderError,
     RejectedRequestError,
     TransportError,
-    UsageError,
 )
 from pytest_regen.turns import AnthropicProvider, BatchProvider, Reply, TurnRequest, Usage
 from pytest_regen.turns.sdk import notes
@@ -203,11 +202,6 @@ def test_one_provider_serves_threads_and_event_loops(limit: int) -> None:
     assert [reply.text for reply in replies] == [f"number {n}" for n in range(8)] * 3
     assert {(reply.stop_reason, reply.model) for reply in replies} == {("end_turn", turn().model)}
     assert all(reply.usage.output_tokens and reply.id.startswith("msg_") for reply in replies)
-
-
-def test_negative_retries_are_refused() -> None:
-    with pytest.raises(UsageError, match="-1"):
-        AnthropicProvider(max_retries=-1)
 
 
 def test_a_deprecated_model_answers_and_is_told_once(

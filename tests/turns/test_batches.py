@@ -21,10 +21,8 @@ from pytest_regen.emulator import BatchStep, Clock, Emulator, Fault
 from pytest_regen.errors import (
     RejectedRequestError,
     TransportError,
-    UsageError,
 )
 from pytest_regen.turns import BatchProvider
-from pytest_regen.turns.batch_calls import POLL_VARIABLE
 
 
 def test_what_is_asked_at_once_goes_into_one_batch(tmp_path: Path) -> None:
@@ -92,29 +90,6 @@ def test_a_batch_that_was_not_created_is_created_once_there_is_room(tmp_path: Pa
     assert any("waits to be submitted" in line and "The queue is full." in line for line in told)
 
 
-def test_a_spend_limit_ends_all_at_once(tmp_path: Path) -> None:
-    """Waiting would not help."""
-    limit = Fault(429, error_code="enforced_spend_limit_reached")
-    with (
-        emulator(BatchStep(fault=limit)) as emulated,
-        provider(emulated, tmp_path) as asked,
-    ):
-        outcomes = ask(asked, "a", "b")
-
-    assert all(isinstance(outcome, RejectedRequestError) for outcome in outcomes)
-    assert sizes(emulated) == [2]
-    assert not noted(tmp_path)
-
-
-def test_an_address_where_nobody_answers_is_told_soon(tmp_path: Path) -> None:
-    with emulator() as emulated:
-        gone = provider(emulated, tmp_path)
-    with gone:
-        [outcome] = ask(gone, "a")
-
-    assert isinstance(outcome, TransportError)
-
-
 def test_a_connection_that_breaks_while_a_batch_is_under_way_is_nothing(tmp_path: Path) -> None:
     """The batch goes on at the API, and so does the wait for it."""
     clock = Clock(0.0)
@@ -136,14 +111,6 @@ def test_a_connection_that_breaks_while_a_batch_is_under_way_is_nothing(tmp_path
             clock.advance(LONG)
 
             assert waiting.result().text == "You said: a"
-
-
-@pytest.mark.parametrize("poll", ["soon", "0", "nan"])
-def test_a_wrong_pause_is_refused(monkeypatch: pytest.MonkeyPatch, poll: str) -> None:
-    monkeypatch.setenv(POLL_VARIABLE, poll)
-
-    with pytest.raises(UsageError, match=poll):
-        BatchProvider()
 
 
 def test_a_request_that_is_no_longer_waited_for_harms_nothing(tmp_path: Path) -> None:
@@ -218,3 +185,26 @@ def test_a_forked_process_asks_in_a_loop_of_its_own(tmp_path: Path) -> None:
 def ask_and_stop(asked: BatchProvider) -> None:
     ask(asked, "b")
     asked.stop()
+
+
+def test_a_spend_limit_ends_all_at_once(tmp_path: Path) -> None:
+    """Waiting would not help."""
+    limit = Fault(429, error_code="enforced_spend_limit_reached")
+    with (
+        emulator(BatchStep(fault=limit)) as emulated,
+        provider(emulated, tmp_path) as asked,
+    ):
+        outcomes = ask(asked, "a", "b")
+
+    assert all(isinstance(outcome, RejectedRequestError) for outcome in outcomes)
+    assert sizes(emulated) == [2]
+    assert not noted(tmp_path)
+
+
+def test_an_address_where_nobody_answers_is_told_soon(tmp_path: Path) -> None:
+    with emulator() as emulated:
+        gone = provider(emulated, tmp_path)
+    with gone:
+        [outcome] = ask(gone, "a")
+
+    assert isinstance(outcome, TransportError)

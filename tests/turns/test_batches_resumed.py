@@ -26,7 +26,7 @@ from batch_work import (
     submitted,
     wait_for,
 )
-from killing import kill_until_done, run_together
+from killing import kill_until_done
 from tables import each
 from turn_values import turn
 
@@ -206,20 +206,6 @@ def test_two_providers_of_one_process_wait_for_the_same_batch(tmp_path: Path) ->
 
     assert outcomes == [[f"You said: {word}" for word in "abc"]] * 2
     assert sizes(emulated) == [3]
-
-
-@pytest.mark.sweep
-def test_processes_submit_each_request_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever notes it first submits it; the others wait for the same batch."""
-    with emulator(batch_seconds=0.5) as emulated:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", emulated.base_url)
-        run_together("batch_work:ask_together", tmp_path / "here", 8)
-
-    asked = [canonical_hash(params) for batch in submitted(emulated) for params in batch]
-    assert len(asked) == len(set(asked)) == 16
-    assert len(list(tmp_path.glob("*.json"))) == 8
 
 
 def test_a_kill_at_any_moment_loses_no_reply_and_pays_none_twice(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from tables import each
 
-from pytest_regen.errors import ReplyFormatError, UsageError
+from pytest_regen.errors import ReplyFormatError
 from pytest_regen.sources import extract_code
 from pytest_regen.turns import (
     ObjectWithRepair,
@@ -97,15 +97,6 @@ def test_no_continuation_loses_an_item_before_the_cut(
         names = [one.name for one in found.output]
         assert names[: len(said)] == [one["name"] for one in said]
         assert more not in mended or names == [one["name"] for one in value]
-
-
-def test_a_number_of_repairs_below_zero_is_refused() -> None:
-    provider = ScriptedProvider([WHOLE])
-
-    with pytest.raises(UsageError, match="max_repairs is -1"):
-        generate_object_with_repair(provider, list[Item], prompt="Which?", max_repairs=-1)
-
-    assert not provider.requests
 
 
 @each(

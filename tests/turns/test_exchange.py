@@ -11,7 +11,6 @@ from tables import each
 from pytest_regen.errors import (
     BudgetError,
     MissingKeyError,
-    RefusedError,
     TransportError,
 )
 from pytest_regen.turns import (
@@ -22,7 +21,7 @@ from pytest_regen.turns import (
     TurnRequest,
     Usage,
 )
-from pytest_regen.turns.exchange import CONTINUE, CallRecord, Tally, TurnExchange, whole_reply
+from pytest_regen.turns.exchange import CallRecord, TurnExchange
 
 ASKED = TurnRequest("Be brief.", (Message("user", "Well?"),), "claude-sonnet-5-5", 100)
 SPENT = Usage(input_tokens=20, output_tokens=10)
@@ -169,34 +168,3 @@ def test_a_reply_is_expected_to_be_as_long_as_the_one_before() -> None:
 
     with pytest.raises(BudgetError, match=r"4,001 are spent, about 4,001 more"):
         exchange.send(wide)
-
-
-def test_a_cut_reply_is_asked_for_with_more_room_and_then_continued() -> None:
-    provider = ScriptedProvider(
-        [
-            Reply("thrown away", "max_tokens", SPENT),
-            Reply("class A {", "max_tokens", SPENT),
-            Reply(" }", "end_turn", SPENT),
-        ]
-    )
-    tally = Tally()
-
-    whole = TurnExchange(provider, log=tally.add).run(whole_reply(ASKED, larger_limit=200))
-
-    assert (whole.pieces, whole.is_truncated) == (("class A {", " }"), False)
-    assert [request.max_tokens for request in provider.requests] == [100, 200, 200]
-    assert provider.requests[2].messages[-1].content == CONTINUE
-    assert whole.usage == tally.usage == SPENT + SPENT + SPENT
-    assert tally.calls == 3
-
-
-@pytest.mark.parametrize("refused_at", [0, 1])
-def test_a_refusal_ends_a_whole_reply(refused_at: int) -> None:
-    refusal = Reply("", "refusal", SPENT, model="claude-sonnet-5-5")
-    replies = [Reply("a", "max_tokens", SPENT)] * refused_at + [refusal]
-    budget = Budget(10_000)
-
-    with pytest.raises(RefusedError, match="claude-sonnet-5-5 declined"):
-        TurnExchange(ScriptedProvider(replies), budgets=[budget]).run(whole_reply(ASKED))
-
-    assert budget.spent == 30 * (refused_at + 1)

@@ -26,9 +26,6 @@ PART = '{"name": "part"}'
     "text",
     [
         f'{{\n // the outer\n "name": "outer", "inner": {PART}\n}}',
-        f'{{ ... "inner": {PART}}}',
-        f"{{1: {PART}}}",
-        f"{{'name': 'outer', 'inner': {PART}}}",
         f'{{ // cut\n "name": "outer", "inner": {PART}, "na',
         f'{{"name": ["a", "b"}}, "inner": {PART}}}',
         # Each is read to the end of the text, and so there is an end to that.

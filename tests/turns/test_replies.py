@@ -1,6 +1,5 @@
 """A reply that was paid for is found again by the next run, whoever was killed when."""
 
-import gc
 import json
 import os
 import time
@@ -126,10 +125,8 @@ def test_of_several_runs_that_begin_at_once_one_takes_each_reply(root: Path) -> 
     assert not replies_in(root)
 
 
-@each("harm", ["torn", "nested", "values", "request"])
+@each("harm", ["torn", "values", "request"])
 def test_a_harmed_file_answers_nothing(tmp_path: Path, harm: str) -> None:
-    # What other tests left is finalized now, because nothing can be where brackets nest too deeply.
-    gc.collect()
     left_by_a_run(tmp_path, 1, 2)
     file, _ = sorted(replies_in(tmp_path), key=lambda path: path.name.split(".")[2])
     content = json.loads(file.read_bytes())
@@ -137,8 +134,8 @@ def test_a_harmed_file_answers_nothing(tmp_path: Path, harm: str) -> None:
         "values": {"reply": {**content["reply"], "text": 3}},
         "request": {"key": "0" * 64},
     }
-    texts = {"torn": json.dumps(content)[:-20], "nested": "[" * 9999}
-    file.write_text(texts.get(harm) or json.dumps({**content, **changes[harm]}), "utf-8")
+    changed = json.dumps({**content, **changes.get(harm, {})})
+    file.write_text(changed[:-20] if harm == "torn" else changed, "utf-8")
 
     assert found_in(tmp_path) == [2]
 

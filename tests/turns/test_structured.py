@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from tables import each
 
@@ -98,17 +96,6 @@ def test_a_wrong_schema_is_told_with_the_place_and_the_validators_error() -> Non
 
     assert isinstance(caught.value.__cause__, ValidationError)
     assert "- a: Input should be a valid integer" in caught.value.problem
-
-
-@given(st.dictionaries(st.text(), st.text() | st.lists(st.integers()), min_size=1), st.data())
-def test_an_object_is_found_whole_or_not_at_all(value: Any, data: st.DataObject) -> None:
-    """Whatever its strings hold: among words in a fence, and no part of one that was cut."""
-    text = json.dumps(value, indent=1)
-    cut = data.draw(st.integers(1, len(text) - 1))
-
-    assert json.loads(extract_json(f"So:\n```json\n{text}\n```\nas asked")) == value
-    with pytest.raises(ReplyFormatError):
-        parse_json_with_schema(text[:cut], TypeAdapter(Any))
 
 
 def test_the_hint_holds_the_schema_after_a_blank_line() -> None:
@@ -219,16 +206,6 @@ def test_a_reply_is_not_sent_back_twice_with_the_same_words(stubborn: str) -> No
     assert "max_repairs" not in caught.value.hint
 
 
-def test_the_same_words_for_another_reason_are_sent_back() -> None:
-    """Other words for the same one as well."""
-    reasons = iter([["too large"], ["still too large"], ["still too large"], []])
-    provider = ScriptedProvider([*['{"a": 7}'] * 2, '{"a": 6}', GOOD])
-    talk = GeneratorSession("x", Answer, provider=provider, max_repairs=6)
-
-    assert talk.ask("How many?", check=lambda _: next(reasons)).a == 1
-    assert len(provider.requests) == 4
-
-
 @each(
     ("replies", "told", "hint"),
     [
@@ -252,3 +229,13 @@ def test_the_error_names_what_ended_the_repairs(replies: list[Any], told: str, h
 
     assert told in str(caught.value)
     assert hint in caught.value.hint
+
+
+def test_the_same_words_for_another_reason_are_sent_back() -> None:
+    """Other words for the same one as well."""
+    reasons = iter([["too large"], ["still too large"], ["still too large"], []])
+    provider = ScriptedProvider([*['{"a": 7}'] * 2, '{"a": 6}', GOOD])
+    talk = GeneratorSession("x", Answer, provider=provider, max_repairs=6)
+
+    assert talk.ask("How many?", check=lambda _: next(reasons)).a == 1
+    assert len(provider.requests) == 4

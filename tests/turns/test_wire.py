@@ -82,21 +82,6 @@ def test_never_more_than_four_breakpoints(
     assert on_system == bool(cache and system)
 
 
-def test_a_body_is_read_as_a_reply() -> None:
-    """Thinking and kinds to come are no part of the text; a limit and a refusal say so."""
-    body = message(
-        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
-        {"type": "text", "text": "one "},
-        {"type": "some_new_kind", "text": "no"},
-        {"type": "text", "text": "two"},
-    )
-
-    assert reply_from_body(body).text == "one two"
-    assert reply_from_body({**body, "stop_reason": "max_tokens"}).is_truncated
-    assert reply_from_body({**body, "stop_reason": "model_context_window_exceeded"}).is_truncated
-    assert reply_from_body({**body, "stop_reason": "refusal"}).is_refusal
-
-
 @each("body", ["<html>", None, {}, {"content": "text"}, {"content": [], "stop_reason": None}])
 def test_what_is_no_finished_message_is_a_transport_error(body: object) -> None:
     """A wrong shape, another server's page, a message without stop reason: none is a reply."""
@@ -144,13 +129,6 @@ def test_a_stream_says_what_its_pieces_say(text: str, pieces: int) -> None:
         told(events[:-1])
 
 
-def test_one_space_behind_the_colon_is_not_part_of_the_data() -> None:
-    """The others are, lines of one event are joined, and comments and names are no data."""
-    wire = "event: a\r\ndata:  two\r\ndata:none\r\n\r\n: a comment\n\ndata: cut"
-
-    assert list(sse_data(wire)) == [" two\nnone", "cut"]
-
-
 def test_counts_in_a_stream_are_cumulative() -> None:
     events = stream("x", 1)
     started = {
@@ -166,3 +144,10 @@ def test_counts_in_a_stream_are_cumulative() -> None:
     }
 
     assert told(events).usage == Usage(3, 40, None, 5, 0)
+
+
+def test_one_space_behind_the_colon_is_not_part_of_the_data() -> None:
+    """The others are, lines of one event are joined, and comments and names are no data."""
+    wire = "event: a\r\ndata:  two\r\ndata:none\r\n\r\n: a comment\n\ndata: cut"
+
+    assert list(sse_data(wire)) == [" two\nnone", "cut"]

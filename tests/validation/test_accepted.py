@@ -20,10 +20,8 @@ FLAGGED = '[JsonPropertyName("flag")] public required Flag Flag { get; init; }'
 
 STYLES = {
     "as asked": SHIP,
-    "record": SHIP.replace("public class", "public record"),
     "internal": SHIP.replace("public class", "internal partial class"),
     "set": SHIP.replace("init;", "set;"),
-    "no promise": SHIP.replace("required ", ""),
     "framework names": SHIP.replace("long", "Int64").replace("string?", "String?"),
     "qualified type": SHIP.replace("required Flag", "required Models.Flag"),
     "positional": (
@@ -56,7 +54,6 @@ STYLES = {
         "[JsonIgnore] public bool IsNew { get; set; }",
         "[JsonExtensionData] public Dictionary<string, JsonElement>? Extra { get; set; }",
     ),
-    "interfaces": SHIP.replace("DataObject\n", "DataObject : IEquatable<ShipDataObject>\n", 1),
 }
 
 

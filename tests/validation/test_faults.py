@@ -12,22 +12,7 @@ Case = tuple[str, str, str, int | None, str | None]
 BODY = "{\n"
 SHIP_CASES: dict[str, Case] = {
     "no wire name": ('    [JsonPropertyName("name")]\n', "", "MISSING_FIELD", 6, "name"),
-    "invented": (
-        BODY,
-        '{\n    [JsonPropertyName("tons")] public int? Tons { get; set; }\n',
-        "PHANTOM_FIELD",
-        3,
-        "tons",
-    ),
-    "twice": (
-        BODY,
-        '{\n    [JsonPropertyName("id")] public long Key { get; set; }\n',
-        "DUPLICATE_FIELD",
-        4,
-        "id",
-    ),
     "named as its class": ("Name {", "ShipDataObject {", "DUPLICATE_PROPERTY", 6, "name"),
-    "wrong type": ("long", "string", "WRONG_TYPE", 4, "id"),
     "default is no mark": (
         "string? Name { get; init; }",
         'string Name { get; init; } = "";',

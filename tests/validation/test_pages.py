@@ -58,12 +58,6 @@ def test_right_pages_are_clean() -> None:
             "PHANTOM_FIELD",
         ),
         (
-            3,
-            "[Json",
-            '[JsonPropertyName("id")] public long Key { get; set; }\n[Json',
-            "DUPLICATE_FIELD",
-        ),
-        (
             1,
             "    [Json",
             '    [JsonPropertyName("flag")] public Flag Colour { get; set; }\n    [Json',

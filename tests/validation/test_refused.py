@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ships import FLAG, SHIP, in_pages, issues_of, ships
+from ships import FLAG, SHIP, issues_of, ships
 
 from pytest_regen.documents.ir import IR
 from pytest_regen.sources import assemble
@@ -45,9 +45,7 @@ def test_a_property_that_the_serializer_does_not_set_is_missing() -> None:
             (NAME, f"public string? Name {accessors}", "MISSING_FIELD", "name", words)
             for accessors, words in (
                 ("{ get; }", "'Name' has no set or init"),
-                ("=> null;", "'Name' is computed"),
                 ("{ get; private set; }", "has 'private set'"),
-                ("{ get; private protected init; }", "has 'private protected init'"),
                 ("{ private get; init; }", "has 'private get', so nothing is written"),
                 ("{ set { } }", "has accessors { set { } }"),
             )
@@ -363,19 +361,3 @@ def test_numbers_that_an_enum_cannot_hold() -> None:
 
 
 # -- pages -----------------------------------------------------------------------------------------
-
-
-def test_a_fault_is_put_on_the_page_that_can_mend_it() -> None:
-    """Members speak for their own page, the declaration for the first."""
-    first = SHIP.split("\n\n", maxsplit=1)[0] + "\n}\n"
-    second = '[JsonPropertyName("name")]\npublic string? Name { get; private set; }\n'
-    third = '[JsonPropertyName("flag")]\npublic public Flag Flag { get; set; }\n'
-    fields = [["id"], ["name"], ["flag"]]
-
-    found = in_pages([first.replace("class", "abstract class"), second, third], fields)
-
-    assert [(issue.code, issue.page) for issue in found] == [
-        ("MISSING_CLASS", 1),
-        ("MISSING_FIELD", 2),
-        ("MISSING_FIELD", 3),
-    ]

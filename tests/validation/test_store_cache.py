@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harbour_store import HARBOUR, HARBOUR_IR, harbour_store
+from harbour_store import HARBOUR, HARBOUR_IR
 from store_factory import make_store
 
 from pytest_regen.canonical import file_hash
@@ -118,18 +118,3 @@ def test_what_another_wrote_without_the_key_counts_for_nothing(opened: Opened) -
 
     assert opened.times == 1
     assert any(result.has_errors for result in found.results.values())
-
-
-def test_without_a_place_for_the_cache_all_is_found_anew(tmp_path: Path) -> None:
-    """Nobody waits for another where nothing can be left for anybody."""
-    (tmp_path / "pytest.ini").touch()
-    store = harbour_store(tmp_path / "store")
-    (tmp_path / ".regen").touch()
-    opened, stores = Opened(store.path), StoreCache(is_shared=True)
-
-    for _ in range(2):
-        facts = stores.facts(store.path, opened)
-        found = stores.findings(store.path, facts, opened, behaviour=True)
-        assert not any(result.has_errors for result in found.results.values())
-
-    assert opened.times == 4
