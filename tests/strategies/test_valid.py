@@ -78,29 +78,13 @@ def declared(value: Json) -> Json:
     return value
 
 
-ROW: dict[str, Any] = {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "boolean"}}
-
 CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
-    (
-        "integers",
-        "3.1.0",
-        {"type": "integer", "minimum": -2, "maximum": 2},
-        lambda v: v in {-2, -1, 0, 1, 2},
-        [-2, 2, 0],
-    ),
     (
         "texts",
         "3.1.0",
         {"type": "string", "minLength": 2, "maxLength": 4},
         lambda v: 2 <= len(v) <= 4,
         ["abcd"],
-    ),
-    (
-        "a type that is meant",
-        "3.1.0",
-        {"minLength": 2, "maxLength": 3},
-        lambda v: len(v) in {2, 3},
-        ["abc"],
     ),
     ("any text", "3.1.0", {"type": "string"}, is_text, ["", "a", " padded ", "👩‍🚀😀"]),
     (
@@ -109,13 +93,6 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         {"type": "string", "pattern": "^[A-Z]{2}-[0-9]+$", "maxLength": 6},
         lambda v: re.fullmatch("[A-Z]{2}-[0-9]{1,3}", v) is not None,
         [],
-    ),
-    (
-        "enums",
-        "3.1.0",
-        {"enum": ["a", 1, None, {"x": []}]},
-        lambda v: v in ["a", 1, None, {"x": []}],
-        ["a", 1, None, {"x": []}],
     ),
     (
         "sets",
@@ -141,13 +118,6 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         },
         lambda v: all(re.fullmatch("x-[a-z]+", k) and is_integer(i) for k, i in v.items()),
         [{}],
-    ),
-    (
-        "objects",
-        "3.1.0",
-        {"type": "object", "properties": ROW, "required": ["a"]},
-        lambda v: is_integer(v["a"]) and v.keys() <= ROW.keys(),
-        [{"a": 1}, {"a": 1, "b": "a", "c": True}],
     ),
     (
         "allOf",
@@ -247,8 +217,12 @@ def test_each_field_goes_through_its_own_values(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "kinds"),
-    [({}, {str, int, bool}), ({"additionalProperties": {"type": "string"}}, {str})],
-    ids=["open", "typed"],
+    [
+        ({}, {str, int, bool}),
+        ({"additionalProperties": {"type": "string"}}, {str}),
+        ({"unevaluatedProperties": False}, set()),
+    ],
+    ids=["open", "typed", "closed"],
 )
 def test_some_instances_have_names_that_are_not_declared(
     tmp_path: Path, more: dict[str, Any], kinds: set[type]
@@ -258,7 +232,9 @@ def test_some_instances_have_names_that_are_not_declared(
     (found,) = instances_in(tmp_path, schema).values()
 
     added = [each for each in found.valid if {"x-new", "newField"} & each.keys()]
-    assert [set(each) - {"x-new", "newField"} for each in added] == [set(), set(), {"a"}]
+    assert [set(each) - {"x-new", "newField"} for each in added] == (
+        [set(), set(), {"a"}] if kinds else []
+    )
     assert {type(value) for each in added for name, value in each.items() if name != "a"} <= kinds
 
 
@@ -304,12 +280,3 @@ def test_null_is_drawn_where_the_ir_has_it(
     has_null = any(each.get("id", "") is None for each in found.valid)
     assert has_null is type_.fields[0].nullable
     assert has_null is ("nullable" not in {each.keyword for each in found.invalid})
-
-
-def test_a_closed_object_has_its_own_names_alone(tmp_path: Path) -> None:
-    """The document says that there are no others."""
-    own = {"a": {"type": "integer"}}
-    schema = {"type": "object", "properties": own, "unevaluatedProperties": False}
-    (found,) = instances_in(tmp_path, schema).values()
-
-    assert {name for each in found.valid for name in each} == {"a"}
