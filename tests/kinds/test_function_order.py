@@ -130,13 +130,8 @@ class Boat:
 
     def sail(self):
         # [REGEN:BEGIN Boat.sail]
-        return self.name.lower() + here.far()
+        return self.name + here.far()
         # [REGEN:END Boat.sail]
-
-    def lower(self):
-        # [REGEN:BEGIN Boat.lower]
-        return (
-        # [REGEN:END Boat.lower]
 
 
 def plain():
@@ -159,8 +154,7 @@ def far(name=plain):
 
     assert uses == {
         "Boat.__init__": {"plain"},
-        "Boat.sail": {"Boat.lower", "far"},
-        "Boat.lower": set(),
+        "Boat.sail": {"far"},
         "plain": {"far"},
         "far": {"plain", "Boat.__init__"},
     }
