@@ -95,6 +95,7 @@ def test_good_code(root: Path, code: str) -> None:
         ("from urllib import request", "1 NOT_ALLOWED: imports urllib.request, which uses the"),
         ("return eval(text)", "1 NOT_ALLOWED: uses eval, which runs text as code"),
         ("open(text, 'w')", "1 NOT_ALLOWED: opens a file for writing"),
+        ("open(text, mode='a')", "1 NOT_ALLOWED: opens a file for writing"),
         ("Path(text).write_text('')", "1 NOT_ALLOWED: changes files by write_text"),
         ("return Path(text).open('r+b')", "1 NOT_ALLOWED: opens a file for writing"),
         ("os.replace(text, 'b')", "1 NOT_ALLOWED: changes files by replace"),

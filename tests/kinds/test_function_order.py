@@ -130,8 +130,13 @@ class Boat:
 
     def sail(self):
         # [REGEN:BEGIN Boat.sail]
-        return self.name + here.far()
+        return self.name.lower() + here.far()
         # [REGEN:END Boat.sail]
+
+    def lower(self):
+        # [REGEN:BEGIN Boat.lower]
+        return (
+        # [REGEN:END Boat.lower]
 
 
 def plain():
@@ -154,7 +159,8 @@ def far(name=plain):
 
     assert uses == {
         "Boat.__init__": {"plain"},
-        "Boat.sail": {"far"},
+        "Boat.sail": {"Boat.lower", "far"},
+        "Boat.lower": set(),
         "plain": {"far"},
         "far": {"plain", "Boat.__init__"},
     }

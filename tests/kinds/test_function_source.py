@@ -120,6 +120,8 @@ def test_stubs() -> None:
         ("return f('a', b)", 'return f(\n    "a",\n    b,\n)', True),
         ("def g():\n    '''Doc.  \n    more'''", 'def g():\n  """Doc.\n  more"""', True),
         ("x = 1", "x = 2", False),
+        ("x = 1  # a", "x = 1  # b", False),
+        ("x = (", "x =  (", False),
     ],
 )
 def test_layout_is_no_drift(old: str, new: str, *, is_same: bool) -> None:

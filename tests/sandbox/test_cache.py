@@ -69,6 +69,7 @@ HARMS: list[Callable[[Path], object]] = [
     lambda path: path.rename(path.with_name("0" * 64 + ".json")),
     lambda path: path.parent.rename(path.parents[1] / "instances"),
     lead_away,
+    lambda path: lead_away(path.parent),
     instead(Path.mkdir),
 ]
 

@@ -87,6 +87,7 @@ def test_a_type_that_the_document_changed_is_not_drawn(store: RegenStore, tmp_pa
     assert now["Kite"].valid == ()
     assert "generate" in now["Kite"].skipped[0].reason
     assert now["Tail"] == before["Tail"]
+    assert instances_key(store) != instances_key(store, 50)
 
 
 def test_without_its_document_a_store_has_no_instances(store: RegenStore, tmp_path: Path) -> None:
