@@ -76,6 +76,7 @@ ONE = ("one",)
         ("{g, select, a {x} other {y}}", "{g, select, b {x} other {y}}", ONE, "has the cases b, "),
         (PLURAL, "{count, plural, one {# Platz} other {# Plätze}}", ONE, "lacks {place}"),
         (PLURAL, "{count, plural, one {a {place}} other {b}", ONE, "is no ICU message: it does"),
+        (PLURAL, "{count, plural, one {# in {place}}}", ONE, "is no ICU message: it lacks"),
         (PLURAL, "{count, plural, other {b {place}}}", ONE, "lacks the plural one of count"),
         (PLURAL, "{count, plural, one {a} other {d'{place}'}}", ONE, "lacks {place}; an apost"),
         (PLURAL, "{place}: {count, plural, one {a} other {b}}", ONE, "does not show the number"),
