@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_regen.sandbox import Limits, Outcome, run
+from pytest_regen.sandbox import Job, Limits, Module, Outcome, ask, run
 from pytest_regen.sandbox.levels import strongest_level
 
 try:
@@ -94,6 +94,26 @@ def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path) -> N
     )
 
     assert (done.stdout, done.stderr) == ("bwrap 1\n", "")
+
+
+def test_a_module_of_a_package_sees_its_neighbours(tmp_path: Path) -> None:
+    """A module given as text takes its place in the package that lies on the import path."""
+    package = tmp_path / "src" / "acme"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from acme.durations import f", "utf-8")
+    (package / "units.py").write_text("minutes = 60", "utf-8")
+    (package / "durations.py").write_text("raise RuntimeError('the old text')", "utf-8")
+    source = "from . import units\n\ndef f(): return units.minutes * 2, __file__, __package__\n"
+    path = str(package / "durations.py")
+    handler = "def answer(module, question):\n    import acme\n    return [*acme.f(), *module.f()]"
+
+    [result] = ask(
+        [Job(Module("acme.durations", source, path), (None,))],
+        handler=handler,
+        import_path=[tmp_path / "src"],
+    )
+
+    assert [answer and answer.value for answer in result.answers] == [[120, path, "acme"] * 2]
 
 
 def test_what_is_written_is_gone_and_bounded(
