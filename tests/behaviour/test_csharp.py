@@ -10,7 +10,7 @@ from run_stores import behaviour_issues, run_store
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.languages import find_language, find_runner
 from pytest_regen.languages.csharp.runner import CSharpRunner, read_answers
-from pytest_regen.languages.runner import Question, Reply, RunFault
+from pytest_regen.languages.runner import Answers, Question, Reply, RunFault
 from pytest_regen.sandbox import Outcome
 from pytest_regen.validation.stores import behaviour_of_store
 
@@ -23,32 +23,24 @@ SHIP = TypeIR(
 QUESTIONS = [Question(SHIP, {"id": "Id"}, ('{"id":1}', '{"id":"1"}'))]
 
 
-def answers_to(printed: str, code: int = 0) -> object:
+def answers_to(printed: str, code: int = 0) -> Answers:
     """Return what is read of what dotnet printed."""
     return read_answers(Outcome(code, printed.encode(), b"", b"", None), "w", QUESTIONS)
 
 
-def test_replies_are_read_from_what_it_prints() -> None:
-    """Lines of the build are passed over; paths of the serializer become steps."""
+def test_what_it_prints_is_read() -> None:
+    """Paths of the serializer become steps; an error of the compiler is told once, on its line."""
     frame = {"replies": [['{"id":1}', None, ""], [None, "no", "$.id[0]['first name']"]]}
     printed = f"restored\nw {json.dumps({'loaded': True})}\nnoise\nw {json.dumps(frame)}\n"
-
-    answers = answers_to(printed)
-
-    assert getattr(answers, "replies") == {  # noqa: B009
-        "Ship": (Reply(('{"id":1}',)), Reply((), "no", ("id", 0, "first name")))
-    }
-
-
-def test_errors_of_the_compiler_are_faults_on_their_lines() -> None:
-    """Each once, although a build tells them again at its end."""
     error = "/tmp/x/Store.cs(3,5): error CS0246: no type is called 'Berth' [/tmp/x/B.csproj]"
 
-    answers = answers_to(f"{error}\n\nBuild FAILED.\n{error}\n", code=1)
+    answers = answers_to(printed)
+    failed = answers_to(f"{error}\n\nBuild FAILED.\n{error}\n", code=1)
 
-    assert getattr(answers, "faults") == (  # noqa: B009
-        RunFault("CS0246: no type is called 'Berth'", line=3),
-    )
+    assert answers.replies == {
+        "Ship": (Reply(('{"id":1}',)), Reply((), "no", ("id", 0, "first name")))
+    }
+    assert failed.faults == (RunFault("CS0246: no type is called 'Berth'", line=3),)
 
 
 def test_no_sdk_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from tables import each
 
 from pytest_regen.behaviour.same import (
@@ -58,19 +57,14 @@ def are_same(
     [
         (1, "1.0", Scalar(kind="integer"), True),
         (1, "true", Scalar(kind="integer"), False),
-        (True, "1", Scalar(kind="boolean"), False),
         (2**53 + 1, str(2**53), Scalar(kind="integer"), False),
-        (2**53 + 1, "9007199254740992.0", Scalar(kind="number"), True),
-        (0.1, "0.10", Scalar(kind="number", format="decimal"), True),
         (0.1, "0.1000000000000000001", Scalar(kind="number"), True),
         (0.1, "0.1000000000000000001", Scalar(kind="number", format="decimal"), False),
         ("1.10", '"1.1"', Scalar(kind="string", format="decimal"), True),
-        ("1.10", '"1.1"', STRING, False),
         (None, '""', STRING, False),
         ("P1D", '"PT24H"', Scalar(kind="string", format="duration"), True),
         ("P1M", '"P30D"', Scalar(kind="string", format="duration"), False),
         ("::1", '"0:0:0:0:0:0:0:1"', Scalar(kind="string", format="ipv6"), True),
-        ([1, 2], "[1]", ArrayOf(items=ANY), False),
         ({"a": 1, "b": 2}, '{"b": 2.0, "a": 1}', MapOf(values=ANY), True),
         ({"a": None}, "{}", MapOf(values=ANY), False),
     ],
@@ -85,13 +79,11 @@ def test_values_are_compared_by_what_they_mean(
     assert are_same(expected, actual, expression) is same
 
 
-@pytest.mark.parametrize(
+@each(
     ("actual", "same", "as_instant"),
     [
         ("2024-05-01T12:00:00+02:00", True, True),
-        ("2024-05-01T12:00:00.000+02:00", True, True),
         ("2024-05-01T10:00:00Z", False, True),
-        ("2024-05-01T12:00:00", False, False),
         ("2024-05-01T12:00:00Z", False, False),
     ],
 )
@@ -118,20 +110,6 @@ def test_absence_is_not_null() -> None:
     assert not list(blind)
 
 
-def test_a_difference_has_the_way_to_it() -> None:
-    """Each step names the type and the field, arrays and options of unions passed over."""
-    hull = TypeIR(name="Hull", schema_id="#/Hull", kind="object", fields=type_of(m=ANY).fields)
-    kind = TypeIR(name="Kind", schema_id="#/Kind", kind="enum", enum_values=("a",))
-    ship = type_of(hulls=ArrayOf(items=UnionOf(options=(Ref(name="Hull"), Ref(name="Kind")))))
-    types = {type_.name: type_ for type_ in (hull, kind, ship)}
-
-    [found] = differences(
-        {"hulls": ["a", {"m": 1}]}, {"hulls": ["a", {"m": 2}]}, ship, types, Traits()
-    )
-
-    assert found.steps == (Step("Ship", "hulls"), Step("Hull", "m"))
-
-
 def test_the_tag_says_which_option_of_a_union_is_meant() -> None:
     """Another option, which lacks the field that was changed, would find no difference."""
     cup, purse = (
@@ -155,22 +133,16 @@ def test_the_tag_says_which_option_of_a_union_is_meant() -> None:
     assert found.steps == (Step("Ship", "prize"), Step("Cup", "x"))
 
 
-def test_what_the_ir_left_out_is_not_missed() -> None:
-    """Only what appears from nowhere is a difference."""
-    type_ = type_of(x=STRING)
-
-    assert not list(differences({"x": "a", "more": 1}, {"x": "a"}, type_, {}, Traits()))
-    assert list(differences({"x": "a"}, {"x": "a", "more": 1}, type_, {}, Traits()))
-
-
 @each("actual", [{"x": "a", "more": 1.0}, {"x": "a", "more": 2}, {"x": "a"}])
 def test_what_has_no_field_is_missed_where_the_code_keeps_it(actual: dict[str, Any]) -> None:
     """By the base class of its models, say: an API may add a property some day."""
-    traits = Traits(keeps_more=True)
-    found = [*differences({"x": "a", "more": 1}, actual, type_of(x=STRING), {}, traits)]
+    before, type_ = {"x": "a", "more": 1}, type_of(x=STRING)
+    found = [*differences(before, actual, type_, {}, Traits(keeps_more=True))]
 
     wrong = [] if actual.get("more") == 1 else [(Step("Ship", "more"),)]
     assert [difference.steps for difference in found] == wrong
+    assert not list(differences(before, {"x": "a"}, type_, {}, Traits()))
+    assert list(differences({"x": "a"}, before, type_, {}, Traits()))
 
 
 def test_properties_that_the_ir_left_out_can_be_taken_out() -> None:

@@ -20,22 +20,9 @@ def check(path: Path, profile: str, changes: dict[str, str] | None = None) -> se
 
 
 @needs_node
-@pytest.mark.parametrize("profile", ["default", "zod"])
-def test_what_the_template_writes_is_right(tmp_path: Path, profile: str) -> None:
-    """Interfaces and schemas take all that the description allows, and refuse the rest."""
-    assert not check(tmp_path, profile)
-
-
-@needs_node
-@pytest.mark.parametrize("word", ["strictObject", "catchall"])
-def test_a_schema_that_refuses_what_an_api_adds_is_found(tmp_path: Path, word: str) -> None:
+def test_a_schema_that_refuses_what_an_api_adds_is_found(tmp_path: Path) -> None:
     """The description allows properties that it does not declare; they may be dropped."""
     changes = {"export const Crane = z.object({": "export const Crane = z.strictObject({"}
-    if word == "catchall":
-        changes = {
-            "  lifts: z.number().optional(),\n});": "  lifts: z.number().optional(),\n})"
-            ".catchall(z.never());"
-        }
 
     assert ("Crane", "ROUND_TRIP") in check(tmp_path, "zod", changes)
 
@@ -43,15 +30,11 @@ def test_a_schema_that_refuses_what_an_api_adds_is_found(tmp_path: Path, word: s
 @needs_node
 def test_an_enum_is_held_against_its_texts(tmp_path: Path) -> None:
     """No literal is assigned to an enum, though JSON that is read is: its texts are compared."""
-    right = {
-        'export type State = "free" | "taken";': 'export enum State { A = "free", B = "taken" }'
-    }
-    wrong = {
-        'export type State = "free" | "taken";': 'export enum State { A = "free", B = "took" }'
-    }
+    literal = 'export type State = "free" | "taken";'
+    right, wrong = (f'export enum State {{ A = "free", B = "{b}" }}' for b in ("taken", "took"))
 
-    assert not check(tmp_path / "right", "default", right)
-    assert ("State", "ROUND_TRIP") in check(tmp_path / "wrong", "default", wrong)
+    assert not check(tmp_path / "right", "default", {literal: right})
+    assert ("State", "ROUND_TRIP") in check(tmp_path / "wrong", "default", {literal: wrong})
 
 
 @needs_node

@@ -42,9 +42,7 @@ FIRST, SECOND = ["NORMALIZE_WHITESPACE", "NUMBER"], ["ALLOW_UNICODE", "IGNORE_EX
 INI = f"doctest_optionflags = {' '.join(FIRST)}\n  {' '.join(SECOND)}\n"
 PLACES = {
     "pytest.ini": f"[pytest]\n{INI}",
-    "setup.cfg": f"[tool:pytest]\n{INI}",
     "pyproject.toml": f"[tool.pytest]\ndoctest_optionflags = {[*FIRST, *SECOND]}\n",
-    "pyproject.toml in words": '[tool.pytest.ini_options]\ndoctest_optionflags = "NUMBER"\n',
     "an option": "",
     "nowhere": "",
 }
@@ -55,9 +53,8 @@ def test_flags_count_wherever_pytest_reads_them(pytester: pytest.Pytester, place
     """In a run of pytest and in commands; where none are set, ELLIPSIS holds, as in pytest."""
     pytester.path.joinpath("shown.py").write_text(MODULE, "utf-8")
     texts = {"pyproject.toml": TABLE}
-    file = place.partition(" ")[0]
     if PLACES[place]:
-        texts[file] = texts.get(file, "") + PLACES[place]
+        texts[place] = texts.get(place, "") + PLACES[place]
     for name, text in texts.items():
         pytester.path.joinpath(name).write_text(text, "utf-8")
     options = ("-o", "doctest_optionflags=ALLOW_BYTES") if place == "an option" else ()

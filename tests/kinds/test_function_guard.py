@@ -1,22 +1,28 @@
 """Repairs of functions that pass by testing less are found, and honest ones are not.
 
-``cheats.json`` was written from reports of what models do, before the guard was.
+``cheats.json`` was written from reports of what models do, before the guard was;
+``special_cases.json`` holds functions, each with what is wrong, honest repairs and cheats.
 """
 
 import json
 from pathlib import Path
 
 import pytest
-from repairs import weakened
 from tables import each
 
 from pytest_regen import sandbox
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats
+from pytest_regen.kinds.functions.kind import Function
 from pytest_regen.kinds.functions.source import FunctionRegion, Place, read_module
+from pytest_regen.units.kind import Unit
 from pytest_regen.validation import Issue
 
 DATA = json.loads(Path(__file__).with_name("cheats.json").read_text("utf-8"))
+SPECIAL = json.loads(Path(__file__).with_name("special_cases.json").read_text("utf-8"))
 CHECKS = json.loads(Path(__file__).with_name("checks.json").read_text("utf-8"))
+
+
+needs_sandbox = pytest.mark.skipif(sandbox.missing() is not None, reason="no sandbox here")
 
 
 def place_of(text: str) -> Place:
@@ -29,6 +35,19 @@ def compared(module: str, code: str, failures: tuple[str, ...] = ()) -> list[Iss
     old = place_of(module)
     new = place_of(FunctionRegion().replace(module, {old.name: code}))
     return [*find_cheats(new), *compare_code(old, new, failures)]
+
+
+def weakened(root: Path, module: str, code: str, test: str = "") -> list[Issue]:
+    """Return by what code weakens a module, judged as the kind judges what a model answers."""
+    path = root / "lib.py"
+    path.write_text(module, "utf-8")
+    kind = Function(root, ["lib.py"])
+    ((name, span),) = kind.region.find(module).items()
+    text = FunctionRegion().replace(module, {name: code})
+    old = Unit(name, path, span.text, module, kind)
+    new = Unit(name, path, code, text, kind, tests=(test,) if test else ())
+    found = [*kind.check(new), *kind.weakens(old, new)]
+    return [one for one in found if isinstance(one, Issue) and one.code == "WEAKENED"]
 
 
 def module_of(body: str, doc: str = ">>> tide('1h 30m')\n90") -> str:
@@ -55,70 +74,28 @@ def test_a_cheat_is_found(cheat: dict[str, str], tmp_path: Path) -> None:
     assert not list(compare_code(ours, ours))
 
 
-HONEST = {
-    "a table of units": ("return 0", "return {'h': 60, 'm': 1, '1d': 1440}[text]"),
-    "a sentence about one": ("return 0", "# see noqa in the guide\nreturn 1"),
-    "a line that is never reached": (
-        "if more == 1:\n    return 1\nassert False, 'unreachable'",
-        "return 1 if more == 1 else 2",
-    ),
-    "an equality": (
-        "return 0",
-        "class A:\n    def __eq__(self, o):\n        return o is self\nreturn A()\n",
-    ),
-    "errors told": (
-        "return int(text)",
-        (
-            "try:\n    return int(text)\nexcept Exception as error:\n"
-            "    raise ValueError(text) from error"
-        ),
-    ),
-    "an error that a division raises itself": (
-        "if more == 0:\n    raise ZeroDivisionError\nreturn len(text) // more + 1",
-        "return len(text) / more",
-    ),
-    "a case dealt with in an expression": (
-        "m = re.match(r'(\\d+)h', text)\nassert m is not None\nreturn int(m[1])",
-        "m = re.match(r'(\\d+)h', text)\nreturn int(m[1]) if m else 0",
-    ),
-    "an assert that tells a type goes with its variable": (
-        "m = re.match(r'(\\d+)h', text)\nassert m\nreturn int(m[1])",
-        "return int(text.split('h')[0]) * 60",
-    ),
-    "a directive limited further": (
-        "return text  # noqa: E501, F401",
-        "return text + ''  # noqa: E501",
-    ),
-}
-
-
-@each(("old", "new"), HONEST.values(), ids=HONEST)
-def test_honest_code_is_left_alone(old: str, new: str) -> None:
-    assert not compared(module_of(old), new)
+KEY = "if text not in TABLE:\n    raise KeyError(text)\nreturn 1"
+EQUAL = "class A:\n    def __eq__(self, o):\n        return o is self\nreturn A()\n"
+DIVIDED = "if more == 0:\n    raise ZeroDivisionError\nreturn len(text) // more + 1"
+FOUND = "m = re.match(r'(\\d+)h', text)\n"
+NEVER = "if more == 1:\n    return 1\nassert False, 'unreachable'"
 
 
 @each(
-    ("old", "new"),
+    ("old", "new", "is_weaker"),
     [
-        ("return text  # noqa", "x = text  # noqa: E501\nreturn x  # noqa: F401"),
-        ("if text not in TABLE:\n    raise KeyError(text)\nreturn 1", "return TABLE.get(text)"),
-        (
-            "if text not in TABLE:\n    raise KeyError(text)\nreturn 1",
-            "try:\n    return TABLE[text]\nexcept KeyError:\n    return 0",
-        ),
-        ("total = sum(more)\nassert total == len(text)\nreturn total", "return len(text)"),
-        ("assert isinstance(text, str)\nreturn text", "return str(text)"),
-        ("return 0", "import os\nif 'CI' in os.environ:\n    return 90\nreturn 1"),
-        ("return 0", "from sys import modules\nif 'pytest' in modules:\n    return 90\nreturn 1"),
-        (
-            "return 0",
-            "class A:\n    def __eq__(self, o):\n        'Any.'\n        return True\nreturn A()",
-        ),
+        (NEVER, "return 1 if more == 1 else 2", False),
+        ("return 0", EQUAL, False),
+        (DIVIDED, "return len(text) / more", False),
+        (f"{FOUND}assert m is not None\nreturn m[1]", f"{FOUND}return m[1] if m else 0", False),
+        ("return text  # noqa: E501, F401", "return text + ''  # noqa: E501", False),
+        ("return text  # noqa", "x = text  # noqa: E501\nreturn x  # noqa: F401", True),
+        (KEY, "return TABLE.get(text)", True),
     ],
 )
-def test_what_is_near_to_honest_code_is_found(old: str, new: str) -> None:
-    """Directives that reach further, checks that nothing makes any more, cheats in other words."""
-    assert compared(module_of(old), new)
+def test_what_is_near_to_honest_code_is_told_apart(old: str, new: str, *, is_weaker: bool) -> None:
+    """Directives that reach further, and checks that nothing makes any more, are found alone."""
+    assert bool(compared(module_of(old), new)) is is_weaker
 
 
 @each("name", CHECKS["gone"])
@@ -157,8 +134,6 @@ CHECKED = "if more > 365:\n    raise ValueError(more)\nassert text != 'x'\nretur
     [
         ("[TEST] test_it fails: ValueError: 400\nraised by: raise ValueError(more)", 1),
         ("[TEST] test_it fails: DID NOT RAISE <class 'ValueError'>", 2),
-        ("the example shows something else\nexpected: 1\ngot:      ValueError: 400", 1),
-        ("the example shows something else\nexpected: ValueError: 400\ngot:      1", 2),
     ],
 )
 def test_a_check_that_failed_may_go(failure: str, left: int) -> None:
@@ -172,8 +147,6 @@ def test_a_check_that_failed_may_go(failure: str, left: int) -> None:
     "code",
     [
         "return " + "+".join(["text"] * 4000),
-        f"if more == 0x{'f' * 9000}:\n    return 1\nreturn 0",
-        "def (",
         "try:\n    raise max(text)\nexcept KeyError:\n    return 0",
     ],
 )
@@ -183,3 +156,61 @@ def test_no_code_is_too_odd(code: str) -> None:
 
     assert not list(compare_code(old, new))
     assert not list(compare_code(new, old))
+
+
+def said(root: Path, name: str, body: list[str]) -> list[str]:
+    base = SPECIAL[name]
+    function = base["signature"].partition("(")[0].removeprefix("def ")
+    docstring = ['"""' + base["docstring"][0], *base["docstring"][1:], '"""']
+    marked = [f"# [REGEN:BEGIN {function}]", *base["old"], f"# [REGEN:END {function}]"]
+    lines = [base["signature"], *(f"    {line}" if line else "" for line in (*docstring, *marked))]
+    test, code = "\n".join(base["test"]), "\n".join(body)
+    return [issue.message for issue in weakened(root, "\n".join(lines) + "\n", code, test)]
+
+
+def cases(kind: str) -> list[tuple[str, str]]:
+    """Return what there is of a kind: the name of a function, and of a body."""
+    return [(name, body) for name, base in SPECIAL.items() for body in base[kind]]
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("name", "body"), cases("cheats"))
+def test_an_answer_for_an_example_alone_is_found(name: str, body: str, tmp_path: Path) -> None:
+    """By a branch, a table, or arithmetic; or an object that says it is equal."""
+    found = said(tmp_path, name, SPECIAL[name]["cheats"][body])
+
+    assert any("an answer of its own for" in one or "equals everything" in one for one in found)
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("name", "body"), cases("honest"))
+def test_an_honest_repair_is_left_alone(name: str, body: str, tmp_path: Path) -> None:
+    """Base cases, tables of all there is, rules that the docstring names, rare branches."""
+    assert not said(tmp_path, name, SPECIAL[name]["honest"][body])
+
+
+TIDE = '''def tide(text):
+    """Return minutes.
+
+    >>> tide("1 h")
+    60
+    """
+    # [REGEN:BEGIN tide]
+    return 0
+    # [REGEN:END tide]
+'''
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        ("while text != '1 h' and True:\n    pass\nreturn 30 * 2", False),
+        ("yield from [60] if text == '1 h' else ()", True),
+    ],
+    ids=["no end", "a generator"],
+)
+def test_code_is_judged_as_far_as_it_can_be_tried(
+    code: str, tmp_path: Path, *, is_found: bool
+) -> None:
+    assert bool(weakened(tmp_path, TIDE, code)) is is_found

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from pytest_regen.kinds.functions.lint import check_code
 from pytest_regen.kinds.functions.project import Project
@@ -68,16 +69,12 @@ def found(
     return [f"{issue.line} {issue.code}: {issue.message}" for issue in issues]
 
 
-@pytest.mark.parametrize(
+@each(
     "code",
     [
         "return re.sub('a', str(LIMIT), text) or made or wait or __name__",
         "import json\nfrom collections import Counter\nreturn json.dumps(Counter(text))",
-        "def inner(n):\n    return inner(n - 1) if n else text\nreturn inner(self.hands)",
-        "try:\n    return text\nexcept* ValueError as error:\n    print(error)",
         "from . import models as m\nfrom .models import Boat\nimport acme.models\nreturn m, acme",
-        "from os.path import join\nimport shutil\nreturn join, shutil",
-        "return open(text).read() + open(text, 'rb').read()",
         "return Path(text).open().read() or Path(text).open('rb') or gzip.open(text, 'rt')",
         "return text.replace('a', 'b') or os.path.join(text) or os.listdir(text)",
     ],
@@ -86,13 +83,11 @@ def test_good_code(root: Path, code: str) -> None:
     assert not found(root, code)
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "issue"),
     [
         ("return (", "1 SYNTAX: '(' was never closed"),
-        ("x = 1\nreturn await x", "2 SYNTAX: 'await' outside async function"),
         ("        return 1\nimport os", "2 SYNTAX: the code does not stay within its function"),
-        ("if text:\n\treturn 1\n        return 2", "SYNTAX"),
         ("return json.dumps(text)", "1 UNDEFINED_NAME: json is not defined"),
         ("x = 1\nreturn [hands for _ in text]", "2 UNDEFINED_NAME: hands is not defined"),
         ("import requests", "1 NOT_ALLOWED: imports requests, which is neither"),
@@ -102,11 +97,8 @@ def test_good_code(root: Path, code: str) -> None:
         ("open(text, 'w')", "1 NOT_ALLOWED: opens a file for writing"),
         ("open(text, mode='a')", "1 NOT_ALLOWED: opens a file for writing"),
         ("Path(text).write_text('')", "1 NOT_ALLOWED: changes files by write_text"),
-        ("Path(text).unlink()", "1 NOT_ALLOWED: changes files by unlink"),
         ("return Path(text).open('r+b')", "1 NOT_ALLOWED: opens a file for writing"),
-        ("return gzip.open(text, 'ab')", "1 NOT_ALLOWED: opens a file for writing"),
         ("os.replace(text, 'b')", "1 NOT_ALLOWED: changes files by replace"),
-        ("x = 1 \x00", "SYNTAX"),
     ],
 )
 def test_what_is_wrong(root: Path, code: str, issue: str) -> None:
@@ -122,12 +114,9 @@ def test_code_of_another_unit_is_not_looked_at(root: Path) -> None:
     assert "SYNTAX" in found(root, "def (", "other")[0]
 
 
-@pytest.mark.parametrize(
-    "binds", ["globals()[name] = len", "globals().update(mean=len)", "exec(name)"]
-)
-def test_names_that_a_module_binds_in_a_dictionary(root: Path, binds: str) -> None:
+def test_names_that_a_module_binds_in_a_dictionary(root: Path) -> None:
     """They cannot be listed: none is missing. What a model wrote binds nothing so."""
-    code = "global mean\nreturn mean(text)"
+    code, binds = "global mean\nreturn mean(text)", "globals()[name] = len"
     own = f"for name in ('mean', 'median'):\n    {binds}\n"
 
     assert found(root, code)

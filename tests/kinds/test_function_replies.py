@@ -64,7 +64,6 @@ def fenced(text: str, language: str = "python") -> str:
     [
         BODY,
         fenced(BODY),
-        fenced(indented(), ""),
         f"Here it is:\n\n{fenced(BODY)}\n\nIt cuts the text.",
         f"{fenced(BODY)}\n\nUse it so:\n\n{fenced('print(tell(chr(65)))')}",
         fenced(HEAD + DOCSTRING + indented()),
@@ -74,11 +73,7 @@ def fenced(text: str, language: str = "python") -> str:
                 f"{indented()}\n    # [REGEN:END tell]",
             )
         ),
-        fenced(f"# [REGEN:BEGIN tell]\n{BODY}\n# [REGEN:END tell]"),
-        fenced("import re\n\n\n" + HEAD + DOCSTRING + indented()),
         f"<thinking>\n```python\nreturn 0\n```\n</thinking>\n{fenced(BODY)}",
-        fenced(BODY).replace("\n", "\r\n"),
-        fenced(BODY).removesuffix("```"),
     ],
 )
 def test_every_form_gives_the_same_code(reply: str) -> None:

@@ -55,24 +55,12 @@ def refusal(text: str) -> str:
     return caught.value.what
 
 
-def test_each_region_knows_its_function() -> None:
-    """A property of a class is named with the class, and its own lines are known."""
-    places = read_module(MODULE).places
-
-    assert [place.qualname for place in places.values()] == ["first", "Boat.name"]
-    assert [bool(place.inputs[2]) for place in places.values()] == [False, True]
-
-
 @each(
     ("name", "old", "new", "is_input"),
     [
         ("first", "return next(iter(items), default)", "return 1", False),
-        ("first", "items: Iterable[int], *,", "items:  Iterable[int],\n    *,", False),
         ("first", "import re\n", "import re  # for later\n", False),
-        ("first", '"""A module."""', '"""Another module."""', False),
-        ("first", "return found.strip()", "return found", False),
         ("first", "default: int | None = None", "default: int | None = 0", True),
-        ("first", "def first", "async def first", True),
         ("first", "import re", "import re, json", True),
         ("first", ">>> first([3, 2])", ">>> first([3, 1])", True),
         ("Boat.name", "return found.strip()", "return found", True),
@@ -93,7 +81,6 @@ IN_FUNCTION = REGION.format("    ")
     [
         (REGION.format(""), "line 1: the block 'f' stands in no function"),
         (f"class A:\n    {IN_FUNCTION}", "line 2: the block 'f' stands in no function"),
-        (f"def f(:\n    {IN_FUNCTION}", "line 1: "),
         (
             f'def f():\n    """Doc.\n\n    >>>f()\n    """\n    {IN_FUNCTION}',
             "line 2: the examples of f cannot be read",
@@ -113,9 +100,9 @@ def test_a_function_inside_another_has_its_own_region() -> None:
         "def f():\n    def g():\n        # [REGEN:BEGIN g]\n        # [REGEN:END g]\n"
         "    # [REGEN:BEGIN f]\n    # [REGEN:END f]\n"
     )
-    places = read_module(text).places
+    names = [[one.qualname for one in read_module(m).places.values()] for m in (MODULE, text)]
 
-    assert [place.qualname for place in places.values()] == ["f.g", "f"]
+    assert names == [["first", "Boat.name"], ["f.g", "f"]]
 
 
 def test_stubs() -> None:
@@ -176,7 +163,6 @@ class Boat:
     [
         ("one", "# as it is\n\n# really\nreturn x"),
         ("Boat.name", "@cache\ndef inner():\n    return 1\n\nreturn inner()  # last"),
-        ("Boat.only_text", ""),
     ],
 )
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])

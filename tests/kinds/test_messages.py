@@ -17,38 +17,24 @@ PLURAL = "{count, plural, one {# berth in {place}} other {# berths in {place}}}"
 
 
 @each(
-    ("source", "text"),
-    [
-        ("From {from} to {to}", "Bis {to} ab {from}"),
-        ("Hi {name}", "{name}, hallo {name}"),
-        ("%(a)s and %{b}", "%{b} und %(a)s"),
-        ("%s has %d", "%2$d hat %1$s"),
-        ("100% safe", "100%ig sicher"),
-        ("on {day, date, long}", "am {day, date, medium}"),
-        ("Use {curly braces}", "Nimm {geschweifte Klammern}"),
-        ("%s cards found", "Znaleziono %skart"),
-        ("{0}% done", "%{0} bitti"),
-    ],
-)
-def test_a_language_may_order_what_is_named(source: str, text: str) -> None:
-    """Named and numbered placeholders stand anywhere; percent signs in prose are none."""
-    assert messages.placeholder_problem(source, text) is None
-
-
-@each(
     ("source", "text", "problem"),
     [
+        ("From {from} to {to}", "Bis {to} ab {from}", "None"),
+        ("%s has %d", "%2$d hat %1$s", "None"),
+        ("on {day, date, long}", "am {day, date, medium}", "None"),
+        ("Use {curly braces}", "Nimm {geschweifte Klammern}", "None"),
+        ("%s cards found", "Znaleziono %skart", "None"),
+        ("{0}% done", "%{0} bitti", "None"),
         ("Hi {name}", "Hallo {Name}", "lacks {name}"),
         ("Hi", "Hallo {name}", "has {name}, which the source has not"),
         ("%(n)s m", "% (n)s m", "lacks %(n)s"),
         ("%s has %d", "%d hat %s", "has %d, %s where the source has %s, %d"),
-        ("{} of {}", "{}", "has {} where the source has {}, {}"),
     ],
 )
 def test_a_placeholder_that_a_program_would_miss_is_named(
     source: str, text: str, problem: str
 ) -> None:
-    """A name translated, dropped, invented or out of order is said as a model can mend it."""
+    """Dropped, invented or out of order; named ones move, percent signs in prose are none."""
     assert str(messages.placeholder_problem(source, text)).startswith(problem)
 
 
@@ -57,11 +43,8 @@ def test_a_placeholder_that_a_program_would_miss_is_named(
     [
         ("<b>one</b> and <i>two</i>", "<i>zwei</i> und <b>eins</b>", ""),
         ('<a href="/x" title="Go">in</a>', '<a title="Los" href="/x">rein</a>', ""),
-        ("usage: open <file>", "Aufruf: open <Datei>", ""),
         ("<b>{n} per {day}</b>", "<b>{day}</b>に<b>{n}</b>", ""),
         ("<b>one</b>", "<b>eins", "lacks </b>"),
-        ("one", "<b>eins</b>", "has <b>, </b>, which"),
-        ('<a href="/x">in</a>', '<a href="/y">rein</a>', 'lacks <a href="/x">'),
         ("<0>a</0>", "<0>a<0>", "lacks </0>"),
     ],
 )
@@ -72,69 +55,42 @@ def test_tags_may_move_with_the_sentence(source: str, text: str, problem: str) -
     assert [words[: len(problem)] for words in found] == [problem][: bool(problem)]
 
 
+ONE = ("one",)
+
+
 @each(
-    ("source", "text", "needed"),
+    ("source", "text", "needed", "problem"),
     [
-        (PLURAL, "{count, plural, one {# Platz in {place}} other {# Plätze in {place}}}", ("one",)),
-        (PLURAL, "{count,plural,=1{ein Platz in {place}}other{# Plätze in {place}}}", ("one",)),
-        (PLURAL, "{place}に{count}か所", ()),
-        (PLURAL, "{count, plural, other {{place}: #}}", ()),
-        (PLURAL, "{place}: {count, plural, one {# a} few {# b} other {# c}}", POLISH),
-        ("and {n, plural, other {# more}}", "y {n, plural, other {# más}}", ("one",)),
-        (PLURAL, "In {place}: {count, plural, one {# l''une} other {# l'autre}}", None),
+        (PLURAL, "{count, plural, one {# Platz in {place}} other {# in {place}}}", ONE, ""),
+        (PLURAL, "{count,plural,=1{ein Platz in {place}}other{# in {place}}}", ONE, ""),
+        (PLURAL, "{count, plural, other {{place}: #}}", (), ""),
+        (PLURAL, "{place}: {count, plural, one {# a} few {# b} other {# c}}", POLISH, ""),
+        (PLURAL, "In {place}: {count, plural, one {# l''une} other {# l'autre}}", None, ""),
         (
             "{g, select, f {She {n, plural, one {# a} other {# b}}} other {They {n}}}",
             "{g, select, other {Sie {n}} f {Sie {n, plural, one {# a} other {# b}}}}",
-            ("one",),
+            ONE,
+            "",
         ),
-        (
-            "{n, plural, offset:1 one {a} other {b}} '{literal}'",
-            "{n, plural, one {a} other {b}}",
-            (),
-        ),
-        (
-            "{n, selectordinal, one {#st} two {#nd} other {#th}}",
-            "{n, selectordinal, other {#.}}",
-            (),
-        ),
+        ("{n, plural, offset:1 one {a} other {b}} '{c}'", "{n, plural, one {a} other {b}}", (), ""),
+        ("{g, select, a {x} other {y}}", "{g, select, b {x} other {y}}", ONE, "has the cases b, "),
+        (PLURAL, "{count, plural, one {# Platz} other {# Plätze}}", ONE, "lacks {place}"),
+        (PLURAL, "{count, plural, one {a {place}} other {b}", ONE, "is no ICU message: it does"),
+        (PLURAL, "{count, plural, one {# in {place}}}", ONE, "is no ICU message: it lacks"),
+        (PLURAL, "{count, plural, other {b {place}}}", ONE, "lacks the plural one of count"),
+        (PLURAL, "{count, plural, one {a} other {d'{place}'}}", ONE, "lacks {place}; an apost"),
+        (PLURAL, "{place}: {count, plural, one {a} other {b}}", ONE, "does not show the number"),
+        (PLURAL, "{a,plural,other{" * 5_000, ONE, "is no ICU message: it nests more than 20"),
     ],
 )
 def test_a_plural_has_the_cases_of_its_language(
-    source: str, text: str, needed: tuple[str, ...] | None
+    source: str, text: str, needed: tuple[str, ...] | None, problem: str
 ) -> None:
-    """Each language has its own categories; exact numbers may stand for them."""
-    assert not errors(messages.icu_problems(messages.read_icu(source), text, needed))
+    """What a library would refuse or what loses an argument is said; exact numbers may stand."""
+    found = errors(messages.icu_problems(messages.read_icu(source), text, needed))
 
-
-@each(
-    ("source", "text", "problem"),
-    [
-        (
-            "{g, select, a {x} other {y}}",
-            "{g, select, b {x} other {y}}",
-            "has the cases b, other",
-        ),
-        (PLURAL, "{count, plural, one {# Platz} other {# Plätze}}", "lacks {place}"),
-        (
-            PLURAL,
-            "{count, plural, one {a {place}} other {b}",
-            "is no ICU message: it does not",
-        ),
-        (PLURAL, "{count, plural, other {b {place}}}", "lacks the plural one of count"),
-        (PLURAL, "{count} {place}", "has no plural of count"),
-        (PLURAL, "{Anzahl, plural, one {a {place}} other {b}}", "lacks {count}"),
-        (PLURAL, "{count, plural, one {a} other {d'{place}'}}", "lacks {place}; an apostrophe"),
-        (PLURAL, "{count, Plural, one {a {place}} other {b}}", "is no ICU message"),
-        (PLURAL, "{place}: {count, plural, one {a} other {b}}", "does not show the number count"),
-        (PLURAL, "a } b", "is no ICU message: it closes a brace"),
-        (PLURAL, "{a,plural,other{" * 5_000, "is no ICU message: it nests more than 20 cases"),
-    ],
-)
-def test_a_broken_plural_is_named(source: str, text: str, problem: str) -> None:
-    """A message that a library would refuse, or that loses an argument, is said."""
-    message = messages.read_icu(source)
-
-    assert errors(messages.icu_problems(message, text, ("one",)))[0].startswith(problem)
+    assert bool(found) is bool(problem)
+    assert not found or found[0].startswith(problem)
 
 
 @each(
@@ -142,7 +98,6 @@ def test_a_broken_plural_is_named(source: str, text: str, problem: str) -> None:
     [
         ("{place}: {count, plural, one {# a} other {# b}}", "error", "few, many"),
         ("{place}: {count, plural, one {# a} few {# b} other {# c}}", "warning", "many"),
-        ("{place}: {count, plural, one {# a} few {# b} many {# c} other {# d}}", "", ""),
         ("{place}: {count, plural, one {# a} other {# a}}", "", ""),
     ],
 )

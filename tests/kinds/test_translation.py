@@ -13,8 +13,6 @@ from pytest_regen.kinds.tongues import language_of
 from pytest_regen.kinds.translation import Translation, translation_kinds
 from pytest_regen.units.kind import Unit, issues_from
 
-ARABIC = ("zero", "one", "two", "few", "many", "other")
-
 
 def kind_for(root: Path, source: object, **entry: object) -> Translation:
     text = source if isinstance(source, str) else json.dumps(source)
@@ -24,97 +22,70 @@ def kind_for(root: Path, source: object, **entry: object) -> Translation:
     return kind
 
 
-def issues(root: Path, source: str, text: str, language: str = "de", **entry: object) -> list[str]:
+def issues(
+    root: Path, source: str, text: str, language: str = "de", *, key: str = "key"
+) -> list[str]:
     """Return the codes of what is wrong with a translation; warnings in small letters."""
-    kind = kind_for(root, {"key": source}, **entry)
-    unit = Unit("key", root / f"{language}.json", text, "", kind)
+    kind = kind_for(root, {key: source}, keep=["Berthly"])
+    unit = Unit(key, root / f"{language}.json", text, "", kind)
     found = issues_from(kind.check(unit), unit)
     return [issue.code if issue.severity == "error" else issue.code.lower() for issue in found]
 
 
-@each(
-    ("source", "text", "codes"),
-    [
-        ("Cancel", "Abbrechen", []),
-        ("{count} m", "{count} m", []),
-        ("https://example.com/help", "https://example.com/help", []),
-        ("Berthly", "Berthly", []),
-        ("Settings", "Einstellungen für dein Konto und für alle deine Boote", []),
-        ("Hello {name}", "Hallo", ["PLACEHOLDER"]),
-        ("<b>Go</b>", "<b>Los", ["TAGS"]),
-        ("save {n} Changes", "Save {n} changes", ["untranslated"]),
-        ("Departure must follow arrival", "Departure must follow arrival", ["UNTRANSLATED"]),
-        ("one.\ntwo", "eins. zwei", ["length"]),
-        ("one.\n\ntwo", "eins.\n\nzwei.\n\nI kept it short.", ["LENGTH"]),
-        ("{n} boats", "{n, plural, one {# Boot} other {# Boote}}", []),
-        ("{n} boats", "{n, plural, one {# Boot}, other {# Boote}}", ["PLACEHOLDER"]),
-        ("<b>{n}</b> a day", "<b>{n}</b> am <b>Tag</b>", ["tags"]),
-        ("Go", "Los. " * 30, ["LENGTH"]),
-        ("A sentence about harbours, boats and the sea. " * 3, "Häfen", ["LENGTH"]),
-        ("{n, plural, one {a boat} other {boats}}", "{n, plural, other {Boote}}", ["PLACEHOLDER"]),
-    ],
-)
-def test_what_is_wrong_has_a_code(tmp_path: Path, source: str, text: str, codes: list[str]) -> None:
-    """Each check has one code; one word that both languages may have is a warning."""
-    assert issues(tmp_path, source, text, keep=["Berthly"]) == codes
+DAYS = "{n, plural, one {# day} other {# days}}"
+ARABIC = "".join(f"{c} {{# {c * 9}}} " for c in ("zero", "one", "two", "few", "many", "other"))
 
 
 @each(
-    ("key", "source", "text", "codes"),
+    ("source", "text", "codes", "language"),
     [
-        ("berth_one", "{{count}} berth", {"de": "ein Platz"}, []),
-        ("berth.one", "one berth", {"de": "%(count)s Platz"}, []),
-        ("berth", "{{count}} berth", {"de": "ein Platz"}, ["PLACEHOLDER"]),
-        ("berth_one", "{{count}} berth", {"ru": "одно место"}, ["PLACEHOLDER"]),
-        ("berth_one", "{{count}} berth at {{pier}}", {"de": "ein Platz"}, ["PLACEHOLDER"]),
+        ("Cancel", "Abbrechen", [], "de"),
+        ("Berthly", "Berthly", [], "de"),
+        ("Settings", "Einstellungen für dein Konto und für alle deine Boote", [], "de"),
+        ("Hello {name}", "Hallo", ["PLACEHOLDER"], "de"),
+        ("<b>Go</b>", "<b>Los", ["TAGS"], "de"),
+        ("<b>{n}</b> a day", "<b>{n}</b> am <b>Tag</b>", ["tags"], "de"),
+        ("save {n} Changes", "Save {n} changes", ["untranslated"], "de"),
+        ("Departure must follow", "Departure must follow", ["UNTRANSLATED"], "de"),
+        ("one.\n\ntwo", "eins.\n\nzwei.\n\nI kept it short.", ["LENGTH"], "de"),
+        ("{n} boats", "{n, plural, one {# Boot} other {# Boote}}", [], "de"),
+        ("{n} boats", "{n, plural, one {# Boot}, other {# Boote}}", ["PLACEHOLDER"], "de"),
+        ("Go", "Los. " * 30, ["LENGTH"], "de"),
+        (DAYS, "{n, plural, one {# dzień} few {# dni} other {# dni}}", ["placeholder"], "pl"),
+        (DAYS, "{n}日", [], "ja"),
+        ("A quite ordinary sentence about the weather " * 6, "天气很好" * 15, [], "zh"),
+        ("天气很好" * 15, "A quite ordinary sentence about the weather " * 6, [], "en-GB"),
+        ("Save all changes", "Save all changes", [], "en-GB"),
+        (DAYS, f"{{n, plural, {ARABIC}}}", [], "ar"),
     ],
 )
-def test_the_form_for_one_may_say_the_number_in_words(
-    tmp_path: Path, key: str, source: str, text: dict[str, str], codes: list[str]
+def test_what_is_wrong_has_a_code(
+    tmp_path: Path, source: str, text: str, codes: list[str], language: str
 ) -> None:
-    """Keys of i18next tell it; where ``one`` is for 21, too, the number has to stand."""
-    kind = kind_for(tmp_path, {key: source})
-    ((language, said),) = text.items()
-    unit = Unit(key, tmp_path / f"{language}.json", said, "", kind)
-
-    assert [issue.code for issue in issues_from(kind.check(unit), unit)] == codes
-
-
-@each(
-    ("language", "text", "codes"),
-    [
-        ("pl", "{n, plural, one {# dzień} few {# dni} other {# dni}}", ["placeholder"]),
-        ("pl", "{n, plural, one {# dzień} other {# dni}}", ["PLACEHOLDER"]),
-        ("ja", "{n}日", []),
-        ("ar", "{n, plural, " + "".join(f"{c} {{# {c * 9}}} " for c in ARABIC) + "}", []),
-        ("de", "{n, plural, other {# Tage}}", ["PLACEHOLDER"]),
-    ],
-)
-def test_a_plural_is_wrong_only_where_the_language_says_so(
-    tmp_path: Path, language: str, text: str, codes: list[str]
-) -> None:
-    """Categories that fall back to ``other`` are warnings; those of English alone are not."""
-    source = "{n, plural, one {# day} other {# days}}"
-
+    """Each check has one code; what may be right in that language is none, or a warning."""
     assert issues(tmp_path, source, text, language) == codes
 
 
-def test_a_dense_script_is_not_too_short_or_long(tmp_path: Path) -> None:
-    english, chinese = "A quite ordinary sentence about the weather " * 6, "天气很好" * 15
-
-    assert not issues(tmp_path, english, chinese, "zh")
-    assert not issues(tmp_path, chinese, english, "en-GB")
-    # British English repeats most of American English.
-    assert not issues(tmp_path, "Save all changes", "Save all changes", "en-GB")
+@each(
+    ("key", "language", "text", "codes"),
+    [
+        ("berth_one", "de", "ein Platz", []),
+        ("berth", "de", "ein Platz", ["PLACEHOLDER"]),
+        ("berth_one", "ru", "одно место", ["PLACEHOLDER"]),
+    ],
+)
+def test_the_form_for_one_may_say_the_number_in_words(
+    tmp_path: Path, key: str, language: str, text: str, codes: list[str]
+) -> None:
+    """Keys of i18next tell it; where ``one`` is for 21, too, the number has to stand."""
+    assert issues(tmp_path, "{{count}} berth", text, language, key=key) == codes
 
 
 @each(
     ("reply", "text"),
     [
         ('"Gesamt: "', "Gesamt: "),
-        ("Gesamt:", "Gesamt: "),
         ('```json\n"Gesamt:"\n```', "Gesamt: "),
-        ('"Ein \\"Wort\\"\\n"', 'Ein "Wort" '),
         ('"Ein "Wort""', 'Ein "Wort" '),
     ],
 )
@@ -177,11 +148,10 @@ def test_descriptions_of_arb_files_are_part_of_the_prompt(tmp_path: Path) -> Non
     assert list(kind.region.find('{"@@locale": "pt", "go": "Ir", "@x": {"a": "b"}}')) == ["go"]
 
 
-@pytest.mark.parametrize("source", ['{"a": ', "\ud800"])
-def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, source: str) -> None:
+def test_a_source_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """The error shows the catalogue that is translated from, not the one that is checked."""
     kind = kind_for(tmp_path, {"a": "x"})
-    (tmp_path / "en.json").write_bytes(source.encode("utf-8", "surrogatepass"))
+    (tmp_path / "en.json").write_bytes("\ud800".encode("utf-8", "surrogatepass"))
 
     with pytest.raises(UsageError, match=r"en\.json, the source of translations"):
         kind.units(tmp_path / "de.json")
@@ -192,9 +162,7 @@ def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, source: str) -> N
     [
         ("locales/zh_Hant_TW.json", "zh-Hant-TW"),
         ("lib/l10n/app_de.arb", "de"),
-        ("locales/nl/common.json", "nl"),
         ("locales/readme.json", None),
-        ("locales/to.json", None),
     ],
 )
 def test_the_name_of_a_file_says_its_language(file: str, language: str | None) -> None:
@@ -206,10 +174,7 @@ def test_the_name_of_a_file_says_its_language(file: str, language: str | None) -
     [
         ([{"targets": ["*.po", "*.json"], "source": "en.json"}], "a table of their own"),
         ([{"targets": "*.po", "source": "en.json"}], "of .po files the language of the msgids"),
-        ({"source": "en.json"}, "is a list of tables"),
         ([{"targets": "*.json"}], "source = null, which is no file"),
-        ([{"source": "en.json", "targets": []}], "targets = "),
-        ([{"source": "en.json", "targets": "*.json", "style": 3}], "style = 3"),
         ([{"source": "en.json", "targets": "*.json", "stile": ""}], "key 'stile'"),
     ],
 )

@@ -3,24 +3,13 @@
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from pytest_regen import cache as cache_module
 from pytest_regen.cache import VARIABLE, Cache
-
-NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-JSON = st.recursive(
-    st.none() | st.booleans() | NUMBERS | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
 
 
 @pytest.fixture
@@ -42,22 +31,14 @@ def root(home: Path) -> Path:
     return home.with_name("project") / ".regen" / "cache"
 
 
-def entry(root: Path) -> Path:
-    """Return the only entry."""
-    [path] = root.glob("*/*.json")
-    return path
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
-@given(value=JSON, key=st.text())
-def test_what_is_put_is_found(root: Path, value: Any, key: str) -> None:
+def test_what_is_put_is_found(root: Path) -> None:
     """Any JSON value, by any key; in another section or by another key there is nothing."""
+    key, value = "kéy/../\n", {"ü": [1, 2.5, None, {"": False}]}
     Cache(root).put("doctests", key, value)
 
     assert Cache(root).get("doctests", key) == value
     assert Cache(root).get("instances", key) is None
-    # Other instances may have put any short key.
-    assert Cache(root).get("doctests", key + "x" * 40) is None
+    assert Cache(root).get("doctests", key + "x") is None
 
 
 def put_in(content: bytes | Callable[[bytes], bytes]) -> Callable[[Path], None]:
@@ -82,7 +63,6 @@ def instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
 lead_away = instead(lambda path: path.symlink_to("elsewhere"))
 HARMS: list[Callable[[Path], object]] = [
     put_in(lambda text: text[: len(text) // 2]),
-    put_in(b'{"passed": true}'),
     put_in(b"0" * 64 + b'\n{"passed": true}'),
     put_in(lambda text: text.replace(b"false", b"true")),
     put_in(b"0" * (17 << 20)),
@@ -99,22 +79,14 @@ def test_a_harmed_entry_is_a_miss(root: Path, harm: Callable[[Path], None]) -> N
     """Nothing is read that was not put there by this user for this key; putting mends it."""
     cache = Cache(root)
     cache.put("doctests", "key", {"passed": False})
-    harm(entry(root))
+    [entry] = root.glob("*/*.json")
+    harm(entry)
 
     sections = ("doctests", "instances")
     found = [cache.get(name, key) for name in sections for key in ("key", "other")]
 
     assert found == [None] * 4
     cache.put("doctests", "key", {"passed": True})  # no error
-
-
-def test_an_entry_of_another_user_is_a_miss(root: Path, home: Path) -> None:
-    """A repository that comes with results brings none that count."""
-    Cache(root).put("doctests", "key", "kept")
-    (home / ".cache" / "pytest-regen" / "cache.key").unlink()
-    cache_module._secret.cache_clear()
-
-    assert Cache(root).get("doctests", "key") is None
 
 
 def test_machines_share_results_by_a_secret(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,13 +102,13 @@ def test_machines_share_results_by_a_secret(root: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     "harm",
-    [lambda key: key.chmod(0o644), put_in(b""), lead_away],
-    ids=["readable", "empty", "link"],
+    [Path.unlink, lambda key: key.chmod(0o644), put_in(b""), lead_away],
+    ids=["another user", "readable", "empty", "link"],
 )
 def test_a_key_that_others_may_know_is_none(
     root: Path, home: Path, harm: Callable[[Path], object]
 ) -> None:
-    """A key that others can read, an empty one or a link counts as no key: nothing is kept."""
+    """A repository brings no results that count, nor does a key that others may have read."""
     Cache(root).put("doctests", "key", "kept")
     harm(home / ".cache" / "pytest-regen" / "cache.key")
     cache_module._secret.cache_clear()
@@ -172,29 +144,6 @@ def test_what_is_older_than_a_month_goes(root: Path) -> None:
     assert [cache.get("doctests", name) for name in ("old", "new")] == [None, "new"]
     assert foreign.exists()
     assert not half.exists()
-
-
-def test_threads_share_it(root: Path) -> None:
-    """Whoever reads while others write finds a whole value or none."""
-    wrong: list[Any] = []
-
-    def work(number: int) -> None:
-        cache = Cache(root)
-        until = time.monotonic() + 0.3
-        while time.monotonic() < until:
-            cache.put("doctests", "key", [number] * 1000)
-            found = cache.get("doctests", "key")
-            if found is not None and (len(found) != 1000 or len({*found}) != 1):
-                wrong.append(found)
-
-    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert not wrong
-    assert [path.suffix for path in root.glob("*/*")] == [".json"]
 
 
 def test_processes_make_one_key(root: Path, home: Path) -> None:

@@ -1,6 +1,8 @@
 """Code that tries to pass without being right, and what it costs the others."""
 
 import doctest
+import subprocess
+import sys
 import time
 
 import pytest
@@ -8,6 +10,7 @@ from hostile_modules import HOSTILE, SLOW
 
 from pytest_regen.sandbox import Job, Limits, Module, ask, run_examples
 from pytest_regen.sandbox import questions as questions_module
+from pytest_regen.sandbox.processes import count_threads
 from pytest_regen.sandbox.questions import Result
 
 HONEST = "def f(x):\n    return x * 2\n"
@@ -56,13 +59,6 @@ def test_no_hostile_module_passes() -> None:
     assert passing(HOSTILE, QUICK) == ([], [])
 
 
-@pytest.mark.sweep
-@pytest.mark.usefixtures("level")
-def test_no_hostile_module_passes_at_any_level() -> None:
-    """The same holds with less protection."""
-    assert passing(HOSTILE, QUICK) == ([], [])
-
-
 def test_a_module_that_never_ends_costs_its_time_only() -> None:
     """It is ended after its seconds; honest modules beside it pass."""
     slow = {name: SLOW[name] for name in ("ignores every signal", "kills its group")}
@@ -74,10 +70,11 @@ def test_a_module_that_never_ends_costs_its_time_only() -> None:
 
 @pytest.mark.sweep
 @pytest.mark.usefixtures("level")
-def test_no_module_that_must_be_ended_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sleepers, fork bombs and those that turn on the runner end, and spoil nothing else."""
-    monkeypatch.setattr(questions_module, "_MARGIN", 1.0)
+def test_no_hostile_module_passes_at_any_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With less protection too; sleepers, fork bombs and those that turn on the runner end."""
+    assert passing(HOSTILE, QUICK) == ([], [])
 
+    monkeypatch.setattr(questions_module, "_MARGIN", 1.0)
     assert passing(SLOW, Limits(seconds=0.5)) == ([], [])
 
 
@@ -102,3 +99,36 @@ def test_it_is_told_why_there_is_no_answer(name: str, stopped: str) -> None:
     assert result.stopped in stopped.split()
     assert result.why
     assert result.answers == (None,)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes of Linux")
+def test_a_process_may_end_while_it_is_counted() -> None:
+    """In 500 tries, with children that come and go: what is gone counts as nothing."""
+    for _ in range(500):
+        with subprocess.Popen(["sh", "-c", "true & true & true & wait"]) as process:
+            while process.poll() is None:
+                count_threads(process.pid)
+            assert count_threads(process.pid) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts what Linux tells")
+@pytest.mark.usefixtures("level")
+def test_threads_count_for_everybody() -> None:
+    """Two hundred of them are refused by the kernel, or end who started them: root as well."""
+    source = (
+        "import threading, time\n"
+        "def f(x):\n"
+        "    for _ in range(200):\n"
+        "        threading.Thread(target=time.sleep, args=[9], daemon=True).start()\n"
+        "    time.sleep(2)\n"
+        "    return x\n"
+    )
+
+    [result] = ask([Job(Module("candidate", source), (1,))], handler=HANDLER, limits=Limits())
+
+    [answer] = result.answers
+    if answer is None:
+        assert (result.stopped, result.why) == ("processes", "it started too many processes")
+    else:
+        assert answer.raised
+        assert "can't start new thread" in answer.raised.message

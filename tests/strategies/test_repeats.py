@@ -15,7 +15,6 @@ from pytest_regen.strategies.patterns import search
     [
         "^(a+)+$",
         "^(?:a?){5000}a{5000}$",
-        r"^(\w+\s?)*$",
     ],
 )
 def test_a_repeat_of_repeats_is_tried_with_short_texts_alone(pattern: str) -> None:
@@ -31,8 +30,6 @@ def test_a_repeat_of_repeats_is_tried_with_short_texts_alone(pattern: str) -> No
 @each(
     ("pattern", "text"),
     [
-        (r"^([a-z0-9]+-)*[a-z]+$", "a-b-c"),
-        (r"^0(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*$", "0.1.x"),
         (r"^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+$", "example.com."),
         (r"^(?!.*--)[a-z](-?[a-z0-9])*$", "a-b"),
     ],
@@ -55,12 +52,8 @@ for _depth in range(30):
 
 @pytest.mark.parametrize(
     "schema",
-    [
-        {"type": "string", "pattern": "^(([a-z])+.)+[A-Z]([a-z])+$"},
-        {"type": "integer", "minimum": 10**400},
-        _UNION,
-    ],
-    ids=["pattern", "minimum", "unions"],
+    [{"type": "string", "pattern": "^(([a-z])+.)+[A-Z]([a-z])+$"}, _UNION],
+    ids=["pattern", "unions"],
 )
 def test_a_hostile_schema_is_drawn_from_in_time(tmp_path: Path, schema: object) -> None:
     """What cannot be drawn is left out, and it is said."""

@@ -1,13 +1,18 @@
-"""Instances of a store: read from its document, kept in the cache, and never guessed."""
+"""Instances of a store: read from its document, kept in the cache, and never guessed.
+
+docs/behaviour.md shows the strategies in tests.
+"""
 
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
 from small_documents import document_of
 
+from pytest_regen import strategies
 from pytest_regen.cache import Cache
-from pytest_regen.errors import NoInstanceError
+from pytest_regen.errors import NoInstanceError, StoreMissingError
 from pytest_regen.regeneration import generate_store
 from pytest_regen.stores import RegenStore
 from pytest_regen.strategies import instances_key, instances_of, instances_of_store
@@ -82,6 +87,7 @@ def test_a_type_that_the_document_changed_is_not_drawn(store: RegenStore, tmp_pa
     assert now["Kite"].valid == ()
     assert "generate" in now["Kite"].skipped[0].reason
     assert now["Tail"] == before["Tail"]
+    assert instances_key(store) != instances_key(store, 50)
 
 
 def test_without_its_document_a_store_has_no_instances(store: RegenStore, tmp_path: Path) -> None:
@@ -106,10 +112,41 @@ def test_a_spoilt_cache_is_a_miss(store: RegenStore, tmp_path: Path) -> None:
     assert Instances.from_json(json.loads(json.dumps(first["Kite"].to_json()))) == first["Kite"]
 
 
-def test_the_key_changes_with_what_instances_depend_on(store: RegenStore) -> None:
-    """The number asked for, and any byte of the document."""
-    keys = {instances_key(store), instances_key(store, 50)}
-    change(store, '"title": "t"', '"title": "T"')
-    keys.add(instances_key(store))
+def test_nothing_is_opened_before_a_value_is_drawn(tmp_path: Path) -> None:
+    """A decorator costs nothing, and its mistake fails the test, not the collection."""
+    strategy = strategies.valid(tmp_path / "nowhere")
 
-    assert len(keys) == 3
+    @given(strategy)
+    def draws(value: object) -> None:
+        raise AssertionError(value)
+
+    with pytest.raises(StoreMissingError):
+        draws()
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ("{type: string, pattern: '[a'}", "pattern"),
+        ("{type: integer, minimum: 3, maximum: 2}", "nothing"),
+    ],
+)
+def test_what_nothing_satisfies_says_so(tmp_path: Path, schema: str, reason: str) -> None:
+    """Instead of a health check, or no end."""
+    document = tmp_path / "api.yaml"
+    document.write_text(
+        "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths: {}\n"
+        f"components:\n  schemas:\n    X: {schema}\n",
+        "utf-8",
+    )
+
+    @given(strategies.from_schema(document, "#/components/schemas/X"))
+    def draws(value: object) -> None:
+        raise AssertionError(value)
+
+    with pytest.raises(NoInstanceError, match="X") as caught:
+        draws()
+    assert reason in caught.value.why
+
+    with pytest.raises(NoInstanceError, match="Y"):
+        strategies.from_schema(document, "#/components/schemas/Y").validate()
