@@ -171,13 +171,7 @@ def show(
     cassette = read_cassette(file)
     if cassette is None:
         raise UsageError(f"{file} is not there", hint="name a cassette")
-    try:
-        talk = conversation(cassette)
-    except RecursionError:
-        raise CassetteError(
-            f"{file} cannot be shown: a message in it is nested too deep",
-            hint="read the file itself",
-        ) from None
+    talk = conversation(cassette)
     if as_json:
         emit_json(talk)
         return
