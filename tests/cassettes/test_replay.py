@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from recorded import outcome, record, replaying
 from turn_values import MODEL, turn
@@ -113,6 +113,7 @@ REQUESTS = st.lists(
 
 @settings(max_examples=25, derandomize=True)
 @given(requests=REQUESTS, said=SAID, max_retries=st.integers(0, 2))
+@example(requests=[turn(max_tokens=STREAM_ABOVE + 1)], said=[Fault(kind="cut")], max_retries=0)
 def test_replay_without_the_sdk_equals_replay_through_it(
     tmp_path_factory: pytest.TempPathFactory,
     requests: list[TurnRequest],
