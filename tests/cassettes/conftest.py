@@ -20,6 +20,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that were asked for, none of which is made."""
+    seconds: list[float] = []
+
+    async def noted(pause: float) -> None:
+        seconds.append(pause)
+
+    monkeypatch.setattr("time.sleep", seconds.append)
+    monkeypatch.setattr("anyio.sleep", noted)
+    return seconds
+
+
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
     """A site that answers as servers do."""

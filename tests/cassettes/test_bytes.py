@@ -1,22 +1,19 @@
 """The bytes of an answer are kept, however readable the file is."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_regen.cassettes import read_cassette
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.cassettes.json_bodies import rewrite_texts
 from pytest_regen.cassettes.scrubbing import clean_body
-from pytest_regen.strict_json import json_or_none
 
 JSON = {"content-type": ("application/json",)}
 TOKEN = "ghp_" + "aB3dE6gH9" * 4
@@ -82,20 +79,6 @@ def test_any_json_comes_back(tmp_path_factory: Any, value: Any, style: Any, behi
     assert read(path) == body
 
 
-@given(body=st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
-@example(b"\n")
-@example(b"a\n b\n\n")
-def test_any_bytes_come_back(tmp_path_factory: Any, body: bytes) -> None:
-    path = tmp_path_factory.mktemp("any") / "c.yaml"
-
-    written(path, body)
-
-    assert read(path) == body
-
-
-# In the file
-
-
 @pytest.mark.parametrize(("style", "layout"), [((",", ":"), "compact"), ((", ", ": "), "spaced")])
 def test_the_file_is_readable(path: Path, style: tuple[str, str], layout: str) -> None:
     """One member a line, in the words of the wire, and a note that tells how it was."""
@@ -119,25 +102,6 @@ def test_an_answer_may_be_edited(path: Path) -> None:
     assert read(path) == b'{"a":1.10,"b":"an, edit: here"}'
 
 
-def test_large_bodies_are_kept_as_they_came(path: Path) -> None:
-    """Nobody reads a megabyte of JSON."""
-    body = json.dumps(["grün " * 20] * 10_000, ensure_ascii=False).encode()
-
-    text = written(path, body)
-
-    assert "layout" not in text
-    assert text.count("\n") < 40
-    assert read(path) == body
-
-
-def test_deep_bodies_are_kept_as_they_came(path: Path) -> None:
-    """Indented they would be far larger than they are."""
-    body = b"[" * 60 + b"1," * 9 + b"1" + b"]" * 60
-
-    assert len(written(path, body)) < 3 * len(body) + 1_000
-    assert read(path) == body
-
-
 def test_a_test_that_is_marked_vcr_gets_the_bytes(path: Path) -> None:
     """Of a file of ours, by whichever mark it is used."""
     body = b'{"price":1.10,"none":[]}'
@@ -149,12 +113,6 @@ def test_a_test_that_is_marked_vcr_gets_the_bytes(path: Path) -> None:
 
     assert answer.content == body
     assert answer.headers["content-length"] == str(len(body))
-
-
-# Over the wire
-
-
-# Credentials
 
 
 SCRUBBED: dict[str, tuple[bytes, bytes]] = {
@@ -185,23 +143,3 @@ SCRUBBED: dict[str, tuple[bytes, bytes]] = {
 @pytest.mark.parametrize(("body", "clean"), SCRUBBED.values(), ids=SCRUBBED)
 def test_a_credential_goes_and_the_rest_stays(body: bytes, clean: bytes) -> None:
     assert clean_body(body.replace(b"TOKEN", TOKEN.encode())) == clean
-
-
-@given(value=ANY_JSON, style=st.sampled_from(STYLES))
-def test_texts_are_changed_at_their_place(value: Any, style: Any) -> None:
-    """What is read afterwards is what was wanted; where nothing is wanted nothing changes."""
-    body = json.dumps(value, **style).encode("utf-8", "surrogatepass")
-    if (known := json_or_none(body)) is None:
-        return
-
-    def changed(value: Any, change: Callable[[str], str]) -> Any:
-        if isinstance(value, str):
-            return change(value)
-        if isinstance(value, dict):
-            return {change(name): changed(item, change) for name, item in value.items()}
-        return [changed(one, change) for one in value] if isinstance(value, list) else value
-
-    wanted = changed(known, lambda text: f"<{text[1:]}>")
-
-    assert json_or_none(rewrite_texts(body, known, wanted)) == wanted
-    assert rewrite_texts(body, known, known) == body

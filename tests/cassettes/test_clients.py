@@ -1,16 +1,19 @@
-"""Every HTTP client is told in replay what it was told live, wherever it was led."""
+"""Every HTTP client is told in replay what it was told live; uploads, and websockets."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+import yaml
 from client_work import CLIENTS, SDKS
+from recorded import answering, loaded
 from small_site import Site
-from vcr import VCR
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.turns.interception import CassetteMiss
 
 Work = Callable[[str], list[dict[str, Any]]]
@@ -22,12 +25,6 @@ def work(request: pytest.FixtureRequest) -> Work:
     return (CLIENTS | SDKS)[request.param]
 
 
-def check_equal(again: list[dict[str, Any]], live: list[dict[str, Any]]) -> None:
-    for number, (one, other) in enumerate(zip(again, live, strict=True)):
-        apart = {name for name in one | other if one.get(name) != other.get(name)}
-        assert not apart, f"step {number}: {[(n, one.get(n), other.get(n)) for n in apart]}"
-
-
 def test_replay_tells_what_was_told_live(work: Work, site: Site, tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     with use_cassette(path, mode="once"):
@@ -35,47 +32,101 @@ def test_replay_tells_what_was_told_live(work: Work, site: Site, tmp_path: Path)
     asked = len(site.seen)
 
     with use_cassette(path) as run:
-        check_equal(work(site.address), live)
+        again = work(site.address)
 
+    for number, (one, other) in enumerate(zip(again, live, strict=True)):
+        apart = {name for name in one | other if one.get(name) != other.get(name)}
+        assert not apart, f"step {number}: {[(n, one.get(n), other.get(n)) for n in apart]}"
     assert len(site.seen) == asked
     assert run.unplayed == 0
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        name if name == "requests" else pytest.param(name, marks=pytest.mark.sweep)
-        for name in [*CLIENTS, *SDKS]
-    ],
-    indirect=True,
-)
-def test_a_test_marked_vcr_is_told_what_vcrpy_tells(work: Work, site: Site, tmp_path: Path) -> None:
-    """Recording and replaying; where vcrpy fails, so does it."""
-
-    def ours(mode: str) -> Any:
-        return use_vcr_cassette(VcrOptions("ours", tmp_path, mode, {}, (), lambda _: None))
-
-    def theirs(mode: str) -> Any:
-        return VCR(record_mode=mode).use_cassette(str(tmp_path / "theirs.yaml"))
-
-    def outcome(cassette: Any) -> Any:
-        try:
-            with cassette:
-                return work(site.address)
-        except (Exception, CassetteMiss):  # noqa: BLE001 - whatever vcrpy or the client says
-            return "failed"
-
-    live, expected = outcome(ours("once")), outcome(theirs("once"))
-    again, replayed = outcome(ours("none")), outcome(theirs("none"))
-    check_equal(without_date(live), without_date(expected))
-    if replayed == "failed":  # aiohttp, led to the same address twice
-        assert again == "failed"
-    else:
-        check_equal(without_date(again), without_date(replayed))
+# Uploads: a client draws a new boundary for each
 
 
-def without_date(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {**one, "headers": [pair for pair in one.get("headers", ()) if pair[0] != "date"]}
-        for one in told
-    ]
+URL = "https://api.example/v1/files"
+
+
+def upload(path: Path, mode: Any, *contents: bytes) -> list[str]:
+    with (
+        answering(lambda request: httpx2.Response(200, text=f"{len(request.content)} bytes")),
+        use_cassette(path, mode=mode),
+        httpx2.Client() as client,
+    ):
+        sent = [{"file": ("a.bin", one, "application/octet-stream")} for one in contents]
+        return [client.post(URL, files=files, data={"purpose": "x"}).text for files in sent]
+
+
+def test_an_upload_is_found_again(tmp_path: Path) -> None:
+    """Each by what is in it; the cassette holds no random boundary, neither in head nor in body."""
+    path = tmp_path / "c.yaml"
+    binary = b"\x00\xff--b\r\n"
+    recorded = upload(path, "once", b"one", binary)
+
+    assert upload(path, "none", binary, b"one") == recorded[::-1]
+    with pytest.raises(CassetteMissError, match="has no answer"):
+        upload(path, "none", b"two")
+    file = loaded(path)
+    for stored in file.interactions:
+        kept = stored.interaction
+        assert kept.request_headers["content-type"] == ("multipart/form-data; boundary=boundary",)
+        assert kept.request_body.startswith(b"--boundary\r\n")
+        assert kept.request_body.endswith(b"--boundary--\r\n")
+
+
+def test_an_upload_that_vcrpy_recorded_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    mark = "0123456789abcdef0123456789abcdef"
+    body = f'--{mark}\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\nx\r\n'
+    request = {"method": "POST", "uri": URL, "headers": {}, "body": f"{body}--{mark}--\r\n"}
+    response = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": "ok"}}
+    data = {"interactions": [{"request": request, "response": response}], "version": 1}
+    path.write_text(yaml.safe_dump(data), "utf-8")
+    sent = request["body"].replace(mark, mark[::-1]).encode()  # type: ignore[attr-defined]
+
+    with use_cassette(path), httpx2.Client() as client:
+        assert client.post(URL, content=sent).text == "ok"
+
+
+# Websockets: a cassette cannot keep what passes over one
+
+
+def opened(address: str) -> None:
+    module = pytest.importorskip("aiohttp")
+
+    async def main() -> None:
+        async with module.ClientSession() as session:
+            await session.ws_connect(f"{address.replace('http', 'ws', 1)}/ws")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("mode", ["once", "none"])
+def test_opened_while_a_cassette_is_in_use(mode: str, site: Site, path: Path) -> None:
+    """Nothing is sent; the error names the host and what to do."""
+    before = list(site.seen)
+
+    with (
+        pytest.raises(CassetteError) as caught,
+        use_cassette(path, mode=mode),  # type: ignore[arg-type]  # one of them
+        pytest.raises((Exception, CassetteMiss), match=r"websocket to 127\.0\.0\.1") as raised,
+    ):
+        opened(site.address)
+
+    assert site.seen == before
+    assert "websocket to 127.0.0.1" in str(caught.value)
+    assert "passthrough_hosts" in str(raised.value)
+    assert "127.0.0.1" in caught.value.hint
+
+
+def test_a_host_that_passes(site: Site, path: Path) -> None:
+    """The request for it is sent, as without a cassette; that no websocket answers is not ours."""
+    before = len(site.seen)
+
+    with (
+        use_cassette(path, mode="once", passthrough_hosts=["127.0.0.1"]),
+        pytest.raises(Exception, match=r"200"),
+    ):
+        opened(site.address)
+
+    assert len(site.seen) == before + 1

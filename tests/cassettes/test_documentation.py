@@ -24,13 +24,6 @@ def talk(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def change_the_third_prompt(talk: Path) -> None:
-    """Do what the page says that somebody did."""
-    text = (talk / "test_talk.py").read_text("utf-8")
-    assert text.count(CHANGED[0]) == 1
-    (talk / "test_talk.py").write_text(text.replace(*CHANGED), "utf-8")
-
-
 def interactions(path: Path) -> list[bytes]:
     """Return the bytes of each recording."""
     return path.read_bytes().split(b"\n- key: ")[1:]
@@ -65,7 +58,8 @@ def test_the_message_and_the_command_are_those_of_the_page(talk: Path) -> None:
     Turns 1 and 2 keep their bytes, 3 to 5 are sent, and the test is green again.
     """
     [(run, shown), (mend, _)] = sessions(blocks(PAGE, "console")[0])
-    change_the_third_prompt(talk)
+    assert TEST.count(CHANGED[0]) == 1
+    (talk / "test_talk.py").write_text(TEST.replace(*CHANGED), "utf-8")
     before = interactions(talk / FILE)
 
     lines = printed(run, talk)

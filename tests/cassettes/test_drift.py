@@ -132,12 +132,6 @@ def test_a_long_difference_is_whole_in_a_file(path: Path, tmp_path: Path) -> Non
     assert secret not in text + str(caught.value)
 
 
-def test_an_unknown_policy_lists_the_known(path: Path) -> None:
-    anything: Any = "maybe"
-    with pytest.raises(UsageError, match="fail, warn, ignore"), use_cassette(path, drift=anything):
-        pass
-
-
 # What varies
 
 

@@ -99,23 +99,6 @@ def test_an_answer_is_written_before_its_caller_has_it(
     assert counts == [0, each, 2 * each]
 
 
-def test_an_answer_that_comes_after_the_block_is_not_kept(site: Site, path: Path) -> None:
-    """Nobody can be told of it, and it leaves nothing behind."""
-    httpx2 = pytest.importorskip("httpx2")
-
-    async def late() -> None:
-        async with httpx2.AsyncClient() as client:
-            with use_cassette(path, mode="once"):
-                await client.get(f"{site.address}/echo")
-                asking = asyncio.create_task(client.get(f"{site.address}/events"))
-                await asyncio.sleep(0.05)
-            await asking
-
-    asyncio.run(late())
-
-    assert [one.name for one in path.parent.iterdir()] == [path.name]
-
-
 @pytest.mark.parametrize("name", ["httpx", "httpx2"])
 def test_in_trio(name: str, site: Site, path: Path) -> None:
     """Another event loop than that of the standard library records and replays as well."""

@@ -30,7 +30,11 @@ def left_by_kills(folder: Path, work: str, count: int, *, within: int) -> list[K
     return kill_at_random_moments(name, folder, space, count, within=within, begun="noted")
 
 
-def check_nothing_lost(kills: list[Killed]) -> None:
+@pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.sweep)])
+def test_killed_while_recording(folder: Path, count: int) -> None:
+    """Four threads record long and short answers, plain and streamed, block after block."""
+    kills = left_by_kills(folder, "record_for_ever", count, within=400)
+
     old = {f"old-{number}" for number in range(4)}
     for killed in kills:
         kept = kept_words(killed.folder)
@@ -40,13 +44,9 @@ def check_nothing_lost(kills: list[Killed]) -> None:
 
 
 @pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.sweep)])
-def test_killed_while_recording(folder: Path, count: int) -> None:
-    """Four threads record long and short answers, plain and streamed, block after block."""
-    check_nothing_lost(left_by_kills(folder, "record_for_ever", count, within=400))
-
-
-def check_one_or_the_other(kills: list[Killed]) -> None:
-    for killed in kills:
+def test_killed_while_rewriting(folder: Path, count: int) -> None:
+    """At no moment is there neither the old cassette nor the new one."""
+    for killed in left_by_kills(folder, "rewrite_for_ever", count, within=300):
         file = loaded(killed.folder / "c.yaml")
         found = {
             stored.interaction.request_body.decode().partition('"content": "')[2].split()[0]
@@ -57,12 +57,6 @@ def check_one_or_the_other(kills: list[Killed]) -> None:
         last = max(done, default=-1)
         assert len(found) == 4
         assert blocks <= {"old" if last < 0 else str(last)} or blocks == {str(last + 1)}
-
-
-@pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.sweep)])
-def test_killed_while_rewriting(folder: Path, count: int) -> None:
-    """At no moment is there neither the old cassette nor the new one."""
-    check_one_or_the_other(left_by_kills(folder, "rewrite_for_ever", count, within=300))
 
 
 def fail_after(path: Path, emulator: Emulator, requests: list[TurnRequest]) -> None:

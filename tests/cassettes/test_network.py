@@ -60,21 +60,6 @@ def test_blocks_may_end_in_any_order(first: int, server: tuple[str, int]) -> Non
     assert [getattr(socket.socket, name) for name in NAMES] == before
 
 
-def test_a_pair_of_sockets_is_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every event loop makes one; Python for Windows connects it over loopback."""
-
-    def connected_pair() -> tuple[socket.socket, socket.socket]:
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            one = socket.socket()
-            one.connect(listening.getsockname())
-            return one, listening.accept()[0]
-
-    monkeypatch.setattr(socket, "socketpair", connected_pair)
-    with closed_network(PassthroughOnly()):
-        for end in socket.socketpair():
-            end.close()
-
-
 def test_the_number_of_an_allowed_host_is_allowed(server: tuple[str, int]) -> None:
     """A name is allowed, and it is a number that is connected to."""
     with closed_network(allowed("localhost")):

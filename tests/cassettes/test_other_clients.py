@@ -139,17 +139,6 @@ def test_a_body_is_compared_by_what_is_in_it(
         assert send(kept)
 
 
-def test_headers_may_come_in_pairs(tmp_path: Path) -> None:
-    """As of tornado, whose request would never end where recording its answer fails."""
-    path = tmp_path / "c.yaml"
-    with use_cassette(path, mode="once"):
-        assert not send(b"", {**ANSWER, "headers": [("Link", ["<a>", "<b>"]), ("ETag", ["1"])]})
-
-    file = loaded(path)
-    kept = file.interactions[0].interaction.response_headers
-    assert (kept["link"], kept["etag"]) == (("<a>", "<b>"), ("1",))
-
-
 def test_a_body_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     """Compared as nothing, all such requests would be equal; the error names the kind."""
     for body in (object(), {"form": object()}):

@@ -66,7 +66,7 @@ def test_commands_take_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert checked(capsys, "clean.yaml.gz")[0] == 0
 
 
-@pytest.mark.parametrize("damage", ["cut", "noise", "behind", "bomb", "pointer"])
+@pytest.mark.parametrize("damage", ["cut", "noise", "bomb"])
 def test_damage_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     """By name, with what to do; what would not fit into memory is not unpacked."""
     monkeypatch.setattr(bodies, "_LARGEST", 1 << 20)
@@ -75,9 +75,7 @@ def test_damage_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, damage
     content, said = {
         "cut": (good[:-20], "ends too early"),
         "noise": (good[:15] + b"\0\xff\0" + good[18:], "broken"),
-        "behind": (good + good, "stands twice"),
         "bomb": (gzip.compress(b"interactions: []\n" + b"#" * (2 << 20)), "more than 1 MB"),
-        "pointer": (b"version https://git-lfs.github.com/spec/v1\noid x\n", "pointer of Git LFS"),
     }[damage]
     path.write_bytes(content)
 

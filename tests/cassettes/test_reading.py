@@ -150,17 +150,6 @@ def test_an_answer_in_the_layout_vcrpy_once_had_for_httpx(path: Path) -> None:
         assert said.headers["x-served-by"] == "oak"
 
 
-def test_a_key_that_stands_twice_with_one_value(path: Path) -> None:
-    """As editors and merges leave the last line: whichever counts, it says the same."""
-    path.write_text(f"{OLD_HTTPX}\nversion: 1\n", "utf-8")
-
-    file = loaded(path)
-    assert len(file.interactions) == 1
-    path.write_text(f"{OLD_HTTPX}\nversion: 2\n", "utf-8")
-    with pytest.raises(CassetteUnreadableError, match="'version' stands twice"):
-        read_cassette(path)
-
-
 def test_names_in_several_spellings_and_values_as_bytes(path: Path) -> None:
     """All values of a header are its values; vcrpy keeps what a client gave it as bytes so."""
     path.write_text(
@@ -176,11 +165,7 @@ interactions:
     headers:
       Set-Cookie: [a=1]
       set-cookie: b=2
-      X-D: ['1', '2']
-      x-d: ['1', '2']
       Location: !!binary L2dyw7xu
-      ? !!binary RVRhZw==
-      : [W/7]
     status: {code: 200, message: OK}
 version: 1
 """,
@@ -190,9 +175,4 @@ version: 1
     file = loaded(path)
     found = file.interactions[0].interaction
     assert found.request_headers == {"x-amz-date": ("2026",)}
-    assert found.response_headers == {
-        "set-cookie": ("a=1", "b=2"),
-        "x-d": ("1", "2"),
-        "location": ("/grün",),
-        "etag": ("W/7",),
-    }
+    assert found.response_headers == {"set-cookie": ("a=1", "b=2"), "location": ("/grün",)}

@@ -1,13 +1,17 @@
 """What is said where a request differs in its line or in its form: the member that does."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from vcr.errors import CannotOverwriteExistingCassetteException
 
 from pytest_regen.cassettes import use_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.emulator import Emulator
 from pytest_regen.errors import CassetteMissError
 
 HEAD = {"content-type": ("application/json",)}
@@ -73,17 +77,6 @@ def test_the_field_of_a_form_that_differs_is_named(
     assert told(error) == [line]
 
 
-def test_the_field_of_a_form_with_files_that_differs_is_named(tmp_path: Path) -> None:
-    request = httpx2.Request("POST", API, data={"to": "a"}, files={"file": b"text"})
-    record(tmp_path / "c.yaml", ("POST", f"{API}/mail", request.read()))
-
-    error = miss(
-        tmp_path / "c.yaml", "POST", f"{API}/mail", data={"to": "b"}, files={"file": b"text"}
-    )
-
-    assert told(error) == ['form.to: recorded "a", sent "b"']
-
-
 def test_what_is_private_in_a_request_line_or_form_is_not_shown(tmp_path: Path) -> None:
     record(
         tmp_path / "c.yaml",
@@ -145,3 +138,54 @@ def test_a_value_drawn_by_chance_is_offered_to_be_ignored(tmp_path: Path) -> Non
     assert beside.hint.endswith('ignore=["$.calls[*].id"], if that differs in each run')
     with use_cassette(tmp_path / "c.yaml", ignore=["$.calls[*].id"]), httpx2.Client() as client:
         assert client.post(API, content=drawn % b"a").json() == {}
+
+
+# Where vcrpy matches
+
+
+CONFIG = {"match_on": ["method", "scheme", "host", "port", "path", "headers"]}
+
+
+def why(
+    folder: Path, mode: str, url: str, config: Mapping[str, Any] = CONFIG, **options: Any
+) -> str:
+    with (
+        use_vcr_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None)) as run,
+        httpx2.Client() as client,
+    ):
+        try:
+            client.get(f"{url}/v1/models", **options)
+        except CannotOverwriteExistingCassetteException as error:
+            missed = run.take_pending_miss(error)
+            assert missed is not None
+            return missed.why
+    return ""
+
+
+def test_a_credential_that_differs_is_not_shown(tmp_path: Path) -> None:
+    with Emulator(lambda _body: "x") as emulator:
+        url = emulator.base_url
+        config = {"match_on": ["method", "path", "query"]}
+        assert not why(tmp_path, "once", url, config, params={"api_key": "planted-0123456789"})
+
+    other = why(tmp_path, "none", url, config, params={"api_key": "no key"})
+
+    assert "query.api_key: a credential, and another one than was recorded" in other
+    filtered = {**config, "filter_query_parameters": ["api_key"]}
+    assert not why(tmp_path, "none", url, filtered, params={"api_key": "no key"})
+    assert "0123456789" not in other
+
+
+def test_a_recording_that_was_not_played_is_not_called_played(tmp_path: Path) -> None:
+    """Host and port, and what else a suite compares, have no part in our own key."""
+    with Emulator(lambda _body: "x") as emulator:
+        url = emulator.base_url
+        assert not why(tmp_path, "once", url)
+
+    other = why(tmp_path, "none", "http://127.0.0.1:9")
+    server = url.removeprefix("http://")
+    assert f'host: recorded "{server}", sent "127.0.0.1:9"' in other
+    assert "1 recorded, 0 played" in other
+
+    other = why(tmp_path, "none", url, headers={"accept": "text/plain"})
+    assert "match_on compares headers" in other

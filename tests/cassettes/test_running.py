@@ -12,6 +12,7 @@ import anthropic
 import pytest
 import vcr
 from recorded import KEY, echo, loaded, outcome, record, replaying
+from tables import each
 from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import use_cassette
@@ -46,18 +47,6 @@ def test_what_was_recorded_comes_back(path: Path, answers_turns: bool) -> None: 
     assert replayed == recorded
     assert (run.played, run.unplayed, run.recorded) == (3, 0, 0)
     assert run.emulated
-
-
-@pytest.fixture
-def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    seconds: list[float] = []
-
-    async def noted(pause: float) -> None:
-        seconds.append(pause)
-
-    monkeypatch.setattr("time.sleep", seconds.append)
-    monkeypatch.setattr("anyio.sleep", noted)
-    return seconds
 
 
 @BOTH
@@ -150,9 +139,6 @@ def test_a_recorded_failure_with_nothing_behind_it_is_retried_live(path: Path) -
     assert (run.played, run.recorded) == (1, 1)
 
 
-# Modes
-
-
 def test_once_records_where_there_is_no_file_and_replays_after(path: Path) -> None:
     """The second run sends nothing; what is new then is a miss."""
     record(path, [turn("one")], mode="once")
@@ -197,59 +183,48 @@ def test_rewrite_keeps_nothing_of_the_old(path: Path) -> None:
     assert texts(path) == ["two"]
 
 
-def failing_run(path: Path, **options: Any) -> None:
-    before = path.read_bytes() if path.exists() else None
-    with Emulator(echo) as emulator, use_cassette(path, **options):
-        AnthropicProvider(api_key=KEY, base_url=emulator.base_url).send(turn("two"))
-        assert (path.read_bytes() if path.exists() else None) == before
-        raise ZeroDivisionError
-
-
 def test_a_failed_run_leaves_the_cassette_alone(path: Path) -> None:
-    """What it recorded stands beside it, in a file that loads, until it is asked for."""
-    record(path, [turn("one")])
-    before = path.read_bytes()
-
-    with pytest.raises(ZeroDivisionError):
-        failing_run(path, mode="rewrite")
-
-    assert path.read_bytes() == before
-    assert texts(path.with_name("turns.yaml.partial")) == ["two"]
-    left = {".gitignore", "turns.yaml", "turns.yaml.partial"}
-    assert {p.name for p in path.parent.iterdir()} == left
-
-
-def test_git_does_not_see_what_is_left(path: Path) -> None:
-    """By a run that failed, in a project that nobody set up; a whole cassette is seen."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """What it recorded stands beside it, in a file that loads and git does not see."""
+    path.parent.mkdir()
     git = ["git", "-C", str(path.parent)]
     subprocess.run([*git, "init", "-q"], check=True)
     record(path, [turn("one")])
+    before = path.read_bytes()
+
+    def fails() -> None:
+        with Emulator(echo) as emulator, use_cassette(path, mode="rewrite"):
+            AnthropicProvider(api_key=KEY, base_url=emulator.base_url).send(turn("two"))
+            assert path.read_bytes() == before
+            raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        failing_run(path, mode="all")
+        fails()
 
+    assert path.read_bytes() == before
+    assert texts(path.with_name("turns.yaml.partial")) == ["two"]
     status = subprocess.check_output([*git, "status", "--short", "-uall"], text=True)
     assert status == "?? turns.yaml\n"
 
 
-def test_an_unknown_mode_lists_the_known(path: Path) -> None:
-    mode: Any = "always"
-    with pytest.raises(UsageError, match="new_episodes"), use_cassette(path, mode=mode):
+@each(
+    "options,says",
+    [
+        ({"mode": "always"}, "new_episodes"),
+        ({"path": Path("c.json"), "mode": "once"}, r"\.yaml"),
+        ({"drift": "maybe"}, "fail, warn, ignore"),
+        ({"keep_headers": "x-one"}, "keep_headers"),
+        ({"keep_headers": ["a b"]}, "keep_headers"),
+        ({"drop_headers": [1]}, "drop_headers"),
+        ({"passthrough_hosts": ["https://example.com"]}, "passthrough_hosts"),
+        ({"passthrough_hosts": ["example.com:443"]}, "passthrough_hosts"),
+        ({"passthrough_hosts": [""]}, "passthrough_hosts"),
+        ({"passthrough_hosts": ["[a-z]xample.com"]}, "passthrough_hosts"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(path: Path, options: Any, says: str) -> None:
+    """Before anything is sent or written; of what would match nothing the name is told."""
+    with pytest.raises(UsageError, match=says), use_cassette(**{"path": path, **options}):
         pass
-
-
-def test_json_cassettes_are_not_written(tmp_path: Path) -> None:
-    """A YAML text in a file called .json would mislead everyone."""
-    path = tmp_path / "c.json"
-    with pytest.raises(UsageError, match=r"\.yaml"), use_cassette(path, mode="once"):
-        pass
-
-
-# Several at once
-
-
-# Other clients, and vcrpy itself
 
 
 def test_vcrpy_loads_and_plays_our_file(path: Path) -> None:

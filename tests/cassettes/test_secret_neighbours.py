@@ -2,21 +2,20 @@
 
 import base64
 import html
-import importlib.util
 import json
+import runpy
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from laws import scaled
 from planted_secrets import (
     DOCUMENTED,
-    HEX,
     IN_CONTEXT,
     KINDS,
     MIXED,
@@ -54,20 +53,12 @@ BEHIND = (
 WRITTEN: dict[str, Callable[[str], str]] = {
     "as it is": str,
     "JSON": lambda text: json.dumps({"a": [text]}),
-    "JSON in JSON": lambda text: json.dumps([json.dumps({"b": text})]),
     "JSON in JSON in JSON": lambda text: json.dumps([json.dumps([json.dumps([text])])]),
-    "letters kept": lambda text: json.dumps({"a": [text]}, ensure_ascii=False),
     "Python": lambda text: repr({"b": text}),
     "XML": lambda text: f"<a>{html.escape(text)}</a>",
     "all escaped": lambda text: "".join(f"\\u{ord(letter):04x}" for letter in text),
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
-    "base64 of JSON in JSON": lambda text: base64.b64encode(
-        json.dumps([json.dumps([text])]).encode()
-    ).decode(),
     "base64 behind a path": lambda text: f"data/x/{base64.b64encode(text.encode()).decode()}",
-    "base64 behind a line": lambda text: (
-        f"a_name_of_some_length\n{base64.b64encode(text.encode()).decode()}"
-    ),
     "base64 of UTF-16": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
     "base64 of zlib": lambda text: base64.b64encode(zlib.compress(text.encode())).decode(),
 }
@@ -104,41 +95,6 @@ def body_of(value: object, form: str) -> bytes:
     if form in {"events", "lines"}:
         text = f"data: {text}\n\n" if form == "events" else f"{text}\n" * 2
     return text.encode("utf-8", "replace")
-
-
-FORMS = st.sampled_from(["escaped", "letters kept", "events", "lines"])
-FEW = settings(
-    max_examples=scaled(60),
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-
-
-NAMES = st.sampled_from(
-    ["key", "api_key", "token", "password", "dbPass", "signature", "name", "value"]
-)
-TEXTS = st.text("aZ09bcDEf7 -_.:/=\"'\\\n!$é", max_size=40) | st.sampled_from(
-    [*(f"{MIXED[:20]} {word}" for word in ("", "and more", "x")), "Correct1horse2 x", MIXED[:30]]
-)
-TREES = st.recursive(
-    TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3)
-)
-
-
-@FEW
-@given(value=TREES, request=FORMS)
-def test_what_can_be_replaced_is_never_refused(value: Any, request: str) -> None:
-    """What is found in the text of the file was found in the document before, and replaced."""
-    for body in (body_of(value, request), body_of([json.dumps(value)], request)):
-        headers = SSE if request == "events" else JSON
-
-        kept = clean_exchange(Interaction("POST", URL, JSON, body, 200, "OK", headers, body))
-
-        assert check_text(Path("c.yaml"), interaction_text(kept))
-        assert request_key("POST", URL, body) == kept.key
-        again = clean_exchange(
-            Interaction("POST", URL, JSON, kept.request_body, 200, "OK", headers, b"{}")
-        )
-        assert again.request_body == kept.request_body
 
 
 DELTAS: dict[str, Callable[[str], dict[str, Any]]] = {
@@ -190,18 +146,6 @@ def test_what_only_its_context_tells(secret: str) -> None:
             assert core(secret).encode() not in part, body
             assert find_secrets(part.decode()) == (), body
         assert check_text(Path("c.yaml"), interaction_text(kept))
-
-
-@pytest.mark.parametrize("beside", ["", f" {HEX[:40]}"])
-def test_what_is_let_stand_is_not_refused(beside: str) -> None:
-    """A file is searched as its texts are: what they may hold does not depend on its digits."""
-    for text in ("run -e API_KEY=AbstractFactoryOfBeans", "define('token', 'hG7kL9qW2zX4')"):
-        body = body_of({"said": text, "beside": beside}, "escaped")
-
-        kept = clean_exchange(Interaction("POST", URL, JSON, body, 200, "OK", JSON, body))
-
-        assert check_text(Path("c.yaml"), interaction_text(kept))
-        assert kept.request_body == body
 
 
 @each(
@@ -271,26 +215,12 @@ def test_fields_named_for_what_they_hold(value: Any, form: str, depth: int) -> N
     assert request_key("POST", URL, body) == kept.key
 
 
-def test_prose_in_a_form() -> None:
-    named = (NAMED["netrc"], f"the api key is {MIXED[:32]}", PLANTED["bearer"])
-    for secret in (*named, *DOCUMENTED.values(), NEWER["bedrock"]):
-        body = urlencode({"to": "joe", "text": f"Note: {secret} and more", "page": "2"}).encode()
-
-        clean = clean_body(body).decode()
-
-        assert core(secret) not in clean, secret
-        assert clean.startswith("to=joe&text=Note")
-        assert clean.endswith("+and+more&page=2")
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("user[password]", "hunter2hunter"),
         ("pass", "hgklqWzxvbNM"),
         ("code", MIXED[:40]),
-        ("device_code", MIXED[:40]),
-        ("code_verifier", MIXED[:43]),
         ("SAMLResponse", base64.b64encode(MIXED[:70].encode()).decode()),
         ("ticket", f"ST-{MIXED[:30]}"),
     ],
@@ -308,21 +238,12 @@ def test_what_a_form_logs_in_with(name: str, value: str) -> None:
     assert request_key("POST", url, body) == kept.key
 
 
-def benchmark_kinds() -> Any:
-    path = Path(__file__).parents[2] / "benchmarks" / "credential_kinds.py"
-    spec = importlib.util.spec_from_file_location("credential_kinds", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @settings(max_examples=3, phases=[Phase.generate], derandomize=True)
 @given(drawn=st.data())
 def test_the_formats_that_vendors_document(drawn: st.DataObject) -> None:
     """Each is found in prose, alone or behind its name; what only resembles one is not."""
-    kinds = benchmark_kinds()
+    path = Path(__file__).parents[2] / "benchmarks" / "credential_kinds.py"
+    kinds = SimpleNamespace(**runpy.run_path(str(path)))
     texts = {
         **{kind: kinds.drawn(form).map("see {} here".format) for kind, form in kinds.KINDS.items()},
         **{

@@ -116,16 +116,6 @@ COMPOUND = {
 }
 
 
-@pytest.mark.parametrize("name", ["password", "passphrase", "app_password", "api_key", "token"])
-def test_a_parameter_named_for_a_credential_is_recorded(path: Path, name: str) -> None:
-    """What stands for its value is no credential to the search of the whole file."""
-    call: dict[str, Any] = {"params": {name: "pscale_pw_Qx7LmP2vRt9KdW3nZa_9", "rows": "2"}}
-
-    record(path, lambda _: httpx2.Response(200, json={"ok": True}), call)
-
-    assert f"?{name}=[scrubbed]&rows=2" in path.read_text("utf-8")
-
-
 @pytest.mark.parametrize(("value", "kept"), COMPOUND.values(), ids=COMPOUND)
 def test_within_a_parameter_only_the_credential_goes(path: Path, value: str, kept: str) -> None:
     """Requests that differ in what stands behind it are different, and each is found again."""
@@ -142,11 +132,9 @@ def test_within_a_parameter_only_the_credential_goes(path: Path, value: str, kep
 
 
 def packed(name: str, data: bytes) -> bytes:
-    if name == "br":
-        return bytes(pytest.importorskip("brotli").compress(data))
     if name == "zstd":
         return bytes(pytest.importorskip("zstandard").ZstdCompressor().compress(data))
-    return gzip.compress(data) if name == "gzip" else zlib.compress(data)
+    return gzip.compress(data)
 
 
 def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Response]]:

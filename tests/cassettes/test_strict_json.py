@@ -13,21 +13,20 @@ from pytest_regen.strict_json import (
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": 1, "b": {"a": 2, "a": 3}}', "[NaN]", '{"a": -Infinity}', "[" * 200_000]
+    ("text", "why"),
+    [
+        ('{"a": 1, "b": {"a": 2, "c": 3, "c": 3}}', "'c' is given twice"),
+        ("[NaN]", "NaN"),
+        ('{"a": -Infinity}', "-Infinity"),
+        ("[" * 200_000, "too deeply"),
+    ],
 )
-def test_what_parsers_read_differently_is_refused(text: str) -> None:
-    """As text and as bytes; one that needs no reason gets ``None``."""
+def test_what_parsers_read_differently_is_refused(text: str, why: str) -> None:
+    """As text and as bytes, by the value; one that needs no reason gets ``None``."""
     for data in (text, text.encode()):
-        with pytest.raises(ValueError, match=r"twice|no JSON value|too deeply"):
+        with pytest.raises(ValueError, match=why):
             strict_loads(data)
         assert json_or_none(data) is None
-
-
-def test_a_refusal_names_the_value() -> None:
-    with pytest.raises(ValueError, match="'b' is given twice"):
-        strict_loads('{"a": 1, "b": 2, "b": 3}')
-    with pytest.raises(ValueError, match="NaN"):
-        strict_loads("NaN")
 
 
 def test_a_caller_says_what_it_lets_through() -> None:
@@ -42,14 +41,3 @@ def test_half_a_character_is_refused_where_the_value_is_written_again(data: byte
     assert strict_loads(data)
     with pytest.raises(StoreCorruptError, match=r"half a surrogate pair, '\\ud"):
         parse_json(data, Path("ir.json"))
-
-
-def test_two_halves_that_belong_together_are_a_character() -> None:
-    """Whoever reads it."""
-    data = rb'["\ud83d\ude00"]'
-    assert strict_loads(data) == parse_json(data, Path("ir.json")) == ["😀"]
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-le"])
-def test_every_encoding_that_json_may_be_sent_in_is_read(encoding: str) -> None:
-    assert strict_loads('["😀"]'.encode(encoding)) == ["😀"]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import anthropic
-import anyio
 import pytest
 import urllib3
 from loopback import Answer, serving
@@ -38,14 +37,6 @@ def plain(base_url: str) -> str:
         return str(client.messages.create(**CALL).content[-1].text)
 
 
-def streamed(base_url: str) -> str:
-    with (
-        anthropic.Anthropic(api_key=KEY, base_url=base_url) as client,
-        client.messages.stream(**CALL) as stream,
-    ):
-        return str(stream.get_final_text())
-
-
 def asynchronous(base_url: str) -> str:
     async def ask() -> str:
         async with anthropic.AsyncAnthropic(api_key=KEY, base_url=base_url) as client:
@@ -61,20 +52,8 @@ def provider(base_url: str) -> str:
     return text
 
 
-@pytest.fixture
-def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    seconds: list[float] = []
-
-    async def asleep(delay: float) -> None:
-        seconds.append(delay)
-
-    monkeypatch.setattr("time.sleep", seconds.append)
-    monkeypatch.setattr(anyio, "sleep", asleep)
-    return seconds
-
-
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-@pytest.mark.parametrize("ask", [plain, streamed, asynchronous, provider])
+@pytest.mark.parametrize("ask", [plain, asynchronous, provider])
 def test_a_recorded_retry_is_not_waited_for(
     tmp_path: Path, slept: list[float], ask: Callable[[str], str], fault: Fault
 ) -> None:
@@ -95,29 +74,6 @@ def test_a_recorded_retry_is_not_waited_for(
 
     assert run.played == 3
     assert sum(slept) <= 0.002
-
-
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_nor_in_a_test_marked_vcr(tmp_path: Path, slept: list[float], fault: Fault) -> None:
-    """The recorded headers stay as they are, for a suite that looks at them."""
-    said: Iterator[Fault | str] = iter([fault, "late"])
-    options = [
-        VcrOptions("c", tmp_path, mode, {"match_on": ["method", "path"]}, (), lambda _: None)
-        for mode in ("once", "none")
-    ]
-    with Emulator(lambda _body: next(said)) as emulator, use_vcr_cassette(options[0]):
-        assert plain(emulator.base_url) == "late"
-    slept.clear()
-
-    with use_vcr_cassette(options[1]) as run:
-        assert plain("http://127.0.0.1:9") == "late"
-
-    assert sum(slept) <= 0.002
-    recorded = run.cassette.responses[0]["headers"]
-    asked = [fault.retry_after, fault.retry_after_ms]
-    assert [recorded.get(name, [None])[0] for name in ("retry-after", "retry-after-ms")] == [
-        None if value is None else str(value) for value in asked
-    ]
 
 
 BUSY = [Answer(b"busy", 429, (("retry-after", "30"),)), Answer(b"late")]

@@ -14,20 +14,14 @@ from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.turns import Reply
 
 
-def test_metadata_says_who_answered_and_by_which_versions(path: Path) -> None:
-    """The day, the versions, the model, and that it was the emulator."""
-    record(path, [turn("one"), turn("two", model="claude-opus-5-5")])
+def test_metadata_says_who_answered_by_which_versions_and_what_it_cost(path: Path) -> None:
+    """The models, and that it was the emulator; tokens stand beside each answer."""
+    [reply, _], _ = record(path, [turn("one"), turn("two", model="claude-opus-5-5")])
 
     file = loaded(path)
     assert file.metadata["source"] == "emulator"
     assert file.metadata["models"] == ["claude-opus-5-5", "claude-sonnet-5-5"]
     assert set(file.metadata["recorded_by"]) >= {"pytest-regen", "anthropic", "vcrpy"}
-
-
-def test_each_recording_says_what_it_cost(path: Path) -> None:
-    """Tokens stand beside the answer, for whoever reads the file or its diff."""
-    [reply], _ = record(path, [turn("one")])
-
     assert isinstance(reply, Reply)
     usage = reply.usage
     tokens = f"input: {usage.input_tokens}, output: {usage.output_tokens}"
@@ -80,18 +74,16 @@ def exchange_of(sent: bytes, said: bytes = b"said\n") -> Interaction:
 
 def test_what_is_added_to_a_file_of_windows_has_its_line_ends(path: Path) -> None:
     """Version control turns them, and editors put a mark in front; both stay."""
-    line_end = "\r\n"
-    before = "\ufeff" + of_vcrpy(path).replace("\n", line_end)
+    before = "\ufeff" + of_vcrpy(path).replace("\n", "\r\n")
     path.write_text(before, "utf-8", newline="")
 
     with use_cassette(path, mode="new_episodes", http_clients=False) as run:
         run.record(exchange_of("ü\r\nnew: 1\n\n".encode(), b"said\r\n \n"))
 
     text = path.read_bytes().decode()
-    version = f"version: 1{line_end}"
-    assert text.startswith(before.removesuffix(version))
-    assert text.endswith(version)
-    assert text.count("\n") == text.count(line_end)
+    assert text.startswith(before.removesuffix("version: 1\r\n"))
+    assert text.endswith("version: 1\r\n")
+    assert text.count("\n") == text.count("\r\n")
     with use_cassette(path, http_clients=False) as run:
         taken = run.take("POST", "http://a.invalid/x", "ü\r\nnew: 1\n\n".encode())
     assert taken is not None

@@ -204,10 +204,6 @@ class _Page(BaseHTTPRequestHandler):
         """Give five events, some milliseconds apart."""
         self._stream(EVENTS, "text/event-stream", 0.05)
 
-    def page_large(self) -> None:
-        """Give five megabytes."""
-        self._answer(200, b"0123456789abcdef" * 327_680, content_type="application/octet-stream")
-
     def page_cut(self) -> None:
         """Break off in the middle of the events, or of a text."""
         kind = "text/plain" if "plain" in self.path else "text/event-stream"
