@@ -102,22 +102,25 @@ def test_headers_are_kept_and_left_out_as_the_project_says(project: Project) -> 
 
 
 @pytest.mark.parametrize(
-    ("end", "outcome"), [("pytest.skip('no')", "skipped"), ("pytest.xfail('so')", "xfailed")]
+    ("end", "outcome", "name"),
+    [("pytest.skip('no')", "skipped", "nul.txt"), ("pytest.xfail('so')", "xfailed", "ü" * 200)],
 )
 def test_what_skips_or_fails_as_expected_is_replayed(
-    project: Project, end: str, outcome: str
+    project: Project, end: str, outcome: str, name: str
 ) -> None:
     """It does so in every run, and so is recorded like a test that passes.
 
-    A name that Windows reserves becomes that of a file all the same.
+    A name that is reserved or too long becomes that of a file all the same.
     """
-    marked = TALK.replace("def test", '@pytest.mark.cassette(name="nul.txt")\n    def test')
+    marked = TALK.replace("def test", f"@pytest.mark.cassette(name={name!r})\n    def test")
     project.pytester.makepyfile(test_talk=marked + f"\n        {end}\n")
 
     recorded, replayed = project.run("--regen-record=once"), project.run()
 
     assert recorded.parseoutcomes() == replayed.parseoutcomes() == {outcome: 1}
-    assert [path.name for path in project.path.rglob("*.yaml")] == ["nul_txt.yaml"]
+    (file,) = project.path.rglob("*.yaml")
+    assert file.stem not in {"nul.txt", name}
+    assert len(file.name.encode()) <= 255
 
 
 ASKING = """
