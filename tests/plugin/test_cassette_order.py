@@ -71,9 +71,6 @@ LATE = {
         def pytest_runtest_setup(item):
             item.add_marker(MARK)
     """,
-    "plugin": """
-        # Its hook is in early.py, which is registered before our plugin and so called after it.
-    """,
     "module": """
         @pytest.fixture(scope="module", autouse=True)
         def marked(request):
@@ -81,16 +78,6 @@ LATE = {
     """,
 }
 """What a conftest does, by the folder it lies in."""
-
-EARLY = """
-    import pytest
-
-    MARK = pytest.mark.{mark}
-
-    def pytest_runtest_setup(item):
-        if "plugin" in item.path.parts:
-            item.add_marker(MARK)
-"""
 
 PLAIN = """
     import os
@@ -116,8 +103,7 @@ COUNT = len(TESTS) * len(LATE)
 
 def write_late(project: Project, mark: str) -> None:
     """Write a folder for each way in which a test may be given a mark."""
-    project.pytester.makeini("[pytest]\naddopts = --import-mode=importlib\npythonpath = .\n")
-    (project.path / "early.py").write_text(textwrap.dedent(EARLY.format(mark=mark)), "utf-8")
+    project.pytester.makeini("[pytest]\naddopts = --import-mode=importlib\n")
     for way, conftest in LATE.items():
         folder = project.path / way
         folder.mkdir()
@@ -135,12 +121,12 @@ def test_a_mark_counts_whenever_it_was_added(
     """By a hook at any time before set-up, or by a fixture of a wider scope: nothing is sent."""
     write_late(project, mark)
 
-    project.run("-p", "early", record).assert_outcomes(passed=COUNT)
+    project.run(record).assert_outcomes(passed=COUNT)
     assert len(emulator.requests) == COUNT
     for way in LATE:
         assert sorted(path.stem for path in (project.path / way).rglob("*.yaml")) == TESTS, way
 
-    project.run("-p", "early").assert_outcomes(passed=COUNT)
+    project.run().assert_outcomes(passed=COUNT)
     assert len(emulator.requests) == COUNT
 
 

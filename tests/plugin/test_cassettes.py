@@ -18,20 +18,12 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield project
 
 
-@pytest.mark.parametrize("where", ["marker", "fixture", "ini", "table"])
-def test_drift_may_be_tolerated(project: Project, where: str) -> None:
-    """Replayed in recorded order, listed at the end, wherever the choice stands."""
+def test_drift_may_be_tolerated(project: Project) -> None:
+    """Replayed in recorded order, listed at the end."""
     project.pytester.makepyfile(test_talk=TALK)
     project.run("--regen-record=once").assert_outcomes(passed=1)
-    head = {
-        "marker": '@pytest.mark.cassette(drift="warn")\n    ',
-        "fixture": '@pytest.fixture\n    def cassette_config(): return {"drift": "warn"}\n\n    ',
-    }.get(where, "")
-    if where == "ini":
-        project.pytester.makeini("[pytest]\nregen_drift = warn\n")
-    elif where == "table":
-        project.pytester.makepyprojecttoml('[tool.pytest-regen.cassettes]\ndrift = "warn"\n')
-    project.pytester.makepyfile(test_talk=CHANGED.replace("def test", f"{head}def test"))
+    project.pytester.makepyprojecttoml('[tool.pytest-regen.cassettes]\ndrift = "warn"\n')
+    project.pytester.makepyfile(test_talk=CHANGED)
 
     result = project.run("-W", "ignore")
 
@@ -85,29 +77,6 @@ def test_recordings_of_a_failed_test_wait(project: Project) -> None:
     assert not (project.path / f"{FILE}.partial").exists()
 
 
-OWN, VCR = "cassette(name=", "vcr\n    @pytest.mark.default_cassette("
-
-
-@pytest.mark.parametrize(
-    ("mark", "name"),
-    [(OWN, "a/b-c.d"), (OWN, "nul.txt"), (OWN, "ü" * 200), (VCR, "x" * 300), (VCR, "ü" * 200)],
-)
-def test_any_name_becomes_a_safe_file(project: Project, mark: str, name: str) -> None:
-    """Separators make folders below the module's; reserved and long names get a safe one."""
-    marked = TALK.replace("def test", f"@pytest.mark.{mark}{name!r})\n    def test")
-    marked = marked.replace("cassette):", "):" if mark == VCR else "cassette):")
-    project.pytester.makepyfile(test_talk=marked)
-
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-    project.run("-W", "ignore").assert_outcomes(passed=1)
-
-    assert (name == "a/b-c.d") == (project.path / "cassettes/test_talk/a/b-c.d.yaml").exists()
-    [file] = (project.path / "cassettes/test_talk").rglob("*.yaml")
-    assert len(file.name.encode()) <= 255
-    assert file.name.lower().partition(".")[0] not in {"con", "nul"}
-    assert not set(file.name) & set('<>:"|?*\n')
-
-
 def test_headers_are_kept_and_left_out_as_the_project_says(project: Project) -> None:
     """The table holds for all tests; the mark of a test adds to it, and wins over the fixture."""
     project.pytester.makepyprojecttoml(
@@ -133,17 +102,25 @@ def test_headers_are_kept_and_left_out_as_the_project_says(project: Project) -> 
 
 
 @pytest.mark.parametrize(
-    ("end", "outcome"), [("pytest.skip('no')", "skipped"), ("pytest.xfail('so')", "xfailed")]
+    ("end", "outcome", "name"),
+    [("pytest.skip('no')", "skipped", "nul.txt"), ("pytest.xfail('so')", "xfailed", "ü" * 200)],
 )
 def test_what_skips_or_fails_as_expected_is_replayed(
-    project: Project, end: str, outcome: str
+    project: Project, end: str, outcome: str, name: str
 ) -> None:
-    """It does so in every run, and so is recorded like a test that passes."""
-    project.pytester.makepyfile(test_talk=TALK + f"\n        {end}\n")
+    """It does so in every run, and so is recorded like a test that passes.
+
+    A name that is reserved or too long becomes that of a file all the same.
+    """
+    marked = TALK.replace("def test", f"@pytest.mark.cassette(name={name!r})\n    def test")
+    project.pytester.makepyfile(test_talk=marked + f"\n        {end}\n")
 
     recorded, replayed = project.run("--regen-record=once"), project.run()
 
     assert recorded.parseoutcomes() == replayed.parseoutcomes() == {outcome: 1}
+    (file,) = project.path.rglob("*.yaml")
+    assert file.stem not in {"nul.txt", name}
+    assert len(file.name.encode()) <= 255
 
 
 ASKING = """
@@ -242,16 +219,19 @@ NAMED = """
             def test_inner(self, cassette): ask("five")
 
     @pytest.mark.vcr
-    @pytest.mark.default_cassette("another.yaml")
+    @pytest.mark.default_cassette("ü" * 200)
     def test_marked_by_name(): ask("seven")
 """
 
 
 def test_no_cassette_of_a_living_test_is_unused(project: Project, capsys: Capture) -> None:
-    """Whatever its name is; that of a test that was renamed is."""
+    """Whatever its name is, its file has a safe one; that of a test that was renamed is unused."""
     project.pytester.makepyfile(test_m=ASK + NAMED)
     project.run("--regen-record=once").assert_outcomes(passed=8)
-    assert len(list((project.path / "cassettes").rglob("*.yaml"))) == 8
+    files = list((project.path / "cassettes").rglob("*.yaml"))
+    assert len(files) == 8
+    assert max(len(file.name.encode()) for file in files) <= 255
+    assert (project.path / "cassettes/test_m/folder/inner.v2.yaml").exists()
     project.run().assert_outcomes(passed=8)
     capsys.readouterr()
 

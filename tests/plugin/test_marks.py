@@ -18,11 +18,7 @@ def write(project: Project, *marks: str, body: str = "pass") -> None:
 WRONG = {
     "regen(stores='x')": ["unknown argument", "it takes store, types"],
     "regen(attempts=0)": ["whole number of at least 1"],
-    "regen(attempts=True)": ["whole number of at least 1"],
-    "regen(types=4)": ["a name or a list of names"],
     "regen(on={'A': 1})": ["a name or a list of names"],
-    "regen(store=4)": ["the path of a store"],
-    "regen('a', 'b', 2, [], 'c', 'x')": ["and no more"],
     "regen(store='generated/GET_v1_project')": ["there is no store", f"there is {STORE}"],
     "regen('src/a.py::f')": ["there is no store", "regen(unit='src/a.py::f')"],
     "cassette(nam='x')": ["unknown argument", "it takes name, record"],
@@ -30,7 +26,6 @@ WRONG = {
     "cassette(normalize=1)": ["it is a function"],
     "cassette(drift='maybe')": ["it is one of fail, warn, ignore"],
     "cassette(name='../../x')": ["leads out of"],
-    "cassette(name='x/')": ["names no file"],
     "cassette(name='a.json')": ["name it a.yaml"],
     "cassette(ignore=['x'])": ["no path into JSON"],
     "cassette(passthrough_hosts='https://prices.test/')": ["passthrough_hosts"],
@@ -64,7 +59,7 @@ def test_a_wrong_mark_is_an_error_of_its_test(project: Project) -> None:
         assert lines[0].startswith(f"test_own.py::test_{number}: ")
         assert lines[-1].startswith("  next: ")
         assert not [words for words in told if words not in error], error
-        shows_value = ("there is no", "is no path", "is no host", "leads out", "names no file")
+        shows_value = ("there is no", "is no path", "is no host", "leads out")
         assert mark in error or any(words in error for words in shows_value), error
 
 

@@ -9,7 +9,6 @@ import pytest
 from plugin_project import Project, emulated
 from store_factory import GOOD, MISSPELT
 
-from pytest_regen.emulator import EmulatedReply
 from pytest_regen.stores import RegenStore
 
 STORE = "generated/GET_v1_projects"
@@ -157,28 +156,3 @@ def test_all_that_lacks_a_recording_is_one_command(project: Project) -> None:
         ),
         "  nothing was sent: --regen alone replays recordings, and there is none for this",
     ]
-
-
-def test_another_model_of_the_service_that_was_named(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``--regen-model`` beside a service and its model would be refused."""
-    project.broken()
-    project.pytester.makeconftest("")
-    with emulated(monkeypatch, lambda _: EmulatedReply("", stop_reason="refusal")):
-        provider = ("--regen-provider", "anthropic:claude-opus-5")
-        result = project.run("--regen", "--regen-record=once", *provider)
-
-    assert told_next(result).endswith("--regen-provider anthropic:MODEL")
-
-
-def test_a_line_that_is_down_is_tried_again_as_before(project: Project) -> None:
-    """The same record mode and the same limits: without them, nothing would be asked."""
-    project.broken()
-    project.answered_by("Unreachable")
-
-    result = project.run("--regen", "--regen-record", "once", "--regen-attempts", "3")
-
-    result.stdout.fnmatch_lines(["still failing: *Owner [[]transport[]]*", "*no answer from*"])
-    again = f"pytest {STORE}::Owner --regen --regen-record once --regen-attempts 3"
-    assert told_next(result) == again

@@ -80,7 +80,7 @@ def test_each_has_a_cassette_without_it(project: Project, mark: str) -> None:
 
 
 def test_newer_kinds_show_neither(project: Project) -> None:
-    """Names of files, the cassette, the reports in JSON and HTML."""
+    """Names of files, what a failed test recorded beside its cassette, reports in JSON and HTML."""
     one, other = (UNLISTED[kind] for kind in ("webhook", "GitLab runner"))
     write(project, secrets=(one, other), more="and False")
 
@@ -88,6 +88,7 @@ def test_newer_kinds_show_neither(project: Project) -> None:
     project.run("--regen-report=report.html")
 
     assert (project.path / "report.html").exists()
+    assert len(list((project.path / "cassettes" / "test_talk").glob("*.partial"))) == 2
     assert revealing(project, (one, other)) == []
 
 
@@ -107,8 +108,7 @@ def test_drift_shows_none(project: Project) -> None:
         assert revealing(project) == []
 
 
-@pytest.mark.parametrize("mark", ["vcr", "cassette"])
-def test_what_pytest_recording_named_by_one_is_found(project: Project, mark: str) -> None:
+def test_what_pytest_recording_named_by_one_is_found(project: Project) -> None:
     """A suite that switches has its cassettes already; they keep their names."""
     write(project, mark="vcr")
     project.run("--record-mode=once").assert_outcomes(passed=2)
@@ -117,20 +117,7 @@ def test_what_pytest_recording_named_by_one_is_found(project: Project, mark: str
     for file, name in zip(sorted(folder.iterdir()), sorted(theirs), strict=True):
         file.rename(folder / name)
 
-    write(project, mark=mark)
     result = project.run("--record-mode=none", "-W", "ignore")
 
     result.assert_outcomes(passed=2)
     assert {file.name for file in folder.iterdir()} == theirs
-
-
-def test_a_failed_test_shows_none(project: Project) -> None:
-    """What it recorded stands beside the cassette, named and written like it."""
-    write(project, more="+ '!'")
-
-    project.run("--regen-record=once").assert_outcomes(failed=2)
-
-    names = [path.name for path in (project.path / "cassettes" / "test_talk").glob("*.*.*")]
-    assert len(names) == 2
-    assert all(name.endswith(".partial") for name in names)
-    assert revealing(project) == []

@@ -108,31 +108,16 @@ def test_drift_of_many_tests_is_told_by_cause(module: Project, snapshot: Snapsho
     assert "24 tests" in page
 
 
-@pytest.mark.parametrize("mark", ["vcr", "cassette(drift='fail')"])
 def test_tests_that_fail_of_one_cause_are_told_once_more(
-    module: Project, mark: str, snapshot: SnapshotAssertion
+    module: Project, snapshot: SnapshotAssertion
 ) -> None:
     """Each has said what is wrong with it; that all have the same, only the section says."""
     module.pytester.makeini("[pytest]\nregen_drift = fail\n")
-    source = textwrap.dedent(MODULE) + textwrap.dedent(CASES).replace("mark.vcr", f"mark.{mark}")
-    module.pytester.makepyfile(test_m=source)
 
     result = module.run("-q", "--tb=no", "-W", "ignore")
 
     lines = section(result)
     assert lines[: next(n for n, line in enumerate(lines) if "short test" in line)] == snapshot
-
-
-def test_without_a_cache_the_command_names_the_tests(module: Project) -> None:
-    long = {"messages": [{"role": "user", "content": "word " * 500}]}
-    body = json.dumps({**BODY, **long})
-    foreign(module.path / "cassettes/test_m/test_message.yaml", body)
-
-    lines = section(module.run("-q", "-p", "no:cacheprovider", "-k", "system or message"))
-
-    assert not [line for line in lines if line.startswith("in full")]
-    assert lines[-1].count("test_m.py::test_system") == 10
-    assert not (module.path / ".pytest_cache").exists()
 
 
 def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module: Project) -> None:

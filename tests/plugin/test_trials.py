@@ -58,22 +58,6 @@ def test_a_failing_test_heals_its_function(
     )
 
 
-def test_ending_the_process_is_no_pass(
-    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The test itself has to say that it passed, and the process has to end as it should."""
-    functions.write(HOURS, addopts="-k 1h30m")
-    before = functions.module.read_text("utf-8")
-    # Examples would find it first: this is about the test alone.
-    code = "if 'h' in text:\n    os._exit(0)\nreturn int(text[:-1])"
-
-    with emulated(monkeypatch, lambda _: code):
-        result = functions.run()
-
-    assert result.parseoutcomes()["failed"] == 1
-    assert functions.module.read_text("utf-8") == before
-
-
 def test_a_failure_of_the_process_at_hand_asks_nobody(
     functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
