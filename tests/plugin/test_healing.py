@@ -9,6 +9,7 @@ import pytest
 from command_line import command
 from plugin_project import Project, emulated
 from reference_writer import ReferenceWriter
+from store_factory import GOOD
 from unit_project import UnitProject, translate
 from unit_work import GERMAN
 
@@ -171,3 +172,33 @@ def test_the_next_command_keeps_the_option(units: UnitProject) -> None:
     commands = [line for line in result.outlines if "pytest " in line and "--regen" in line]
     assert commands
     assert not [line for line in commands if "--regen-pending" not in line]
+
+
+def test_ignored_codes_do_not_count_in_the_score(project: Project) -> None:
+    """An output that mends the error is kept, though it brings two of the ignored kind."""
+    project.store(wrong={("Owner", 1): GOOD["Owner", 1].replace('("name")', '("nmae")')})
+    project.path.joinpath("pyproject.toml").write_text(
+        '[tool.pytest-regen.ignore]\n"generated/*::Owner" = ["WRONG_TYPE", "NULLABILITY"]\n',
+        "utf-8",
+    )
+    project.pytester.makeconftest(
+        """
+        from pytest_regen import CallableProvider
+
+        WORSE = '''public class Owner
+        {
+            [JsonPropertyName("name")]
+            public long? Name { get; set; }
+
+            [JsonPropertyName("state")]
+            public long? State { get; set; }
+        }'''
+
+        def pytest_regen_provider(config):
+            return CallableProvider(lambda _messages: WORSE)
+        """
+    )
+
+    result = project.run("--regen", "--regen-record=all")
+
+    result.stdout.fnmatch_lines(["*2 passed, 1 regenerated*"])
