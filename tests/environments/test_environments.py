@@ -5,6 +5,7 @@ versions that a public suite has locked. A loopback server stands for the networ
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -12,7 +13,17 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import httpx2
 import pytest
+from clarifying_service import (
+    EXAMPLE,
+    MESSAGE,
+    PLACE,
+    WRITTEN,
+    Model,
+    clarifying_service,
+    second_turn,
+)
 
 from pytest_regen.emulator import Emulator
 
@@ -33,6 +44,7 @@ def oldest(requirements: Iterable[str]) -> list[str]:
     return [one.replace(">=", "==") for one in requirements]
 
 
+OLDEST_COMMANDS = oldest(PROJECT["optional-dependencies"]["cli"])
 PINS = {
     "newest, core only": [],
     "oldest core": oldest(PROJECT["dependencies"]),
@@ -121,6 +133,15 @@ SUITE = """
         with anthropic.Anthropic() as client:
             return client.messages.create(**body("d")).content[-1].text
 
+    def by_anthropic_stream():
+        import asyncio
+        import anthropic
+        async def ask():
+            async with anthropic.AsyncAnthropic() as client:
+                async with client.messages.stream(**body("e")) as stream:
+                    return await stream.get_final_text()
+        return asyncio.run(ask())
+
     def by_openai():
         # The answer is not one of this API; what counts is that the same comes back.
         import openai
@@ -136,6 +157,7 @@ SUITE = """
         pytest.param(by_requests, marks=needs_requests),
         pytest.param(by_aiohttp, marks=needs_aiohttp),
         pytest.param(by_anthropic, marks=needs_anthropic),
+        pytest.param(by_anthropic_stream, marks=needs_anthropic),
         pytest.param(by_openai, marks=needs_openai),
     ]
 
@@ -175,6 +197,15 @@ SUITE = """
         assert reply.text
         assert reply.usage.output_tokens
 
+    def test_session():
+        from pydantic import BaseModel
+        from pytest_regen import CallableProvider, GeneratorSession
+
+        class Answer(BaseModel):
+            a: int
+
+        model = CallableProvider(lambda messages: '{"a": 1}')
+        assert GeneratorSession("s", Answer, provider=model).ask("x") == Answer(a=1)
 """
 
 
@@ -219,12 +250,6 @@ def environment(folder: Path, wheel: Path, pins: Sequence[str]) -> Path:
     return python
 
 
-def run_in(folder: Path, python: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a module of an environment."""
-    command = [str(python), "-m", *words]
-    return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
-
-
 @pytest.mark.parametrize("pins", PINS.values(), ids=list(PINS))
 def test_it_installs_records_and_replays(tmp_path: Path, wheel: Path, pins: list[str]) -> None:
     """No pinned version moves; what was recorded through each client comes back offline."""
@@ -259,39 +284,77 @@ def test_it_installs_records_and_replays(tmp_path: Path, wheel: Path, pins: list
 
 
 def test_the_oldest_are_what_is_asked_for(tmp_path: Path, wheel: Path) -> None:
-    """Of every command the help, a check of recordings, and the contract of providers."""
-    extras = PROJECT["optional-dependencies"]
-    oldest_extras = oldest([*extras["cli"], *extras["anthropic"], *extras["openai"]])
-    pins = [*PINS["oldest core"], *oldest_extras, "genai-prices", "hypothesis"]
-    python = environment(tmp_path / "venv", wheel, pins)
-    tests = ROOT / "tests" / "turns" / "test_chat_providers.py"
-    support = ROOT / "tests" / "support"
-    apart = ["--noconftest", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    """Commands, too: of every command the help, and a check of recordings."""
+    python = environment(tmp_path / "venv", wheel, [*PINS["oldest core"], *OLDEST_COMMANDS])
+    command = [str(python), "-m", "pytest_regen"]
 
     for words in (
-        ["pytest_regen", "--help"],
-        ["pytest_regen", "generate", "--help"],
-        ["pytest_regen", "cassettes", "check", str(ROOT / "cassettes")],
-        ["pytest_regen", "cassettes", "show", str(ROOT / "cassettes" / "talk.yaml")],
-        ["pytest", *apart, "-p", "no:cacheprovider", "-o", f"pythonpath={support}", str(tests)],
+        ["--help"],
+        ["generate", "--help"],
+        ["cassettes", "check", str(ROOT / "cassettes")],
+        ["cassettes", "show", str(ROOT / "cassettes" / "talk.yaml")],
     ):
-        done = run_in(tmp_path, python, *words)
-        assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-2000:])
-        assert "skipped" not in done.stdout
+        done = subprocess.run([*command, *words], check=False, capture_output=True, text=True)
+        assert done.returncode == 0, (words, done.stderr[-2000:])
+
+
+OLDEST_SDKS = [
+    name
+    for extra in ("anthropic", "openai")
+    for name in oldest(PROJECT["optional-dependencies"][extra])
+]
+SUPPORT = ROOT / "tests" / "support"
+
+
+def test_providers_keep_their_contract(tmp_path: Path, wheel: Path) -> None:
+    """With the oldest SDKs that are asked for."""
+    python = environment(tmp_path / "venv", wheel, [*OLDEST_SDKS, "genai-prices", "hypothesis"])
+    words = ["-m", "pytest", "-q", "--noconftest", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    tests = ROOT / "tests" / "turns" / "test_chat_providers.py"
+
+    done = subprocess.run(
+        [str(python), *words, "-p", "no:cacheprovider", "-o", f"pythonpath={SUPPORT}", str(tests)],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "skipped" not in done.stdout
+
+
+def test_the_clarifying_agent_is_installed_from_the_wheel(tmp_path: Path, wheel: Path) -> None:
+    """Its folder installs beside the wheel; its tests replay there, and its endpoint answers."""
+    example = tmp_path / "clarifying_agent"
+    shutil.copytree(EXAMPLE, example)
+    python = environment(tmp_path / "venv", wheel, [str(example)])
+    words = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+
+    done = subprocess.run(
+        words, cwd=example, env=OUTSIDE, check=False, capture_output=True, text=True
+    )
+    with clarifying_service(Model(PLACE), example, str(python)) as address:
+        path = f"{address}/api/agents/generate-subject"
+        asked = httpx2.post(path, json={"message": MESSAGE}, timeout=60).json()
+        written = httpx2.post(path, json=second_turn(asked, {"location": "Berlin"}), timeout=60)
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert asked["clarification_questions"] == [PLACE]
+    assert written.json()["subject_line"] == WRITTEN["subject_line"]
 
 
 def test_an_sdk_that_is_too_old_is_named(tmp_path: Path, wheel: Path) -> None:
     """With its version and the line that installs another."""
     python = environment(tmp_path / "venv", wheel, ["anthropic==0.39.0"])
-    (tmp_path / "asks.py").write_text(
+    code = (
         "from pytest_regen import AnthropicProvider, TurnRequest\n"
         "from pytest_regen.turns import Message\n"
         "provider = AnthropicProvider(api_key='planted', base_url='http://127.0.0.1:9')\n"
-        "provider.send(TurnRequest('', (Message('user', 'x'),), 'm', 9))\n",
-        "utf-8",
+        "provider.send(TurnRequest('', (Message('user', 'x'),), 'm', 9))\n"
     )
 
-    done = run_in(tmp_path, python, "asks")
+    done = subprocess.run([str(python), "-c", code], check=False, capture_output=True, text=True)
 
     assert "MissingExtraError: the package anthropic 0.39.0 is too old" in done.stderr
     assert "next: pip install --upgrade 'pytest-regen[anthropic]'" in done.stderr
