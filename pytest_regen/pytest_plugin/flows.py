@@ -10,7 +10,7 @@ import pytest
 from pytest_regen.cassettes import CassetteRun
 from pytest_regen.errors import UsageError
 from pytest_regen.pytest_plugin.names import node_command
-from pytest_regen.pytest_plugin.stash import CALL_PASSED
+from pytest_regen.pytest_plugin.stash import CALL_OUTCOME
 from pytest_regen.testing.transcripts import ClarificationFlow, Transcript, read_transcript
 from pytest_regen.turns.values import Provider
 
@@ -90,7 +90,7 @@ def flows_of(request: pytest.FixtureRequest, run: CassetteRun) -> Iterator[Flows
     command = node_command(item.config, item.nodeid, options=("--regen-record", record))
     flows = Flows(request, read_transcript(path, command) if replays else None, command)
     yield flows
-    if flows.flow is None or not item.stash.get(CALL_PASSED, False):
+    if flows.flow is None or item.stash.get(CALL_OUTCOME, "") != "passed":
         return
     if replays:
         flows.flow.finish()

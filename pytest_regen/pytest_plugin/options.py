@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FAIL_ON = ("auto", "regenerated", "never")
 
-_TABLE = re.compile(rb"""(?:^|\btool\s*\.)\s*["']?pytest[-_]regen["']?\s*[].=]""", re.MULTILINE)
+_TABLE = rb"""(?m)(?:^|\btool\s*\.)\s*["']?pytest[-_]regen["']?\s*[].=]"""
 """What a file with the table has in it, however that is written, and few other files do."""
 _OWN_FILES = (".pytest-regen.toml", "pytest-regen.toml", ".pytest_regen.toml", "pytest_regen.toml")
 """What the file without pyproject.toml is called, or may be by mistake."""
@@ -202,9 +202,11 @@ def _may_have_table(folder: Path) -> bool:
     if any((folder / name).is_file() for name in _OWN_FILES):
         return True
     try:
-        return _TABLE.search((folder / "pyproject.toml").read_bytes()) is not None
+        text = (folder / "pyproject.toml").read_bytes()
     except OSError:
         return False
+    # Compiled only then, because compiling takes longer than all else that is done here.
+    return b"regen" in text and re.search(_TABLE, text) is not None
 
 
 def _has_kind_packages(folder: str) -> bool:

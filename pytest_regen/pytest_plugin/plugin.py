@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
 """The places of the run; there only where the run uses the plugin at all."""
-_IS_OURS: "pytest.StashKey[bool]" = pytest.StashKey()
-"""Whether a test is marked ``regen``."""
 _REPORTED: "pytest.StashKey[bool]" = pytest.StashKey()
 """Whether somebody reads more than the terminal."""
 _WATCHED: "pytest.StashKey[bool]" = pytest.StashKey()
@@ -202,13 +200,8 @@ def pytest_collection_modifyitems(
     return result
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Give a test the fixtures that its marks ask for by now."""
-    ahead = item.config.stash.get(stash.AHEAD, None)
-    if ahead is not None and not ahead.knows(item):
-        ahead.finish()
-    return (yield from fixtures.setup_with_marked_fixtures(item))
+# The hook itself, because a generator around it would cost every test of every suite.
+pytest_runtest_setup = pytest.hookimpl(wrapper=True)(fixtures.setup_with_marked_fixtures)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -253,50 +246,24 @@ def pytest_runtest_makereport(
         call.excinfo = trim_traceback(item, call.excinfo)
     report = yield
     config = item.config
-    if report.when == "setup":
-        # Once for its three reports: marks that come later are not served.
-        item.stash[_IS_OURS] = stash.is_regen_item(item)
-    is_ours = item.stash.get(_IS_OURS, False)
     error = call.excinfo.value if call.excinfo else None
     if options.is_plain(error):
         report.longrepr = str(error)
     if report.when == "call":
-        item.stash[stash.CALL_PASSED] = report.passed
-        item.stash[stash.CALL_FAILED] = report.failed
-    is_on_old_module = False
-    if report.when == "call" and _WATCHED in config.stash:
-        from pytest_regen.pytest_plugin.loaded import loaded_modules
+        item.stash[stash.CALL_OUTCOME] = report.outcome
+        is_on_old_module = False
+        if _WATCHED in config.stash:
+            from pytest_regen.pytest_plugin.loaded import loaded_modules
 
-        is_on_old_module = loaded_modules(config).note(item)
-    if is_ours or is_on_old_module:
-        from pytest_regen.pytest_plugin.summary import attach
+            is_on_old_module = loaded_modules(config).note(item)
+        if is_on_old_module or stash.is_regen_item(item):
+            from pytest_regen.pytest_plugin.summary import attach
 
-        attach(item, report)
-    if config.stash.get(_REPORTED, False) and (is_ours or stash.uses_cassette(item)):
+            attach(item, report)
+    if config.stash.get(_REPORTED, False) and (
+        stash.is_regen_item(item) or stash.uses_cassette(item)
+    ):
         from pytest_regen.pytest_plugin.report_log import describe
 
         describe(item, report, error)
     return report
-
-
-# First, so that no plugin counts it as an ordinary pass.
-@pytest.hookimpl(tryfirst=True)
-def pytest_report_teststatus(
-    report: pytest.CollectReport | pytest.TestReport,
-) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-    """Count a test that passed only after regeneration as an outcome of its own."""
-    if report.when == "call" and report.passed:
-        # Lists under pytest-xdist, tuples without it.
-        properties = map(tuple, getattr(report, "user_properties", ()))
-        if ("regen.outcome", "regenerated") in properties:
-            return "regenerated", "G", ("REGENERATED", {"yellow": True})
-    return None
-
-
-# First: what is under way would go on paying while others report.
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End what is under way for items whose turn will not come."""
-    ahead = session.config.stash.get(stash.AHEAD, None)
-    if ahead is not None:
-        ahead.close()

@@ -18,8 +18,15 @@ OUR_MARKS = frozenset({"cassette", "regen"})
 
 
 def mark_names(item: pytest.Item) -> set[str]:
-    """Return the names of an item's marks: one walk, because every test of a suite is asked."""
-    return {mark.name for node in item.listchain() for mark in node.own_markers}
+    """Return the names of an item's marks."""
+    names: set[str] = set()
+    node: Any = item
+    # By hand, because every test of a suite is asked, and most nodes have no marks.
+    while node is not None:
+        if node.own_markers:
+            names.update(mark.name for mark in node.own_markers)
+        node = node.parent
+    return names
 
 
 def is_regen_item(item: pytest.Item) -> bool:
@@ -65,11 +72,8 @@ AHEAD: pytest.StashKey[Any] = pytest.StashKey()
 
 # Fixtures of cassettes end after the call, and pytest tells a fixture nothing of it. Whether to
 # keep what was recorded, and whether to mind what was not played, they read here.
-CALL_FAILED: pytest.StashKey[bool] = pytest.StashKey()
-"""Whether the test itself failed: one that skipped or was expected to fail did not."""
-
-CALL_PASSED: pytest.StashKey[bool] = pytest.StashKey()
-"""Whether the test itself passed, for fixtures that end after it."""
+CALL_OUTCOME: pytest.StashKey[str] = pytest.StashKey()
+"""What the test itself did: one that skipped or was expected to fail was ``skipped``."""
 
 CASSETTE: "pytest.StashKey[CassetteRun]" = pytest.StashKey()
 """The cassette that an item has in use."""

@@ -229,7 +229,8 @@ class RunLog:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a worker or this process sent along."""
-        self._has_failed |= report.failed and "regen" in report.keywords
+        if report.failed and "regen" in report.keywords:
+            self._has_failed = True
         record = record_on(report)
         if record is None:
             return
@@ -244,6 +245,20 @@ class RunLog:
             self.sandbox = record.sandbox
         settings = self._choices.settings
         self.fallen = fallen_level(self._config.rootpath, self.sandbox, settings.sandbox)
+
+    # First, so that no plugin counts it as an ordinary pass.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        """Count a test that passed only after regeneration as an outcome of its own."""
+        # Only a record tells of one, and most of thousands of tests have none.
+        if report.passed and RECORD_KEY in report.__dict__:
+            # Lists under pytest-xdist, tuples without it.
+            properties = map(tuple, getattr(report, "user_properties", ()))
+            if ("regen.outcome", "regenerated") in properties:
+                return "regenerated", "G", ("REGENERATED", {"yellow": True})
+        return None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:

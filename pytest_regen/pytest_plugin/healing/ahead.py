@@ -76,7 +76,7 @@ FlowOf = Callable[[pytest.Item, BaseException], Flow[Asked] | None]
 
 
 class Ahead:
-    """Items of this process, and the work on those that fail.
+    """Items of this process, and the work on those that fail; a plugin from then on.
 
     Args:
         waves: items that may be worked on, in groups that follow one another.
@@ -159,13 +159,22 @@ class Ahead:
             raise outcome
         return outcome
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Wait until nothing is under way before a test of the user's own."""
+        if not self.knows(item):
+            self.finish()
+        return (yield)
+
     def finish(self) -> None:
         """Wait until nothing is under way."""
         while self._go_on():
             pass
 
-    def close(self) -> None:
-        """End what is under way; what has arrived is stored."""
+    # First: what is under way would go on paying while others report.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """End what is under way for items whose turn will not come; what has arrived is stored."""
         self._driven.close()
 
     def _wait_for(self, item: pytest.Item) -> None:

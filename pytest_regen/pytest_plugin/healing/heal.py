@@ -57,6 +57,7 @@ def _begin_ahead(item: UnitItem) -> None:
         if ahead.knows(item):
             return
         ahead.finish()  # A worker of pytest-xdist was given more.
+        config.pluginmanager.unregister(ahead)
     # A worker of pytest-xdist cannot tell which it will be given: it asks for this one alone.
     upcoming = item.session.items[item.session.items.index(item) :]
     items = [
@@ -69,7 +70,8 @@ def _begin_ahead(item: UnitItem) -> None:
     with suppress(UsageError):  # The item's own turn tells who is not there.
         provider = providers.provider_of(item, of_types=item.look.home.has_pages)
         settings = providers.settings_of_run(item, provider, jobs)
-        config.stash[AHEAD] = Ahead(_waves_of(items), _flow_of, settings)
+        ahead = config.stash[AHEAD] = Ahead(_waves_of(items), _flow_of, settings)
+        config.pluginmanager.register(ahead, "regen-ahead")
 
 
 def _waves_of(items: Sequence[UnitItem]) -> Sequence[Sequence[pytest.Item]]:

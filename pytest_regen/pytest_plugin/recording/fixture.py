@@ -87,7 +87,8 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
             for name in keys:
                 os.environ.pop(name, None)
         # One that skips, or fails as its mark expects, does so in every run.
-        if item.stash.get(stash.CALL_FAILED, True) and not item.config.option.regen_keep_failed:
+        has_failed = item.stash.get(stash.CALL_OUTCOME, "failed") == "failed"
+        if has_failed and not item.config.option.regen_keep_failed:
             if run.recorded:
                 what = f"{item.nodeid} failed: what it recorded is in {run.path.name}.partial"
                 advice = "correct the test and record again, or add --regen-keep-failed"
@@ -257,7 +258,7 @@ def vcr_cassette_in_use(
     for miss in misses if drift != "ignore" else ():
         what, causes = f"{miss.what}\n    {miss.why}", miss.causes
         log.note(item, "miss", run.path, what, command=miss.hint, failed=fails, causes=causes)
-    passed = item.stash.get(stash.CALL_PASSED, False)
+    passed = item.stash.get(stash.CALL_OUTCOME, "") == "passed"
     if passed and misses and fails:
         raise misses[0]
     if passed and run.drifts and fails:

@@ -15,7 +15,7 @@ from pytest_regen.errors import CassetteError
 from pytest_regen.modes import FindingPolicy
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.names import node_command
-from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_PLUGINS, other_vcr_plugin
+from pytest_regen.pytest_plugin.stash import CALL_OUTCOME, VCR_PLUGINS, other_vcr_plugin
 from pytest_regen.text import plural, shorten, visible
 
 if TYPE_CHECKING:
@@ -172,7 +172,8 @@ class CassetteLog:
         outcome: FindingPolicy,
     ) -> None:
         """Keep that a passing test left recordings; fail it where the project wants that."""
-        if not run.unplayed or outcome == "ignore" or not item.stash.get(CALL_PASSED, False):
+        passed = item.stash.get(CALL_OUTCOME, "") == "passed"
+        if not passed or not run.unplayed or outcome == "ignore":
             return
         what = f"{run.unplayed} of {total} recordings were not asked for"
         fails = outcome == "fail"
