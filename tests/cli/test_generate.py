@@ -72,6 +72,19 @@ def makers_answer(document: Path, schema: Any) -> None:
     document.write_text(json.dumps(made), "utf-8")
 
 
+def test_a_type_of_one_value_is_asked_of_no_model(document: Path, api: Emulator) -> None:
+    """A model could only get it wrong: the template writes it, and the rest is asked for."""
+    properties = {"name": {"type": "string"}, "kind": {"type": "string", "enum": ["rigid"]}}
+    makers_answer(document, {"type": "object", "properties": properties})
+
+    command("generate", document, "GET /makers")
+
+    store = RegenStore.open(Path("generated/GET_makers"))
+    models = {name: store.pages_of(name)[0].model for name in store.type_names}
+    assert models == {"MakerDataObject": "claude-sonnet-5-5", "MakerKind": "template"}
+    assert len(api.requests) == 1
+
+
 GONE = {"$ref": "#/components/schemas/Makr"}
 
 
