@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pytest_regen.testing.conformance import KindConformance as KindConformance
     from pytest_regen.testing.failures import FeedbackError as FeedbackError
     from pytest_regen.testing.failures import fail as fail
-    from pytest_regen.testing.known_bad import KNOWN_BAD as KNOWN_BAD
     from pytest_regen.testing.languages import LanguageConformance as LanguageConformance
     from pytest_regen.testing.remote import base_url as base_url
     from pytest_regen.testing.remote import http as http

@@ -234,11 +234,6 @@ class Shape:
         numbers = range(len(self.sample.ids)) if len(self.sample.ids) > 1 else ()
         return [self.answering(number) for number in numbers]
 
-    def with_texts(self, texts: Mapping[str, str]) -> "Shape":
-        """Return the turn with some texts, by their path, as they are given here."""
-        swapped = {self.sample.texts[path]: text for path, text in texts.items()}
-        return replace(self, wire=swap_texts(self.wire, swapped))
-
     def tokens(self, mark: str) -> dict[str, str]:
         """Return the token of each text by its path.
 

@@ -11,14 +11,17 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import UsageError
-from pytest_regen.testing.agents import Agent, AgentFactory, Replies, is_own_code
+from pytest_regen.testing.agents import Agent, AgentFactory, Replies
 
 _ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
 """What a prompt must not depend on: the order of sets, and language."""
 _SECONDS: Final = 120
+_NOT_THEIRS: Final = ("<", str(Path(os.__file__).parent), str(Path(__file__).parents[1]))
+"""How the files of Python's own modules, and of ours, begin."""
 _ZONE: Final = "Pacific/Kiritimati"
 _LATER: Final = timedelta(days=401, hours=7, minutes=13, seconds=17)
 """So far apart, two moments have nothing in common that a prompt could show: not the year, the
@@ -126,7 +129,8 @@ def _set_forward(by: timedelta) -> None:
     faked = {id(getattr(time, name)): fake for name, fake in fakes.items()}
     faked[id(datetime)] = Datetime
     for name, module in list(sys.modules.items()):
-        is_own = is_own_code(getattr(module, "__file__", None) or "<none>")
+        file = getattr(module, "__file__", None) or "<none>"
+        is_own = "site-packages" not in file and not file.startswith(_NOT_THEIRS)
         if is_own or name in ("time", "datetime"):
             for member, value in list(vars(module).items()):
                 if id(value) in faked:

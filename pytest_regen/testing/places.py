@@ -14,7 +14,6 @@ _LABEL: Final = 24
 _LETTERS: Final = 2
 """A label has more of them than a bullet or a quote."""
 _OPENING: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
-_ANSWERS: Final = re.compile(r"(?:^|[/_])(?:answers?|replies|reply)/$", re.IGNORECASE)
 
 
 def find_misplaced(shape: Shape, prompt: str) -> list[str]:
@@ -56,10 +55,8 @@ def _wrong_neighbours(order: list[tuple[str, str]]) -> set[str] | None:
     return {mark[1] for before, mark in pairs if before[1] != mark[1]}
 
 
-def posing(shape: Shape, answered: str, skipped: str) -> Iterator[tuple[str, str, bool]]:
+def posing(shape: Shape, answered: str, skipped: str) -> Iterator[tuple[str, str]]:
     """Yield texts that stand where an answer would stand, once there is none, and that answer.
-
-    Third is whether the text had a label of its own with answers, so that they changed places.
 
     Args:
         shape: the turn with all its answers.
@@ -74,21 +71,8 @@ def posing(shape: Shape, answered: str, skipped: str) -> Iterator[tuple[str, str
         mine, after = with_answers.get(token, set()), without.get(token, set())
         for answer in gone if mine and path not in answers else ():
             if (after & with_answers.get(tokens[answer], set())) - mine:
-                yield path, answer, not mine <= after
+                yield path, answer
                 break
-
-
-def called_answers(shape: Shape, prompt: str) -> Iterator[str]:
-    """Yield texts that stand below a key of JSON that says answers, where no answer does."""
-    called = {
-        token
-        for token, stands_under in labels(prompt).items()
-        if any(map(_ANSWERS.search, stands_under))
-    }
-    tokens = shape.sent_tokens(ANY_MARK)
-    roles = {path: shape.sample.role(path)[0] for path in tokens if tokens[path] in called}
-    if "answer" not in roles.values():
-        yield from (path for path, role in roles.items() if not role)
 
 
 def labels(prompt: str) -> dict[str, set[str]]:

@@ -12,11 +12,10 @@ from typing import Final, TypedDict, Unpack
 from pydantic import BaseModel
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.context.questions import is_blank
 from pytest_regen.errors import UsageError
 from pytest_regen.testing import agents, fresh, places
 from pytest_regen.testing.agents import AgentFactory, ContextLossError, Replies
-from pytest_regen.testing.canaries import Shape, leaves, new_mark, with_value
+from pytest_regen.testing.canaries import leaves, new_mark, with_value
 from pytest_regen.testing.lab import Lab
 from pytest_regen.testing.remote import HttpAgent
 from pytest_regen.testing.structure import structure_holds
@@ -24,8 +23,6 @@ from pytest_regen.testing.structure import structure_holds
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
 
-_TOKEN: Final = 17
-"""Characters of a token."""
 _FOR_EVER: Final = 60
 """Replies, more than the calls that two turns may make."""
 _DIFFERS: Final = "sends or answers something else"
@@ -38,15 +35,6 @@ def carries_full_context(lab: Lab) -> Iterator[str]:
     request. Ids need not arrive.
     """
     lost: dict[str, str] = {}
-    patterns = tuple(lab.ignore)
-    for path, where in (*lost_texts(lab), *lost_values(lab)):
-        if not any(fnmatchcase(path, pattern) for pattern in patterns):
-            lost.setdefault(path, where)
-    yield from (f"{path}{where}" for path, where in lost.items())
-
-
-def lost_texts(lab: Lab) -> Iterator[tuple[str, str]]:
-    """Yield the paths of texts that are not sent, or not whole, and where."""
     for sample in lab.samples:
         shapes = [
             (sample.turn, ""),
@@ -56,43 +44,30 @@ def lost_texts(lab: Lab) -> Iterator[tuple[str, str]]:
         shapes += [(turn, where_one) for turn in sample.turn.answering_one()]
         for shape, where in shapes:
             seen = lab.observe(shape)
-            lost = [seen.failure] if seen.failure else shape.missing(seen.prompt)
-            yield from ((path, where) for path in lost)
-
-
-def lost_values(lab: Lab) -> Iterator[tuple[str, str]]:
-    """Yield the paths of what may have another value without another request, and where."""
-    for sample in lab.samples:
+            for path in [seen.failure] if seen.failure else shape.missing(seen.prompt):
+                lost.setdefault(path, where)
         for path, turn in sample.variants():
             if lab.same(sample.turn, turn):
-                yield path, ""
-        last = len(sample.ids) - 1
-        for path in sample.texts:
-            negative = sample.turn.with_texts({path: "no"})
-            is_last = sample.role(path) == ("answer", str(last)) and path.endswith("text")
-            if is_last and lab.same(negative, sample.turn.answering(*range(last))):
-                yield path, ", where the answer is 'no'"
+                lost.setdefault(path, "")
+    patterns = tuple(lab.ignore)
+    for path, where in lost.items():
+        if not any(fnmatchcase(path, pattern) for pattern in patterns):
+            yield f"{path}{where}"
 
 
 def answers_in_place(lab: Lab) -> Iterator[str]:
-    """Yield the answers that do not stand with their questions, or stand where inferences belong.
+    """Yield the answers that do not stand with their questions.
 
-    Looks at the order of the tokens in the prompt and at what stands before them. An agent passes
-    whose prompt names the question beside its answer, or lists answers in the order of questions.
+    Looks at the order of the tokens in the prompt. An agent passes whose prompt names the question
+    beside its answer, or lists answers in the order of questions.
     """
     for sample in lab.samples:
-        shape, depth = sample.turn, len(sample.answers_at)
-        answered, skipped = lab.observe(shape).prompt, lab.observe(shape.answering()).prompt
+        depth = len(sample.answers_at)
         in_answers = [keys for keys, _ in leaves(sample.wire) if keys[:depth] == sample.answers_at]
         # Not where options were chosen, because their tokens stand with the question as well.
         if not any(isinstance(key, int) for keys in in_answers for key in keys[depth:]):
-            for path in places.find_misplaced(shape, answered):
+            for path in places.find_misplaced(sample.turn, lab.observe(sample.turn).prompt):
                 yield f"{path} stands with another question"
-        for inferred, answer, has_moved in places.posing(shape, answered, skipped):
-            if has_moved:
-                yield f"{answer} and {inferred} have changed places"
-        for inferred in places.called_answers(shape, answered):
-            yield f"{inferred} stands where answers are expected, and no answer does"
 
 
 def stateless(lab: Lab) -> Iterator[str]:
@@ -104,17 +79,32 @@ def stateless(lab: Lab) -> Iterator[str]:
     shapes = [sample.turn for sample in lab.samples]
     first = shapes[0]
     other = shapes[1] if len(shapes) > 1 else first.answering()
+    cases = [("the same instance", first, first), ("after another conversation", other, first)]
+    if lab.is_default:
+        under, before = replace(first, has_id=True), replace(other, has_id=True)
+        cases.append(("after another context under the same interaction_id", before, under))
+        before = replace(under, is_first=True)
+        cases.append(("after the first turn under the same interaction_id", before, under))
     mark, agent = new_mark(), agents.Agent(lab.make)
-    for name, before, shape in _cases(lab, first, other):
-        for earlier in before:
-            lab.observe(earlier, mark=mark, agent=agent)
-        for first_replies in ((), lab.replies.unusable[-1:] * _FOR_EVER):
-            after = lab.observe(shape, first_replies, mark=mark, agent=agent)
+    scripts = ((), lab.replies.unusable[-1:] * _FOR_EVER)
+    for name, before, shape in cases:
+        lab.observe(before, mark=mark, agent=agent)
+        for replies in scripts:
+            after = lab.observe(shape, replies, mark=mark, agent=agent)
             # What the whole process remembers is found by tokens that it cannot know.
-            if after.plain != lab.observe(shape, first_replies).plain:
+            if after.plain != lab.observe(shape, replies).plain:
                 yield f"{name}: {_DIFFERS}"
-                break
-    yield from _at_once(lab, first, other)
+    for replies in scripts:
+        mark = new_mark()
+        requests = [shape.request(mark) for shape in (first, other)]
+        alone = [agents.Agent(lab.make).take(it, lab.script(mark, replies)) for it in requests]
+        sent = sorted(canonical_json(request) for seen in alone for request in seen.requests)
+        # A new instance, because what the last two turns left must not show.
+        at_once = agents.Agent(lab.make).take_at_once(requests, lab.script(mark, replies))
+        # Of turns without an end nothing is compared, because they stop each other.
+        has_end = all(len(seen.requests) <= lab.max_calls for seen in alone)
+        if has_end and at_once != (sent, [seen.result for seen in alone]):
+            yield f"two turns at once: {_DIFFERS}"
     # Over HTTP it is in another process already, which is somebody else's.
     if not isinstance(lab.make, HttpAgent):
         request = first.request(new_mark())
@@ -122,45 +112,6 @@ def stateless(lab: Lab) -> Iterator[str]:
         for name, plain in fresh.take_turn_elsewhere(lab.make, request, lab.replies).items():
             if plain != expected:
                 yield f"{name}: {_DIFFERS}"
-
-
-def _cases(lab: Lab, first: Shape, other: Shape) -> Iterator[tuple[str, Sequence[Shape], Shape]]:
-    """Yield what is called so, the turns before, and the turn that must not show it."""
-    yield "the same instance", (first,), first
-    yield "after another conversation", (other,), first
-    role, texts = first.sample.role, first.sample.texts
-    answer = next(path for path in texts if role(path)[0] == "answer")
-    for what, changed in (("description", answer), ("answers", next(iter(texts)))):
-        # As long as a token, because a prompt may be cut in the middle of one.
-        words = f"Ä {what}".ljust(_TOKEN, ".")
-        shape = first.with_texts({changed: words})
-        if first.sample.accepts(shape.wire):
-            yield f"after another conversation with the same {what}", (), shape
-    if lab.is_default:
-        where, under = "under the same interaction_id", replace(first, has_id=True)
-        yield f"after another context {where}", (replace(other, has_id=True),), under
-        yield f"after the first turn {where}", (replace(under, is_first=True),), under
-    yield "interleaved with other conversations", (), first
-
-
-def _at_once(lab: Lab, *shapes: Shape) -> Iterator[str]:
-    """Yield what differs where one instance takes two turns at once."""
-    for replies in ((), lab.replies.unusable[-1:] * _FOR_EVER):
-        mark = new_mark()
-        requests = [shape.request(mark) for shape in shapes]
-        alone = [agents.Agent(lab.make).take(it, lab.script(mark, replies)) for it in requests]
-        if any(len(seen.requests) > lab.max_calls for seen in alone):
-            return  # Its turns have no end, which another check tells.
-        sent = sorted(canonical_json(request) for seen in alone for request in seen.requests)
-        # A new instance, because what the last two turns left must not show.
-        try:
-            both = agents.Agent(lab.make).take_at_once(requests, lab.script(mark, replies))
-        except TimeoutError:
-            yield "two turns at once: each waits for the other, or they block the thread they share"
-            return
-        if both != (sent, [seen.result for seen in alone]):
-            yield f"two turns at once: {_DIFFERS}"
-            return
 
 
 def legacy_ignored(lab: Lab) -> Iterator[str]:
@@ -197,29 +148,13 @@ def retry_keeps_context(lab: Lab) -> Iterator[str]:
 
 def reasking_bounded(lab: Lab) -> Iterator[str]:
     """Yield what becomes of a model that never stops asking."""
-    bad = [(reply,) * _FOR_EVER for reply in (lab.replies.ask, lab.replies.unusable[-1])]
     for sample in lab.samples:
         for name, turn in (("answered", sample.turn), ("skipped", sample.turn.answering())):
-            seen, good = lab.observe(turn, bad[0]), lab.observe(turn)
+            seen = lab.observe(turn, (lab.replies.ask,) * _FOR_EVER)
             if len(seen.requests) > lab.max_calls:
                 yield f"{name}: {len(seen.requests)} calls or more, {lab.max_calls} at most"
             elif seen.asks:
                 yield f"{name}: the second turn returns questions"
-            if any(_is_empty(lab.observe(turn, replies), good) for replies in bad):
-                yield f"{name}: the second turn returns an empty result as a success"
-
-
-def _is_empty(seen: agents.Observed, good: agents.Observed) -> bool:
-    """Return whether a turn returns the form of a result without the texts of one."""
-    if seen.failure or seen.asks or type(seen.result) is not type(good.result):
-        return False
-    texts, written = (
-        {keys: leaf for keys, leaf in leaves(result) if isinstance(leaf, str)}
-        for result in (seen.result, good.result)
-    )
-    # Where the good result has a text, because a member that is always blank is no fault.
-    blank = {keys for keys, text in texts.items() if is_blank(text)}
-    return any(keys in blank for keys, text in written.items() if not is_blank(text))
 
 
 def skip_works(lab: Lab) -> Iterator[str]:
@@ -242,11 +177,8 @@ def skip_works(lab: Lab) -> Iterator[str]:
         yield from (f"{path} is lost" for path in skipped.missing(seen.prompt) if path not in lost)
         # All are skipped, or all but one.
         for fewer in (skipped, *shape.answering_one()):
-            for path, answer, has_moved in places.posing(
-                shape, answered, lab.observe(fewer).prompt
-            ):
-                if not has_moved:
-                    yield f"{path} stands where the answer {answer} would stand"
+            for path, answer in places.posing(shape, answered, lab.observe(fewer).prompt):
+                yield f"{path} stands where the answer {answer} would stand"
 
 
 CHECKS: Final[Mapping[str, tuple[Callable[[Lab], Iterator[str]], str]]] = {
