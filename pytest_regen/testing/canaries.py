@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from pytest_regen.context.requests import parse_context, parse_request
-from pytest_regen.context.values import ConversationContext
+from pytest_regen.context.values import ConversationContext, InferredContext
 from pytest_regen.errors import UsageError
 from pytest_regen.testing.agents import readable
 
@@ -26,12 +26,6 @@ _INFERRED: Final[dict[str, Any]] = {
     "reasoning": "it names a street",
     "detected_urgency": "recent",
     "detected_ask": "a limit",
-}
-_SURE: Final = {
-    "location_confidence": 0.98,
-    "scope_confidence": 0.97,
-    "target_type_confidence": 0.96,
-    "urgency_confidence": 0.95,
 }
 _PLACE: Final = {
     "id": "where",
@@ -60,12 +54,6 @@ _SPARKS: Final = {
     "state": "Nevada",
     "country": "America",
 }
-_CHOSEN: Final = {
-    "kind": "choice",
-    "selected": ["option 1", "option 2"],
-    "other": "The landlords",
-}
-_ROSE, _MAY = ({"kind": "text", "text": text} for text in ("It rose", "May"))
 _MOST: Final = 20_000
 """Characters of a text that is as long as it may be, at most."""
 
@@ -282,20 +270,20 @@ class Shape:
 @cache
 def default_samples() -> tuple[Sample, ...]:
     """Return second turns that hold questions of every type between them."""
-    sure = {
+    names = [name for name in InferredContext.model_fields if name.endswith("_confidence")]
+    whole = {
         "original_description": "rent is out of control",
         "questions_asked": [_PLACE, _CHOICE],
         # Where inferences are sure, some agents let them win; where not, some drop them.
-        "inferred_context": _INFERRED | _SURE,
-        "answers": {"where": _SPARKS, "who": _CHOSEN},
+        "inferred_context": _INFERRED | dict.fromkeys(names, 0.98),
+        "answers": {"where": _SPARKS, "who": "Label 1|||Label 2|||The landlords"},
     }
-    unsure = {name: round(1 - value, 2) for name, value in _SURE.items()}
-    other = sure | {
+    unsure = whole | {
         "questions_asked": [_OPEN, _SINCE],
-        "inferred_context": _INFERRED | unsure,
-        "answers": {"why": _ROSE, "since": _MAY},
+        "inferred_context": _INFERRED | dict.fromkeys(names, 0.02),
+        "answers": {"why": "It rose", "since": "May"},
     }
-    return Sample(parse_context(sure), "a"), Sample(parse_context(other), "b")
+    return Sample(parse_context(whole), "a"), Sample(parse_context(unsure), "b")
 
 
 def new_mark() -> str:
