@@ -76,8 +76,6 @@ def value_at(value: Any, keys: Keys) -> Any:
 
 def with_value(value: Any, keys: Keys, new: object) -> Any:
     """Return a copy of a JSON value with something else at one place."""
-    if not keys:
-        return new
     copy: Any = dict(value) if isinstance(value, dict) else list(value)
     copy[keys[0]] = with_value(copy[keys[0]], keys[1:], new) if keys[1:] else new
     return copy

@@ -19,40 +19,28 @@ _OPENING: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
 def find_misplaced(shape: Shape, prompt: str) -> list[str]:
     """Return the paths of the answers that stand with a question that is not theirs.
 
-    Questions and answers are paired by their number. None is returned if any reading of the prompt
-    pairs them rightly: question before answer, answer before question, or two lists of one order.
+    Questions and answers are paired by their number. Each answer may stand next to its question,
+    or all of them in the order in which the questions are first asked.
     """
     tokens = shape.sent_tokens(ANY_MARK)
     roles = {token: shape.sample.role(path) for path, token in tokens.items()}
     marks = [roles.get(match[0], ("", "")) for match in TOKEN.finditer(readable(prompt))]
     order = [mark for mark, _ in groupby(mark for mark in marks if mark[0])]
-    questions = list(dict.fromkeys(number for kind, number in order if kind == "question"))
+    # Both ways, because some prompts have the answer before its question.
+    for way in (order, order[::-1]):
+        pairs = pairwise([("", ""), *way])
+        if all(before == ("question", mark[1]) for before, mark in pairs if mark[0] == "answer"):
+            return []
     answers = list(dict.fromkeys(number for kind, number in order if kind == "answer"))
-    if not answers or not set(answers) <= set(questions):
+    questions = dict.fromkeys(number for kind, number in order if kind == "question")
+    due = [number for number in questions if number in answers]
+    # Where a question is not sent at all, which another check tells, nothing is due.
+    if len(answers) > len(due):
         return []
-    readings = [
-        _wrong_neighbours([("", ""), *order]),
-        # From the end, because some prompts have the answer before its question.
-        _wrong_neighbours([("", ""), *reversed(order)]),
-    ]
-    # Two lists, because no answer follows a question from either end.
-    if readings == [None, None]:
-        due = [number for number in questions if number in answers]
-        readings.append(
-            {answer for answer, right in zip(answers, due, strict=True) if answer != right}
-        )
-    if any(reading == set() for reading in readings):
-        return []
-    wrong = {("answer", number) for number in next(filter(None, readings), answers)}
+    wrong = {
+        ("answer", answer) for answer, right in zip(answers, due, strict=True) if answer != right
+    }
     return [path for path, token in tokens.items() if roles[token] in wrong]
-
-
-def _wrong_neighbours(order: list[tuple[str, str]]) -> set[str] | None:
-    """Return the answers that follow another question; ``None`` if one follows none."""
-    pairs = [(before, mark) for before, mark in pairwise(order) if mark[0] == "answer"]
-    if any(before[0] != "question" for before, _ in pairs):
-        return None
-    return {mark[1] for before, mark in pairs if before[1] != mark[1]}
 
 
 def posing(shape: Shape, answered: str, skipped: str) -> Iterator[tuple[str, str]]:

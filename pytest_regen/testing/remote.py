@@ -22,6 +22,7 @@ from pytest_regen.testing.agents import AgentFormError, ScriptEndError, request_
 from pytest_regen.turns.values import Provider
 
 _SECONDS: Final = 60
+_JSON: Final = {"content-type": "application/json"}
 
 
 @cache
@@ -73,7 +74,7 @@ def _answer(body: Mapping[str, Any], provider: Provider, *, is_chat: bool) -> Ht
 
 
 def _response(value: object, status: int = 200) -> HttpResponse:
-    return HttpResponse(status, {"content-type": "application/json"}, dump(value))
+    return HttpResponse(status, _JSON, dump(value))
 
 
 def _text(content: Any) -> str:
@@ -160,7 +161,7 @@ class HttpAgent:
             body = json.dumps({to_camel(name): value for name, value in members.items()})
             # A new one for each turn, because two turns may be taken at once.
             with closing(self._connect()) as connection:
-                headers = {"content-type": "application/json", "connection": "close"}
+                headers = _JSON | {"connection": "close"}
                 connection.request("POST", self._url.path or "/", body, headers)
                 response = connection.getresponse()
                 text = response.read().decode("utf-8", "replace")

@@ -121,7 +121,6 @@ def legacy_ignored(lab: Lab) -> Iterator[str]:
     legacy = {
         "interaction_id": replace(shape, has_id=True),
         "clarification_answers": replace(shape, legacy=answers),
-        "both": replace(shape, has_id=True, legacy=answers),
         "empty clarification_answers": replace(shape, legacy={}),
     }
     for name, turn in legacy.items() if lab.is_default else ():
@@ -132,17 +131,12 @@ def legacy_ignored(lab: Lab) -> Iterator[str]:
 def retry_keeps_context(lab: Lab) -> Iterator[str]:
     """Yield the leaves that the first request held, and what is sent after a bad reply does not.
 
-    After one, after two, and on a first turn. An agent that does not ask again keeps everything.
+    After one and after two. An agent that does not ask again keeps everything.
     """
-    unusable = lab.replies.unusable
     for sample in lab.samples:
-        turns = [(sample.turn, bad) for bad in (*unusable, lab.replies.ask)]
-        if lab.is_default:
-            # No question, because on a first turn the agent may ask.
-            turns += [(replace(sample.turn, is_first=True), bad) for bad in unusable]
-        for turn, bad in turns:
-            requests = lab.observe(turn, (bad, bad)).requests
-            lost = [turn.missing(agents.text_of(request)) for request in requests]
+        for bad in (*lab.replies.unusable, lab.replies.ask):
+            requests = lab.observe(sample.turn, (bad, bad)).requests
+            lost = [sample.turn.missing(agents.text_of(request)) for request in requests]
             yield from (path for again in lost[1:] for path in again if path not in lost[0])
 
 

@@ -186,13 +186,6 @@ class ThirdCallForgets(Foreign):
         return prompt if number == 1 else f"Write for {request.message}"
 
 
-class FirstRetryForgets(Foreign):
-    """Drops the message where the first turn is retried."""
-
-    def _again(self, prompt: str, request: ClarificationRequest, number: int) -> str:
-        return prompt if request.is_second_turn else "JSON, please."
-
-
 class AsksForEver(Foreign):
     """Hands on whatever the model asks, on every turn."""
 
@@ -358,7 +351,6 @@ def test_a_correct_agent_of_every_style_passes(maker: AgentFactory) -> None:
         ("structure_holds", Percent, "raises TypeError"),
         ("structure_holds", Unescaped, "original_description: '## "),
         ("retry_keeps_context", ThirdCallForgets, "reasoning"),
-        ("retry_keeps_context", FirstRetryForgets, "original_description"),
         ("reasking_bounded", AsksForEver, "returns questions"),
         ("legacy_ignored", LegacyFirst, "clarification_answers beside the context"),
         ("skip_works", HelplessWithoutAnswers, "KeyError"),
