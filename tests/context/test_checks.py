@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 from tables import each
 
-from pytest_regen.context import ClarificationRequest, ClarifyingAgent
+from pytest_regen.context import ClarificationRequest
 from pytest_regen.errors import UsageError
 from pytest_regen.testing import (
     CHECKS,
@@ -121,30 +121,15 @@ def cut_bytes(wire: Wire) -> None:
     wire["original_description"] = cut.decode(errors="ignore")
 
 
-def exchange(wire: Wire) -> None:
-    """Exchange an answer and an inference."""
-    for answer in list(wire["answers"].values())[:1]:
-        name = "label" if "label" in answer else "text"
-        inferred = wire["inferred_context"]
-        answer[name], inferred["detected_location"] = inferred["detected_location"], answer[name]
-
-
-def lower(wire: Wire) -> None:
-    """Send the description in small letters."""
-    wire["original_description"] = wire["original_description"].lower()
-
-
 @each(
     ("change", "check", "words"),
     [
         (swap_answers, "answers_in_place", "answers.0.text stands with another question"),
         (default_blank, "skip_works", "inferred_context.detected_location stands where"),
         (fill_the_other, "skip_works", "inferred_context.detected_location stands where"),
-        (exchange, "skip_works", "inferred_context.detected_location stands where"),
         (all_or_nothing, "carries_full_context", "where only one question is answered"),
         (first_selected, "carries_full_context", "answers.1.selected"),
         (cut_bytes, "carries_full_context", "where texts are as long as they may be"),
-        (lower, "carries_full_context", "original_description"),
     ],
 )
 def test_what_is_changed_on_the_way_is_found(
@@ -339,7 +324,7 @@ def element(name: str, value: Any) -> str:
     return f"<{name}>{inner}</{name}>"
 
 
-@pytest.mark.parametrize("maker", [ClarifyingAgent, Foreign, Apart, Xml])
+@pytest.mark.parametrize("maker", [Foreign, Apart, Xml])
 def test_a_correct_agent_of_every_style_passes(maker: AgentFactory) -> None:
     assert not failing_checks(maker)
 
