@@ -10,7 +10,6 @@ from pytest_regen.sessions import Exchange
 from pytest_regen.turns.values import TurnRequest
 from pytest_regen.turns.wire import request_body
 
-_SHOWN = 60
 _FOLDED = ("model", "tools", "output_config", "thinking")
 """What is folded into the prefix besides its blocks."""
 
@@ -65,16 +64,21 @@ def assert_cache_prefix_stable(
             f"{name} has no cache breakpoint on its last block, so that the next request can read "
             f"less than was sent; breakpoints stand on: {', '.join(marked) or 'nothing'}"
         )
-        before = latest
+        before, latest = latest, request
         # By turns, because repairs and continuations are dropped from what the next turn sends.
         if purpose == "ask":
             # A retried turn continues the turn before it, as the first try did.
             before = next((ask for ask in reversed(asks) if ask.turn < turn), None)
             if is_answered:
                 asks.append(request)
-        if before is not None:
-            _check_prefix(before, request)
-        latest = request
+        if before is None:
+            continue
+        for was, now in zip_longest(before.blocks, request.blocks[: len(before.blocks)]):
+            # As JSON, because pytest shows of two long texts where they begin to differ.
+            assert canonical_json(now) == canonical_json(was), (
+                f"{was[0]} of {name} is not what it was in {before.name}; from there on "
+                "nothing can be read from the cache"
+            )
 
 
 def _blocks(body: Mapping[str, Any]) -> Iterator[_Block]:
@@ -85,29 +89,3 @@ def _blocks(body: Mapping[str, Any]) -> Iterator[_Block]:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for number, block in enumerate(blocks if content else ()):
             yield f"{where}.{number}", role, block
-
-
-def _check_prefix(before: _Request, request: _Request) -> None:
-    blocks = request.blocks[: len(before.blocks)]
-    for block, now in zip_longest(before.blocks, blocks):
-        if block != now:
-            raise AssertionError(
-                f"{block[0]} of {request.name} is not what it was in {before.name}; from there on "
-                f"nothing can be read from the cache\n{_difference(block, now)}"
-            )
-
-
-def _difference(before: _Block, now: _Block | None) -> str:
-    was, is_ = (block[2].get("text") if block else "nothing" for block in (before, now))
-    # Of the same text in another role, or with another setting, the whole block is shown.
-    if not isinstance(was, str) or not isinstance(is_, str) or was == is_:
-        was, is_ = (canonical_json(block and block[1:]) for block in (before, now))
-    pairs = zip(was, is_, strict=False)
-    same = next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(was), len(is_)))
-    start = max(0, same - _SHOWN // 2)
-    cut = "…" if start else ""
-    return (
-        f"  first difference after {same} characters\n"
-        f"  before: {cut}{was[start : start + _SHOWN]!r}\n"
-        f"  now:    {cut}{is_[start : start + _SHOWN]!r}"
-    )

@@ -95,8 +95,13 @@ class LanguageConformance:
     # --- reading ----------------------------------------------------------------------------------
 
     def test_right_code_is_read_and_has_no_issue(self) -> None:
-        """Each type is declared once, as what it is, under legal names, and is not weakened."""
+        """Each type is declared once, as what it is, under legal names, and is not weakened.
+
+        Prose and an empty reply are further from legal than code.
+        """
         assert not self.issues()
+        assert self.target.illegality(_PROSE) > 0
+        assert self.target.illegality("") > 0
         for type_ in self.ir.types:
             code = self.write(type_)
             facts = self.target.read(code)
@@ -111,6 +116,8 @@ class LanguageConformance:
             assert self.target.is_legal_type_name(type_.name), type_.name
             assert list(names) == list(type_.units)
             assert len(set(names.values())) == len(names)
+            assert self.target.illegality(code) == 0
+            assert self.target.illegality(f"{_PROSE}\n{code}") > 0
 
     @pytest.mark.parametrize("number", range(4))
     def test_a_mistake_is_found(self, number: int) -> None:
@@ -120,18 +127,6 @@ class LanguageConformance:
             wrong = type_.model_copy(update=members)
             issues = [(issue.code, issue.type_name, issue.field) for issue in self.issues(wrong)]
             assert issues == [(code, wrong.name, member)], wrong
-
-    # --- text -------------------------------------------------------------------------------------
-
-    def test_prose_is_no_code(self) -> None:
-        """A refusal, an empty reply and half a reply are further from legal than code."""
-        for type_ in self.ir.types:
-            code = self.write(type_)
-
-            assert self.target.illegality(code) == 0
-            assert self.target.illegality(f"{_PROSE}\n{code}") > 0
-        assert self.target.illegality(_PROSE) > 0
-        assert self.target.illegality("") > 0
 
     def test_broken_code_is_read_as_far_as_it_goes(self) -> None:
         """Code that ends anywhere, as a reply that reached its limit, never raises."""

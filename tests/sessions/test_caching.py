@@ -176,11 +176,8 @@ def test_a_date_in_the_system_prompt_is_found_on_the_wire(api: Api) -> None:
     with pytest.raises(AssertionError, match=r"system\.0 of request 2") as caught:
         assert_cache_prefix_stable(api.bodies)
 
-    assert str(caught.value).endswith(
-        "  first difference after 9 characters\n"
-        "  before: 'Today is Monday.'\n"
-        "  now:    'Today is Tuesday.'"
-    )
+    assert "Today is Monday" in str(caught.value)
+    assert "Today is Tuesday" in str(caught.value)
 
 
 def conversation(*texts: str, system: str = "You count.") -> TurnRequest:
