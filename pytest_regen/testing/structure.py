@@ -7,8 +7,7 @@ from typing import Final
 
 from pytest_regen.context.questions import BLANK_CHARACTERS
 from pytest_regen.testing.agents import Agent, Observed
-from pytest_regen.testing.canaries import Sample, new_mark
-from pytest_regen.testing.lab import Lab
+from pytest_regen.testing.canaries import Lab, Sample, new_mark
 
 _LINES: Final = (
     # Headings, bullets, quotes, tables
