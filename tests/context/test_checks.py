@@ -21,10 +21,12 @@ from pytest_regen.testing import (
     CHECKS,
     AgentFactory,
     ContextLossError,
+    Replies,
     check_stateless_agent,
     completion,
     failing_checks,
 )
+from pytest_regen.testing.canaries import leaves
 from pytest_regen.turns.values import Message, Provider, TurnRequest
 
 Wire = dict[str, Any]
@@ -303,9 +305,13 @@ class Together(Foreign):
 
 
 class Apart(Together):
-    """Does not."""
+    """Does not; it calls all parts alike."""
 
     is_apart = True
+
+    def _prompt(self, request: ClarificationRequest) -> str:
+        parts = leaves(json.loads(super()._prompt(request)))
+        return "\n".join(f"Part: {json.dumps(part)}" for _, part in parts)
 
 
 class Dated(Foreign):
@@ -316,12 +322,13 @@ class Dated(Foreign):
 
 
 class Xml(Foreign):
-    """A correct agent that sends elements, each question with its answer."""
+    """A correct agent that sends elements: the questions, then from the last the answer to each."""
 
     def _prompt(self, request: ClarificationRequest) -> str:
         wire = json.loads(super()._prompt(request))
-        for question in wire.get("questions_asked", ()):
-            question["answer"] = wire["answers"].pop(question["id"], None)
+        questions = wire.get("questions_asked", ())
+        answers = wire.pop("answers", {})
+        wire["answered"] = [(one, answers.get(one["id"])) for one in reversed(questions)]
         return f"Write one: <example>Fix our roads</example>\n{element('issue', wire)}"
 
 
@@ -329,7 +336,7 @@ def element(name: str, value: Any) -> str:
     """Return a value as an element on one line."""
     if isinstance(value, dict):
         inner = "".join(element(key, part) for key, part in value.items())
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         inner = "".join(element("item", part) for part in value)
     else:
         inner = re.sub(r"[\x00-\x1f\x85]", lambda end: f"&#{ord(end[0])};", escape(str(value)))
@@ -401,6 +408,13 @@ def test_a_leaf_may_be_exempt() -> None:
 
     exempt = ["questions_asked.*.placeholder"]
     check_stateless_agent(changing(forget), checks=checks, ignore=exempt)
+
+
+def test_an_agent_that_never_stops_is_stopped() -> None:
+    """Also where it takes no reply for a finished one."""
+    replies = Replies(generate="?")
+
+    assert failing_checks(Endless, replies=replies, checks=["reasking_bounded"])
 
 
 def test_values_may_keep_their_lines_where_delimiters_hold_them() -> None:

@@ -9,7 +9,12 @@ from pydantic import BaseModel
 from scenario_doubles import TOOLS, correction, said, scenario
 
 from pytest_regen.emulator import EmulatedReply, Emulator
-from pytest_regen.sessions import GeneratorSession, ScenarioFeedback, ScenarioGeneratorSession
+from pytest_regen.sessions import (
+    Exchange,
+    GeneratorSession,
+    ScenarioFeedback,
+    ScenarioGeneratorSession,
+)
 from pytest_regen.sessions.transcript import SLACK
 from pytest_regen.testing import assert_cache_prefix_stable
 from pytest_regen.turns import (
@@ -199,3 +204,18 @@ def test_the_helper_names_the_first_block_that_moved(second: TurnRequest, named:
     """A changed message, a missing breakpoint, another model."""
     with pytest.raises(AssertionError, match=named):
         assert_cache_prefix_stable([conversation("a"), second])
+
+
+def test_a_call_is_held_against_the_one_it_goes_on_from() -> None:
+    """A retried turn against the turn before it, a repair against the call before it."""
+    reply = Reply("", model=MODEL)
+    calls = [
+        Exchange(1, "ask", conversation("a"), reply),
+        Exchange(2, "ask", conversation("a", "b", "c"), reply),
+        Exchange(2, "ask", conversation("a", "b", "d"), reply),
+        Exchange(2, "repair", conversation("a", "b", "c", "d", "e"), reply),
+    ]
+
+    assert_cache_prefix_stable(calls[:3])
+    with pytest.raises(AssertionError, match=r"of request 4 \(turn 2, repair\) is not what"):
+        assert_cache_prefix_stable(calls)
