@@ -18,7 +18,6 @@ from pytest_regen.context.requests import parse_context, parse_request
 from pytest_regen.context.values import ConversationContext, InferredContext
 from pytest_regen.errors import UsageError
 from pytest_regen.testing import agents
-from pytest_regen.testing.agents import Agent, AgentFactory, Observed, Replies, Script, readable
 
 Keys = tuple[str | int, ...]
 
@@ -244,7 +243,7 @@ class Shape:
 
     def missing(self, prompt: str) -> list[str]:
         """Return the paths of the texts whose tokens do not stand in a prompt."""
-        text = readable(prompt)
+        text = agents.readable(prompt)
         return [path for path, token in self.sent_tokens(ANY_MARK).items() if token not in text]
 
     def request(self, mark: str, texts: Mapping[str, str] | None = None) -> Any:
@@ -306,14 +305,14 @@ class Lab:
     of one mark put in the place of those of the other.
     """
 
-    make: AgentFactory
-    replies: Replies = field(default_factory=Replies)
+    make: agents.AgentFactory
+    replies: agents.Replies = field(default_factory=agents.Replies)
     checks: Iterable[str] | None = None
     conversation: BaseModel | Sequence[BaseModel] = ()
     ignore: Iterable[str] = ()
     max_calls: int = 3
     skeleton: Callable[[str], object] | None = None
-    _seen: dict[str, Observed] = field(default_factory=dict)
+    _seen: dict[str, agents.Observed] = field(default_factory=dict)
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
@@ -334,8 +333,8 @@ class Lab:
         first: Sequence[str] = (),
         *,
         mark: str = "",
-        agent: Agent | None = None,
-    ) -> Observed:
+        agent: agents.Agent | None = None,
+    ) -> agents.Observed:
         """Return what happens in a turn, with ``ANY_MARK`` in every token.
 
         Without a mark it is one that no agent has seen, and the turn is taken once.
@@ -351,13 +350,13 @@ class Lab:
         if not mark and key in self._seen:
             return self._seen[key]
         its_mark = mark or new_mark()
-        agent = agent or Agent(self.make)
+        agent = agent or agents.Agent(self.make)
         seen = agent.take(shape.request(its_mark), self.script(its_mark, first))
         requests, result = json.loads(json.dumps(seen.plain).replace(its_mark, ANY_MARK))
         seen = replace(seen, requests=requests, result=result)
         return seen if mark else self._seen.setdefault(key, seen)
 
-    def script(self, mark: str, first: Sequence[str] = ()) -> Script:
+    def script(self, mark: str, first: Sequence[str] = ()) -> agents.Script:
         """Return the script of a model whose reply does not depend on the mark of its request."""
         replies = iter(first)
 
