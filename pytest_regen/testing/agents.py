@@ -4,17 +4,13 @@ import asyncio
 import dataclasses
 import inspect
 import json
-import os
 import re
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from html import unescape
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic_core import to_jsonable_python
@@ -36,13 +32,9 @@ Request = Mapping[str, Any]
 Script = Callable[[Request], str]
 """From a request to the text of its reply."""
 
-_NOT_THEIRS: Final = ("<", str(Path(os.__file__).parent), str(Path(__file__).parents[1]))
 _MOST_CALLS: Final = 25
 _SECONDS: Final = 0.5
 """How long one of two turns at once waits for the other."""
-_MOST_LINES: Final = 1_000
-_PATIENCE: Final = 10
-"""Seconds for two turns at once, which take milliseconds unless one blocks the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,75 +96,43 @@ class ScriptEndError(BaseException):
     """Ends an agent that catches every exception and sends again."""
 
 
-class _Model:
-    """The provider of an agent under test: answers as the script of the turn says."""
-
-    def __init__(self) -> None:
-        self.requests: list[Request] = []
-        self.script: Script | None = None
-        self.meeting: threading.Barrier | None = None
-        self.step: threading.Barrier | None = None
-        self.lines = 0
-
-    def meet(self, turns: int) -> None:
-        """Let so many turns wait for each other in their calls, and after each line by line."""
-
-        def go_on() -> None:
-            self.step, self.lines = threading.Barrier(turns), 0
-
-        self.meeting = threading.Barrier(turns, go_on)
-
-    def send(self, request: TurnRequest) -> Reply:
-        if self.script is None:
-            raise AssertionError("the agent sends outside of a turn")
-        # A copy as JSON, because an agent may go on building the list that it sends.
-        plain = json.loads(json.dumps(dataclasses.asdict(request)))
-        self.requests.append(plain)
-        if len(self.requests) > _MOST_CALLS:
-            raise ScriptEndError
-        if self.meeting is not None:
-            try:
-                self.meeting.wait(_SECONDS)
-            except threading.BrokenBarrierError:
-                self.meeting = None  # One turn after the other, or as many calls as do not pair.
-        return Reply(self.script(plain), model="scripted")
-
-    async def asend(self, request: TurnRequest) -> Reply:
-        # As over a network: whatever else waits for its turn gets it.
-        await asyncio.sleep(0)
-        return self.send(request)
-
-    def give_way(self, frame: Any, _event: str, _value: object) -> Any:
-        """Trace a thread: let it wait for the other at each line of the agent's own code."""
-        if not is_own_code(frame.f_code.co_filename):
-            return None
-        self.lines += 1
-        # Because what a turn keeps in ``self`` is lost between two lines, where threads alone
-        # hardly ever change places. Not for ever, because some agents run through long loops.
-        if self.step is not None and self.lines < _MOST_LINES:
-            try:
-                self.step.wait(_SECONDS / 10)
-            except threading.BrokenBarrierError:
-                self.step = None
-        return self.give_way
-
-
 class Agent:
-    """One agent, and the scripted model that it speaks to."""
+    """One agent, and the scripted model that it speaks to: the provider it is made with."""
 
     def __init__(self, make: AgentFactory) -> None:
-        self._model = _Model()
-        agent = make(self._model)
+        self._requests: list[Request] = []
+        self._script: Script = Replies().render
+        self._meeting: threading.Barrier | None = None
+        agent = make(self)
         self._turn = agent.turn if hasattr(agent, "turn") else agent
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Answer the agent as the script of the turn says."""
+        # A copy as JSON, because an agent may go on building the list that it sends.
+        plain = json.loads(json.dumps(dataclasses.asdict(request)))
+        self._requests.append(plain)
+        if len(self._requests) > _MOST_CALLS:
+            raise ScriptEndError
+        if self._meeting is not None:
+            try:
+                self._meeting.wait(_SECONDS)
+            except threading.BrokenBarrierError:
+                self._meeting = None  # One turn after the other, or as many calls as do not pair.
+        return Reply(self._script(plain), model="scripted")
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Answer as over a network: whatever else waits for its turn gets it."""
+        await asyncio.sleep(0)
+        return self.send(request)
 
     def take(self, request: Any, script: Script) -> Observed:
         """Let the agent take a turn; its deprecation warnings are not heeded."""
         requests: list[Request] = []
-        self._model.requests, self._model.script = requests, script
+        self._requests, self._script = requests, script
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)
-                result = resolve(self._turn(request))
+                result = self._run(request)
         except AgentFormError:
             raise  # Because it is about how the checks call the agent, not what it sends.
         except Exception as error:  # noqa: BLE001 - whatever the agent raises is what it did
@@ -185,41 +145,28 @@ class Agent:
         return Observed(requests, plain, bool(asks or getattr(result, "needs_clarification", None)))
 
     def take_at_once(self, requests: Sequence[Any], script: Script) -> Any:
-        """Let the agent take two turns at once; return requests, sorted, and both results.
+        """Let the agent take several turns at once; return requests, sorted, and results."""
+        self._requests, self._script = [], script
+        is_async = inspect.iscoroutinefunction(self._turn)
+        # Each waits in its calls until the others are there, because threads alone meet by luck.
+        self._meeting = None if is_async else threading.Barrier(len(requests))
 
-        Raises:
-            TimeoutError: they do not end.
-        """
-        self._model.requests, self._model.script = [], script
+        async def take(request: Any) -> Any:
+            if is_async:
+                return await self._turn(request)
+            return await asyncio.to_thread(self._run, request)
 
         async def gather() -> Any:
-            turns = (self._turn(request) for request in requests)
-            return await asyncio.gather(*turns, return_exceptions=True)
+            return await asyncio.gather(*map(take, requests), return_exceptions=True)
 
-        def in_small_steps(request: Any) -> Any:
-            # Of this thread alone, because a debugger may trace the others.
-            sys.settrace(self._model.give_way)
-            return resolve(self._turn(request))
-
-        if inspect.iscoroutinefunction(self._turn):
-            (both,) = in_threads([lambda: asyncio.run(gather())], _PATIENCE)
-            results = both.result()
-        else:
-            # Each waits in its calls until the other is there, because threads alone meet by luck.
-            self._model.meet(len(requests))
-            turns = [partial(in_small_steps, request) for request in requests]
-            futures = in_threads(turns, _PATIENCE)
-            results = [future.exception() or future.result() for future in futures]
-        plain = [
-            repr(result) if isinstance(result, Exception) else plain_result(result)
-            for result in results
+        results = [
+            repr(result) if isinstance(result, BaseException) else plain_result(result)
+            for result in resolve(gather())
         ]
-        return sorted(map(canonical_json, self._model.requests)), plain
+        return sorted(map(canonical_json, self._requests)), results
 
-
-def is_own_code(file: str) -> bool:
-    """Return whether a file is neither of Python, nor installed, nor ours."""
-    return "site-packages" not in file and not file.startswith(_NOT_THEIRS)
+    def _run(self, request: Any) -> Any:
+        return resolve(self._turn(request))
 
 
 class AgentFormError(UsageError):
@@ -245,32 +192,8 @@ def resolve(result: Any) -> Any:
         return await result
 
     # In a thread, because an event loop may run in this one already.
-    (future,) = in_threads([lambda: asyncio.run(finish())])
-    return future.result()
-
-
-def in_threads(
-    calls: Sequence[Callable[[], Any]], seconds: float | None = None
-) -> list[Future[Any]]:
-    """Return calls that ran at once.
-
-    Raises:
-        TimeoutError: one does not end in so many seconds.
-    """
-    results: list[Future[Any]] = [Future() for _ in calls]
-
-    def run(call: Callable[[], Any], result: Future[Any]) -> None:
-        try:
-            result.set_result(call())
-        except BaseException as raised:  # noqa: BLE001 - raised again by whoever waits
-            result.set_exception(raised)
-
-    for call, result in zip(calls, results, strict=True):
-        # No executor, because Python would wait for its threads in the end, blocked ones too.
-        threading.Thread(target=run, args=(call, result), daemon=True).start()
-    if wait(results, seconds).not_done:
-        raise TimeoutError
-    return results
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, finish()).result()
 
 
 def completion(provider: Provider) -> Callable[[Sequence[Mapping[str, str]]], str]:
@@ -282,9 +205,9 @@ def completion(provider: Provider) -> Callable[[Sequence[Mapping[str, str]]], st
     return lambda messages: provider.send(request_of(messages)).text
 
 
-def request_of(messages: Sequence[Mapping[str, Any]], system: str = "") -> TurnRequest:
+def request_of(messages: Iterable[Mapping[str, Any]]) -> TurnRequest:
     """Return messages with ``role`` and ``content`` as a request."""
-    systems, spoken = [system], []
+    systems, spoken = [], []
     for message in messages:
         if message["role"] in ("system", "developer"):
             systems.append(message["content"])
@@ -331,6 +254,3 @@ class ContextLossError(AssertionError):
         self.summary = summary
         self.findings = tuple(findings)
         super().__init__("\n  ".join((f"{check}: {summary}", *self.findings)))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ContextLossError, (self.check, self.summary, self.findings)

@@ -1,21 +1,23 @@
-"""Conversations with a token of its own in every text, so that what is lost can be named."""
+"""Conversations with a token of its own in every text, and the turns that agents take of them."""
 
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, cached_property
+from string import ascii_lowercase
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from pytest_regen.canonical import canonical_json
 from pytest_regen.context.requests import parse_context, parse_request
-from pytest_regen.context.values import ConversationContext
+from pytest_regen.context.values import ConversationContext, InferredContext
 from pytest_regen.errors import UsageError
-from pytest_regen.testing.agents import readable
+from pytest_regen.testing import agents
 
 Keys = tuple[str | int, ...]
 
@@ -26,12 +28,6 @@ _INFERRED: Final[dict[str, Any]] = {
     "reasoning": "it names a street",
     "detected_urgency": "recent",
     "detected_ask": "a limit",
-}
-_SURE: Final = {
-    "location_confidence": 0.98,
-    "scope_confidence": 0.97,
-    "target_type_confidence": 0.96,
-    "urgency_confidence": 0.95,
 }
 _PLACE: Final = {
     "id": "where",
@@ -60,12 +56,6 @@ _SPARKS: Final = {
     "state": "Nevada",
     "country": "America",
 }
-_CHOSEN: Final = {
-    "kind": "choice",
-    "selected": ["option 1", "option 2"],
-    "other": "The landlords",
-}
-_ROSE, _MAY = ({"kind": "text", "text": text} for text in ("It rose", "May"))
 _MOST: Final = 20_000
 """Characters of a text that is as long as it may be, at most."""
 
@@ -88,8 +78,6 @@ def value_at(value: Any, keys: Keys) -> Any:
 
 def with_value(value: Any, keys: Keys, new: object) -> Any:
     """Return a copy of a JSON value with something else at one place."""
-    if not keys:
-        return new
     copy: Any = dict(value) if isinstance(value, dict) else list(value)
     copy[keys[0]] = with_value(copy[keys[0]], keys[1:], new) if keys[1:] else new
     return copy
@@ -234,11 +222,6 @@ class Shape:
         numbers = range(len(self.sample.ids)) if len(self.sample.ids) > 1 else ()
         return [self.answering(number) for number in numbers]
 
-    def with_texts(self, texts: Mapping[str, str]) -> "Shape":
-        """Return the turn with some texts, by their path, as they are given here."""
-        swapped = {self.sample.texts[path]: text for path, text in texts.items()}
-        return replace(self, wire=swap_texts(self.wire, swapped))
-
     def tokens(self, mark: str) -> dict[str, str]:
         """Return the token of each text by its path.
 
@@ -260,7 +243,7 @@ class Shape:
 
     def missing(self, prompt: str) -> list[str]:
         """Return the paths of the texts whose tokens do not stand in a prompt."""
-        text = readable(prompt)
+        text = agents.readable(prompt)
         return [path for path, token in self.sent_tokens(ANY_MARK).items() if token not in text]
 
     def request(self, mark: str, texts: Mapping[str, str] | None = None) -> Any:
@@ -287,20 +270,20 @@ class Shape:
 @cache
 def default_samples() -> tuple[Sample, ...]:
     """Return second turns that hold questions of every type between them."""
-    sure = {
+    names = [name for name in InferredContext.model_fields if name.endswith("_confidence")]
+    whole = {
         "original_description": "rent is out of control",
         "questions_asked": [_PLACE, _CHOICE],
         # Where inferences are sure, some agents let them win; where not, some drop them.
-        "inferred_context": _INFERRED | _SURE,
-        "answers": {"where": _SPARKS, "who": _CHOSEN},
+        "inferred_context": _INFERRED | dict.fromkeys(names, 0.98),
+        "answers": {"where": _SPARKS, "who": "Label 1|||Label 2|||The landlords"},
     }
-    unsure = {name: round(1 - value, 2) for name, value in _SURE.items()}
-    other = sure | {
+    unsure = whole | {
         "questions_asked": [_OPEN, _SINCE],
-        "inferred_context": _INFERRED | unsure,
-        "answers": {"why": _ROSE, "since": _MAY},
+        "inferred_context": _INFERRED | dict.fromkeys(names, 0.02),
+        "answers": {"why": "It rose", "since": "May"},
     }
-    return Sample(parse_context(sure), "a"), Sample(parse_context(other), "b")
+    return Sample(parse_context(whole), "a"), Sample(parse_context(unsure), "b")
 
 
 def new_mark() -> str:
@@ -311,3 +294,86 @@ def new_mark() -> str:
 ANY_MARK: Final = "00000000"
 """Stands in tokens that are compared with those of another mark."""
 TOKEN: Final = re.compile(r"K[0-9a-f]{8}Ä[a-z]\d\d,\{z\}")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Turns of one agent, each taken by a new instance and with tokens never seen before.
+
+    Whatever an agent remembers, by description, answers or process, it remembers of other tokens:
+    what these turns show is what the agent makes of a request. Prompts are compared with the tokens
+    of one mark put in the place of those of the other.
+    """
+
+    make: agents.AgentFactory
+    replies: agents.Replies = field(default_factory=agents.Replies)
+    checks: Iterable[str] | None = None
+    conversation: BaseModel | Sequence[BaseModel] = ()
+    ignore: Iterable[str] = ()
+    max_calls: int = 3
+    skeleton: Callable[[str], object] | None = None
+    _seen: dict[str, agents.Observed] = field(default_factory=dict)
+
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """The conversations that were given, or those of the built-in agent."""
+        turns = self.conversation
+        turns = (turns,) if isinstance(turns, BaseModel) else turns
+        samples = tuple(map(Sample, turns, ascii_lowercase))
+        return samples or default_samples()
+
+    @property
+    def is_default(self) -> bool:
+        """Whether turns have the members of the built-in agent's."""
+        return self.samples == default_samples()
+
+    def observe(
+        self,
+        shape: Shape,
+        first: Sequence[str] = (),
+        *,
+        mark: str = "",
+        agent: agents.Agent | None = None,
+    ) -> agents.Observed:
+        """Return what happens in a turn, with ``ANY_MARK`` in every token.
+
+        Without a mark it is one that no agent has seen, and the turn is taken once.
+
+        Args:
+            shape: the turn.
+            first: what the model replies before it writes.
+            mark: of the tokens.
+            agent: who takes it; a new instance by default.
+        """
+        # By what the shape holds, because each check makes its shapes anew.
+        key = canonical_json({**vars(shape), "sample": id(shape.sample), "first": first})
+        if not mark and key in self._seen:
+            return self._seen[key]
+        its_mark = mark or new_mark()
+        agent = agent or agents.Agent(self.make)
+        seen = agent.take(shape.request(its_mark), self.script(its_mark, first))
+        requests, result = json.loads(json.dumps(seen.plain).replace(its_mark, ANY_MARK))
+        seen = replace(seen, requests=requests, result=result)
+        return seen if mark else self._seen.setdefault(key, seen)
+
+    def script(self, mark: str, first: Sequence[str] = ()) -> agents.Script:
+        """Return the script of a model whose reply does not depend on the mark of its request."""
+        replies = iter(first)
+
+        def reply(request: agents.Request) -> str:
+            # With the same mark for all turns, because replies are compared as requests are.
+            plain = json.loads(json.dumps(request).replace(mark, ANY_MARK))
+            return next(replies, self.replies.render(plain))
+
+        return reply
+
+    def same(self, one: Shape, other: Shape) -> bool:
+        """Return whether an agent makes the same of two requests with the same tokens."""
+        # One mark for both, because an agent may keep what it made by ids that hold tokens.
+        mark = new_mark()
+        return bool(self.observe(one, mark=mark).plain == self.observe(other, mark=mark).plain)
+
+    def differ(self, one: Shape, other: Shape) -> bool:
+        """Return whether an agent takes two requests for different, because they are."""
+        # Not by memory or by the clock, because another check looks at these.
+        return not self.same(one, other) and self.same(one, one)

@@ -121,17 +121,6 @@ class Lab:
         self.put(text or self.texts[1], name)
         verbs.adopt(self.file(), [name or self.name])
 
-    def take_out(self, name: str) -> None:
-        """Let a unit be missing: taken out where the kind still names it then, else a stub.
-
-        It stays where it can be neither.
-        """
-        view = self.file().open()
-        remove = getattr(view.kind.region, "remove", None) if view.has_named_units else None
-        text = remove(view.text, [name]) if remove else self.with_text(name, "")
-        if isinstance(text, str):
-            self.path.write_bytes(text.encode("utf-8"))
-
     def asks(self) -> list[Ask]:
         """Return what is asked for each unit."""
         place, settings = self.file(), TurnSettings(CallableProvider(str, model=_MODEL))
@@ -202,9 +191,6 @@ class KindConformance:
     kind: ClassVar[str | type[Kind]]
     """``module:Class``, importable from the root of the project, or the class itself."""
 
-    project: ClassVar[str | Path | None] = None
-    """The folder to copy; by default the rootdir, without folders that hold no input of a kind."""
-
     examples: ClassVar[Sequence[Example] | None] = None
     """Name, good text and bad text of some units; by default those of the kind."""
 
@@ -225,17 +211,20 @@ class KindConformance:
         if "_template" not in vars(cls):
             root = tmp_path_factory.mktemp("kind") / "project"
             root.mkdir()
-            self.make_project(root, Path(request.config.rootpath, self.project or ""))
+            self.make_project(root, request.config.rootpath)
             name = kind if isinstance(kind, str) else f"{kind.__module__}:{kind.__qualname__}"
             settings = self.settings or f'[tool.pytest-regen]\nkinds = ["{name}"]\n'
             (root / "pyproject.toml").write_text(settings, "utf-8")
             cls._template = _make_template(root, self.examples)
         return cls._template.copy(tmp_path / "project")
 
-    def make_project(self, root: Path, project: Path) -> None:
-        """Fill the empty folder ``root`` with what the kind needs, by default with ``project``."""
+    def make_project(self, root: Path, rootdir: Path) -> None:
+        """Fill the empty folder ``root`` with what the kind needs, by default with the rootdir.
+
+        Folders that hold no input of a kind are left out.
+        """
         ignore = shutil.ignore_patterns(".*", *_LEFT_OUT)
-        shutil.copytree(project, root, ignore=ignore, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(rootdir, root, ignore=ignore, symlinks=True, dirs_exist_ok=True)
 
     # What the kind itself owes
 
@@ -267,19 +256,6 @@ class KindConformance:
         assert [(ask.request, ask.entry) for ask in lab.asks()] == before
 
     # What the engine owes the kind
-
-    def test_what_is_missing_is_generated(self, lab: Lab) -> None:
-        """A unit taken out is missed, asked for, and stands there again."""
-        shutil.rmtree(lab.root / ".regen" / "units")
-        lab.take_out(lab.name)
-        if not lab.file().open().missing(lab.name):
-            pytest.skip("units are what the region finds: what is taken out is not missed")
-        assert lab.codes() == ["MISSING_UNIT"]
-
-        lab.ask(Policy(is_draft=True), lab.learn())
-
-        assert lab.codes() == []
-        assert lab.same(lab.text(), lab.texts[0])
 
     def test_pytest_heals_and_replays_offline_with_workers(self, lab: Lab) -> None:
         """``--regen`` heals what fails, and does so again from its recording, without a model."""

@@ -8,17 +8,18 @@ import pydoc
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import UsageError
-from pytest_regen.testing.agents import Agent, AgentFactory, Replies, is_own_code
+from pytest_regen.testing.agents import Agent, AgentFactory, Replies
 
 _ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
 """What a prompt must not depend on: the order of sets, and language."""
 _SECONDS: Final = 120
+_NOT_THEIRS: Final = ("<", str(Path(os.__file__).parent), str(Path(__file__).parents[1]))
+"""How the files of Python's own modules, and of ours, begin."""
 _ZONE: Final = "Pacific/Kiritimati"
 _LATER: Final = timedelta(days=401, hours=7, minutes=13, seconds=17)
 """So far apart, two moments have nothing in common that a prompt could show: not the year, the
@@ -101,7 +102,7 @@ def _set_forward(by: timedelta) -> None:
     Reached is what Python code asks these two modules for. Libraries that took a name out of them
     keep the real one, because some compare types by identity; so does whatever asks C for the time.
     """
-    real, strftime = time.time, time.strftime
+    real, localtime, strftime = time.time, time.localtime, time.strftime
 
     # A class, because an agent may ask whether a value is one; without ``today``, because Python
     # itself asks ``time`` for that.
@@ -114,33 +115,29 @@ def _set_forward(by: timedelta) -> None:
         def utcnow(cls) -> Any:
             return datetime.now(UTC).replace(tzinfo=None) + by
 
-    def at(moment: float | None = None, *, show: Callable[[float], Any] = float) -> Any:
-        return show(real() + by.total_seconds() if moment is None else moment)
+    def now(moment: float | None = None) -> time.struct_time:
+        return localtime(real() + by.total_seconds() if moment is None else moment)
 
-    fakes: dict[str, Any] = {
-        "time": at,
-        "localtime": partial(at, show=time.localtime),
-        "gmtime": partial(at, show=time.gmtime),
-        "strftime": lambda form, when=None: strftime(form, when or time.localtime()),
+    fakes: dict[int, Any] = {
+        id(datetime): Datetime,
+        id(real): lambda: real() + by.total_seconds(),
+        id(localtime): now,
+        id(strftime): lambda form, when=None: strftime(form, when or now()),
     }
-    faked = {id(getattr(time, name)): fake for name, fake in fakes.items()}
-    faked[id(datetime)] = Datetime
     for name, module in list(sys.modules.items()):
-        is_own = is_own_code(getattr(module, "__file__", None) or "<none>")
+        file = getattr(module, "__file__", None) or "<none>"
+        is_own = "site-packages" not in file and not file.startswith(_NOT_THEIRS)
         if is_own or name in ("time", "datetime"):
             for member, value in list(vars(module).items()):
-                if id(value) in faked:
-                    setattr(module, member, faked[id(value)])
+                if id(value) in fakes:
+                    setattr(module, member, fakes[id(value)])
 
 
 class _Standing(type):
     """Metaclass of a class that stands for its base, to ``isinstance`` and to pydantic."""
 
     def __instancecheck__(cls, value: object) -> bool:
-        base = cls.__bases__[0]
-        # A class of the agent's own, made from one that stands for its base, does not.
-        stands = not isinstance(base, _Standing)
-        return isinstance(value, base) if stands else super().__instancecheck__(value)
+        return isinstance(value, datetime)
 
 
 def _import(module: str, name: str, file: str) -> Any:

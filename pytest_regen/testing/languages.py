@@ -8,7 +8,7 @@ Subclass it, name the language, and pytest collects a test per law::
 Right code is what the language writes itself, see ``Language.write_page``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final
 
 import pytest
@@ -69,27 +69,18 @@ class LanguageConformance:
             MapOf(values=Scalar(kind="integer")),
             MapOf(values=ArrayOf(items=Ref(name=level))),
         )
-        kinds = tuple(
-            FieldIR(json_name=f"kind{number}", type=type_, required=number % 2 == 0)
-            for number, type_ in enumerate(expressions)
-        )
-        text = Scalar(kind="string")
-        odd = tuple(
-            FieldIR(json_name=name, type=text, required=not number % 2, nullable=not number % 3)
-            for number, name in enumerate(_NAMES)
-        )
+        kinds = _fields({f"kind{number}": type_ for number, type_ in enumerate(expressions)})
+        odd = _fields(dict.fromkeys(_NAMES, Scalar(kind="string")))
         values = ("sky-blue", "moss green", "Red", "red", "1st", *_NAMES)
         texts = tuple(filter(target.has_enum_member, values))
-        return irs.IR(
-            endpoint=irs.Endpoint(method="GET", path="/kites/{id}"),
-            language=target.name,
-            types=(
-                TypeIR(name=root, schema_id="#/kite", is_root=True, kind="object", fields=kinds),
-                TypeIR(name=wind, schema_id="#/wind", kind="object", fields=odd),
-                TypeIR(name=level, schema_id="#/level", kind="enum", enum_values=(-1, 0, 1, 7)),
-                TypeIR(name=colour, schema_id="#/colour", kind="enum", enum_values=texts),
-            ),
+        types = (
+            TypeIR(name=root, schema_id="#/kite", is_root=True, kind="object", fields=kinds),
+            TypeIR(name=wind, schema_id="#/wind", kind="object", fields=odd),
+            TypeIR(name=level, schema_id="#/level", kind="enum", enum_values=(-1, 0, 1, 7)),
+            TypeIR(name=colour, schema_id="#/colour", kind="enum", enum_values=texts),
         )
+        endpoint = irs.Endpoint(method="GET", path="/kites/{id}")
+        return irs.IR(endpoint=endpoint, language=target.name, types=types)
 
     def source(self, **codes: str) -> str:
         """Return a source of all types, some of them in other code."""
@@ -101,32 +92,32 @@ class LanguageConformance:
         source = self.source(**{type_.name: self.write(type_) for type_ in changed})
         return list(validate_generated_code(source, self.ir, profile=self.profile).issues)
 
-    # --- names ------------------------------------------------------------------------------------
-
-    def test_names_are_legal_and_different(self) -> None:
-        """Whatever things are called in the document, they have names of their own in the code."""
-        for type_ in self.ir.types:
-            names = self.target.member_names(type_)
-
-            assert self.target.is_legal_type_name(type_.name), type_.name
-            assert list(names) == list(type_.units)
-            assert len(set(names.values())) == len(names)
-
     # --- reading ----------------------------------------------------------------------------------
 
     def test_right_code_is_read_and_has_no_issue(self) -> None:
-        """Each type is declared once, as what it is, in its own words, and never weakens itself."""
+        """Each type is declared once, as what it is, under legal names, and is not weakened.
+
+        Prose and an empty reply are further from legal than code.
+        """
         assert not self.issues()
+        assert self.target.illegality(_PROSE) > 0
+        assert self.target.illegality("") > 0
         for type_ in self.ir.types:
             code = self.write(type_)
             facts = self.target.read(code)
             kinds = {"enum"} if type_.kind == "enum" else self.target.object_kinds
+            names = self.target.member_names(type_)
 
             assert not facts.faults
             (entry,) = (entry for entry in facts.declarations if entry.outer is None)
             assert entry.name == type_.name
             assert entry.kind in kinds
             assert not find_weaknesses(self.target, type_, code, code)
+            assert self.target.is_legal_type_name(type_.name), type_.name
+            assert list(names) == list(type_.units)
+            assert len(set(names.values())) == len(names)
+            assert self.target.illegality(code) == 0
+            assert self.target.illegality(f"{_PROSE}\n{code}") > 0
 
     @pytest.mark.parametrize("number", range(4))
     def test_a_mistake_is_found(self, number: int) -> None:
@@ -136,18 +127,6 @@ class LanguageConformance:
             wrong = type_.model_copy(update=members)
             issues = [(issue.code, issue.type_name, issue.field) for issue in self.issues(wrong)]
             assert issues == [(code, wrong.name, member)], wrong
-
-    # --- text -------------------------------------------------------------------------------------
-
-    def test_prose_is_no_code(self) -> None:
-        """A refusal, an empty reply and half a reply are further from legal than code."""
-        for type_ in self.ir.types:
-            code = self.write(type_)
-
-            assert self.target.illegality(code) == 0
-            assert self.target.illegality(f"{_PROSE}\n{code}") > 0
-        assert self.target.illegality(_PROSE) > 0
-        assert self.target.illegality("") > 0
 
     def test_broken_code_is_read_as_far_as_it_goes(self) -> None:
         """Code that ends anywhere, as a reply that reached its limit, never raises."""
@@ -163,20 +142,14 @@ class LanguageConformance:
 
     # --- pages and files --------------------------------------------------------------------------
 
-    def pages(self, type_: TypeIR) -> tuple[PageText, ...]:
-        """Return a type on two pages, as its code is taken apart."""
-        middle = (len(type_.units) + 1) // 2
-        halves = type_.units[:middle], type_.units[middle:]
-        outputs = self.target.split(self.write(type_), name=type_.name, units=halves)
-        return tuple(PageText(n + 1, 2, half, outputs[n]) for n, half in enumerate(halves))
-
     def test_pages_are_right_and_join_to_the_whole(self) -> None:
         """Code that is taken apart comes together again, and each line tells its page."""
         for type_ in self.ir.types:
-            pages = self.pages(type_)
-            joined = self.target.stitch(
-                [page.output for page in pages], name=type_.name, is_enum=type_.kind == "enum"
-            )
+            middle = (len(type_.units) + 1) // 2
+            halves = type_.units[:middle], type_.units[middle:]
+            outputs = self.target.split(self.write(type_), name=type_.name, units=halves)
+            pages = tuple(PageText(n + 1, 2, half, outputs[n]) for n, half in enumerate(halves))
+            joined = self.target.stitch(outputs, name=type_.name, is_enum=type_.kind == "enum")
             results = validate_by_type(
                 self.source(**{type_.name: joined.text}),
                 self.ir,
@@ -190,18 +163,12 @@ class LanguageConformance:
             assert len(joined.page_lines) == len(joined.line_pages)
             assert set(joined.line_pages) == {1, 2}
             assert not [issue for result in results.values() for issue in result.issues]
-
-    def test_delimiters_are_no_part_of_a_page(self) -> None:
-        """A page that is no declaration comes out of what a prompt asks to put around it."""
-        words = self.target.wording(self.profile)
-        for type_ in self.ir.types:
+            # Delimiters are no part of a page, which is no declaration.
+            words = self.target.wording(self.profile)
             mode = output_mode(type_.kind, is_root=type_.is_root, page=2)
-            page = self.pages(type_)[1].output
-            reply = f"{words.begin_delimiter}\n{page}\n{words.end_delimiter}"
-
-            assert self.target.leaves(self.target.unwrap_page(reply, mode)) == (
-                self.target.leaves(page)
-            )
+            reply = f"{words.begin_delimiter}\n{outputs[1]}\n{words.end_delimiter}"
+            bare = self.target.unwrap_page(reply, mode)
+            assert self.target.leaves(bare) == self.target.leaves(outputs[1])
 
     def test_boundaries_are_comments_of_the_language(self) -> None:
         """A file is legal with them, each type comes back as it was, and the header has none."""
@@ -236,6 +203,13 @@ class LanguageConformance:
             self.target.wording("no such profile")
         with pytest.raises(UsageError, match="no such profile"):
             self.target.header(namespace="", profile="no such profile")
+
+
+def _fields(types: Mapping[str, irs.TypeExpr]) -> tuple[FieldIR, ...]:
+    return tuple(
+        FieldIR(json_name=name, type=type_, required=not number % 2, nullable=not number % 3)
+        for number, (name, type_) in enumerate(types.items())
+    )
 
 
 def _mistakes(type_: TypeIR) -> Iterator[tuple[str, dict[str, object], str]]:

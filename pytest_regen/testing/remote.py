@@ -10,87 +10,71 @@ from contextlib import closing
 from functools import cache
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic.alias_generators import to_camel
 
 from pytest_regen.emulator.messages import events_of
-from pytest_regen.emulator.values import EmulatedReply
+from pytest_regen.emulator.values import EmulatedReply, HttpResponse, dump
+from pytest_regen.extras import needs
 from pytest_regen.testing.agents import AgentFormError, ScriptEndError, request_of
 from pytest_regen.turns.values import Provider
 
 _SECONDS: Final = 60
+_JSON: Final = {"content-type": "application/json"}
 
 
-class _Server(ThreadingHTTPServer):
-    """The scripted model on loopback: Messages API and chat completions."""
+@cache
+def _served(port: int) -> tuple[str, list[Provider]]:
+    """Return the address of a server on loopback, and the providers that answer there.
 
-    # Because an agent keeps its connections open, which the interpreter would wait for.
-    daemon_threads = True
-    block_on_close = False
+    One for each port, because a second server cannot listen where the first does.
+    """
+    with needs("anthropic", "agents that reach their model over HTTP"):
+        from pytest_regen.emulator.server import LoopbackServer
+    providers: list[Provider] = []
 
-    def __init__(self, port: int = 0) -> None:
-        self.providers: list[Provider] = []
-        super().__init__(("127.0.0.1", port), _Handler)
-        Thread(target=self.serve_forever, daemon=True).start()
-
-    def address(self, provider: Provider) -> str:
-        self.providers.append(provider)
-        return f"http://127.0.0.1:{self.server_port}/{len(self.providers) - 1}"
-
-
-# One for each port, because a second server cannot listen where the first does.
-_server: Final = cache(_Server)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    # Because headers and body are two writes, between which a client waits 40 ms.
-    disable_nagle_algorithm = True
-    server: _Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
-        number = self.path.split("/")[1]
-        providers = self.server.providers
+    def answer(_: str, url: SplitResult, __: Mapping[str, str], body: bytes) -> HttpResponse:
+        number = url.path.split("/")[1]
         # Without a number: whoever has a port for itself has one agent at a time.
         provider = providers[int(number) if number.isdigit() else -1]
         try:
-            request = request_of(
-                [{**part, "content": _text(part.get("content"))} for part in body["messages"]],
-                _text(body.get("system")),
-            )
-            text = provider.send(request).text
+            return _answer(json.loads(body), provider, is_chat=url.path.endswith("/completions"))
         except (ScriptEndError, Exception) as error:  # noqa: BLE001 - the agent is told
             problem = {"type": "invalid_request_error", "message": repr(error)}
-            self._answer(400, json.dumps({"type": "error", "error": problem}))
-            return
-        # A reply that is no JSON is said as text, because a call without arguments is none.
-        tool = _forced_tool(body) if text.startswith("{") else ""
-        is_chat = self.path.endswith("/chat/completions")
-        reply = (_chat if is_chat else _message)(body, text, tool)
-        if not body.get("stream"):
-            self._answer(200, json.dumps(reply))
-        elif is_chat:
-            chunk = json.dumps({**reply, "object": "chat.completion.chunk"})
-            self._answer(200, f"data: {chunk}\n\ndata: [DONE]\n\n", "text/event-stream")
-        else:
-            events = b"".join(event.data for event in events_of(reply, EmulatedReply()))
-            self._answer(200, events.decode(), "text/event-stream")
+            return _response({"type": "error", "error": problem}, 400)
 
-    def _answer(self, status: int, text: str, kind: str = "application/json") -> None:
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    server = LoopbackServer(answer, port=port)
+    return f"http://127.0.0.1:{server.server_address[1]}", providers
 
-    def log_message(self, *_: object) -> None:
-        pass
+
+def _address(provider: Provider, port: int = 0) -> str:
+    address, providers = _served(port)
+    providers.append(provider)
+    return f"{address}/{len(providers) - 1}"
+
+
+def _answer(body: Mapping[str, Any], provider: Provider, *, is_chat: bool) -> HttpResponse:
+    """Return a response of the Messages API, or one of chat completions."""
+    messages = [{"role": "system", "content": body.get("system")}, *body["messages"]]
+    spoken = [{**part, "content": _text(part.get("content"))} for part in messages]
+    text = provider.send(request_of(spoken)).text
+    # A reply that is no JSON is said as text, because a call without arguments is none.
+    tool = _forced_tool(body) if text.startswith("{") else ""
+    reply = (_chat if is_chat else _message)(body, text, tool)
+    if not body.get("stream"):
+        return _response(reply)
+    if is_chat:
+        chunk = dump({**reply, "object": "chat.completion.chunk"})
+        events = b"data: " + chunk + b"\n\ndata: [DONE]\n\n"
+    else:
+        events = b"".join(event.data for event in events_of(reply, EmulatedReply()))
+    return HttpResponse(200, {"content-type": "text/event-stream"}, events)
+
+
+def _response(value: object, status: int = 200) -> HttpResponse:
+    return HttpResponse(status, _JSON, dump(value))
 
 
 def _text(content: Any) -> str:
@@ -152,22 +136,20 @@ def base_url(provider: Provider) -> str:
     It speaks the Messages API, and chat completions below ``/v1``; plain, streamed, and with forced
     tools. Any key will do.
     """
-    return _server(0).address(provider)
+    return _address(provider)
 
 
 class HttpAgent:
     """An agent that is reached over HTTP; called with a provider, a function of the request."""
 
     def __init__(self, url: str, command: Sequence[str], port: int) -> None:
-        self._url, self._command = url, command
-        self._address = _server(port).address(self)
-        self._provider: Provider | None = None
+        self._url, self._command = urlsplit(url), command
+        self._address = _address(self, port)
+        self._provider: Provider
         self._process: subprocess.Popen[bytes] | None = None
 
     def send(self, request: Any) -> Any:
         """Answer the agent as the provider of the turn does."""
-        if self._provider is None:
-            raise AssertionError("the agent sends outside of a turn")
         return self._provider.send(request)
 
     def __call__(self, provider: Provider) -> Any:
@@ -176,7 +158,19 @@ class HttpAgent:
         def turn(request: Any) -> Any:
             self._provider = provider
             members = request.model_dump(mode="json", by_alias=True, exclude_none=True)
-            return self._post({to_camel(name): value for name, value in members.items()})
+            body = json.dumps({to_camel(name): value for name, value in members.items()})
+            # A new one for each turn, because two turns may be taken at once.
+            with closing(self._connect()) as connection:
+                headers = _JSON | {"connection": "close"}
+                connection.request("POST", self._url.path or "/", body, headers)
+                response = connection.getresponse()
+                text = response.read().decode("utf-8", "replace")
+            if response.status != HTTPStatus.OK:
+                raise HTTPException(f"{response.status} {text[:200]}")
+            try:
+                return json.loads(text)
+            except ValueError:
+                return text
 
         return turn
 
@@ -187,25 +181,20 @@ class HttpAgent:
             self._process.wait()
             self._process = None
 
-    def _post(self, members: Mapping[str, Any]) -> Any:
-        parts, end = urlsplit(self._url), time.monotonic() + _SECONDS
+    def _connect(self) -> HTTPConnection:
+        """Return a connection to the agent, which is started if need be."""
         if self._command and self._process is None:
             model = {"ANTHROPIC_BASE_URL": self._address, "OPENAI_BASE_URL": f"{self._address}/v1"}
             keys = {"ANTHROPIC_API_KEY": "none-needed", "OPENAI_API_KEY": "none-needed"}
-            env = {**os.environ, **model, **keys, "PORT": str(parts.port)}
+            env = {**os.environ, **model, **keys, "PORT": str(self._url.port)}
             self._process = subprocess.Popen(self._command, env=env, stdout=subprocess.DEVNULL)
             # Because nobody else stops it: a check has no end that the agent is told of.
             atexit.register(self.stop)
-        # A new one for each turn, because two turns may be taken at once.
-        connection = HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
-        headers = {"content-type": "application/json", "connection": "close"}
+        end = time.monotonic() + _SECONDS
         while True:
+            connection = HTTPConnection(self._url.hostname or "", self._url.port, timeout=_SECONDS)
             try:
-                with closing(connection):
-                    connection.request("POST", parts.path or "/", json.dumps(members), headers)
-                    response = connection.getresponse()
-                    text = response.read().decode("utf-8", "replace")
-                break
+                connection.connect()
             except ConnectionRefusedError:
                 code = self._process.poll() if self._process else None
                 # Because a process that was started just now may not listen yet.
@@ -213,17 +202,12 @@ class HttpAgent:
                     time.sleep(0.05)
                     continue
                 raise AgentFormError(
-                    f"no agent answers at {self._url}",
+                    f"no agent answers at {self._url.geturl()}",
                     why="nothing listens there" if code is None else f"it ended with {code}",
                     hint="start it first, or give the command that starts it: "
                     'http(url, command=["node", "agent.js"]); PORT says where it has to listen',
                 ) from None
-        if response.status != HTTPStatus.OK:
-            raise HTTPException(f"{response.status} {text[:200]}")
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
+            return connection
 
 
 def http(url: str, *, command: Sequence[str] = (), model_port: int = 0) -> HttpAgent:

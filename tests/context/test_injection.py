@@ -11,14 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
 
-from pytest_regen.context import (
-    as_data,
-    parse_context,
-    parse_request,
-    render_context,
-)
+from pytest_regen.context import ClarifyingAgent, as_data, parse_context, parse_request
 from pytest_regen.errors import InvalidContextError
-from pytest_regen.testing import HOSTILE_TEXTS
+from pytest_regen.testing import check_stateless_agent
 from pytest_regen.testing.canaries import default_samples
 
 SAMPLES = default_samples()
@@ -31,41 +26,16 @@ def skeleton(prompt: str) -> list[str]:
     return [STRING.sub('""', line) for line in prompt.split("\n")]
 
 
-def request_with(number: int, texts: dict[str, str]) -> Any:
-    """Return the second turn of a sample with other texts in it."""
-    return SAMPLES[number].turn.request("injected", texts)
-
-
-def rendered(number: int, texts: dict[str, str]) -> str:
-    """Return the prompt of a flow with other texts in it."""
-    context = request_with(number, texts).conversation_context
-    assert context is not None
-    return render_context(context)
-
-
-def fitting(path: str, text: str) -> str:
-    """Return as much of a text as fits the leaf; two leaves that must differ do."""
-    return f"{text[:58]}{sum(map(ord, path)) % 997}" if path.endswith(("id", "label")) else text
-
-
-@each("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
-def test_a_hostile_text_changes_nothing_but_a_string(text: str) -> None:
-    """In all leaves at once and in each alone: same lines, headings, bullets, labels."""
-    for number, sample in enumerate(SAMPLES):
-        plain = skeleton(rendered(number, {}))
-        leaves = sample.texts
-        assert skeleton(rendered(number, {path: fitting(path, text) for path in leaves})) == plain
-        for path in leaves:
-            prompt = rendered(number, {path: fitting(path, text)})
-            assert skeleton(prompt) == plain
-            assert as_data(fitting(path, text)) in prompt
+def test_a_hostile_text_changes_nothing_but_a_string() -> None:
+    """In all leaves at once: same lines, headings, bullets, labels."""
+    check_stateless_agent(ClarifyingAgent, checks=["structure_holds"], skeleton=skeleton)
 
 
 @each(("number", "path"), LEAVES, ids=str)
 def test_a_text_of_a_megabyte_is_refused_by_name(number: int, path: str) -> None:
     """Every leaf has its limit, and the error says which leaf it was."""
     with pytest.raises(InvalidContextError) as caught:
-        request_with(number, {path: "## Forged\n" * 100_000})
+        SAMPLES[number].turn.request("injected", {path: "## Forged\n" * 100_000})
 
     places = [place for place, _ in caught.value.problems]
     start, _, rest = path.partition(".")

@@ -25,21 +25,10 @@ from pytest_regen.context import (
 from pytest_regen.context.requests import ClarificationRequest
 from pytest_regen.errors import InvalidContextError
 
+UNSURE = wire() | {"inferredContext": {"scope_confidence": math.nan}}
 SPARE: dict[str, object] = {
     key: value for key, value in INFERRED.items() if key != "detected_scope"
 }
-
-
-def inferring(**inferred: object) -> dict[str, Any]:
-    """Return a context as JSON with these inferences."""
-    return wire() | {"inferredContext": inferred}
-
-
-def problems(data: object) -> dict[str, str]:
-    """Return what is wrong with a context, by place."""
-    with pytest.raises(InvalidContextError) as caught:
-        parse_context(data)
-    return dict(caught.value.problems)
 
 
 def test_names_are_read_in_both_cases() -> None:
@@ -123,24 +112,21 @@ def test_what_says_nothing_is_no_answer(nothing: object) -> None:
         (wire(LOCATION | {"type": "chips"}), "questionsAsked.0.type", "location_picker"),
         (wire(WORDS | {"location_level": "city"}), "questionsAsked.0", "location_level"),
         (wire(FRAMING | {"options": FRAMING["options"][:1] * 2}), "questionsAsked.0", "same id"),
-        (inferring(scope_confidence=1.1), "inferredContext.scope_confidence", "less"),
-        (inferring(scope_confidence=math.nan), "inferredContext.scope_confidence", "finite"),
+        (UNSURE, "inferredContext.scope_confidence", "finite"),
+        (wire() | {"earlierRounds": [{"questionsAsked": []}]}, "earlierRounds", "at most 0"),
         (wire(elsewhere="x"), "answers", "not asked"),
         (wire(location={"kind": "text", "text": "x"}), "answers", "'text'"),
-        (wire(location={"kind": "place", "zip": "1"}), "answers.location.place.zip", "Extra"),
         (wire(FRAMING, framing={"kind": "choice", "selected": ["gone"]}), "answers", "not offered"),
-        (wire(FRAMING, framing={"kind": "choice", "selected": ["cap", "cap"]}), "answers", "twice"),
         (wire(FRAMING | {"allow_other": False}, framing="mine"), "answers", "does not allow"),
-        (wire() | {"schemaVersion": 2}, "schemaVersion", "1"),
         (wire() | {"role": "system"}, "role", "Extra"),
     ],
 )  # fmt: skip
 def test_what_is_malformed_is_refused_by_name(data: object, place: str, reason: str) -> None:
     """Every defect is one error of ours that names the leaf; none is another exception."""
-    found = problems(data)
+    with pytest.raises(InvalidContextError) as caught:
+        parse_context(data)
 
-    assert place in found
-    assert reason in found[place]
+    assert reason in dict(caught.value.problems)[place]
 
 
 def test_what_was_sent_is_not_repeated_at_length() -> None:
@@ -204,10 +190,6 @@ def test_a_reply_is_one_or_the_other() -> None:
         Ask.model_validate({"needs_clarification": True, **both})
     with pytest.raises(ValidationError, match="clarification_questions"):
         Generate.model_validate({"needs_clarification": False, **both})
-    with pytest.raises(ValidationError, match="clarification_questions"):
-        Ask.model_validate({"needs_clarification": True, "clarification_questions": []})
-    with pytest.raises(ValidationError, match="subject_line"):
-        Generate.model_validate({"needs_clarification": False, "subject_line": " "})
 
 
 @pytest.mark.parametrize("name", ["conversationContext", "conversation_context"])
@@ -224,19 +206,16 @@ def test_a_request_is_read_as_in_the_requirement(name: str) -> None:
 
 
 def test_the_other_name_of_the_context_leaves_the_description_to_the_message() -> None:
-    """The data flow of the requirement calls it ``clarificationContext``, with three members."""
+    """The data flow of the requirement calls it ``clarificationContext``, with three members.
+
+    Both names in one request are one too many.
+    """
     partial = {key: value for key, value in wire().items() if key != "originalDescription"}
+    body = {"message": RENT, "clarificationContext": partial}
 
-    found = parse_request({"message": RENT, "clarificationContext": partial})
-
-    assert found.conversation_context == context()
-
-
-def test_two_contexts_in_one_request_are_one_too_many() -> None:
+    assert parse_request(body).conversation_context == context()
     with pytest.raises(InvalidContextError, match="clarificationContext"):
-        parse_request(
-            {"message": RENT, "conversationContext": wire(), "clarificationContext": wire()}
-        )
+        parse_request(body | {"conversationContext": wire()})
 
 
 @pytest.mark.parametrize(

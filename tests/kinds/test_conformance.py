@@ -121,7 +121,3 @@ class TestTypes(KilledKindConformance):
         write(lab.root, {"pyproject.toml": settings})
         lab.ask(Policy({name: {1: ()} for name, *_ in lab.examples}), lab.learn())
         return lab
-
-
-# Types of an API have no kind that says it, and no ledger.
-TestTypes.test_what_is_missing_is_generated = None  # type: ignore[assignment, method-assign]

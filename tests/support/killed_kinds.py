@@ -101,9 +101,6 @@ class StoreLab(Lab):
         """Return the source with other code for a type."""
         return replace_type_block(self.file().open().text, name, text)
 
-    def take_out(self, name: str) -> None:
-        """Leave it, because a store has a text for each of its types."""
-
     def files(self) -> dict[str, bytes]:
         """Return the project's files without what the store remembers."""
         source = self.path.relative_to(self.root).as_posix()
@@ -114,12 +111,26 @@ class StoreLab(Lab):
         }
 
 
+def take_out(lab: Lab) -> None:
+    """Let the unit be missing: taken out where the kind still names it then, else a stub.
+
+    It stays where it can be neither, and in a store, which has a text for each of its types.
+    """
+    if isinstance(lab, StoreLab):
+        return
+    view = lab.file().open()
+    remove = getattr(view.kind.region, "remove", None) if view.has_named_units else None
+    text = remove(view.text, [lab.name]) if remove else lab.with_text(lab.name, "")
+    if isinstance(text, str):
+        lab.path.write_bytes(text.encode("utf-8"))
+
+
 def prepare(lab: Lab, effort: str) -> set[str]:
     """Leave work to do; return the codes of the unit before it is done."""
     if effort == "heal":
         lab.let_be_wrong()
     elif effort == "generate":
-        lab.take_out(lab.name)
+        take_out(lab)
         (lab.root / entry_name(lab.place, lab.name)).unlink(missing_ok=True)
     else:
         lab.put(lab.texts[1])
