@@ -39,8 +39,6 @@ class Job:
     """What the asking test reports, beyond the issues; for one unit."""
     check: Check | None = None
     """Calls that test again while the candidate is in place; for one unit."""
-    discard_edits: bool = False
-    """Whether what was edited by hand may be replaced."""
     provider: Provider | None = None
     """Who is asked in place of the run's provider: one with a recording of its own."""
 
@@ -205,7 +203,7 @@ class Work(Generic[V]):
                 # Now and not earlier, because those before it may have changed what is wrong.
                 piece.is_begun = True
                 piece.result.issues_before = self.view.issues(name)
-                obstacle = self.view.obstacle(name, discard_edits=self._job.discard_edits)
+                obstacle = self.view.obstacle(name)
                 piece.result.skipped = obstacle
                 piece.is_open = not obstacle
                 piece.is_reached = bool(obstacle)

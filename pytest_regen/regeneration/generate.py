@@ -421,7 +421,7 @@ class _PlannedStore(StorePlace):
                 touched = {*plan.types["changed"], *plan.types["removed"]}
                 names = [name for name in plan.previous.type_names if name in touched]
                 with StorePlace(plan.path).update() as locked:
-                    locked.rebuild(names, keep_lost=True)
+                    locked.rebuild(names)
             with RegenStore.update(self.path) as transaction:
                 store = transaction.store
                 followed = self._follow(store)

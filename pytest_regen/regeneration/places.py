@@ -123,10 +123,10 @@ class View(Protocol):
             asking: the provider and model that were typed, as options.
         """
 
-    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
+    def obstacle(self, name: str) -> str:
         """Return why a unit must not be asked for, an edit by hand for one; empty if it may."""
 
-    def hand_edit(self, name: str, *, discard_edits: bool = False) -> RegenError | None:
+    def hand_edit(self, name: str) -> RegenError | None:
         """Return what is raised where a unit that was edited by hand is named to be replaced."""
 
     def users(self, name: str) -> Collection[str]:
@@ -181,13 +181,8 @@ class PlaceUpdate(Protocol[V]):
     def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> values.Changes:
         """Record units as they stand; see ``verbs.adopt``."""
 
-    def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> values.Changes:
-        """Put recorded outputs back; see ``verbs.rebuild``.
-
-        Args:
-            names: the units; by default all.
-            keep_lost: leave alone what nothing is recorded of, in place of refusing it.
-        """
+    def rebuild(self, names: Sequence[str] | None) -> values.Changes:
+        """Put recorded outputs back; see ``verbs.rebuild``."""
 
     def restore(self, name: str, page: int | None, to: str | None) -> values.Changes:
         """Make outputs from the history the recorded ones; see ``verbs.restore``."""

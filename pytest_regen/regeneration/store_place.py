@@ -188,7 +188,7 @@ class StorePlace:
         files, types, history = taken
         # Because git may have merged the pages and not the source: a block is of one side then.
         with self.update() as update:
-            rebuilt = update.rebuild(None, keep_lost=True)
+            rebuilt = update.rebuild(None)
         names = tuple(dict.fromkeys((*types, *rebuilt.names)))
         return Changes(names, (*history, *rebuilt.history), rebuilt.diff, joined=tuple(files))
 

@@ -192,9 +192,9 @@ class StoreView:
         """Return whether the template wrote a type."""
         return stores.is_by_template(self.store, name)
 
-    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
+    def obstacle(self, name: str) -> str:
         """Return why a type must not be asked for; empty if it may."""
-        error = self.hand_edit(name, discard_edits=discard_edits)
+        error = self.hand_edit(name)
         if error is None:
             return ""
         if is_edited(self.results.get(name)):
@@ -207,21 +207,19 @@ class StoreView:
         store = self.store
         return broken_file(store, split(store.source, store.envelope.language))
 
-    def hand_edit(
-        self, name: str, *, discard_edits: bool = False
-    ) -> HandEditError | EditedPromptError | None:
+    def hand_edit(self, name: str) -> HandEditError | EditedPromptError | None:
         """Return what is raised where a type is named that somebody edited, or a prompt of it."""
         store = self.store
         place = shlex.quote(str(store.path))
         # First, because it keeps what it read of the blocks, so that they are not read twice.
         result = self.results.get(name)
-        if self._broken and store.has_source and not discard_edits:
+        if self._broken and store.has_source:
             return HandEditError(
                 f"{store.source_path}: {self._broken}",
                 why="the blocks of the file cannot be found, so no reply could be put into it",
                 hint=f"pytest-regen rebuild {place}",
             )
-        if is_edited(result) and not discard_edits:
+        if is_edited(result):
             return edit_error(store, name, "regenerating it would discard the edit")
         if result and any(issue.code == "EDITED_PROMPT" for issue in result.issues):
             return EditedPromptError(
@@ -267,7 +265,7 @@ class StoreView:
         codes, drift = {issue.code for issue in issues}, [i for i in issues if i.code == "DRIFT"]
         if drift:
             # Where the block is gone, nothing can be adopted.
-            is_there = all(issue.line is not None or issue.file is not None for issue in drift)
+            is_there = all(issue.line is not None for issue in drift)
             ways = (("adopt", "keep"),) if is_there else ()
             return tuple(
                 values.Advice(f"pytest-regen {verb} {place} --type {shlex.quote(name)}", word)

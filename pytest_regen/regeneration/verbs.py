@@ -150,15 +150,13 @@ def regenerate_steps(
     """
     before = view = place.open()
     pages = targets(view, units, corrections)
-    for name in pages:
-        if error := view.hand_edit(name, discard_edits=discard_edits):
-            raise error
-    # After all are looked at, because one refusal is to leave every edit as it was.
     if discard_edits:
         view = _without_edits(place, pages)
+    for name in pages:
+        if error := view.hand_edit(name):
+            raise error
     policy = Policy(pages, accept_any=accept_any)
-    job = Job(policy, pages, attempts, discard_edits=discard_edits)
-    work = yield from work_steps(place, job, settings, view)
+    work = yield from work_steps(place, Job(policy, pages, attempts), settings, view)
     return _result(place, before, work.view, work.results)
 
 
@@ -333,7 +331,7 @@ def _named(view: View, names: Iterable[str] | None) -> tuple[str, ...]:
 def _without_edits(place: Place[Any], names: Collection[str]) -> Any:
     """Put recorded outputs in the place of edits; return what the place holds then."""
     with place.update() as update:
-        update.rebuild(list(names), keep_lost=True)
+        update.rebuild([name for name in names if update.view.hand_edit(name)])
     return place.open()
 
 

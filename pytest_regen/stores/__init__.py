@@ -3,7 +3,7 @@
 from pytest_regen.files import safe_file_name, store_slug
 from pytest_regen.store_folders import FoundStores, find_stores, is_store
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, check_staleness
-from pytest_regen.stores.history import HistoryEntry, HistoryReason, history, history_entry
+from pytest_regen.stores.history import HistoryEntry, HistoryReason, history
 from pytest_regen.stores.store import RegenStore, StoreUpdate, refuse_unwritable
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "check_staleness",
     "find_stores",
     "history",
-    "history_entry",
     "is_store",
     "refuse_unwritable",
     "safe_file_name",

@@ -7,7 +7,6 @@ from typing import Any, Literal, Self, get_args
 
 from pytest_regen.canonical import source_hash
 from pytest_regen.commit import AtomicFiles, View, new_id
-from pytest_regen.errors import UsageError
 from pytest_regen.files import lock_file, safe_file_name
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import StoredPage
@@ -123,24 +122,6 @@ def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntr
         if name.count("/") == 1
     )
     return tuple(entry for entry in entries if type_name in (None, entry.type_name))
-
-
-def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
-    """Return the entry called ``entry_id``, with or without the suffix of its file.
-
-    Raises:
-        UsageError: there is no such entry; the message lists those there are.
-        StoreCorruptError: one is unreadable.
-    """
-    entries = {entry.id: entry for entry in history(path)}
-    entry = entries.get(entry_id.removesuffix(".json"))
-    if entry is None:
-        raise UsageError(
-            f"the history of {path} has no entry {entry_id!r}",
-            why=f"it has: {', '.join(entries) or 'none'}",
-            hint=f"pytest-regen history '{path}'",
-        )
-    return entry
 
 
 def _read_entry(view: View, name: str) -> HistoryEntry:

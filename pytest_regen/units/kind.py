@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -13,7 +13,7 @@ from pytest_regen.regions.base import decode
 from pytest_regen.suppressions import find_directives
 from pytest_regen.text import fenced_blocks, without_blank_ends, without_thinking
 from pytest_regen.units.naming import encode_name
-from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
+from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses
 
 T = TypeVar("T")
 
@@ -225,19 +225,12 @@ def issues_from(findings: object, unit: Unit, *, code: str = CHECK) -> tuple[Iss
 def _issue(finding: object, unit: Unit, default: str) -> Issue:
     match finding:
         case Issue():
-            code, message, line, detail = (
-                finding.code,
-                finding.message,
-                finding.line,
-                finding.detail,
-            )
-            severity = finding.severity
+            # A unit has no pages, and is looked for in its file alone.
+            return replace(finding, type_name=unit.name, page=None, file=None)
         case (str() as code, str() as message):
-            line, detail, severity = None, None, severity_of(code)
+            return Issue.of(code, message, type_name=unit.name)
         case str() as message if message.strip():
-            code, line, detail, severity = default, None, None, severity_of(default)
-        case _:
-            raise TypeError(
-                f"check yields {finding!r:.200}; it is an Issue, a (code, message) or a sentence"
-            )
-    return Issue(code, message, unit.name, detail, line=line, severity=severity)
+            return Issue.of(default, message, type_name=unit.name)
+    raise TypeError(
+        f"check yields {finding!r:.200}; it is an Issue, a (code, message) or a sentence"
+    )

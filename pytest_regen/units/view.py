@@ -387,7 +387,7 @@ class FileUnits:
 
     def _find_issues(self, name: str) -> Iterable[Issue]:
         # First, because markers make of a file two halves, and any other fault follows from them.
-        if self.has_conflict and (self.fault is not None or name in self.conflicting):
+        if self.has_conflict:
             yield self._conflict(name)
         elif self.fault is not None:
             yield replace(self.fault, type_name=name)
@@ -520,8 +520,7 @@ class FileUnits:
         if self.file.is_lost:
             pass  # Nobody asks for what it holds.
         elif self.has_conflict:
-            is_told = self.fault is not None or not self.conflicting.isdisjoint(self.names)
-            issues += [] if is_told and self.names else [self._conflict("")]
+            issues += [] if self.names else [self._conflict(None)]
         elif self.fault is not None and not self.names:
             issues.append(self.fault)
         for file in self.unasked_files:
@@ -548,29 +547,12 @@ class FileUnits:
         """Whether the file holds conflict markers of git."""
         return _CONFLICT.search(self.text) is not None
 
-    @cached_property
-    def _sides(self) -> list[dict[str, str]]:
-        """The texts of each of two versions that git could not join, by name."""
-        sides = (unit_texts.texts_or_none(self.kind, side) for side in unit_texts.sides(self.text))
-        return [{name: unit.text for name, unit in units.items()} for units in sides]
-
-    @cached_property
-    def conflicting(self) -> frozenset[str]:
-        """The units that differ between the two sides of a file with conflict markers."""
-        ours, theirs = self._sides
-        return frozenset(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
-
-    def _conflict(self, name: str) -> Issue:
+    def _conflict(self, name: str | None) -> Issue:
         """Return the issue of a unit in a file that git could not join, or of the file."""
         marker = _CONFLICT.search(self.text)
         line = self.text.count("\n", 0, marker.start()) + 1 if marker else None
-        message, detail = f"{self.place} holds conflict markers of git", None
-        if name in self.conflicting:
-            ours, theirs = (side.get(name, "") for side in self._sides)
-            detail = unit_texts.difference(("ours", ours), ("theirs", theirs))[1]
-        elif name:
-            message += "; both sides have this unit alike"
-        return Issue.of("CONFLICT", message, type_name=name or None, line=line, detail=detail)
+        message = f"{self.place} holds conflict markers of git"
+        return Issue.of("CONFLICT", message, type_name=name, line=line)
 
     # What nobody asks for
 
@@ -655,10 +637,10 @@ class FileUnits:
         keep, drop = (command(verb, self.here, name) for verb in ("adopt", "rebuild"))
         return f"keep it: {keep}; or drop it: {drop}"
 
-    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
+    def obstacle(self, name: str) -> str:
         """Return why a unit must not be asked for; empty where it may."""
         messages = {issue.code: issue.message for issue in self.all_issues(name)}
-        if "DRIFT" in messages and not discard_edits:
+        if "DRIFT" in messages:
             return f"it was edited by hand; {self._choice(name)}"
         if "LEDGER" in messages:
             return f"{messages['LEDGER']}; keep it: {command('adopt', self.here, name)}"
@@ -672,14 +654,10 @@ class FileUnits:
         return ""
 
     def hand_edit(
-        self,
-        name: str,
-        *,
-        discard_edits: bool = False,
-        why: str = "regenerating it would discard the edit",
+        self, name: str, why: str = "regenerating it would discard the edit"
     ) -> HandEditError | None:
         """Return what is raised where a unit is named that somebody edited."""
-        if discard_edits or all(issue.code != "DRIFT" for issue in self.all_issues(name)):
+        if all(issue.code != "DRIFT" for issue in self.all_issues(name)):
             return None
         what = f"{name} in {self.place} was edited by hand"
         return HandEditError(what, why=why, hint=self._choice(name))

@@ -224,16 +224,13 @@ class UnitUpdate:
             after = {"model": old.model, "prompt_sha256": old.prompt_sha256}
         return Entry(name, own_inputs=(self.view.own_hash(name),), after=after)
 
-    def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:
+    def rebuild(self, names: Sequence[str] | None) -> Changes:
         """Put recorded texts back into the file; what stands there goes to the history.
 
         Texts that a person wrote stay as they are. A file with conflict markers of git is written
         as our side has it, with every recorded text; as it was, it goes to the history.
         """
         view = self.view
-        if keep_lost:
-            edits = [view.hand_edit(name) for name in names or ()]
-            names = [name for name, edit in zip(names or (), edits, strict=True) if edit]
         if names == []:
             return Changes(())
         # An entry that git could not join is ours again; theirs goes to the history.
@@ -367,11 +364,10 @@ class UnitUpdate:
 
 
 def _conflict_error(view: FileUnits) -> SourceError:
-    names = ", ".join(sorted(view.conflicting)) or "none of its units"
     hint = "take one side, or both, in an editor; or "
     hint += f"{command('rebuild', view.here)}, which takes ours with every recorded text"
     return SourceError(
-        f"{view.place} holds conflict markers of git, about {names}",
+        f"{view.place} holds conflict markers of git",
         why="the file is two versions of itself",
         hint=hint,
     )

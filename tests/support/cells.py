@@ -357,9 +357,8 @@ class LockedCells:
         ids = self._write(self.view.changed(texts, model="hand"), gone, "adopted")
         return Changes(tuple(edited), ids)
 
-    def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:
+    def rebuild(self, names: Sequence[str] | None) -> Changes:
         """Put recorded texts back."""
-        del keep_lost
         before, edited = self.view, self._edited(names)
         texts = {name: self.view.memory(name)["recorded"] for name in edited}
         ids = self._write(self.view.changed(texts), self._gone(edited), "dropped")
