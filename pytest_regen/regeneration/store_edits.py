@@ -1,8 +1,8 @@
 """What was edited in a store by hand: adopted or dropped; outputs brought back from the history."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pytest_regen import stores
 from pytest_regen.errors import RegenError, StoreMissingError, UnknownPageError
@@ -13,7 +13,6 @@ from pytest_regen.regeneration.store_view import edit_error, with_pages
 from pytest_regen.regeneration.values import Changes, Written
 from pytest_regen.text import source_diff
 from pytest_regen.validation import edits
-from pytest_regen.validation.issues import ValidationResult
 from pytest_regen.validation.pieces import split
 
 # Stands for the hash of an IR that was not recorded; equal to no hash.
@@ -192,35 +191,3 @@ def _edited_pages(store: stores.RegenStore, name: str, block: str) -> list[store
 def _by_hand(store: stores.RegenStore, entry: PromptEntry, output: str) -> stores.StoredPage:
     hash_, attempt = store.plan.hashes.get(entry.type_name), store.next_attempt(entry.key)
     return stores.StoredPage.of(entry, output, model=HAND, type_hash=hash_, attempt=attempt)
-
-
-def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:
-    """Return the ``validation`` of ``ir.json``: what was found, by type.
-
-    No totals, no time and no line of the file: what is found in one type changes nothing in what is
-    said of another.
-    """
-    # Without what is null, because that would be half of the lines of a review.
-    keys = ("code", "severity", "message", "page", "field")
-    return {
-        name: [
-            {key: getattr(issue, key) for key in keys if getattr(issue, key) is not None}
-            for issue in result.issues
-        ]
-        for name, result in results.items()
-    }
-
-
-def write_summary(store: stores.RegenStore, results: Mapping[str, ValidationResult]) -> bool:
-    """Update the summary in ``ir.json`` if it changed; return whether it did.
-
-    Raises:
-        StoreWriteError: the folder cannot be written.
-    """
-    summary = summary_of(results)
-    if store.ir.validation == summary:
-        return False
-    # Into what is read under the lock, because the store may have changed since it was validated.
-    with stores.RegenStore.update(store.path) as tx:
-        tx.write(ir=tx.store.ir.model_copy(update={"validation": summary}))
-    return True

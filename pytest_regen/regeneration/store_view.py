@@ -17,6 +17,7 @@ from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration import values
 from pytest_regen.regeneration.asking import model_to_ask
 from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.reply_text import join_text
@@ -54,11 +55,8 @@ _FENCE: Final = 10
 _CLEAN: Final = values.Score()
 
 
-class StoreView:
+class StoreView(View):
     """A store at one moment, with the issues of each type."""
-
-    file_issues: tuple[Issue, ...] = ()
-    """None: what is wrong with the file stands at the types that it concerns."""
 
     def __init__(self, store: RegenStore, ignore: Ignore = ()) -> None:
         self.store = store
@@ -146,11 +144,6 @@ class StoreView:
     def has_old_prompt(self, name: str) -> bool:
         """Return whether a type is stale."""
         return self.store.is_stale(name)
-
-    def is_only_read(self, name: str) -> bool:
-        """Return False: ``not_run`` says of all types whether they were run."""
-        del name
-        return False
 
     @property
     def text(self) -> str:
@@ -277,19 +270,10 @@ class StoreView:
             return (values.Advice(f"pytest-regen rebuild {place}", "rebuild"),)
         return ()
 
-    def users(self, name: str) -> Collection[str]:
-        """Return nothing: of a type that is wrong no other type fails."""
-        del name
-        return ()
-
     def output(self, name: str, page: int) -> str | None:
         """Return the stored output of a page."""
         outputs = (stored.output for stored in self.store.pages_of(name) if stored.page == page)
         return next(outputs, None)
-
-    def is_placed(self, name: str) -> bool:  # a type has a place from the beginning
-        """Return True: what cannot be read in an output is an issue of its type."""
-        return True
 
     def basis(self, name: str) -> str:
         """Return a digest of a type's block, its pages, its prompts, and whether it is stale."""

@@ -64,8 +64,6 @@ class RunState:
     """Requests made for the pages that ended."""
     usage: Usage = field(default_factory=Usage)
     """What these took."""
-    limit: int | None = None
-    """Requests per minute that the API allows, where it said so."""
     waiting: int = 0
     """Turns that wait for that limit."""
     elapsed: float = 0.0

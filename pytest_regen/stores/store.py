@@ -110,28 +110,6 @@ class Plan:
         """Prompts that are not as they were made: their text or their fields were edited."""
         return tuple(entry.key for entry in self.prompts if entry.is_edited)
 
-    def resolve_type(self, name: str) -> str:
-        """Return the declared name meant by ``name``: that name itself, or the schema's.
-
-        Raises:
-            UnknownTypeError: none is meant, or several; the hint lists them.
-        """
-        if name in self.by_type:
-            return name
-        meant = []
-        for type_ in self.ir.types:
-            last = type_.schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
-            if type_.name in self.by_type and name in (type_.schema_id, last):
-                meant.append(type_.name)
-        if len(meant) == 1:
-            return meant[0]
-        what, why = f"{self.path} has no type {name!r}", ""
-        if meant:
-            what = f"{name!r} is the schema of several types in {self.path}"
-            why = "a type is meant by the name its source declares"
-        hint = f"name one of: {', '.join(meant or self.by_type)}"
-        raise UnknownTypeError(what, why=why, hint=hint)
-
 
 # The last state of each folder, as long as somebody holds it: most of it is read only once.
 _open: "WeakValueDictionary[Path, RegenStore]" = WeakValueDictionary()
@@ -394,7 +372,22 @@ class RegenStore:
         Raises:
             UnknownTypeError: none is meant, or several; the hint lists them.
         """
-        return self.plan.resolve_type(name)
+        by_type = self.plan.by_type
+        if name in by_type:
+            return name
+        meant = []
+        for type_ in self.ir.types:
+            last = type_.schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
+            if type_.name in by_type and name in (type_.schema_id, last):
+                meant.append(type_.name)
+        if len(meant) == 1:
+            return meant[0]
+        what, why = f"{self.path} has no type {name!r}", ""
+        if meant:
+            what = f"{name!r} is the schema of several types in {self.path}"
+            why = "a type is meant by the name its source declares"
+        hint = f"name one of: {', '.join(meant or by_type)}"
+        raise UnknownTypeError(what, why=why, hint=hint)
 
     def is_stale(self, type_name: str) -> bool:
         """Return whether a type's pages were written for another IR than ``ir.json`` holds."""

@@ -157,14 +157,17 @@ class UnitFile:
         return self.files.read(self._read)
 
     def _read(self, view: FilesView) -> FileUnits:
+        units = FileUnits(self, view)
         try:
-            return FileUnits(self, view).load()
+            # Now, because the files may have changed when they are needed.
+            _ = units.data, units.ledger
         except OSError as error:
             place = Path(error.filename or self.path)
             raise StoreCorruptError(
                 f"{from_here(place)} cannot be read: {error.strerror or error}",
                 hint="put a file there that can be read, then run the same command again",
             ) from error
+        return units
 
     @contextmanager
     def update(self) -> Iterator[UnitUpdate]:

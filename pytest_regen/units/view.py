@@ -15,6 +15,7 @@ from pytest_regen.commit import now
 from pytest_regen.errors import HandEditError, KindError, SourceError, UsageError
 from pytest_regen.files import from_here
 from pytest_regen.modes import is_ci
+from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Score
 from pytest_regen.regions.base import decode
@@ -68,16 +69,13 @@ class Asked:
     """What its correction says was wrong, in words."""
 
 
-class FileUnits:
+class FileUnits(View):
     """The units of one file, as the main flow looks at them. A value: nothing changes it.
 
     Args:
         file: the file as a place.
         files: what the project's files hold.
     """
-
-    format_note = not_run = ""
-    origin = None
 
     # Not by its class, ``UnitFile``, because that one's module imports this one.
     def __init__(self, file: Any, files: "FilesView") -> None:
@@ -178,10 +176,6 @@ class FileUnits:
         is_missing = any(issue.code == "MISSING_UNIT" for issue in self.all_issues(name))
         return (1,) if is_missing else ()
 
-    def page_count(self, name: str) -> int:  # a unit has one, whatever its name
-        """Return 1: a unit is asked for in one request."""
-        return 1
-
     # What is remembered
 
     @cached_property
@@ -210,11 +204,6 @@ class FileUnits:
     def has_named_units(self) -> bool:
         """Whether the kind knows from elsewhere which units there are, whatever the file holds."""
         return type(self.kind).units is not Kind.units
-
-    def load(self) -> "FileUnits":
-        """Read the file and its ledger now, because they may change later; return the same."""
-        _ = self.data, self.ledger.entries
-        return self
 
     def entry(self, name: str) -> Entry | None:
         """Return what is remembered of a unit."""
@@ -379,11 +368,6 @@ class FileUnits:
             return _CLEAN  # Thousands of others are looked at whenever one is replaced.
         is_unreadable = any(issue.code in _UNREADABLE for issue in errors)
         return Score(len(errors), frozenset((1,) if is_unreadable else ()))
-
-    @property
-    def failing(self) -> Collection[str]:
-        """The units with errors."""
-        return [name for name in self.names if self.score(name).errors]
 
     def _find_issues(self, name: str) -> Iterable[Issue]:
         # First, because markers make of a file two halves, and any other fault follows from them.
@@ -738,18 +722,6 @@ class FileUnits:
         return stored
 
     # What the verbs and the doors want to know
-
-    def unit_json(self, _name: str) -> Mapping[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def has_old_prompt(self, _name: str) -> bool:
-        """Return False: prompts are made when units are asked for."""
-        return False
-
-    def is_by_template(self, _name: str) -> bool:
-        """Return False: the template writes types alone."""
-        return False
 
     def resolve(self, name: str) -> str:
         """Return the name of a unit that must be there; raises UsageError for any other."""
