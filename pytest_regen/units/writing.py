@@ -78,10 +78,10 @@ class UnitUpdate:
             contents = self.contents()
         if contents:
             # In one change, because a kill between text and entry would look like an edit by hand.
-            self.file.files.commit({**contents, **self.beside()})
+            self.file.files.commit(contents)
 
     def contents(self) -> dict[str, bytes | None]:
-        """Return what the files of these units are going to hold."""
+        """Return what the files of these units are going to hold, and what all units share."""
         view, place, ledger = self.view, self.view.place, self.view.ledger
         folder = ledgers.history_folder(place)
         contents: dict[str, bytes | None] = {
@@ -109,9 +109,9 @@ class UnitUpdate:
             contents[hand] = ledgers.hand_lines(lines) or None
         if self.text != view.text:
             contents[place] = self.text.encode("utf-8")
-        return contents
+        return {**contents, **self._beside()} if contents else {}
 
-    def beside(self) -> dict[str, bytes | None]:
+    def _beside(self) -> dict[str, bytes | None]:
         """Return what is written for all units."""
         view, contents = self.view, dict[str, bytes | None]()
         system = view.system_sha256
@@ -157,8 +157,7 @@ class UnitUpdate:
             rejected.keep_entry(self.view.entry_of(answer), "rejected", issues[answer.ask.name])
             for answer in answers
         ]
-        contents = {**self.contents(), **self.beside()}
-        return Candidate(contents, rejected.contents(), tuple(ids))
+        return Candidate(self.contents(), rejected.contents(), tuple(ids))
 
     def _put(self, candidate: FileUnits, answers: Sequence[Answer]) -> None:
         """Record new texts; those they replace go to the history, unless blank or the same."""
