@@ -52,6 +52,7 @@ def model_to_ask(stored: Any, beside: Iterable[Any], default: str = DEFAULT_MODE
     """
     for outputs in ([stored] if stored else [], beside):
         models = [o for o in outputs if o.provider is None and o.model not in _NO_MODELS]
+        # The last one, because projects move from one model to the next.
         if models:
             model: str = max(models, key=lambda output: output.generated_at).model
             return model

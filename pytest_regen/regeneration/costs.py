@@ -81,6 +81,7 @@ class Estimate:
             return Usage(input_tokens=size.input_tokens, output_tokens=size.output_tokens)
         key = size.model, size.system
         is_read = key in self._cached
+        # Written once, because the API reads it from its cache from the second request on.
         self._cached.add(key)
         return Usage(
             input_tokens=size.input_tokens - prefix,

@@ -82,6 +82,7 @@ def stages(view: View, names: Sequence[str]) -> Iterator[Sequence[str]]:
     users = {name: {*view.users(name)} for name in names}
     while names:
         waits = {
+            # In a circle nobody waits, because each would wait for ever.
             name: any(name in users[used] and used not in users[name] for used in names)
             for name in names
         }
@@ -392,6 +393,7 @@ class Work(Generic[V]):
         result = replace(
             piece.result,
             attempts=len(piece.rounds),
+            # Once each, because a later round may have replaced what an earlier one kept.
             regenerated=tuple(dict.fromkeys(piece.result.regenerated)),
             issues_after=issues,
             changed_paths=self._place.changed_paths() if is_changed else (),

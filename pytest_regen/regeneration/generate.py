@@ -291,6 +291,7 @@ class _PlannedStore(StorePlace):
         unanswered = {entry.key for entry in plan.asked} - {*self._known, *self._written}
         if run.settings.ready and unanswered:
             run.settings.ready()
+        # Because no answer is going to make the folder follow its document.
         if not plan.asked:
             self._store_plan()
         try:
@@ -373,6 +374,7 @@ class _PlannedStore(StorePlace):
         """Return the requests for pages of a type; models are those of the store before."""
         run, asks = self._run, super().asks(view, name, findings, settings)
         for number, ask in enumerate(asks):
+            # A correction is about an output of this store, so that no other has the answer.
             if findings[ask.page]:
                 continue
             # A draft: another store may have the answer, now or soon.

@@ -177,6 +177,7 @@ def plan_store(
             why=shorten(broken),
             hint="correct the document, or take what can be read with --allow-defects",
         )
+    # From the store, because each clone of the project lies elsewhere.
     reference = os.path.relpath(document.path, path).replace(os.sep, "/")
     ir = build.ir.model_copy(update={"document": DocumentRef(path=reference)})
     profile = options.profile or (previous.envelope.profile if previous else "default")
@@ -243,6 +244,7 @@ def _refuse_others(previous: RegenStore, document: Document, part: Components) -
             f"{previous.path} holds the schemas of {source.name}, not of {document.path.name}",
             hint="give each document a folder of its own with --out",
         )
+    # A store of all schemas names none, because it is to have those that are added later.
     names = previous.ir.schemas or tuple(document.named_schemas)
     lost = [name for name in names if name in document.named_schemas and name not in part.names]
     if part.names and lost:

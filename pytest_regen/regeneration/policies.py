@@ -116,6 +116,7 @@ class Policy:
 
     def may_replace(self, change: Change) -> bool:
         """Return whether the new outputs may replace the stored ones."""
+        # A draft replaces nothing, and whoever takes anything has said so.
         if self.is_draft or self.accept_any:
             return True
         return change.is_better if self.pages is None else change.is_no_worse

@@ -121,6 +121,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
             or AnthropicProvider(config.get("model"), **{key: config[key] for key in keys}),
             model=config.get("model"),
             max_tokens=config.get("max_tokens"),
+            # Not where a model is named, because its answer is wanted and not the template's.
             keeps_template=provider is None and not config,
         )
     place = StorePlace(output_dir, ignore)

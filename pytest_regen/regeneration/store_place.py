@@ -169,6 +169,7 @@ class StorePlace:
             ]
             for name, result in view.results.items()
         }
+        # Only then, because a file that is written anew is a change that somebody has to review.
         if view.store.ir.validation != summary:
             # Into what is read under the lock, because the store may have changed meanwhile.
             with RegenStore.update(self.path) as tx:

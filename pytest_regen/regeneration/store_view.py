@@ -284,6 +284,7 @@ class StoreView(View):
             block = None
         prompts = [[entry.page, entry.prompt_hash] for entry in store.prompts_of(name)]
         pages = [[page.page, page.output] for page in store.pages_of(name)]
+        # Staleness as well, because the same words may be those of an older description by then.
         return canonical_hash([block, prompts, pages, store.is_stale(name)])
 
     def with_answers(self, answers: Sequence[values.Answer]) -> "StoreView":
@@ -308,6 +309,7 @@ class StoreView(View):
         unreadable = [
             entry
             for entry in self.store.prompts_of(name)
+            # Without a page it may hide any of them, because nobody knows where the fault is.
             if hiding and (None in hiding or entry.page in hiding)
         ]
         reported = {issue.field for issue in result.errors}

@@ -80,6 +80,7 @@ class HistoryEntry:
         """Return the entry with an id no other process can give at the same moment."""
         if self.id:
             return self
+        # The moment comes first, because entries are listed by the names of their files.
         moment, _, chance = new_id().partition("-")
         page = f"p{self.page}of{self.total_pages}"
         return replace(self, id=f"{moment}-{safe_file_name(self.type_name)}-{page}-{chance}")

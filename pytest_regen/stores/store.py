@@ -437,6 +437,7 @@ class RegenStore:
         from pytest_regen.sources import stitch
 
         outputs = [page.output for page in self.pages_of(name)]
+        # No part of it, because half a type would break the whole file.
         if not outputs or len(outputs) < len(self.prompts_of(name)):
             return None
         is_enum, language = self.is_enum(name), self.envelope.language
@@ -518,7 +519,9 @@ class _Change:
         """What goes to the history: what is given, and each output that is stored no more."""
         planned = {entry.key for entry in self.plan}
         given = list(self.replaced)
+        # Not twice, because an entry that is given also says what was wrong with the output.
         explained = {(entry.key, entry.output) for entry in given}
+        # By type and not by page, because pages may be numbered anew around the same output.
         stays = {(page.type_name, page.output) for page in self.stored.values()}
         for page in self.store.pages.values():
             output = page.output

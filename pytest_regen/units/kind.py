@@ -154,6 +154,7 @@ def named_inputs(inputs: Iterable[str | Path]) -> Mapping[str, str | Path]:
     by_name: dict[str, str | Path] = {}
     for number, value in enumerate(inputs, 1):
         name = value.name if isinstance(value, Path) else ""
+        # By number where a name says too little, because STALE has to tell them apart.
         by_name[name if name and name not in by_name else f"input {number}"] = value
     return by_name
 
@@ -169,6 +170,7 @@ def extract_text(reply: str) -> str:
     if blocks:
         return blocks[-1]
     text = without_blank_ends(text)
+    # Of several lines the ends stay, because blanks there may be indentation.
     return text if "\n" in text else text.strip()
 
 
@@ -181,11 +183,13 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
     """
     try:
         return call()
+    # Without a traceback, because its words were written to be read.
     except RegenError as error:
         raise KindError(error.what, trace="", why=error.why, hint=error.hint) from error
     except (Exception, SystemExit) as error:
         # An exit would end the run as if nothing were wrong.
         trace = error.__traceback__
+        # From their own frame on, because ours say nothing about what is wrong with the kind.
         while trace and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
             trace = trace.tb_next
         lines = traceback.format_exception(type(error), error, trace)

@@ -207,6 +207,7 @@ class ProjectKinds:
 
     def kind_to_read(self, path: Path) -> Kind:
         """Return a kind that can tell which units stand in a file that none claims."""
+        # By the suffix, because a file that was moved is still written in the same language.
         globs = ((claim.kind, pattern) for claim in self.kinds for pattern in claim.globs)
         return next((kind for kind, name in globs if Path(name).suffix == path.suffix), Kind())
 
@@ -247,12 +248,14 @@ class ProjectKinds:
 
     def below(self, folder: Path) -> Iterator[Path]:
         """Yield the claimed files below a folder."""
+        # Behind links, because the folder may be named by another path than the root.
         real = folder.resolve()
         for path in self.files:
             if path.resolve().is_relative_to(real):
                 yield path
 
     def _matches(self, pattern: str, claim: KindOfFile) -> Sequence[str]:
+        # A file that is there first, because its name may hold the characters of globs.
         if not glob.has_magic(pattern) or (self.root / pattern).is_file():
             return [PurePosixPath(os.path.normpath(pattern)).as_posix()]
         names = [

@@ -120,6 +120,7 @@ class UnitFile:
         self.here = self.source = from_here(self.path)
         """The file as commands name it."""
         self.is_imported, self.trial_seconds = kind.is_imported, kind.trial_seconds
+        # By the class, because to ask each unit would take as long as checking it.
         self.has_users = type(kind).uses is not Kind.uses
         """Whether the kind may say that units use one another."""
         self._kinds = kinds

@@ -305,6 +305,7 @@ class FileUnits(View):
             if not entry.own_inputs or self.own_hash(name) in entry.own_inputs:
                 return ""
             own = list(self._read_inputs("own_inputs", name).values())
+            # By value, because a person's text knows its inputs by their hash alone.
             inputs_by_hand = [key for key, value in self._inputs(name).items() if value in own]
             words = join_names(inputs_by_hand or ["what it is for"], "or")
             return f"{words} has changed since a person wrote it"
@@ -330,6 +331,7 @@ class FileUnits(View):
         for name in self.names:
             entry = self.entry(name)
             with suppress(KindError):
+                # Not what is stale or a person's, because another rule says when that is asked for.
                 if entry is None or entry.is_by_hand or self.what_changed(name):
                     continue
                 if not entry.answers(self.prompt(name)):
@@ -366,6 +368,7 @@ class FileUnits(View):
         errors = [issue for issue in self.issues(name) if issue.severity == "error"]
         if not errors:
             return _CLEAN  # Thousands of others are looked at whenever one is replaced.
+        # Apart from their number, because one such error stands for all that was not looked at.
         is_unreadable = any(issue.code in _UNREADABLE for issue in errors)
         return Score(len(errors), frozenset((1,) if is_unreadable else ()))
 
@@ -479,6 +482,7 @@ class FileUnits(View):
         users, waiting = set[str](), [name]
         while waiting:
             used = waiting.pop()
+            # Without those that are known, because units may use one another in a circle.
             new = {user for user, names in self._uses.items() if used in names} - {*users, name}
             users |= new
             waiting += new
@@ -714,6 +718,7 @@ class FileUnits(View):
         stored.__dict__ |= self._read_before(self.data, replace(self.ledger, place=self.place))
         if self._base is not None:
             gone = {*self._touched, *self._unplaced}
+            # Not checked again, because a file may have thousands of units and few that changed.
             stored.checked = {n: i for n, i in self._base.checked.items() if n not in gone}
         for name, issues in self.checked.items():
             # What a text is compared with is gone as soon as it is stored.

@@ -97,6 +97,7 @@ class UnitUpdate:
         lines = dict(ledger.lines)
         # After a move, because what is recorded now wins over what was moved.
         for name, entry in self._entries.items():
+            # A file of its own says more than a line, so that only one of them is kept.
             lines.pop(name, None)
             is_line = entry is not None and entry.is_line
             if entry is not None and is_line:
@@ -152,6 +153,7 @@ class UnitUpdate:
             issues: what is wrong with them, by unit; kept with those that do not stay.
         """
         self._put(self.view.with_answers(answers), answers)
+        # Apart, because what a refused candidate leaves is written without its texts.
         rejected = UnitUpdate(self.file, self.view)
         ids = [
             rejected.keep_entry(self.view.entry_of(answer), "rejected", issues[answer.ask.name])
@@ -237,6 +239,7 @@ class UnitUpdate:
         entries = {**view.ledger.entries, **{name: ours for name, (ours, _) in torn.items()}}
         for name in names or ():
             refuse_unknown(view, name, entries)
+            # Such an entry has no text, because a person's stands in the file alone.
             if entries[name].is_by_hand and not entries[name].output:
                 raise UsageError(
                     f"nothing is recorded that {name!r:.80} could be rebuilt from",
@@ -246,6 +249,7 @@ class UnitUpdate:
         base, before, all_names = view.text, view.texts, view.names
         history: list[str] = []
         if view.has_conflict and not names:
+            # As if nothing stood there, because each side has texts that the other one lacks.
             base, before = texts.sides(view.text)[0], {}
             all_names = (*all_names, *texts.texts_or_none(view.kind, base))
             # Never ``.json``: what ends like that is read as the text of one unit.
