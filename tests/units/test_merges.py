@@ -121,10 +121,12 @@ def test_rebuild_ends_a_conflict_about_one_unit(tmp_path: Path) -> None:
     path.write_text(f"<<<<<<< HEAD\n{entry}=======\n{theirs}>>>>>>> other\n", "utf-8")
     text = file.path.read_text("utf-8")
     other = text.replace("Liegeplatz", "Box")
-    file.path.write_text(f"<<<<<<< HEAD\n{text}=======\n{other}>>>>>>> other\n", "utf-8")
+    torn = f"<<<<<<< HEAD\n{text}=======\n{other}>>>>>>> other\n"
+    file.path.write_text(torn, "utf-8")
 
-    verbs.rebuild(file)
+    kept = verbs.rebuild(file).history[0]
 
     assert codes(file.open()) == {}
     assert json.loads(file.path.read_text("utf-8")) == GERMAN
     assert "Box {number}" in {past.entry.output for past in unit_history(file)}
+    assert (tmp_path / ".regen/history" / PLACE / kept).read_text("utf-8") == torn

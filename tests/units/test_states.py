@@ -50,22 +50,24 @@ def test_each_unit_is_told_by_its_text_its_input_and_its_entry(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"system": "Say Sie."}, "the system prompt has changed since it was written"),
-        ({"settings": {"longest": 20}}, "the settings have changed since it was written"),
+        ({"system": "Say Sie."}, "the system prompt has"),
+        ({"settings": {"longest": 20}}, "the settings have"),
     ],
     ids=["system", "settings"],
 )
-def test_another_system_prompt_or_setting_makes_all_stale(
-    tmp_path: Path, change: dict[str, object], said: str
-) -> None:
-    """They count whatever ``inputs`` says."""
+def test_stale_says_what_changed(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    """System prompt and settings count for all, whatever ``inputs`` says; each has its name."""
     project(tmp_path)
     kind = type("Other", (German,), change)()
+    english = {**ENGLISH, "mooring": "Moor alongside"}
 
-    units = project(tmp_path, is_recorded=False, kind=kind).open()
+    units = project(tmp_path, is_recorded=False, kind=kind, english=english).open()
 
     assert codes(units) == all_with("STALE")
-    assert units.issues("berth")[0].message == said
+    ends = "changed since it was written"
+    assert units.issues("berth")[0].message == f"{said} {ends}"
+    both = f"input 1 and {said.rpartition(' ')[0]} have {ends}"
+    assert units.issues("mooring")[0].message == both
 
 
 def test_an_input_may_be_a_file(tmp_path: Path) -> None:
