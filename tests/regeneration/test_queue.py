@@ -190,9 +190,7 @@ def rejecting(*words: str) -> Model:
 
 def test_a_page_that_is_rejected_ends_no_other(tmp_path: Path) -> None:
     """One invalid request says nothing about the next; its store tells of it."""
-    model = rejecting('TYPE: "PartB"')
-
-    done = generated(write_document(tmp_path), "abcd", model, 8)
+    done = generated(write_document(tmp_path), "abcd", rejecting('TYPE: "PartB"'), 8)
 
     failed = {name for name in done if done[name].failures}  # type: ignore[union-attr]
     assert failed == {"GET /b"}

@@ -91,19 +91,14 @@ def test_processes_in_different_folders_share_a_lock(
         pass
 
 
-def test_the_lock_lies_below_the_nearest_project(project: Path) -> None:
-    """A project within a project is one of its own; git is a mark, too."""
+def test_each_store_has_a_lock_below_its_nearest_project(project: Path) -> None:
+    """A project within one is one of its own; one lock where only the case tells names apart."""
     inner = project / "packages" / "inner"
     make_store(inner / STORE)
     assert lock_file(inner / STORE).parent == project / ".regen" / "locks"
-
     (inner / "pytest.ini").write_text("[pytest]\n", "utf-8")
-
     assert lock_file(inner / STORE).parent == inner / ".regen" / "locks"
 
-
-def test_each_store_has_a_lock_of_its_own(project: Path) -> None:
-    """Stores of one name in two folders; but one lock where only the case tells names apart."""
     files = {lock_file(project / name) for name in ("a/GET_x", "b/GET_x", "a/GET_y")}
     files |= {lock_file(project / "a/GET_x", ".trial.lock")}
 
