@@ -21,12 +21,12 @@ from pytest_regen.regeneration.sharing import Recipient, Sharing
 from pytest_regen.regeneration.store_place import LockedStore, StorePlace
 from pytest_regen.regeneration.store_view import StoreView, edit_error
 from pytest_regen.regeneration.values import Answer, Ask, Known, StopReason, TurnSettings
-from pytest_regen.stores import RegenStore, StoredPage, refuse_unwritable
+from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.stores.store import refuse_unwritable
 from pytest_regen.text import source_diff
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, provider_reference
-from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import edited_types
 from pytest_regen.validation.issues import Feedback, Ignore, ValidationResult
 from pytest_regen.validation.stores import format_note
@@ -312,8 +312,7 @@ class _PlannedStore(StorePlace):
             return self.result(view, results=results, is_stored=False)
         before = previous.source if previous else ""
         diff = source_diff(before, view.text, self.file_name)
-        validation = validate_store(view.store, ignore=self.ignore)
-        return self.result(view, results=results, diff=diff, validation=validation)
+        return self.result(view, results=results, diff=diff, validation=view.results)
 
     def open(self) -> StoreView:
         """Return what the folder holds, or is going to hold, without its unwritten pages."""

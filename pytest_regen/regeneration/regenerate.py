@@ -12,7 +12,6 @@ from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider
-from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Feedback, Ignore, ValidationResult
 
 
@@ -33,9 +32,7 @@ class PartialRegenResult(verbs.Result):
     @property
     def validation(self) -> ValidationResult:
         """What is wrong with it."""
-        ignore = self.place.ignore if isinstance(self.place, StorePlace) else ()
-        results = validate_store(self._store, ignore=ignore)
-        issues = [issue for result in results.values() for issue in result.issues]
+        issues = [issue for result in self.view.results.values() for issue in result.issues]
         return ValidationResult.of(sorted(issues, key=lambda issue: issue.line or 0))
 
     @property

@@ -123,7 +123,7 @@ def take_ours(path: Path) -> tuple[Sequence[str], Sequence[str], Sequence[str]] 
         # Once each, because git merged some of them into both sides.
         others = dict.fromkeys((*ours.pages, *theirs.pages))
         entries = [
-            HistoryEntry.of(page, "replaced").with_id()
+            HistoryEntry.of(page, "replaced")
             for page in others
             if (page.key, page.output) not in texts
         ]

@@ -1,7 +1,7 @@
 """``history/``: outputs that were replaced or rejected, one file each; nothing is ever removed."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -41,14 +41,18 @@ class HistoryEntry:
     provider: str | None = None
     shared_from: str | None = None
     id: str = ""
-    """Name of its file without the suffix; given when it is written. Sorts by time."""
+    """Name of its file without the suffix; no other process can give the same. Sorts by time."""
 
     @classmethod
     def of(cls, page: StoredPage, reason: HistoryReason, issues: Iterable[Issue] = ()) -> Self:
         """Return the entry that keeps ``page``."""
         names = {f.name for f in fields(cls)} & {f.name for f in fields(page)}
         values = {name: getattr(page, name) for name in names}
-        return cls(reason=reason, issues=tuple(issues), **values)
+        # The moment comes first, because entries are listed by the names of their files.
+        moment, _, chance = new_id().partition("-")
+        number = f"p{page.page}of{page.total_pages}"
+        id_ = f"{moment}-{safe_file_name(page.type_name)}-{number}-{chance}"
+        return cls(reason=reason, issues=tuple(issues), id=id_, **values)
 
     @property
     def key(self) -> PageKey:
@@ -75,15 +79,6 @@ class HistoryEntry:
             "issues": [issue.to_json() for issue in self.issues],
             "output": self.output,
         }
-
-    def with_id(self) -> "HistoryEntry":
-        """Return the entry with an id no other process can give at the same moment."""
-        if self.id:
-            return self
-        # The moment comes first, because entries are listed by the names of their files.
-        moment, _, chance = new_id().partition("-")
-        page = f"p{self.page}of{self.total_pages}"
-        return replace(self, id=f"{moment}-{safe_file_name(self.type_name)}-{page}-{chance}")
 
 
 def store_files(path: Path) -> AtomicFiles:

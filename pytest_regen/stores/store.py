@@ -529,7 +529,7 @@ class _Change:
                 given.append(
                     HistoryEntry.of(page, "replaced" if page.key in planned else "vanished")
                 )
-        return tuple(entry.with_id() for entry in given)
+        return tuple(given)
 
     @cached_property
     def kept_source(self) -> dict[str, bytes]:
@@ -653,8 +653,7 @@ class StoreUpdate:
             issues: what is wrong with them, by type; kept with those that do not stay.
         """
         rejected = [
-            HistoryEntry.of(page, "rejected", issues.get(page.type_name, ())).with_id()
-            for page in pages
+            HistoryEntry.of(page, "rejected", issues.get(page.type_name, ())) for page in pages
         ]
         return Candidate(
             _Change(store=self.store, pages=pages, source=source).contents(),

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_store import filled_store
 
-from pytest_regen.stores import find_stores, safe_file_name, store_slug
+from pytest_regen.files import safe_file_name, store_slug
+from pytest_regen.stores import find_stores
 
 METHODS = st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"])
 PATHS = st.text("aAb1_-./{}~% :\\é\n", max_size=12).map(lambda text: "/" + text) | st.text()
