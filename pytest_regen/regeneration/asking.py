@@ -90,8 +90,15 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Answer:
     read from the reply yet; see ``read_answer``.
     """
     provider = ask.provider or settings.provider
+    exchange = TurnExchange(
+        provider,
+        budgets=(settings.budget,),
+        before=settings.before_turn,
+        after=settings.after_turn,
+        prices=settings.prices,
+    )
     # One for each page: nobody knows when the last is asked of a recording.
-    turns = _Turns(ask, settings.exchange(ask.provider), settings.journal, provider)
+    turns = _Turns(ask, exchange, settings.journal, provider)
     whole: Whole | None = None
     failure: errors.RegenError | None = None
     fatal: BaseException | None = None

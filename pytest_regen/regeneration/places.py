@@ -112,6 +112,7 @@ class View(Protocol):
 
     def needs_answer(self, name: str) -> bool:
         """Return whether ``generate`` asks for a unit: it is missing, or out of date."""
+        return bool(self.missing(name))
 
     def is_by_template(self, _name: str) -> bool:
         """Return whether a language wrote a unit, so that no model need be asked again."""

@@ -23,7 +23,7 @@ from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, estimate_tokens
 from pytest_regen.validation import stores
-from pytest_regen.validation.edits import broken_file
+from pytest_regen.validation.edits import broken_file, edited_types
 from pytest_regen.validation.issues import (
     WEAKENED,
     Excerpt,
@@ -70,7 +70,7 @@ class StoreView(View):
     @cached_property
     def results(self) -> dict[str, ValidationResult]:
         """The issues of each type that count."""
-        results = _results_that_count(self.store, self._ignore)
+        results = stores.validate_store(self.store, ignore=self._ignore)
         for name in self._answered if self._base is not None else ():
             if name in results:
                 weaker = ValidationResult.of((*results[name].issues, *self._weakened(name)))
@@ -177,10 +177,6 @@ class StoreView(View):
         """Return how many prompts a type has."""
         return len(self.store.prompts_of(name))
 
-    def needs_answer(self, name: str) -> bool:
-        """Return whether a page is missing; one that is stale needs another prompt first."""
-        return bool(self.missing(name))
-
     def is_by_template(self, name: str) -> bool:
         """Return whether the template wrote a type."""
         return stores.is_by_template(self.store, name)
@@ -188,11 +184,15 @@ class StoreView(View):
     def obstacle(self, name: str) -> str:
         """Return why a type must not be asked for; empty if it may."""
         error = self.hand_edit(name)
-        if error is None:
-            return ""
-        if is_edited(self.results.get(name)):
-            return "it was edited by hand: adopt the edit, or drop it with rebuild"
-        return f"{error.what}; {error.hint}"
+        return f"{error.what}; {error.hint}" if error else ""
+
+    @cached_property
+    def _edited(self) -> Collection[str]:
+        """The types that somebody edited, whether or not the project wants to know.
+
+        To be silent about an edit is no leave to overwrite it.
+        """
+        return edited_types(self.store)
 
     @cached_property
     def _broken(self) -> str:
@@ -204,17 +204,15 @@ class StoreView(View):
         """Return what is raised where a type is named that somebody edited, or a prompt of it."""
         store = self.store
         place = shlex.quote(str(store.path))
-        # First, because it keeps what it read of the blocks, so that they are not read twice.
-        result = self.results.get(name)
         if self._broken and store.has_source:
             return HandEditError(
                 f"{store.source_path}: {self._broken}",
                 why="the blocks of the file cannot be found, so no reply could be put into it",
                 hint=f"pytest-regen rebuild {place}",
             )
-        if is_edited(result):
+        if name in self._edited:
             return edit_error(store, name, "regenerating it would discard the edit")
-        if result and any(issue.code == "EDITED_PROMPT" for issue in result.issues):
+        if any(key.type_name == name for key in store.plan.edited_prompts):
             return EditedPromptError(
                 f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
                 why="its answer would pass for one to the document",
@@ -359,26 +357,6 @@ def edit_error(store: RegenStore, name: str, why: str, keep: str = "keep it") ->
         hint=f"{keep}: pytest-regen adopt {place} --type {name}; "
         f"or drop it: pytest-regen rebuild {place} --type {name}",
     )
-
-
-def is_edited(result: ValidationResult | None) -> bool:
-    """Return whether the type's block is not what its pages make."""
-    return any(issue.code == "DRIFT" for issue in (result.issues if result else ()))
-
-
-def _results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, ValidationResult]:
-    """Return the issues of a store that count, type by type.
-
-    What a project ignores neither counts nor is corrected. An edit by hand always counts: to be
-    silent about it is no leave to overwrite it.
-    """
-    every = stores.validate_store(store, behaviour=stores.runs_any(store.type_names, ignore))
-    results = without_ignored(every, ignore)
-    for name, result in every.items():
-        if is_edited(result) and not is_edited(results[name]):
-            drift = [issue for issue in result.issues if issue.code == "DRIFT"]
-            results[name] = ValidationResult.of([*drift, *results[name].issues])
-    return results
 
 
 def page_of(store: RegenStore, answer: values.Answer) -> StoredPage:

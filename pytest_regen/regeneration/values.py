@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.turns.budget import Budget, TokenBudget
-from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Feedback, Issue
 
@@ -104,16 +103,6 @@ class TurnSettings:
     """Whether the template writes again what it wrote: nobody said who is to answer instead."""
     prices: "Prices | None" = None
     """Those of the project, before list prices."""
-
-    def exchange(self, provider: Provider | None = None) -> TurnExchange:
-        """Return how turns are taken with these settings, by another provider if one is given."""
-        return TurnExchange(
-            provider or self.provider,
-            budgets=(self.budget,),
-            before=self.before_turn,
-            after=self.after_turn,
-            prices=self.prices,
-        )
 
 
 @dataclass(frozen=True, slots=True)

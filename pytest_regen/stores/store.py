@@ -361,11 +361,6 @@ class RegenStore:
         """Return the running number that the next output of a page gets."""
         return self.pages[key].attempt + 1 if key in self.pages else 1
 
-    def is_enum(self, type_name: str) -> bool:
-        """Return whether a type is an enum; one that the IR does not have is none."""
-        type_ = self.plan.types.get(type_name)
-        return type_ is not None and type_.kind == "enum"
-
     def resolve_type(self, name: str) -> str:
         """Return the declared name meant by ``name``: that name itself, or the schema's.
 
@@ -440,8 +435,9 @@ class RegenStore:
         # No part of it, because half a type would break the whole file.
         if not outputs or len(outputs) < len(self.prompts_of(name)):
             return None
-        is_enum, language = self.is_enum(name), self.envelope.language
-        return stitch(outputs, name=name, is_enum=is_enum, language=language).text
+        type_ = self.plan.types.get(name)
+        is_enum = type_ is not None and type_.kind == "enum"
+        return stitch(outputs, name=name, is_enum=is_enum, language=self.envelope.language).text
 
 
 def refuse_no_store(path: Path) -> None:

@@ -150,10 +150,6 @@ class CellsView(View):
         """Return the page of a cell that is empty."""
         return () if self.cells[name]["source"] else (1,)
 
-    def needs_answer(self, name: str) -> bool:
-        """Return whether a cell is empty."""
-        return bool(self.missing(name))
-
     def line(self, _name: str) -> int | None:
         """Return nothing: people read a notebook by its cells."""
         return None
