@@ -366,7 +366,7 @@ def _tell_plan(
         fact("stale", f"{plural(len(old), place.noun)}: {shorten(old)}", "yellow")
     request.turns.show_cost(estimate)
     # What the prompts ask for themselves is wrong, and nobody is asked for it.
-    if not tokens and not (request.from_errors and view.failing):
+    if not (tokens or (request.from_errors and any(view.score(n).errors for n in view.names))):
         say(f"{place.here}: up to date", "green")
         places.advise(places.advice_to_test(place, view))
         return

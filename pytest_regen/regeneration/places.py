@@ -36,11 +36,6 @@ class View(Protocol):
         """
 
     @property
-    def failing(self) -> Collection[str]:
-        """What has errors: units, and what else stands beside them."""
-        return [name for name in self.names if self.score(name).errors]
-
-    @property
     def file_issues(self) -> Sequence[Issue]:
         """What is wrong with the place itself, and not with one of its units."""
         return ()

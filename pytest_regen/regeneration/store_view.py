@@ -93,11 +93,6 @@ class StoreView(View):
         """The types, in the order of their prompts."""
         return self.store.type_names
 
-    @property
-    def failing(self) -> Collection[str]:
-        """The types with issues, and blocks of types that nobody asked for."""
-        return self._scores
-
     @cached_property
     def orphans(self) -> tuple[Issue, ...]:
         """What is wrong with blocks that no prompt asks for."""

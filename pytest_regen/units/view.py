@@ -507,8 +507,6 @@ class FileUnits(View):
         issues = []
         if self.file.is_lost:
             pass  # Nobody asks for what it holds.
-        elif self.has_conflict:
-            issues += [] if self.names else [self._conflict(None)]
         elif self.fault is not None and not self.names:
             issues.append(self.fault)
         for file in self.unasked_files:
@@ -535,8 +533,8 @@ class FileUnits(View):
         """Whether the file holds conflict markers of git."""
         return _CONFLICT.search(self.text) is not None
 
-    def _conflict(self, name: str | None) -> Issue:
-        """Return the issue of a unit in a file that git could not join, or of the file."""
+    def _conflict(self, name: str) -> Issue:
+        """Return the issue of a unit in a file that git could not join."""
         marker = _CONFLICT.search(self.text)
         line = self.text.count("\n", 0, marker.start()) + 1 if marker else None
         message = f"{self.place} holds conflict markers of git"

@@ -27,6 +27,13 @@ def test_restore_takes_the_last_of_the_type_that_is_named(broken: Path) -> None:
         assert (ran.code, ran.out) == (2, "")
         assert "next: " in ran.told
 
+    file = broken / "history" / f"{entry['id']}.json"
+    written = file.read_text("utf-8")
+    file.write_text(written.replace('"total_pages": 1', '"total_pages": 2'), "utf-8")
+    ran = command("restore", broken, "--type", "Owner", "--to", entry["id"])
+    assert "Owner has no page 1 of 2 any more" in ran.told
+    file.write_text(written, "utf-8")
+
     ran = command("restore", broken, "--type", "Owner", "--json")
     assert ran.json["restored"][0]["type_name"] == "Owner"
     assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
@@ -42,10 +49,23 @@ def edit(store: Path, old: str = "? Name", new: str = "? FullName") -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "name"), [("rebuild", "string? FullName {"), ("adopt", "string? Name {")]
+    ("verb", "in_both", "name"),
+    [
+        ("rebuild", False, "string? FullName {"),
+        ("adopt", False, "string? Name {"),
+        ("rebuild", True, "string? FullName {"),
+        ("adopt", True, "string? FullName {"),
+    ],
 )
-def test_an_edit_of_pages_json_is_taken_or_dropped(good: Path, verb: str, name: str) -> None:
-    """``rebuild`` writes the source from the pages, ``adopt`` the page from the source."""
+def test_an_edit_of_pages_json_is_taken_or_dropped(
+    good: Path, verb: str, name: str, *, in_both: bool
+) -> None:
+    """``rebuild`` writes the source from the pages, ``adopt`` the page from the source.
+
+    Where both were edited alike either makes the edit a person's.
+    """
+    if in_both:
+        edit(good)
     file = good / "pages.json"
     text = file.read_text("utf-8")
     owner = text.index("public class Owner")
@@ -60,7 +80,8 @@ def test_an_edit_of_pages_json_is_taken_or_dropped(good: Path, verb: str, name: 
     assert name in page.output
     assert name in store.source.partition("BEGIN Owner")[2]
     assert "[DRIFT]" not in command("validate", good, "--no-write").told
-    assert any("? Name" in entry.output for entry in history(good)) == (verb == "rebuild")
+    dropped = {entry.reason for entry in history(good) if "? Name" in entry.output}
+    assert dropped == ({"dropped"} if verb == "rebuild" and not in_both else set())
 
 
 def test_rebuild_ends_a_conflict(good: Path) -> None:

@@ -331,8 +331,9 @@ class LockedCells:
         if error := self.view.hand_edit(self.view.resolve(name)):
             raise error
         past = [entry for entry in self._place.past() if entry.name == name]
-        found = [entry for entry in past if to in (None, entry.id)]
-        entry = found[-1]
+        entry = [
+            entry for entry in past if entry.id == to or (to is None and entry.reason != "rejected")
+        ][-1]
         after = self.view.changed({name: entry.text}, model=entry.model)
         ids = self._write(after, self._gone([name]), "restored")
         return Changes((name,), ids, pages=(Written(name, 1, entry.model),))

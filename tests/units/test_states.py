@@ -238,6 +238,7 @@ def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
 
     issue = units.issues("ships")[-1]
     assert (issue.line, issue.excerpt and issue.excerpt.text) == (3, "FROM ships")
+    assert issue.type_name == "ships"
 
 
 class Notes(Kind):
