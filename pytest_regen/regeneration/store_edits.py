@@ -24,7 +24,7 @@ def restore(tx: stores.StoreUpdate, word: str, page: int | None, to: str | None)
     store = tx.store
     name = store.resolve_type(word)
     if name in edits.edited_types(store):
-        raise edit_error(store, name, "restoring an output would discard the edit", "keep the edit")
+        raise edit_error(store, name, "restoring an output would discard the edit")
     prompts = {entry.key: entry for entry in store.prompts_of(name)}
     past = [entry for entry in stores.history(store.path, name) if page in (None, entry.page)]
     if to is not None:

@@ -109,6 +109,7 @@ class StorePlace:
                 continue
             notes = findings[entry.page]
             correction = correction_block(notes, entry.user) if notes else ""
+            # With a correction it is another request, because its words are in it.
             page = before.pages.get(entry.key) if before and not notes else None
             # The template reads no corrections; what a person or a test says, a model is told.
             is_told = any(isinstance(note, str) for note in notes)

@@ -343,13 +343,13 @@ class StoreView(View):
             )
 
 
-def edit_error(store: RegenStore, name: str, why: str, keep: str = "keep it") -> HandEditError:
+def edit_error(store: RegenStore, name: str, why: str) -> HandEditError:
     """Return the error for a type that was edited by hand."""
     place = shlex.quote(str(store.path))
     return HandEditError(
         f"{name} in {store.source_path} was edited by hand",
         why=why,
-        hint=f"{keep}: pytest-regen adopt {place} --type {name}; "
+        hint=f"keep it: pytest-regen adopt {place} --type {name}; "
         f"or drop it: pytest-regen rebuild {place} --type {name}",
     )
 

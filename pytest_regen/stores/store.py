@@ -48,12 +48,7 @@ class Plan:
     def of(cls, path: Path, ir: IR, prompts: Sequence[PromptEntry]) -> "Plan":
         """Return the plan that is not written yet; raises UnicodeEncodeError for half a pair."""
         prompts_data = as_json([entry.to_json() for entry in prompts])
-        plan = cls(path, prompts, formats.ir_as_json(ir), prompts_data)
-        if ir.validation is None:
-            # As it would be read from its JSON, which takes longer.
-            findings: dict[str, Any] = {"validation": {type_.name: [] for type_ in ir.types}}
-            plan.__dict__["ir"] = ir.model_copy(update=findings)
-        return plan
+        return cls(path, prompts, formats.ir_as_json(ir), prompts_data)
 
     @cached_property
     def ir(self) -> IR:

@@ -263,6 +263,7 @@ class ProjectKinds:
             for name in glob.glob(pattern, root_dir=self.root, recursive=True)
             if (self.root / name).is_file()
         ]
+        # A package that was installed claims what there is, because it knows no project.
         if not names and not claim.is_installed:
             raise UsageError(
                 f"{claim.origin}: files = {pattern!r} matches no file below {self.root}",

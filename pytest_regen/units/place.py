@@ -220,6 +220,7 @@ class UnitFile:
             if isinstance(note, str) or note.code != WEAKENED
         )
         user = with_correction(prompt, correction)
+        # With a correction it is another request, because its words are in it.
         recorded = None if correction else view.entry(name)
         limit = settings.max_tokens or FIRST_LIMIT
         model = settings.model or _model_of(view, name)
@@ -258,6 +259,7 @@ class UnitFile:
         entries = view.ledger.entries.values()
         lengths = [estimate_tokens(entry.output) for entry in entries if entry.output]
         usual = sum(lengths) // len(lengths) if lengths else 0
+        # Once for all that were never written, because it looks through every entry.
         other = model or _model_of(view, "")
         for name in names:
             prompt, entry = view.prompt(name), view.entry(name)

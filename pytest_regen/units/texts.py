@@ -146,6 +146,7 @@ def put_text(
 
 def sides(text: str) -> tuple[str, str]:
     """Return the two versions of a file that git could not join; of another, twice its text."""
+    # Half a pair passes, because whoever reads the file says what is wrong with it.
     both = versions(text.encode("utf-8", "surrogatepass"))
     ours, theirs = both or (text.encode("utf-8", "surrogatepass"),) * 2
     return ours.decode("utf-8", "surrogatepass"), theirs.decode("utf-8", "surrogatepass")

@@ -324,9 +324,9 @@ class FileUnits(View):
         verb = "has" if is_one else "have"
         return f"{join_names(changed, 'and')} {verb} changed since it was written"
 
-    @cached_property
-    def reworded(self) -> tuple[str, ...]:
-        """The units that would be asked for in other words, though made from the same."""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which units would be asked for in other words, though made from the same."""
         names = []
         for name in self.names:
             entry = self.entry(name)
@@ -336,15 +336,8 @@ class FileUnits(View):
                     continue
                 if not entry.answers(self.prompt(name)):
                     names.append(name)
-        return tuple(names)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Which units would be asked for in other words."""
-        if not self.reworded:
-            return ()
         words = "regenerate would ask in other words than before"
-        return (f"note: {shorten(self.reworded)}: {words}",)
+        return (f"note: {shorten(names)}: {words}",) if names else ()
 
     # What is wrong
 
@@ -560,6 +553,7 @@ class FileUnits(View):
         in_code = unit_texts.units_in(self.kind, self.text) if lost else set()
         bare = [name for name in lost if name in in_code and name not in self.texts]
         found = {name: self._where_it_went(name, bare, in_code) for name in lost}
+        # One command for all, because forgetting them one by one would take as many.
         if len(lost) > 1 and all(issue.code == "ORPHAN" for issue, _ in found.values()):
             return {
                 name: (issue, command("forget", self.here)) for name, (issue, _) in found.items()
@@ -597,6 +591,7 @@ class FileUnits(View):
                 gone = replace(gone, severity="error", detail=f"let it go: {forget}")
             return gone, forget
         issue = Issue.of(code, what, type_name=name, detail=f"{todo}; or let it go: {forget}")
+        # Of code alone, because `init` puts marks around functions and nothing else.
         return issue, ends if self.path.suffix == ".py" else ""
 
     def _stands_unmarked(self, text: str) -> bool:

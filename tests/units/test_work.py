@@ -86,7 +86,7 @@ def test_adopt_of_a_models_text_keeps_its_author(tmp_path: Path) -> None:
         before.prompt_sha256,
         before.output,
     )
-    assert file.open().reworded == ("mooring",)
+    assert "note: mooring: " in file.open().notes[0]
 
 
 def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
