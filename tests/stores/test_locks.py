@@ -1,6 +1,5 @@
 """Locks and what a killed writer leaves: found by every process, seen by no version control."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from branches import Project, project_in
 from store_factory import GOOD, make_store
 from store_work import on_trial
 
@@ -32,25 +32,8 @@ def project(tmp_path: Path) -> Path:
     """A project with a store, under version control and committed."""
     (tmp_path / "pyproject.toml").write_text("", "utf-8")
     make_store(tmp_path / STORE)
-    git(tmp_path, "init", "-q")
-    commit(tmp_path)
+    project_in(tmp_path)
     return tmp_path
-
-
-def git(folder: Path, *args: str) -> str:
-    """Run git as somebody, without settings of this machine."""
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
-    named = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    done = subprocess.run(
-        ["git", *named, *args], cwd=folder, env=env, capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
-def commit(folder: Path) -> None:
-    """Commit all there is."""
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "All")
 
 
 @contextmanager
@@ -118,8 +101,8 @@ def test_git_sees_nothing_of_a_write(project: Path) -> None:
     )
     source = store.source.replace("Name {", "Label {")
     with on_trial(store, page, source):
-        seen = git(project, "status", "--porcelain", "--untracked-files=all")
-    after = git(project, "status", "--porcelain", "--untracked-files=all")
+        seen = Project(project).git("status", "--porcelain", "--untracked-files=all")
+    after = Project(project).git("status", "--porcelain", "--untracked-files=all")
 
     changed = {line[3:] for line in seen.splitlines()}
     assert changed == {f"{STORE}/pages.json", f"{STORE}/ProjectDataObject.cs"}

@@ -2,10 +2,10 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from branches import project_in
 from unit_asking import unit_history
 from unit_work import (
     ENGLISH,
@@ -244,14 +244,7 @@ def test_the_history_is_ignored_by_git_and_the_ledger_is_not(tmp_path: Path) -> 
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
     verbs.adopt(file)
 
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    listed = subprocess.run(
-        ["git", "ls-files", "-o", "--exclude-standard"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
+    listed = project_in(tmp_path).git("ls-files").split()
 
     assert len([name for name in listed if name.startswith(".regen/units/")]) == 3
     assert len([name for name in listed if name.startswith(".regen/systems/")]) == 1
