@@ -226,14 +226,16 @@ class StoreView(View):
             return values.Advice(stores.update_command(store))
         if not errors:
             return None
-        edited = dict.fromkeys(i.type_name or "" for i in errors if i.code == "DRIFT")
+        drift = [issue for issue in errors if issue.code == "DRIFT"]
+        edited = dict.fromkeys(issue.type_name or "" for issue in drift)
+        keep, drop = _ways_out(drift)
         if fixable_issues(issue for issue in errors if (issue.type_name or "") not in edited):
             return values.Advice(stores.from_errors_command(store))
         types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
         if codes == {"DRIFT"} and not self._broken:
-            return values.Advice(f"pytest-regen adopt {place} {types}", values.KEEPS_EDIT)
+            return values.Advice(f"pytest-regen {keep} {place} {types}", values.KEEPS_EDIT)
         if edited:
-            return values.Advice(f"pytest-regen rebuild {place} {types}", values.DROPS_EDIT)
+            return values.Advice(f"pytest-regen {drop} {place} {types}", values.DROPS_EDIT)
         if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
             return values.Advice(stores.update_command(store))
         if "CONFLICT" in codes:
@@ -251,12 +253,12 @@ class StoreView(View):
         codes, drift = {issue.code for issue in issues}, [i for i in issues if i.code == "DRIFT"]
         if drift:
             # Where the block is gone, nothing can be adopted.
-            is_there = all(issue.line is not None for issue in drift)
-            ways = (("adopt", "keep"),) if is_there else ()
-            return tuple(
+            is_there = all(issue.line is not None or issue.file is not None for issue in drift)
+            keep, drop = (
                 values.Advice(f"pytest-regen {verb} {place} --type {shlex.quote(name)}", word)
-                for verb, word in (*ways, ("rebuild", "drop"))
+                for verb, word in zip(_ways_out(drift), ("keep", "drop"), strict=True)
             )
+            return (keep, drop) if is_there else (drop,)
         if codes & {"STALE", "EDITED_PROMPT"}:
             return (values.Advice(stores.update_command(self.store), "update"),)
         if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
@@ -341,6 +343,14 @@ class StoreView(View):
                 field=weakness.field,
                 **place,
             )
+
+
+def _ways_out(drift: Sequence[Issue]) -> tuple[str, str]:
+    """Return the commands that keep and that drop what was edited."""
+    # The source goes into the pages by the one, the pages into the source by the other, so that it
+    # depends on where the edit is.
+    in_pages = bool(drift) and all(issue.file for issue in drift)
+    return ("rebuild", "adopt") if in_pages else ("adopt", "rebuild")
 
 
 def edit_error(store: RegenStore, name: str, why: str) -> HandEditError:

@@ -28,7 +28,7 @@ class Edit:
     type_name: str
     message: str
     line: int | None = None
-    """First line of the block in the source; ``None`` where the block is gone."""
+    """First line of the block in the source; ``None`` where it is gone, or pages were edited."""
     pages: tuple[int, ...] = ()
     """Pages whose output was edited in pages.json."""
 
@@ -43,6 +43,7 @@ class Edit:
             page=self.pages[0] if self.pages else None,
             line=self.line,
             detail=_IN_PAGES if self.pages else ways_out,
+            file=PAGES_FILE if self.pages else None,
         )
 
 
@@ -87,7 +88,7 @@ def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
             words = ("page", "was") if len(pages) == 1 else ("pages", "were")
             numbers = ", ".join(map(str, pages))
             message = f"{words[0]} {numbers} of {name!r} {words[1]} edited in {PAGES_FILE}"
-            yield Edit(name, message, piece.first_line, pages)
+            yield Edit(name, message, None, pages)
         elif not same_leaves(written, piece.text, language=language):
             message = f"the block of {name!r} was edited: it differs from its stored pages"
             yield Edit(name, message, piece.first_line)

@@ -272,7 +272,7 @@ def validate_store(
             issues[root].insert(0, Issue.of(IMPORT_FAILED, message, type_name=root, detail=detail))
     drifted = [edit.issue for edit in edits(store, state.whole)]
     for edit in drifted:
-        if edit.line is None:
+        if edit.line is None and edit.file is None:
             # The whole block was taken out by hand, so that the type is not there: said once.
             missing = issues.get(edit.type_name or "", [])
             missing[:] = [issue for issue in missing if issue.code != "MISSING_CLASS"]

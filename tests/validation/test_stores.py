@@ -158,7 +158,7 @@ def test_an_edit_of_source_and_pages_alike_is_drift(tmp_path: Path) -> None:
 
     issue = drift_of(edit_page(store, "string? Name", "string? FullName"))
 
-    assert (issue.type_name, issue.page, issue.file) == ("Owner", 1, None)
+    assert (issue.type_name, issue.page, issue.file) == ("Owner", 1, "pages.json")
     assert issue.message == "page 1 of 'Owner' was edited in pages.json"
     assert issue.detail is not None
     assert "adopt" in issue.detail
