@@ -377,10 +377,9 @@ class _PlannedStore(StorePlace):
             if findings[ask.page]:
                 continue
             # A draft: another store may have the answer, now or soon.
-            is_template = isinstance(ask.provider or settings.provider, TemplateProvider)
             if ask.entry.key in self._known:
                 asks[number] = replace(ask, known=self._known[ask.entry.key])
-            elif run.sharing.is_for_many and not is_template:
+            elif run.sharing.is_for_many and ask.entry.key not in self._written:
                 asks[number] = replace(ask, claim=partial(self._claim, ask.entry))
         return asks
 

@@ -281,11 +281,6 @@ class HealResult:
     """What was asked and what came back, in order; nothing of first drafts and of the template."""
 
     @property
-    def type_name(self) -> str:
-        """The name of a piece that is a type."""
-        return self.name
-
-    @property
     def is_clean(self) -> bool:
         """Whether no error and no feedback of the test is left."""
         return self.stop_reason == "clean"
