@@ -214,8 +214,9 @@ def plan_store(
 def _main_name(root: irs.TypeIR) -> str:
     """Return the name of what an answer is, or of what it holds: a list is found by its items."""
     value = root.fields[0].type if root.kind == "alias" else None
-    is_list = isinstance(value, irs.ArrayOf | irs.MapOf)
-    return next(irs.referenced_names(value)) if value and is_list else root.name
+    if isinstance(value, irs.ArrayOf | irs.MapOf):
+        return next(irs.referenced_names(value))
+    return root.name
 
 
 def _refuse_others(previous: RegenStore, document: Document, part: Components) -> None:
