@@ -310,12 +310,13 @@ def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[i
     turns, view = request.turns, place.open()
     targets = places.asked_pages(place, view, request)
     names = list(dict.fromkeys(name for name, _ in targets))
-    estimate = Estimate(turns.price_of, of=total)
+    estimate = Estimate(turns.price_of)
     tokens = dict.fromkeys(targets, 0)
     for name, page, size in place.sizes(view, names, turns.model_asked):
         # Sizes come for whole units, because the prompts of a unit are worked out together.
         if (name, page) in targets and not turns.writes(place, view, name):
             estimate.add(size)
+            total.add(size)
             tokens[name, page] = tokens_for(size.input_tokens, size.model)
     faults = view.file_issues
     code = int(bool(faults) or (request.check and bool(targets)))
@@ -365,7 +366,7 @@ def _tell_plan(
         fact("stale", f"{plural(len(old), place.noun)}: {shorten(old)}", "yellow")
     request.turns.show_cost(estimate)
     # What the prompts ask for themselves is wrong, and nobody is asked for it.
-    if not tokens and not (request.from_errors and view.failing):
+    if not (tokens or (request.from_errors and any(view.score(n).errors for n in view.names))):
         say(f"{place.here}: up to date", "green")
         places.advise(places.advice_to_test(place, view))
         return

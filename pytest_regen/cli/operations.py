@@ -16,8 +16,9 @@ from pytest_regen.cli.selection import PartSelection, Skipped
 from pytest_regen.cli.store_report import exit_code_of, result_json, show_result
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Document, Operation
-from pytest_regen.regeneration import GenerateResult, Sharing, generate_stores
+from pytest_regen.regeneration import GenerateResult, generate_stores
 from pytest_regen.regeneration.costs import Estimate
+from pytest_regen.regeneration.sharing import Sharing
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.values import Usage
 

@@ -8,22 +8,12 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration.generate import GenerateResult as GenerateResult
     from pytest_regen.regeneration.generate import generate_store as generate_store
     from pytest_regen.regeneration.generate import generate_stores as generate_stores
-    from pytest_regen.regeneration.planning import StoreOptions as StoreOptions
-    from pytest_regen.regeneration.planning import StorePlan as StorePlan
-    from pytest_regen.regeneration.planning import plan_store as plan_store
-    from pytest_regen.regeneration.policies import fixable as fixable
-    from pytest_regen.regeneration.policies import pages_at_fault as pages_at_fault
     from pytest_regen.regeneration.regenerate import PartialRegenResult as PartialRegenResult
     from pytest_regen.regeneration.regenerate import heal_store as heal_store
     from pytest_regen.regeneration.regenerate import heal_stores as heal_stores
     from pytest_regen.regeneration.regenerate import partial_regenerate as partial_regenerate
-    from pytest_regen.regeneration.sharing import Sharing as Sharing
-    from pytest_regen.regeneration.store_edits import summary_of as summary_of
-    from pytest_regen.regeneration.store_edits import write_summary as write_summary
     from pytest_regen.regeneration.values import HealResult as HealResult
-    from pytest_regen.regeneration.values import Progress as Progress
     from pytest_regen.regeneration.values import StopReason as StopReason
     from pytest_regen.regeneration.values import TurnSettings as TurnSettings
-    from pytest_regen.validation.issues import Feedback as Feedback
 else:
     __getattr__, __dir__ = lazy(__name__)

@@ -52,6 +52,7 @@ def model_to_ask(stored: Any, beside: Iterable[Any], default: str = DEFAULT_MODE
     """
     for outputs in ([stored] if stored else [], beside):
         models = [o for o in outputs if o.provider is None and o.model not in _NO_MODELS]
+        # The last one, because projects move from one model to the next.
         if models:
             model: str = max(models, key=lambda output: output.generated_at).model
             return model
@@ -89,8 +90,15 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Answer:
     read from the reply yet; see ``read_answer``.
     """
     provider = ask.provider or settings.provider
+    exchange = TurnExchange(
+        provider,
+        budgets=(settings.budget,),
+        before=settings.before_turn,
+        after=settings.after_turn,
+        prices=settings.prices,
+    )
     # One for each page: nobody knows when the last is asked of a recording.
-    turns = _Turns(ask, settings.exchange(ask.provider), settings.journal, provider)
+    turns = _Turns(ask, exchange, settings.journal, provider)
     whole: Whole | None = None
     failure: errors.RegenError | None = None
     fatal: BaseException | None = None

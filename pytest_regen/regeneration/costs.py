@@ -40,18 +40,14 @@ class AskSize:
 class Estimate:
     """What several requests take, each priced by itself and added up one by one."""
 
-    def __init__(
-        self, price_of: PriceOf, sizes: Iterable[AskSize] = (), *, of: "Estimate | None" = None
-    ) -> None:
+    def __init__(self, price_of: PriceOf, sizes: Iterable[AskSize] = ()) -> None:
         """Add up some requests.
 
         Args:
             price_of: returns what one costs.
             sizes: of the first of them.
-            of: what this is a part of: all that is added here is added there.
         """
         self._price_of = price_of
-        self._whole = of
         self.pages = 0
         """Pages of stores, and units of files, to be asked for."""
         self.input_tokens = 0
@@ -64,9 +60,6 @@ class Estimate:
 
     def add(self, size: AskSize) -> None:
         """Add one request."""
-        # As it came, because the whole works out the tokens of the model by itself.
-        if self._whole is not None:
-            self._whole.add(size)
         size = replace(
             size,
             input_tokens=tokens_for(size.input_tokens, size.model),
@@ -88,6 +81,7 @@ class Estimate:
             return Usage(input_tokens=size.input_tokens, output_tokens=size.output_tokens)
         key = size.model, size.system
         is_read = key in self._cached
+        # Written once, because the API reads it from its cache from the second request on.
         self._cached.add(key)
         return Usage(
             input_tokens=size.input_tokens - prefix,

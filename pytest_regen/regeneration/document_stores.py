@@ -96,6 +96,7 @@ class DocumentStores:
         document, is_request = store.path / reference.path, endpoint.status == REQUEST
         if not document.is_file():
             return None
+        # Behind links, because stores may name one document by several paths.
         return _Group(document.resolve(), store.path.parent, is_request, store.ir.language)
 
     @property

@@ -39,8 +39,6 @@ class Job:
     """What the asking test reports, beyond the issues; for one unit."""
     check: Check | None = None
     """Calls that test again while the candidate is in place; for one unit."""
-    discard_edits: bool = False
-    """Whether what was edited by hand may be replaced."""
     provider: Provider | None = None
     """Who is asked in place of the run's provider: one with a recording of its own."""
 
@@ -84,6 +82,7 @@ def stages(view: View, names: Sequence[str]) -> Iterator[Sequence[str]]:
     users = {name: {*view.users(name)} for name in names}
     while names:
         waits = {
+            # In a circle nobody waits, because each would wait for ever.
             name: any(name in users[used] and used not in users[name] for used in names)
             for name in names
         }
@@ -205,7 +204,7 @@ class Work(Generic[V]):
                 # Now and not earlier, because those before it may have changed what is wrong.
                 piece.is_begun = True
                 piece.result.issues_before = self.view.issues(name)
-                obstacle = self.view.obstacle(name, discard_edits=self._job.discard_edits)
+                obstacle = self.view.obstacle(name)
                 piece.result.skipped = obstacle
                 piece.is_open = not obstacle
                 piece.is_reached = bool(obstacle)
@@ -394,6 +393,7 @@ class Work(Generic[V]):
         result = replace(
             piece.result,
             attempts=len(piece.rounds),
+            # Once each, because a later round may have replaced what an earlier one kept.
             regenerated=tuple(dict.fromkeys(piece.result.regenerated)),
             issues_after=issues,
             changed_paths=self._place.changed_paths() if is_changed else (),

@@ -21,12 +21,12 @@ from pytest_regen.regeneration.sharing import Recipient, Sharing
 from pytest_regen.regeneration.store_place import LockedStore, StorePlace
 from pytest_regen.regeneration.store_view import StoreView, edit_error
 from pytest_regen.regeneration.values import Answer, Ask, Known, StopReason, TurnSettings
-from pytest_regen.stores import RegenStore, StoredPage, refuse_unwritable
+from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.stores.store import refuse_unwritable
 from pytest_regen.text import source_diff
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.values import Provider, provider_reference
-from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import edited_types
 from pytest_regen.validation.issues import Feedback, Ignore, ValidationResult
 from pytest_regen.validation.stores import format_note
@@ -291,6 +291,7 @@ class _PlannedStore(StorePlace):
         unanswered = {entry.key for entry in plan.asked} - {*self._known, *self._written}
         if run.settings.ready and unanswered:
             run.settings.ready()
+        # Because no answer is going to make the folder follow its document.
         if not plan.asked:
             self._store_plan()
         try:
@@ -311,8 +312,7 @@ class _PlannedStore(StorePlace):
             return self.result(view, results=results, is_stored=False)
         before = previous.source if previous else ""
         diff = source_diff(before, view.text, self.file_name)
-        validation = validate_store(view.store, ignore=self.ignore)
-        return self.result(view, results=results, diff=diff, validation=validation)
+        return self.result(view, results=results, diff=diff, validation=view.results)
 
     def open(self) -> StoreView:
         """Return what the folder holds, or is going to hold, without its unwritten pages."""
@@ -373,13 +373,13 @@ class _PlannedStore(StorePlace):
         """Return the requests for pages of a type; models are those of the store before."""
         run, asks = self._run, super().asks(view, name, findings, settings)
         for number, ask in enumerate(asks):
+            # A correction is about an output of this store, so that no other has the answer.
             if findings[ask.page]:
                 continue
             # A draft: another store may have the answer, now or soon.
-            is_template = isinstance(ask.provider or settings.provider, TemplateProvider)
             if ask.entry.key in self._known:
                 asks[number] = replace(ask, known=self._known[ask.entry.key])
-            elif run.sharing.is_for_many and not is_template:
+            elif run.sharing.is_for_many and ask.entry.key not in self._written:
                 asks[number] = replace(ask, claim=partial(self._claim, ask.entry))
         return asks
 
@@ -421,7 +421,7 @@ class _PlannedStore(StorePlace):
                 touched = {*plan.types["changed"], *plan.types["removed"]}
                 names = [name for name in plan.previous.type_names if name in touched]
                 with StorePlace(plan.path).update() as locked:
-                    locked.rebuild(names, keep_lost=True)
+                    locked.rebuild(names)
             with RegenStore.update(self.path) as transaction:
                 store = transaction.store
                 followed = self._follow(store)

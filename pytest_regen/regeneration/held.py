@@ -144,6 +144,7 @@ class HeldPlace(Generic[V]):
                 canonical_hash([answer.ask.request.system, *map(str, answer.ask.request.messages)]),
                 answer.usage.counts,
             )
+            # By page, because the id of a candidate is a digest of its outputs in their order.
             for (unit, page), answer in sorted(self._answers.items(), key=lambda item: item[0])
             if unit == name
         )

@@ -268,6 +268,7 @@ def _read_candidate(view: View, name: str) -> Candidate:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise _no_candidate(path, f"{where}: {first['msg']}".lstrip(": ")) from None
+    # No path that leads elsewhere, because whoever made the file chose it.
     place = candidate.place
     is_odd = "\0" in place or (os.name == "nt" and not {*place}.isdisjoint("\\:"))
     if is_odd or not {"", ".", ".."}.isdisjoint(place.split("/")):

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class View(Protocol):
-    """What a place holds at one moment, with what is wrong with it. A value."""
+    """What a place holds at one moment, with what is wrong with it. A value.
+
+    The views of all places inherit from it: what most of them answer alike is answered here.
+    """
 
     @property
     def names(self) -> Sequence[str]:
@@ -33,12 +36,9 @@ class View(Protocol):
         """
 
     @property
-    def failing(self) -> Collection[str]:
-        """What has errors: units, and what else stands beside them."""
-
-    @property
     def file_issues(self) -> Sequence[Issue]:
         """What is wrong with the place itself, and not with one of its units."""
+        return ()
 
     @property
     def orphans(self) -> Sequence[Issue]:
@@ -47,10 +47,12 @@ class View(Protocol):
     @property
     def format_note(self) -> str:
         """That another version of the package made the place; empty where this one did."""
+        return ""
 
     @property
     def not_run(self) -> str:
         """Why the units were not run, where that is worth saying."""
+        return ""
 
     @property
     def notes(self) -> Sequence[str]:
@@ -59,6 +61,7 @@ class View(Protocol):
     @property
     def origin(self) -> "Origin | None":
         """The document that the place is made of, so that a command can make it anew."""
+        return None
 
     @property
     def text(self) -> str:
@@ -67,14 +70,17 @@ class View(Protocol):
     def author(self, name: str) -> values.Author:
         """Return who wrote what is recorded of a unit."""
 
-    def unit_json(self, name: str) -> Mapping[str, Any]:
+    def unit_json(self, _name: str) -> Mapping[str, Any]:
         """Return what JSON says of a unit beside its name and issues."""
+        return {}
 
-    def has_old_prompt(self, name: str) -> bool:
+    def has_old_prompt(self, _name: str) -> bool:
         """Return whether a prompt that is stored was made for another document than there is."""
+        return False
 
-    def is_only_read(self, name: str) -> bool:
-        """Return whether a unit is code of which nothing is run."""
+    def is_only_read(self, _name: str) -> bool:
+        """Return whether a unit is code of which nothing is run, and ``not_run`` is silent."""
+        return False
 
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what is wrong with a unit, warnings included and ignored codes left out."""
@@ -85,8 +91,9 @@ class View(Protocol):
     def missing(self, name: str) -> Sequence[int]:
         """Return the pages that were never written."""
 
-    def page_count(self, name: str) -> int:
+    def page_count(self, _name: str) -> int:
         """Return how many pages a unit has."""
+        return 1
 
     def resolve(self, name: str) -> str:
         """Return the unit that is meant by a name.
@@ -100,9 +107,11 @@ class View(Protocol):
 
     def needs_answer(self, name: str) -> bool:
         """Return whether ``generate`` asks for a unit: it is missing, or out of date."""
+        return bool(self.missing(name))
 
-    def is_by_template(self, name: str) -> bool:
+    def is_by_template(self, _name: str) -> bool:
         """Return whether a language wrote a unit, so that no model need be asked again."""
+        return False
 
     def advice(self, issues: Sequence[Issue]) -> values.Advice | None:
         """Return the command that does the most about issues of the place; ``None`` if none does.
@@ -123,20 +132,22 @@ class View(Protocol):
             asking: the provider and model that were typed, as options.
         """
 
-    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
+    def obstacle(self, name: str) -> str:
         """Return why a unit must not be asked for, an edit by hand for one; empty if it may."""
 
-    def hand_edit(self, name: str, *, discard_edits: bool = False) -> RegenError | None:
+    def hand_edit(self, name: str) -> RegenError | None:
         """Return what is raised where a unit that was edited by hand is named to be replaced."""
 
-    def users(self, name: str) -> Collection[str]:
+    def users(self, _name: str) -> Collection[str]:
         """Return the other units that fail where this one is wrong, directly or not."""
+        return ()
 
     def output(self, name: str, page: int) -> str | None:
         """Return what stands on a page; ``None`` where there is nothing yet."""
 
-    def is_placed(self, name: str) -> bool:
+    def is_placed(self, _name: str) -> bool:
         """Return whether the new output of a unit could be put in its place."""
+        return True
 
     def basis(self, name: str) -> str:
         """Return a digest of what stands there and of what is asked for.
@@ -181,13 +192,8 @@ class PlaceUpdate(Protocol[V]):
     def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> values.Changes:
         """Record units as they stand; see ``verbs.adopt``."""
 
-    def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> values.Changes:
-        """Put recorded outputs back; see ``verbs.rebuild``.
-
-        Args:
-            names: the units; by default all.
-            keep_lost: leave alone what nothing is recorded of, in place of refusing it.
-        """
+    def rebuild(self, names: Sequence[str] | None) -> values.Changes:
+        """Put recorded outputs back; see ``verbs.rebuild``."""
 
     def restore(self, name: str, page: int | None, to: str | None) -> values.Changes:
         """Make outputs from the history the recorded ones; see ``verbs.restore``."""
@@ -199,65 +205,49 @@ class PlaceUpdate(Protocol[V]):
 class Place(Protocol[V]):
     """Where units stand: opened, asked for, updated."""
 
-    @property
-    def path(self) -> Path:
-        """The folder of a store, or a file with units."""
+    path: Path
+    """The folder of a store, or a file with units."""
+    place: str
+    """The same from the root of the project, with forward slashes, as ids spell it."""
 
-    @property
-    def place(self) -> str:
-        """The same from the root of the project, with forward slashes, as ids spell it."""
-
-    @property
-    def here(self) -> str:
-        """The same from the working directory, as commands spell it."""
+    here: str
+    """The same from the working directory, as commands spell it."""
 
     @property
     def file_name(self) -> str:
         """The name of the file that people read; for the diff."""
 
-    @property
-    def recording(self) -> str:
-        """The folder of cassettes in which asking for its units is recorded."""
+    recording: str
+    """The folder of cassettes in which asking for its units is recorded."""
+    noun: str
+    """What its units are called: ``type``, ``unit``."""
 
-    @property
-    def noun(self) -> str:
-        """What its units are called: ``type``, ``unit``."""
+    group: str
+    """What such places are called: ``stores``, ``files``."""
+    option: str
+    """The option that names a unit in commands: ``--type``, ``--unit``."""
 
-    @property
-    def group(self) -> str:
-        """What such places are called: ``stores``, ``files``."""
-
-    @property
-    def option(self) -> str:
-        """The option that names a unit in commands: ``--type``, ``--unit``."""
-
-    @property
-    def has_pages(self) -> bool:
-        """Whether a unit may take several pages, each of which a language can write as well."""
+    has_pages: bool
+    """Whether a unit may take several pages, each of which a language can write as well."""
 
     @property
     def source(self) -> str:
         """The file that people read, as commands spell it."""
 
-    @property
-    def history_path(self) -> str:
-        """Where past outputs are kept, as commands spell it."""
+    history_path: str
+    """Where past outputs are kept, as commands spell it."""
 
     @property
     def title(self) -> str:
         """How reports name the kind of its units: ``types``, ``functions``, a class."""
 
-    @property
-    def is_imported(self) -> bool:
-        """Whether tests import what stands there, so that a trial takes a process of its own."""
+    is_imported: bool
+    """Whether tests import what stands there, so that a trial takes a process of its own."""
+    trial_seconds: float
+    """How long such a trial may take."""
 
-    @property
-    def trial_seconds(self) -> float:
-        """How long such a trial may take."""
-
-    @property
-    def has_users(self) -> bool:
-        """Whether units may use one another."""
+    has_users: bool
+    """Whether units may use one another."""
 
     def sizes(
         self, view: V, names: Sequence[str], model: str | None

@@ -10,21 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_regen.documents import Defect, Document, Operation, build_ir, read_document
-from pytest_regen.documents.ir import (
-    IR,
-    REQUEST,
-    SCHEMAS,
-    ArrayOf,
-    DocumentRef,
-    FieldIR,
-    MapOf,
-    TypeIR,
-    referenced_names,
-    show_expression,
-    type_hash,
-)
+from pytest_regen.documents import ir as irs
 from pytest_regen.documents.parts import Components, Part, endpoint_of
 from pytest_regen.errors import DocumentDefectError, StoreCorruptError, UsageError
+from pytest_regen.files import safe_file_name
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.render import is_shared as prompts_are_shared
@@ -32,7 +21,7 @@ from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.store_folders import is_store
-from pytest_regen.stores import RegenStore, StoredPage, safe_file_name
+from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.text import join_names, plural, shorten
 
 
@@ -64,7 +53,7 @@ class StorePlan:
     """A store as the document wants it, beside what is there."""
 
     path: Path
-    ir: IR
+    ir: irs.IR
     prompts: tuple[PromptEntry, ...]
     defects: tuple[Defect, ...]
     previous: RegenStore | None
@@ -96,8 +85,8 @@ class StorePlan:
         Those with pages to ask have changed, and those that are read from another IR.
         """
         before = self.previous.ir.types if self.previous else ()
-        old = {type_.name: type_hash(type_) for type_ in before}
-        new = {type_.name: type_hash(type_) for type_ in self.ir.types}
+        old = {type_.name: irs.type_hash(type_) for type_ in before}
+        new = {type_.name: irs.type_hash(type_) for type_ in self.ir.types}
         asking = {entry.type_name for entry in self.asked}
         kept = {name for name in new if new[name] == old.get(name) and name not in asking}
         return {
@@ -177,15 +166,16 @@ def plan_store(
             why=shorten(broken),
             hint="correct the document, or take what can be read with --allow-defects",
         )
+    # From the store, because each clone of the project lies elsewhere.
     reference = os.path.relpath(document.path, path).replace(os.sep, "/")
-    ir = build.ir.model_copy(update={"document": DocumentRef(path=reference)})
+    ir = build.ir.model_copy(update={"document": irs.DocumentRef(path=reference)})
     profile = options.profile or (previous.envelope.profile if previous else "default")
     # One per store, so that forty endpoints can each have an ``Address``.
     namespace = options.namespace or (previous.envelope.namespace if previous else None)
     if not namespace:
-        request = f" {REQUEST}" if endpoint.status == REQUEST else ""
+        request = f" {irs.REQUEST}" if endpoint.status == irs.REQUEST else ""
         words = f"{endpoint.method.lower()} {endpoint.path}{request}"
-        words = SCHEMAS if endpoint.status == SCHEMAS else words
+        words = irs.SCHEMAS if endpoint.status == irs.SCHEMAS else words
         namespace = f"Generated.{target.type_name(words, is_root=False)}"
     target.header(namespace=namespace, profile=profile)  # Refused before a page is paid for.
     # Nothing of it is carried, because --force asks each page anew.
@@ -203,8 +193,8 @@ def plan_store(
         stored_plan=plan_from_entries(base.prompts) if base else {},
         is_shared=is_shared,
     )
-    name = target.type_name(SCHEMAS, is_root=False)
-    if endpoint.status != SCHEMAS:
+    name = target.type_name(irs.SCHEMAS, is_root=False)
+    if endpoint.status != irs.SCHEMAS:
         name = _main_name(ir.root or ir.types[0])
     return StorePlan(
         path=path,
@@ -221,10 +211,12 @@ def plan_store(
     )
 
 
-def _main_name(root: TypeIR) -> str:
+def _main_name(root: irs.TypeIR) -> str:
     """Return the name of what an answer is, or of what it holds: a list is found by its items."""
     value = root.fields[0].type if root.kind == "alias" else None
-    return next(referenced_names(value)) if isinstance(value, ArrayOf | MapOf) else root.name
+    if isinstance(value, irs.ArrayOf | irs.MapOf):
+        return next(irs.referenced_names(value))
+    return root.name
 
 
 def _refuse_others(previous: RegenStore, document: Document, part: Components) -> None:
@@ -243,6 +235,7 @@ def _refuse_others(previous: RegenStore, document: Document, part: Components) -
             f"{previous.path} holds the schemas of {source.name}, not of {document.path.name}",
             hint="give each document a folder of its own with --out",
         )
+    # A store of all schemas names none, because it is to have those that are added later.
     names = previous.ir.schemas or tuple(document.named_schemas)
     lost = [name for name in names if name in document.named_schemas and name not in part.names]
     if part.names and lost:
@@ -264,7 +257,7 @@ def _take_ours(path: Path) -> tuple[str, ...]:
 
 
 def _find_answered(
-    previous: RegenStore | None, ir: IR, prompts: Sequence[PromptEntry], profile: str
+    previous: RegenStore | None, ir: irs.IR, prompts: Sequence[PromptEntry], profile: str
 ) -> dict[PageKey, StoredPage]:
     """Return the stored pages that still answer a prompt, whatever their number was.
 
@@ -278,7 +271,7 @@ def _find_answered(
     # By what is on them, because a field that is added may number all pages of a type anew.
     for entry in previous.prompts:
         page, type_ = previous.pages.get(entry.key), previous.ir.type_named(entry.type_name)
-        if page is not None and type_ is not None and page.type_hash in (None, type_hash(type_)):
+        if page and type_ and page.type_hash in (None, irs.type_hash(type_)):
             stored[entry.type_name, _content_of(type_, entry)] = page
     answered: dict[PageKey, StoredPage] = {}
     for entry in prompts:
@@ -290,16 +283,16 @@ def _find_answered(
                 page=entry.page,
                 total_pages=entry.total_pages,
                 is_root=entry.is_root,
-                type_hash=type_hash(type_),
+                type_hash=irs.type_hash(type_),
             )
     return answered
 
 
-def _content_of(type_: TypeIR, entry: PromptEntry) -> str:
+def _content_of(type_: irs.TypeIR, entry: PromptEntry) -> str:
     return page_content_hash(type_, entry.fields, first=entry.page == 1)
 
 
-def schema_markdown(ir: IR) -> str:
+def schema_markdown(ir: irs.IR) -> str:
     """Return every type with its fields: wire names, types, required, nullable, description."""
     lines = [f"# {_cell(str(ir.endpoint))}", ""]
     for type_ in ir.types:
@@ -317,7 +310,7 @@ def schema_markdown(ir: IR) -> str:
             lines += ["| value |", "|---|"]
             lines += [f"| {_code(str(value))} |" for value in type_.enum_values]
         elif type_.kind == "alias":
-            lines.append(_code(show_expression(type_.fields[0].type)))
+            lines.append(_code(irs.show_expression(type_.fields[0].type)))
         elif type_.fields:
             lines.append("| field | type | required | nullable | description |")
             lines += ["|---|---|---|---|---|", *map(_row, type_.fields)]
@@ -325,7 +318,7 @@ def schema_markdown(ir: IR) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _row(field: FieldIR) -> str:
+def _row(field: irs.FieldIR) -> str:
     marks = {
         "deprecated": field.deprecated,
         "read-only": field.read_only,
@@ -334,7 +327,7 @@ def _row(field: FieldIR) -> str:
     notes = [*(f"*{mark}*" for mark, is_set in marks.items() if is_set)]
     notes.append(_cell(field.description or ""))
     required, nullable = ("yes" if flag else "" for flag in (field.required, field.nullable))
-    name, kind = _code(field.json_name), _code(show_expression(field.type))
+    name, kind = _code(field.json_name), _code(irs.show_expression(field.type))
     return f"| {name} | {kind} | {required} | {nullable} | {' '.join(notes).strip()} |"
 
 

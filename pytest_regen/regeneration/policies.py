@@ -16,7 +16,6 @@ from pytest_regen.validation.issues import (
     WEAKENED,
     Feedback,
     Issue,
-    ValidationResult,
 )
 
 # Codes that no reply can correct.
@@ -117,14 +116,10 @@ class Policy:
 
     def may_replace(self, change: Change) -> bool:
         """Return whether the new outputs may replace the stored ones."""
+        # A draft replaces nothing, and whoever takes anything has said so.
         if self.is_draft or self.accept_any:
             return True
         return change.is_better if self.pages is None else change.is_no_worse
-
-
-def fixable(result: ValidationResult | None) -> tuple[Issue, ...]:
-    """Return the errors that another reply could correct; warnings never trigger a retry."""
-    return fixable_issues(result.issues if result else ())
 
 
 def fixable_issues(issues: Iterable[Issue]) -> tuple[Issue, ...]:

@@ -495,7 +495,6 @@ class _Driver(Generic[R]):
                 places_total=self._total,
                 in_flight=self._queue.in_flight if self._queue else 0,
                 usage=self._usage,
-                limit=getattr(rate, "limit", None),
                 waiting=getattr(rate, "waiting", 0),
                 elapsed=time.monotonic() - self._began,
             )

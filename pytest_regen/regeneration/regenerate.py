@@ -12,7 +12,6 @@ from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider
-from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Feedback, Ignore, ValidationResult
 
 
@@ -33,9 +32,7 @@ class PartialRegenResult(verbs.Result):
     @property
     def validation(self) -> ValidationResult:
         """What is wrong with it."""
-        ignore = self.place.ignore if isinstance(self.place, StorePlace) else ()
-        results = validate_store(self._store, ignore=ignore)
-        issues = [issue for result in results.values() for issue in result.issues]
+        issues = [issue for result in self.view.results.values() for issue in result.issues]
         return ValidationResult.of(sorted(issues, key=lambda issue: issue.line or 0))
 
     @property
@@ -76,9 +73,8 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
     page_numbers: Mapping[str, Sequence[int]] | None = None,
     llm_config: Mapping[str, Any] | None = None,
     correction_context: Mapping[str, Sequence[Feedback]] | None = None,
-    max_retries: int | None = None,
+    max_retries: int = 1,
     *,
-    attempts: int | None = None,
     provider: Provider | None = None,
     settings: TurnSettings | None = None,
     accept_any: bool = False,
@@ -95,8 +91,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
             ``max_retries``; the model overrides the stored one.
         correction_context: type name to what was wrong; an ``Issue`` goes to its page, a text to
             the pages in ``page_numbers``, else to page 1.
-        max_retries: another name for ``attempts``.
-        attempts: replies per page at most, 1 by default; those after the first heal what is wrong.
+        max_retries: replies per page at most; those after the first heal what is wrong.
         provider: answers instead of the Anthropic API; wins over ``llm_config``.
         settings: provider, budget, jobs and hooks in one; wins over both.
         accept_any: keep new outputs even if errors rise.
@@ -104,18 +99,14 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
         ignore: codes that do not count, as ``validate_store`` takes them.
 
     Raises:
-        TypeError: both ``attempts`` and ``max_retries`` are given.
-        UsageError: ``attempts`` is less than 1.
+        UsageError: ``max_retries`` is less than 1.
         UnknownTypeError, UnknownPageError: the store has no such type or page.
         HandEditError: a named type was edited by hand and ``discard_edits`` is not set.
         StoreError: the folder cannot be read or written.
     """
-    if attempts is not None and max_retries is not None:
-        raise TypeError("give attempts or max_retries, not both: they mean the same")
-    rounds = next((n for n in (attempts, max_retries) if n is not None), 1)
-    if rounds < 1:
+    if max_retries < 1:
         raise UsageError(
-            f"attempts is {rounds}, so that no page could be asked",
+            f"max_retries is {max_retries}, so that no page could be asked",
             hint="give 1 or more; the first reply already counts",
         )
     config = llm_config or {}
@@ -127,6 +118,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
             or AnthropicProvider(config.get("model"), **{key: config[key] for key in keys}),
             model=config.get("model"),
             max_tokens=config.get("max_tokens"),
+            # Not where a model is named, because its answer is wanted and not the template's.
             keeps_template=provider is None and not config,
         )
     place = StorePlace(output_dir, ignore)
@@ -139,7 +131,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
         {name: pages.get(name) for name in names},
         settings=settings,
         corrections=correction_context,
-        attempts=rounds,
+        attempts=max_retries,
         accept_any=accept_any,
         discard_edits=discard_edits,
     )

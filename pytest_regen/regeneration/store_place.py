@@ -65,18 +65,14 @@ class StorePlace:
     def __init__(self, path: Path | str, ignore: Ignore = (), root: Path | None = None) -> None:
         self.path = Path(path)
         self.ignore = ignore
-        self.root = root or Path()
-        self._view: StoreView | None = None
-
-    @property
-    def place(self) -> str:
+        self.place = Path(os.path.relpath(self.path, root or Path())).as_posix()
         """The folder from the root of the project, as ids spell it."""
-        return Path(os.path.relpath(self.path, self.root)).as_posix()
-
-    @property
-    def here(self) -> str:
-        """The folder as commands spell it: from the working directory, where that is shorter."""
-        return min(os.path.relpath(self.path), str(self.path), key=len)
+        # As it was given where that is shorter: outside of the working directory, say.
+        self.here = min(os.path.relpath(self.path), str(self.path), key=len)
+        """The folder as commands spell it."""
+        self.history_path = Path(self.here, "history").as_posix()
+        self.recording = self.path.name
+        self._view: StoreView | None = None
 
     @property
     def file_name(self) -> str:
@@ -87,16 +83,6 @@ class StorePlace:
     def source(self) -> str:
         """The source as commands spell it."""
         return Path(self.here, self.file_name).as_posix()
-
-    @property
-    def history_path(self) -> str:
-        """The folder of past outputs as commands spell it."""
-        return Path(self.here, "history").as_posix()
-
-    @property
-    def recording(self) -> str:
-        """The folder of cassettes in which regenerating its types is recorded."""
-        return self.path.name
 
     def open(self) -> StoreView:
         """Read the store; what is as it was is not read or validated again."""
@@ -123,6 +109,7 @@ class StorePlace:
                 continue
             notes = findings[entry.page]
             correction = correction_block(notes, entry.user) if notes else ""
+            # With a correction it is another request, because its words are in it.
             page = before.pages.get(entry.key) if before and not notes else None
             # The template reads no corrections; what a person or a test says, a model is told.
             is_told = any(isinstance(note, str) for note in notes)
@@ -169,8 +156,25 @@ class StorePlace:
         return history(self.path)
 
     def record_issues(self, view: StoreView) -> None:
-        """Update the summary in ``ir.json``."""
-        store_edits.write_summary(view.store, view.results)
+        """Update the ``validation`` of ``ir.json`` if it changed: what was found, by type.
+
+        No totals, no time and no line of the file: what is found in one type changes nothing in
+        what is said of another.
+        """
+        # Without what is null, because that would be half of the lines of a review.
+        keys = ("code", "severity", "message", "page", "field")
+        summary = {
+            name: [
+                {key: getattr(issue, key) for key in keys if getattr(issue, key) is not None}
+                for issue in result.issues
+            ]
+            for name, result in view.results.items()
+        }
+        # Only then, because a file that is written anew is a change that somebody has to review.
+        if view.store.ir.validation != summary:
+            # Into what is read under the lock, because the store may have changed meanwhile.
+            with RegenStore.update(self.path) as tx:
+                tx.write(ir=tx.store.ir.model_copy(update={"validation": summary}))
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Validate the candidate before the store is locked.
@@ -188,7 +192,7 @@ class StorePlace:
         files, types, history = taken
         # Because git may have merged the pages and not the source: a block is of one side then.
         with self.update() as update:
-            rebuilt = update.rebuild(None, keep_lost=True)
+            rebuilt = update.rebuild(None)
         names = tuple(dict.fromkeys((*types, *rebuilt.names)))
         return Changes(names, (*history, *rebuilt.history), rebuilt.diff, joined=tuple(files))
 

@@ -17,12 +17,13 @@ from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration import values
 from pytest_regen.regeneration.asking import model_to_ask
 from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, estimate_tokens
 from pytest_regen.validation import stores
-from pytest_regen.validation.edits import broken_file
+from pytest_regen.validation.edits import broken_file, edited_types
 from pytest_regen.validation.issues import (
     WEAKENED,
     Excerpt,
@@ -54,11 +55,8 @@ _FENCE: Final = 10
 _CLEAN: Final = values.Score()
 
 
-class StoreView:
+class StoreView(View):
     """A store at one moment, with the issues of each type."""
-
-    file_issues: tuple[Issue, ...] = ()
-    """None: what is wrong with the file stands at the types that it concerns."""
 
     def __init__(self, store: RegenStore, ignore: Ignore = ()) -> None:
         self.store = store
@@ -72,7 +70,7 @@ class StoreView:
     @cached_property
     def results(self) -> dict[str, ValidationResult]:
         """The issues of each type that count."""
-        results = _results_that_count(self.store, self._ignore)
+        results = stores.validate_store(self.store, ignore=self._ignore)
         for name in self._answered if self._base is not None else ():
             if name in results:
                 weaker = ValidationResult.of((*results[name].issues, *self._weakened(name)))
@@ -94,11 +92,6 @@ class StoreView:
     def names(self) -> tuple[str, ...]:
         """The types, in the order of their prompts."""
         return self.store.type_names
-
-    @property
-    def failing(self) -> Collection[str]:
-        """The types with issues, and blocks of types that nobody asked for."""
-        return self._scores
 
     @cached_property
     def orphans(self) -> tuple[Issue, ...]:
@@ -147,11 +140,6 @@ class StoreView:
         """Return whether a type is stale."""
         return self.store.is_stale(name)
 
-    def is_only_read(self, name: str) -> bool:
-        """Return False: ``not_run`` says of all types whether they were run."""
-        del name
-        return False
-
     @property
     def text(self) -> str:
         """The source."""
@@ -184,22 +172,22 @@ class StoreView:
         """Return how many prompts a type has."""
         return len(self.store.prompts_of(name))
 
-    def needs_answer(self, name: str) -> bool:
-        """Return whether a page is missing; one that is stale needs another prompt first."""
-        return bool(self.missing(name))
-
     def is_by_template(self, name: str) -> bool:
         """Return whether the template wrote a type."""
         return stores.is_by_template(self.store, name)
 
-    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
+    def obstacle(self, name: str) -> str:
         """Return why a type must not be asked for; empty if it may."""
-        error = self.hand_edit(name, discard_edits=discard_edits)
-        if error is None:
-            return ""
-        if is_edited(self.results.get(name)):
-            return "it was edited by hand: adopt the edit, or drop it with rebuild"
-        return f"{error.what}; {error.hint}"
+        error = self.hand_edit(name)
+        return f"{error.what}; {error.hint}" if error else ""
+
+    @cached_property
+    def _edited(self) -> Collection[str]:
+        """The types that somebody edited, whether or not the project wants to know.
+
+        To be silent about an edit is no leave to overwrite it.
+        """
+        return edited_types(self.store)
 
     @cached_property
     def _broken(self) -> str:
@@ -207,23 +195,19 @@ class StoreView:
         store = self.store
         return broken_file(store, split(store.source, store.envelope.language))
 
-    def hand_edit(
-        self, name: str, *, discard_edits: bool = False
-    ) -> HandEditError | EditedPromptError | None:
+    def hand_edit(self, name: str) -> HandEditError | EditedPromptError | None:
         """Return what is raised where a type is named that somebody edited, or a prompt of it."""
         store = self.store
         place = shlex.quote(str(store.path))
-        # First, because it keeps what it read of the blocks, so that they are not read twice.
-        result = self.results.get(name)
-        if self._broken and store.has_source and not discard_edits:
+        if self._broken and store.has_source:
             return HandEditError(
                 f"{store.source_path}: {self._broken}",
                 why="the blocks of the file cannot be found, so no reply could be put into it",
                 hint=f"pytest-regen rebuild {place}",
             )
-        if is_edited(result) and not discard_edits:
+        if name in self._edited:
             return edit_error(store, name, "regenerating it would discard the edit")
-        if result and any(issue.code == "EDITED_PROMPT" for issue in result.issues):
+        if any(key.type_name == name for key in store.plan.edited_prompts):
             return EditedPromptError(
                 f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
                 why="its answer would pass for one to the document",
@@ -242,14 +226,16 @@ class StoreView:
             return values.Advice(stores.update_command(store))
         if not errors:
             return None
-        edited = dict.fromkeys(i.type_name or "" for i in errors if i.code == "DRIFT")
+        drift = [issue for issue in errors if issue.code == "DRIFT"]
+        edited = dict.fromkeys(issue.type_name or "" for issue in drift)
+        keep, drop = _ways_out(drift)
         if fixable_issues(issue for issue in errors if (issue.type_name or "") not in edited):
             return values.Advice(stores.from_errors_command(store))
         types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
         if codes == {"DRIFT"} and not self._broken:
-            return values.Advice(f"pytest-regen adopt {place} {types}", values.KEEPS_EDIT)
+            return values.Advice(f"pytest-regen {keep} {place} {types}", values.KEEPS_EDIT)
         if edited:
-            return values.Advice(f"pytest-regen rebuild {place} {types}", values.DROPS_EDIT)
+            return values.Advice(f"pytest-regen {drop} {place} {types}", values.DROPS_EDIT)
         if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
             return values.Advice(stores.update_command(store))
         if "CONFLICT" in codes:
@@ -268,30 +254,21 @@ class StoreView:
         if drift:
             # Where the block is gone, nothing can be adopted.
             is_there = all(issue.line is not None or issue.file is not None for issue in drift)
-            ways = (("adopt", "keep"),) if is_there else ()
-            return tuple(
+            keep, drop = (
                 values.Advice(f"pytest-regen {verb} {place} --type {shlex.quote(name)}", word)
-                for verb, word in (*ways, ("rebuild", "drop"))
+                for verb, word in zip(_ways_out(drift), ("keep", "drop"), strict=True)
             )
+            return (keep, drop) if is_there else (drop,)
         if codes & {"STALE", "EDITED_PROMPT"}:
             return (values.Advice(stores.update_command(self.store), "update"),)
         if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
             return (values.Advice(f"pytest-regen rebuild {place}", "rebuild"),)
         return ()
 
-    def users(self, name: str) -> Collection[str]:
-        """Return nothing: of a type that is wrong no other type fails."""
-        del name
-        return ()
-
     def output(self, name: str, page: int) -> str | None:
         """Return the stored output of a page."""
         outputs = (stored.output for stored in self.store.pages_of(name) if stored.page == page)
         return next(outputs, None)
-
-    def is_placed(self, name: str) -> bool:  # a type has a place from the beginning
-        """Return True: what cannot be read in an output is an issue of its type."""
-        return True
 
     def basis(self, name: str) -> str:
         """Return a digest of a type's block, its pages, its prompts, and whether it is stale."""
@@ -302,6 +279,7 @@ class StoreView:
             block = None
         prompts = [[entry.page, entry.prompt_hash] for entry in store.prompts_of(name)]
         pages = [[page.page, page.output] for page in store.pages_of(name)]
+        # Staleness as well, because the same words may be those of an older description by then.
         return canonical_hash([block, prompts, pages, store.is_stale(name)])
 
     def with_answers(self, answers: Sequence[values.Answer]) -> "StoreView":
@@ -326,6 +304,7 @@ class StoreView:
         unreadable = [
             entry
             for entry in self.store.prompts_of(name)
+            # Without a page it may hide any of them, because nobody knows where the fault is.
             if hiding and (None in hiding or entry.page in hiding)
         ]
         reported = {issue.field for issue in result.errors}
@@ -366,35 +345,23 @@ class StoreView:
             )
 
 
-def edit_error(store: RegenStore, name: str, why: str, keep: str = "keep it") -> HandEditError:
+def _ways_out(drift: Sequence[Issue]) -> tuple[str, str]:
+    """Return the commands that keep and that drop what was edited."""
+    # The source goes into the pages by the one, the pages into the source by the other, so that it
+    # depends on where the edit is.
+    in_pages = bool(drift) and all(issue.file for issue in drift)
+    return ("rebuild", "adopt") if in_pages else ("adopt", "rebuild")
+
+
+def edit_error(store: RegenStore, name: str, why: str) -> HandEditError:
     """Return the error for a type that was edited by hand."""
     place = shlex.quote(str(store.path))
     return HandEditError(
         f"{name} in {store.source_path} was edited by hand",
         why=why,
-        hint=f"{keep}: pytest-regen adopt {place} --type {name}; "
+        hint=f"keep it: pytest-regen adopt {place} --type {name}; "
         f"or drop it: pytest-regen rebuild {place} --type {name}",
     )
-
-
-def is_edited(result: ValidationResult | None) -> bool:
-    """Return whether the type's block is not what its pages make."""
-    return any(issue.code == "DRIFT" for issue in (result.issues if result else ()))
-
-
-def _results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, ValidationResult]:
-    """Return the issues of a store that count, type by type.
-
-    What a project ignores neither counts nor is corrected. An edit by hand always counts: to be
-    silent about it is no leave to overwrite it.
-    """
-    every = stores.validate_store(store, behaviour=stores.runs_any(store.type_names, ignore))
-    results = without_ignored(every, ignore)
-    for name, result in every.items():
-        if is_edited(result) and not is_edited(results[name]):
-            drift = [issue for issue in result.issues if issue.code == "DRIFT"]
-            results[name] = ValidationResult.of([*drift, *results[name].issues])
-    return results
 
 
 def page_of(store: RegenStore, answer: values.Answer) -> StoredPage:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.turns.budget import Budget, TokenBudget
-from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Feedback, Issue
 
@@ -64,8 +63,6 @@ class RunState:
     """Requests made for the pages that ended."""
     usage: Usage = field(default_factory=Usage)
     """What these took."""
-    limit: int | None = None
-    """Requests per minute that the API allows, where it said so."""
     waiting: int = 0
     """Turns that wait for that limit."""
     elapsed: float = 0.0
@@ -106,16 +103,6 @@ class TurnSettings:
     """Whether the template writes again what it wrote: nobody said who is to answer instead."""
     prices: "Prices | None" = None
     """Those of the project, before list prices."""
-
-    def exchange(self, provider: Provider | None = None) -> TurnExchange:
-        """Return how turns are taken with these settings, by another provider if one is given."""
-        return TurnExchange(
-            provider or self.provider,
-            budgets=(self.budget,),
-            before=self.before_turn,
-            after=self.after_turn,
-            prices=self.prices,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +279,6 @@ class HealResult:
     """Whether the new outputs are those of the template, so that no model was asked."""
     transcript: tuple[Attempt, ...] = ()
     """What was asked and what came back, in order; nothing of first drafts and of the template."""
-
-    @property
-    def type_name(self) -> str:
-        """The name of a piece that is a type."""
-        return self.name
 
     @property
     def is_clean(self) -> bool:

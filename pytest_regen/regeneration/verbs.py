@@ -105,6 +105,7 @@ def generate_steps(
     before = view = place.open()
     chosen = [name for name in _named(view, names) if force or view.needs_answer(name)]
     missing = [name for name in chosen if view.missing(name) and not view.obstacle(name)]
+    # Also what is missing and has an obstacle, because only their policy says why it is skipped.
     again = [name for name in chosen if name not in set(missing)]
     anew = {name: dict.fromkeys(range(1, view.page_count(name) + 1), ()) for name in again}
     results: list[HealResult] = []
@@ -150,15 +151,13 @@ def regenerate_steps(
     """
     before = view = place.open()
     pages = targets(view, units, corrections)
-    for name in pages:
-        if error := view.hand_edit(name, discard_edits=discard_edits):
-            raise error
-    # After all are looked at, because one refusal is to leave every edit as it was.
     if discard_edits:
         view = _without_edits(place, pages)
+    for name in pages:
+        if error := view.hand_edit(name):
+            raise error
     policy = Policy(pages, accept_any=accept_any)
-    job = Job(policy, pages, attempts, discard_edits=discard_edits)
-    work = yield from work_steps(place, job, settings, view)
+    work = yield from work_steps(place, Job(policy, pages, attempts), settings, view)
     return _result(place, before, work.view, work.results)
 
 
@@ -321,6 +320,7 @@ def history(place: Place[Any], names: Sequence[str] | None = None) -> tuple[Any,
     past = place.past()
     if names is None:
         return tuple(past)
+    # Units that are gone, too, because their past outputs are all that is left of them.
     gone = {entry.name for entry in past}
     chosen = {name if name in gone else place.open().resolve(name) for name in names}
     return tuple(entry for entry in past if entry.name in chosen)
@@ -333,7 +333,8 @@ def _named(view: View, names: Iterable[str] | None) -> tuple[str, ...]:
 def _without_edits(place: Place[Any], names: Collection[str]) -> Any:
     """Put recorded outputs in the place of edits; return what the place holds then."""
     with place.update() as update:
-        update.rebuild(list(names), keep_lost=True)
+        # By what is read under the lock, because a unit may have been edited or mended since.
+        update.rebuild([name for name in names if update.view.hand_edit(name)])
     return place.open()
 
 

@@ -1,25 +1,17 @@
 """The folder of one endpoint: prompts, pages, IR, source and history; atomic, locked, versioned."""
 
-from pytest_regen.files import safe_file_name, store_slug
-from pytest_regen.store_folders import FoundStores, find_stores, is_store
-from pytest_regen.stores.formats import PagesEnvelope, StoredPage, check_staleness
-from pytest_regen.stores.history import HistoryEntry, HistoryReason, history, history_entry
-from pytest_regen.stores.store import RegenStore, StoreUpdate, refuse_unwritable
+from pytest_regen.store_folders import find_stores, is_store
+from pytest_regen.stores.formats import StoredPage, check_staleness
+from pytest_regen.stores.history import HistoryEntry, history
+from pytest_regen.stores.store import RegenStore, StoreUpdate
 
 __all__ = [
-    "FoundStores",
     "HistoryEntry",
-    "HistoryReason",
-    "PagesEnvelope",
     "RegenStore",
     "StoreUpdate",
     "StoredPage",
     "check_staleness",
     "find_stores",
     "history",
-    "history_entry",
     "is_store",
-    "refuse_unwritable",
-    "safe_file_name",
-    "store_slug",
 ]

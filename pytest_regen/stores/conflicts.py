@@ -76,6 +76,7 @@ def with_worked_out(
     hashes = {type_.name: type_hash(type_) for type_ in ir.types}
     last = max(envelope.pages, key=lambda page: page.generated_at, default=envelope)
     is_planned = all(entry.type_hash == hashes.get(entry.type_name) for entry in prompts)
+    # Only of prompts that were made from it, because older ones would look fresh.
     new_hash = ir_hash(ir) if is_planned and envelope.ir_hash is not None else envelope.ir_hash
     return replace(envelope, ir_hash=new_hash, model=last.model)
 
@@ -122,7 +123,7 @@ def take_ours(path: Path) -> tuple[Sequence[str], Sequence[str], Sequence[str]] 
         # Once each, because git merged some of them into both sides.
         others = dict.fromkeys((*ours.pages, *theirs.pages))
         entries = [
-            HistoryEntry.of(page, "replaced").with_id()
+            HistoryEntry.of(page, "replaced")
             for page in others
             if (page.key, page.output) not in texts
         ]

@@ -247,6 +247,7 @@ class PagesEnvelope:
         for number, page in enumerate(pages):
             if page.index < 0:
                 place = places[page.key]
+                # Its place in the plan if that is free, because people read them in this order.
                 free = place if place not in used else max(len(places), *used) + 1
                 used.add(free)
                 pages[number] = replace(page, index=free)

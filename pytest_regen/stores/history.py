@@ -1,13 +1,12 @@
 """``history/``: outputs that were replaced or rejected, one file each; nothing is ever removed."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from pytest_regen.canonical import source_hash
 from pytest_regen.commit import AtomicFiles, View, new_id
-from pytest_regen.errors import UsageError
 from pytest_regen.files import lock_file, safe_file_name
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import StoredPage
@@ -42,14 +41,18 @@ class HistoryEntry:
     provider: str | None = None
     shared_from: str | None = None
     id: str = ""
-    """Name of its file without the suffix; given when it is written. Sorts by time."""
+    """Name of its file without the suffix; no other process can give the same. Sorts by time."""
 
     @classmethod
     def of(cls, page: StoredPage, reason: HistoryReason, issues: Iterable[Issue] = ()) -> Self:
         """Return the entry that keeps ``page``."""
         names = {f.name for f in fields(cls)} & {f.name for f in fields(page)}
         values = {name: getattr(page, name) for name in names}
-        return cls(reason=reason, issues=tuple(issues), **values)
+        # The moment comes first, because entries are listed by the names of their files.
+        moment, _, chance = new_id().partition("-")
+        number = f"p{page.page}of{page.total_pages}"
+        id_ = f"{moment}-{safe_file_name(page.type_name)}-{number}-{chance}"
+        return cls(reason=reason, issues=tuple(issues), id=id_, **values)
 
     @property
     def key(self) -> PageKey:
@@ -76,14 +79,6 @@ class HistoryEntry:
             "issues": [issue.to_json() for issue in self.issues],
             "output": self.output,
         }
-
-    def with_id(self) -> "HistoryEntry":
-        """Return the entry with an id no other process can give at the same moment."""
-        if self.id:
-            return self
-        moment, _, chance = new_id().partition("-")
-        page = f"p{self.page}of{self.total_pages}"
-        return replace(self, id=f"{moment}-{safe_file_name(self.type_name)}-{page}-{chance}")
 
 
 def store_files(path: Path) -> AtomicFiles:
@@ -123,24 +118,6 @@ def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntr
         if name.count("/") == 1
     )
     return tuple(entry for entry in entries if type_name in (None, entry.type_name))
-
-
-def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
-    """Return the entry called ``entry_id``, with or without the suffix of its file.
-
-    Raises:
-        UsageError: there is no such entry; the message lists those there are.
-        StoreCorruptError: one is unreadable.
-    """
-    entries = {entry.id: entry for entry in history(path)}
-    entry = entries.get(entry_id.removesuffix(".json"))
-    if entry is None:
-        raise UsageError(
-            f"the history of {path} has no entry {entry_id!r}",
-            why=f"it has: {', '.join(entries) or 'none'}",
-            hint=f"pytest-regen history '{path}'",
-        )
-    return entry
 
 
 def _read_entry(view: View, name: str) -> HistoryEntry:

@@ -48,12 +48,7 @@ class Plan:
     def of(cls, path: Path, ir: IR, prompts: Sequence[PromptEntry]) -> "Plan":
         """Return the plan that is not written yet; raises UnicodeEncodeError for half a pair."""
         prompts_data = as_json([entry.to_json() for entry in prompts])
-        plan = cls(path, prompts, formats.ir_as_json(ir), prompts_data)
-        if ir.validation is None:
-            # As it would be read from its JSON, which takes longer.
-            findings: dict[str, Any] = {"validation": {type_.name: [] for type_ in ir.types}}
-            plan.__dict__["ir"] = ir.model_copy(update=findings)
-        return plan
+        return cls(path, prompts, formats.ir_as_json(ir), prompts_data)
 
     @cached_property
     def ir(self) -> IR:
@@ -109,28 +104,6 @@ class Plan:
     def edited_prompts(self) -> tuple[PageKey, ...]:
         """Prompts that are not as they were made: their text or their fields were edited."""
         return tuple(entry.key for entry in self.prompts if entry.is_edited)
-
-    def resolve_type(self, name: str) -> str:
-        """Return the declared name meant by ``name``: that name itself, or the schema's.
-
-        Raises:
-            UnknownTypeError: none is meant, or several; the hint lists them.
-        """
-        if name in self.by_type:
-            return name
-        meant = []
-        for type_ in self.ir.types:
-            last = type_.schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
-            if type_.name in self.by_type and name in (type_.schema_id, last):
-                meant.append(type_.name)
-        if len(meant) == 1:
-            return meant[0]
-        what, why = f"{self.path} has no type {name!r}", ""
-        if meant:
-            what = f"{name!r} is the schema of several types in {self.path}"
-            why = "a type is meant by the name its source declares"
-        hint = f"name one of: {', '.join(meant or self.by_type)}"
-        raise UnknownTypeError(what, why=why, hint=hint)
 
 
 # The last state of each folder, as long as somebody holds it: most of it is read only once.
@@ -383,18 +356,28 @@ class RegenStore:
         """Return the running number that the next output of a page gets."""
         return self.pages[key].attempt + 1 if key in self.pages else 1
 
-    def is_enum(self, type_name: str) -> bool:
-        """Return whether a type is an enum; one that the IR does not have is none."""
-        type_ = self.plan.types.get(type_name)
-        return type_ is not None and type_.kind == "enum"
-
     def resolve_type(self, name: str) -> str:
         """Return the declared name meant by ``name``: that name itself, or the schema's.
 
         Raises:
             UnknownTypeError: none is meant, or several; the hint lists them.
         """
-        return self.plan.resolve_type(name)
+        by_type = self.plan.by_type
+        if name in by_type:
+            return name
+        meant = []
+        for type_ in self.ir.types:
+            last = type_.schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
+            if type_.name in by_type and name in (type_.schema_id, last):
+                meant.append(type_.name)
+        if len(meant) == 1:
+            return meant[0]
+        what, why = f"{self.path} has no type {name!r}", ""
+        if meant:
+            what = f"{name!r} is the schema of several types in {self.path}"
+            why = "a type is meant by the name its source declares"
+        hint = f"name one of: {', '.join(meant or by_type)}"
+        raise UnknownTypeError(what, why=why, hint=hint)
 
     def is_stale(self, type_name: str) -> bool:
         """Return whether a type's pages were written for another IR than ``ir.json`` holds."""
@@ -444,10 +427,12 @@ class RegenStore:
         from pytest_regen.sources import stitch
 
         outputs = [page.output for page in self.pages_of(name)]
+        # No part of it, because half a type would break the whole file.
         if not outputs or len(outputs) < len(self.prompts_of(name)):
             return None
-        is_enum, language = self.is_enum(name), self.envelope.language
-        return stitch(outputs, name=name, is_enum=is_enum, language=language).text
+        type_ = self.plan.types.get(name)
+        is_enum = type_ is not None and type_.kind == "enum"
+        return stitch(outputs, name=name, is_enum=is_enum, language=self.envelope.language).text
 
 
 def refuse_no_store(path: Path) -> None:
@@ -525,7 +510,9 @@ class _Change:
         """What goes to the history: what is given, and each output that is stored no more."""
         planned = {entry.key for entry in self.plan}
         given = list(self.replaced)
+        # Not twice, because an entry that is given also says what was wrong with the output.
         explained = {(entry.key, entry.output) for entry in given}
+        # By type and not by page, because pages may be numbered anew around the same output.
         stays = {(page.type_name, page.output) for page in self.stored.values()}
         for page in self.store.pages.values():
             output = page.output
@@ -533,7 +520,7 @@ class _Change:
                 given.append(
                     HistoryEntry.of(page, "replaced" if page.key in planned else "vanished")
                 )
-        return tuple(entry.with_id() for entry in given)
+        return tuple(given)
 
     @cached_property
     def kept_source(self) -> dict[str, bytes]:
@@ -657,8 +644,7 @@ class StoreUpdate:
             issues: what is wrong with them, by type; kept with those that do not stay.
         """
         rejected = [
-            HistoryEntry.of(page, "rejected", issues.get(page.type_name, ())).with_id()
-            for page in pages
+            HistoryEntry.of(page, "rejected", issues.get(page.type_name, ())) for page in pages
         ]
         return Candidate(
             _Change(store=self.store, pages=pages, source=source).contents(),

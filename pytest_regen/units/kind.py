@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -13,7 +13,7 @@ from pytest_regen.regions.base import decode
 from pytest_regen.suppressions import find_directives
 from pytest_regen.text import fenced_blocks, without_blank_ends, without_thinking
 from pytest_regen.units.naming import encode_name
-from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses, severity_of
+from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses
 
 T = TypeVar("T")
 
@@ -154,6 +154,7 @@ def named_inputs(inputs: Iterable[str | Path]) -> Mapping[str, str | Path]:
     by_name: dict[str, str | Path] = {}
     for number, value in enumerate(inputs, 1):
         name = value.name if isinstance(value, Path) else ""
+        # By number where a name says too little, because STALE has to tell them apart.
         by_name[name if name and name not in by_name else f"input {number}"] = value
     return by_name
 
@@ -169,6 +170,7 @@ def extract_text(reply: str) -> str:
     if blocks:
         return blocks[-1]
     text = without_blank_ends(text)
+    # Of several lines the ends stay, because blanks there may be indentation.
     return text if "\n" in text else text.strip()
 
 
@@ -181,11 +183,13 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
     """
     try:
         return call()
+    # Without a traceback, because its words were written to be read.
     except RegenError as error:
         raise KindError(error.what, trace="", why=error.why, hint=error.hint) from error
     except (Exception, SystemExit) as error:
         # An exit would end the run as if nothing were wrong.
         trace = error.__traceback__
+        # From their own frame on, because ours say nothing about what is wrong with the kind.
         while trace and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
             trace = trace.tb_next
         lines = traceback.format_exception(type(error), error, trace)
@@ -225,19 +229,12 @@ def issues_from(findings: object, unit: Unit, *, code: str = CHECK) -> tuple[Iss
 def _issue(finding: object, unit: Unit, default: str) -> Issue:
     match finding:
         case Issue():
-            code, message, line, detail = (
-                finding.code,
-                finding.message,
-                finding.line,
-                finding.detail,
-            )
-            severity = finding.severity
+            # A unit has no pages, and is looked for in its file alone.
+            return replace(finding, type_name=unit.name, page=None, file=None)
         case (str() as code, str() as message):
-            line, detail, severity = None, None, severity_of(code)
+            return Issue.of(code, message, type_name=unit.name)
         case str() as message if message.strip():
-            code, line, detail, severity = default, None, None, severity_of(default)
-        case _:
-            raise TypeError(
-                f"check yields {finding!r:.200}; it is an Issue, a (code, message) or a sentence"
-            )
-    return Issue(code, message, unit.name, detail, line=line, severity=severity)
+            return Issue.of(default, message, type_name=unit.name)
+    raise TypeError(
+        f"check yields {finding!r:.200}; it is an Issue, a (code, message) or a sentence"
+    )

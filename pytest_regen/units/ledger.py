@@ -111,6 +111,7 @@ class Entry:
             "tokens": {key: count for key, count in self.usage.counts.items() if count},
             "inputs": dict(self.inputs),
         }
+        # An empty text stays, because it was recorded as one.
         return {key: value for key, value in data.items() if value or key == "output"}
 
     @classmethod
@@ -189,6 +190,7 @@ def entry_name(place: str, name: str) -> str:
         place: the unit's file, from the root, with forward slashes.
         name: the unit's.
     """
+    # The slug is for people; the hash is there because slugs of two names may be the same.
     return f"{_UNITS}/{place}/{slug(name)}-{short_hash(name)[:12]}.json"
 
 
@@ -327,6 +329,7 @@ def find_moved_ledger(
             continue
         ledger = Ledger.read(view, other)
         same = sum(map(is_same, ledger.entries.values()))
+        # By most of them, because some may have been edited or taken out on the way.
         if same * 2 > len(ledger.entries) and is_left(other, ledger):
             ledgers.append(ledger)
     return ledgers[0] if len(ledgers) == 1 else None

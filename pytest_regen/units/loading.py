@@ -205,17 +205,9 @@ class ProjectKinds:
         able = (claim.kind for claim in self.kinds if claim.can_enclose and claim.fits(place))
         return next(able, None)
 
-    def unmarked(self) -> Iterator[KindOfFile]:
-        """Yield the kinds whose units stand between markers, and whose files have none yet."""
-        for claim in self.kinds:
-            if not claim.can_enclose or claim.is_installed:
-                continue
-            files = (path for path, kind in self.files.items() if kind is claim.kind)
-            if not any(b"[REGEN:BEGIN" in path.read_bytes() for path in files if path.is_file()):
-                yield claim
-
     def kind_to_read(self, path: Path) -> Kind:
         """Return a kind that can tell which units stand in a file that none claims."""
+        # By the suffix, because a file that was moved is still written in the same language.
         globs = ((claim.kind, pattern) for claim in self.kinds for pattern in claim.globs)
         return next((kind for kind, name in globs if Path(name).suffix == path.suffix), Kind())
 
@@ -256,12 +248,14 @@ class ProjectKinds:
 
     def below(self, folder: Path) -> Iterator[Path]:
         """Yield the claimed files below a folder."""
+        # Behind links, because the folder may be named by another path than the root.
         real = folder.resolve()
         for path in self.files:
             if path.resolve().is_relative_to(real):
                 yield path
 
     def _matches(self, pattern: str, claim: KindOfFile) -> Sequence[str]:
+        # A file that is there first, because its name may hold the characters of globs.
         if not glob.has_magic(pattern) or (self.root / pattern).is_file():
             return [PurePosixPath(os.path.normpath(pattern)).as_posix()]
         names = [
@@ -269,6 +263,7 @@ class ProjectKinds:
             for name in glob.glob(pattern, root_dir=self.root, recursive=True)
             if (self.root / name).is_file()
         ]
+        # A package that was installed claims what there is, because it knows no project.
         if not names and not claim.is_installed:
             raise UsageError(
                 f"{claim.origin}: files = {pattern!r} matches no file below {self.root}",
@@ -362,23 +357,17 @@ def _import_object(name: str) -> Any:
 
 
 def _refuse_unusable(claim: KindOfFile) -> None:
-    """Refuse a kind whose attributes cannot serve, before a file is looked for."""
-    kind = claim.kind
-    # Whatever the class says of their types, a user may have set anything.
-    globs: Sequence[object] = claim.globs
-    faults = {
-        f"files = {kind.files!r} claims nothing": not globs
-        or not all(isinstance(name, str) and name.strip() for name in globs),
-        f"files = {kind.files!r} leads out of the project": any(map(_leads_out, globs)),
-    }
-    for what, is_wrong in faults.items():
-        if is_wrong:
-            raise UsageError(
-                f"{claim.origin}: {what}",
-                hint='set files to paths or globs below the rootdir, such as "locales/*.json"',
-            )
+    """Refuse a kind whose globs cannot serve, before a file is looked for."""
+    if not claim.globs or any(map(_leads_out, claim.globs)):
+        raise UsageError(
+            f"{claim.origin}: files = {claim.kind.files!r} claims nothing in the project",
+            hint='set files to paths or globs below the rootdir, such as "locales/*.json"',
+        )
 
 
 def _leads_out(pattern: object) -> bool:
-    path = PurePosixPath(str(pattern).replace(os.sep, "/"))
-    return path.is_absolute() or ".." in path.parts or Path(str(pattern)).is_absolute()
+    # Whatever the class says of its type, because a user may have set anything.
+    if not (isinstance(pattern, str) and pattern.strip()):
+        return True
+    path = PurePosixPath(pattern.replace(os.sep, "/"))
+    return path.is_absolute() or ".." in path.parts or Path(pattern).is_absolute()

@@ -17,6 +17,7 @@ def encode_name(name: str) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
+    # Half a pair as well, because names may come from JSON, which can hold one.
     data = match[0].encode("utf-8", "surrogatepass")
     return "".join(f"%{byte:02X}" for byte in data)
 

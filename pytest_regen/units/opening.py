@@ -38,10 +38,14 @@ def below(project: "Project", folder: Path | None) -> Iterable[Path]:
 
 def unmarked_kinds(kinds: ProjectKinds) -> Iterator[str]:
     """Yield which kinds have no unit yet, in words; none that had some, for each of those fails."""
-    unmarked = tuple(kinds.unmarked())
-    lost = lost_files(kinds) if unmarked else ()
-    for claim in unmarked:
-        if not any(kinds.kind_to_enclose(path) is claim.kind for path in lost):
+    for claim in kinds.kinds:
+        # An installed kind need not be wanted here, because a package brought it along.
+        if not claim.can_enclose or claim.is_installed:
+            continue
+        files = [path for path, kind in kinds.files.items() if kind is claim.kind]
+        if any(b"[REGEN:BEGIN" in path.read_bytes() for path in files if path.is_file()):
+            continue
+        if not any(kinds.kind_to_enclose(path) is claim.kind for path in lost_files(kinds)):
             yield f"{claim.origin}: no function of {', '.join(claim.globs)} has markers yet"
 
 
@@ -64,6 +68,7 @@ def lost_files(kinds: ProjectKinds) -> tuple[Path, ...]:
     claimed = {place: path for path in kinds.files if (place := kinds.place(path)) is not None}
     lost = [place for place in places if place not in claimed]
     if lost:
+        # Those without a ledger alone, because what has one was not moved there.
         new = [path for place, path in claimed.items() if place not in places]
         moved = {open_units(kinds, path).open().ledger.place for path in new}
         lost = [place for place in lost if place not in moved]

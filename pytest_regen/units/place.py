@@ -120,6 +120,7 @@ class UnitFile:
         self.here = self.source = from_here(self.path)
         """The file as commands name it."""
         self.is_imported, self.trial_seconds = kind.is_imported, kind.trial_seconds
+        # By the class, because to ask each unit would take as long as checking it.
         self.has_users = type(kind).uses is not Kind.uses
         """Whether the kind may say that units use one another."""
         self._kinds = kinds
@@ -157,14 +158,17 @@ class UnitFile:
         return self.files.read(self._read)
 
     def _read(self, view: FilesView) -> FileUnits:
+        units = FileUnits(self, view)
         try:
-            return FileUnits(self, view).load()
+            # Now, because the files may have changed when they are needed.
+            _ = units.data, units.ledger
         except OSError as error:
             place = Path(error.filename or self.path)
             raise StoreCorruptError(
                 f"{from_here(place)} cannot be read: {error.strerror or error}",
                 hint="put a file there that can be read, then run the same command again",
             ) from error
+        return units
 
     @contextmanager
     def update(self) -> Iterator[UnitUpdate]:
@@ -216,6 +220,7 @@ class UnitFile:
             if isinstance(note, str) or note.code != WEAKENED
         )
         user = with_correction(prompt, correction)
+        # With a correction it is another request, because its words are in it.
         recorded = None if correction else view.entry(name)
         limit = settings.max_tokens or FIRST_LIMIT
         model = settings.model or _model_of(view, name)
@@ -254,6 +259,7 @@ class UnitFile:
         entries = view.ledger.entries.values()
         lengths = [estimate_tokens(entry.output) for entry in entries if entry.output]
         usual = sum(lengths) // len(lengths) if lengths else 0
+        # Once for all that were never written, because it looks through every entry.
         other = model or _model_of(view, "")
         for name in names:
             prompt, entry = view.prompt(name), view.entry(name)

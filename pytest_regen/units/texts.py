@@ -43,6 +43,7 @@ def _read_texts(kind: Kind, text: str) -> Mapping[str, UnitText]:
     """Return the units of a text; what a candidate was made from is looked at again and again."""
     units: Mapping[str, object] = kind.region.find(text)
     return {
+        # A region of the user's may give texts alone, because lines only make messages better.
         name: UnitText(unit)
         if isinstance(unit, str)
         else UnitText(str(getattr(unit, "text", "")), int(getattr(unit, "line", 0) or 0))
@@ -79,6 +80,7 @@ def put_texts(
     """
     region, before = kind.region, find_texts(kind, file_text, place)
     result = file_text
+    # First, because what is added finds its place among those that stand there.
     if replaced := {name: text for name, text in texts.items() if name in before}:
         result = call_region(kind, "replace", lambda: str(region.replace(result, replaced)), place)
     if added := {name: text for name, text in texts.items() if name not in before}:
@@ -144,6 +146,7 @@ def put_text(
 
 def sides(text: str) -> tuple[str, str]:
     """Return the two versions of a file that git could not join; of another, twice its text."""
+    # Half a pair passes, because whoever reads the file says what is wrong with it.
     both = versions(text.encode("utf-8", "surrogatepass"))
     ours, theirs = both or (text.encode("utf-8", "surrogatepass"),) * 2
     return ours.decode("utf-8", "surrogatepass"), theirs.decode("utf-8", "surrogatepass")

@@ -15,6 +15,7 @@ from pytest_regen.commit import now
 from pytest_regen.errors import HandEditError, KindError, SourceError, UsageError
 from pytest_regen.files import from_here
 from pytest_regen.modes import is_ci
+from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Score
 from pytest_regen.regions.base import decode
@@ -68,16 +69,13 @@ class Asked:
     """What its correction says was wrong, in words."""
 
 
-class FileUnits:
+class FileUnits(View):
     """The units of one file, as the main flow looks at them. A value: nothing changes it.
 
     Args:
         file: the file as a place.
         files: what the project's files hold.
     """
-
-    format_note = not_run = ""
-    origin = None
 
     # Not by its class, ``UnitFile``, because that one's module imports this one.
     def __init__(self, file: Any, files: "FilesView") -> None:
@@ -178,10 +176,6 @@ class FileUnits:
         is_missing = any(issue.code == "MISSING_UNIT" for issue in self.all_issues(name))
         return (1,) if is_missing else ()
 
-    def page_count(self, name: str) -> int:  # a unit has one, whatever its name
-        """Return 1: a unit is asked for in one request."""
-        return 1
-
     # What is remembered
 
     @cached_property
@@ -210,11 +204,6 @@ class FileUnits:
     def has_named_units(self) -> bool:
         """Whether the kind knows from elsewhere which units there are, whatever the file holds."""
         return type(self.kind).units is not Kind.units
-
-    def load(self) -> "FileUnits":
-        """Read the file and its ledger now, because they may change later; return the same."""
-        _ = self.data, self.ledger.entries
-        return self
 
     def entry(self, name: str) -> Entry | None:
         """Return what is remembered of a unit."""
@@ -316,6 +305,7 @@ class FileUnits:
             if not entry.own_inputs or self.own_hash(name) in entry.own_inputs:
                 return ""
             own = list(self._read_inputs("own_inputs", name).values())
+            # By value, because a person's text knows its inputs by their hash alone.
             inputs_by_hand = [key for key, value in self._inputs(name).items() if value in own]
             words = join_names(inputs_by_hand or ["what it is for"], "or")
             return f"{words} has changed since a person wrote it"
@@ -334,26 +324,20 @@ class FileUnits:
         verb = "has" if is_one else "have"
         return f"{join_names(changed, 'and')} {verb} changed since it was written"
 
-    @cached_property
-    def reworded(self) -> tuple[str, ...]:
-        """The units that would be asked for in other words, though made from the same."""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which units would be asked for in other words, though made from the same."""
         names = []
         for name in self.names:
             entry = self.entry(name)
             with suppress(KindError):
+                # Not what is stale or a person's, because another rule says when that is asked for.
                 if entry is None or entry.is_by_hand or self.what_changed(name):
                     continue
                 if not entry.answers(self.prompt(name)):
                     names.append(name)
-        return tuple(names)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Which units would be asked for in other words."""
-        if not self.reworded:
-            return ()
         words = "regenerate would ask in other words than before"
-        return (f"note: {shorten(self.reworded)}: {words}",)
+        return (f"note: {shorten(names)}: {words}",) if names else ()
 
     # What is wrong
 
@@ -377,17 +361,13 @@ class FileUnits:
         errors = [issue for issue in self.issues(name) if issue.severity == "error"]
         if not errors:
             return _CLEAN  # Thousands of others are looked at whenever one is replaced.
+        # Apart from their number, because one such error stands for all that was not looked at.
         is_unreadable = any(issue.code in _UNREADABLE for issue in errors)
         return Score(len(errors), frozenset((1,) if is_unreadable else ()))
 
-    @property
-    def failing(self) -> Collection[str]:
-        """The units with errors."""
-        return [name for name in self.names if self.score(name).errors]
-
     def _find_issues(self, name: str) -> Iterable[Issue]:
         # First, because markers make of a file two halves, and any other fault follows from them.
-        if self.has_conflict and (self.fault is not None or name in self.conflicting):
+        if self.has_conflict:
             yield self._conflict(name)
         elif self.fault is not None:
             yield replace(self.fault, type_name=name)
@@ -495,6 +475,7 @@ class FileUnits:
         users, waiting = set[str](), [name]
         while waiting:
             used = waiting.pop()
+            # Without those that are known, because units may use one another in a circle.
             new = {user for user, names in self._uses.items() if used in names} - {*users, name}
             users |= new
             waiting += new
@@ -519,9 +500,6 @@ class FileUnits:
         issues = []
         if self.file.is_lost:
             pass  # Nobody asks for what it holds.
-        elif self.has_conflict:
-            is_told = self.fault is not None or not self.conflicting.isdisjoint(self.names)
-            issues += [] if is_told and self.names else [self._conflict("")]
         elif self.fault is not None and not self.names:
             issues.append(self.fault)
         for file in self.unasked_files:
@@ -548,29 +526,12 @@ class FileUnits:
         """Whether the file holds conflict markers of git."""
         return _CONFLICT.search(self.text) is not None
 
-    @cached_property
-    def _sides(self) -> list[dict[str, str]]:
-        """The texts of each of two versions that git could not join, by name."""
-        sides = (unit_texts.texts_or_none(self.kind, side) for side in unit_texts.sides(self.text))
-        return [{name: unit.text for name, unit in units.items()} for units in sides]
-
-    @cached_property
-    def conflicting(self) -> frozenset[str]:
-        """The units that differ between the two sides of a file with conflict markers."""
-        ours, theirs = self._sides
-        return frozenset(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
-
     def _conflict(self, name: str) -> Issue:
-        """Return the issue of a unit in a file that git could not join, or of the file."""
+        """Return the issue of a unit in a file that git could not join."""
         marker = _CONFLICT.search(self.text)
         line = self.text.count("\n", 0, marker.start()) + 1 if marker else None
-        message, detail = f"{self.place} holds conflict markers of git", None
-        if name in self.conflicting:
-            ours, theirs = (side.get(name, "") for side in self._sides)
-            detail = unit_texts.difference(("ours", ours), ("theirs", theirs))[1]
-        elif name:
-            message += "; both sides have this unit alike"
-        return Issue.of("CONFLICT", message, type_name=name or None, line=line, detail=detail)
+        message = f"{self.place} holds conflict markers of git"
+        return Issue.of("CONFLICT", message, type_name=name, line=line)
 
     # What nobody asks for
 
@@ -592,6 +553,7 @@ class FileUnits:
         in_code = unit_texts.units_in(self.kind, self.text) if lost else set()
         bare = [name for name in lost if name in in_code and name not in self.texts]
         found = {name: self._where_it_went(name, bare, in_code) for name in lost}
+        # One command for all, because forgetting them one by one would take as many.
         if len(lost) > 1 and all(issue.code == "ORPHAN" for issue, _ in found.values()):
             return {
                 name: (issue, command("forget", self.here)) for name, (issue, _) in found.items()
@@ -629,6 +591,7 @@ class FileUnits:
                 gone = replace(gone, severity="error", detail=f"let it go: {forget}")
             return gone, forget
         issue = Issue.of(code, what, type_name=name, detail=f"{todo}; or let it go: {forget}")
+        # Of code alone, because `init` puts marks around functions and nothing else.
         return issue, ends if self.path.suffix == ".py" else ""
 
     def _stands_unmarked(self, text: str) -> bool:
@@ -655,10 +618,10 @@ class FileUnits:
         keep, drop = (command(verb, self.here, name) for verb in ("adopt", "rebuild"))
         return f"keep it: {keep}; or drop it: {drop}"
 
-    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
+    def obstacle(self, name: str) -> str:
         """Return why a unit must not be asked for; empty where it may."""
         messages = {issue.code: issue.message for issue in self.all_issues(name)}
-        if "DRIFT" in messages and not discard_edits:
+        if "DRIFT" in messages:
             return f"it was edited by hand; {self._choice(name)}"
         if "LEDGER" in messages:
             return f"{messages['LEDGER']}; keep it: {command('adopt', self.here, name)}"
@@ -672,14 +635,10 @@ class FileUnits:
         return ""
 
     def hand_edit(
-        self,
-        name: str,
-        *,
-        discard_edits: bool = False,
-        why: str = "regenerating it would discard the edit",
+        self, name: str, why: str = "regenerating it would discard the edit"
     ) -> HandEditError | None:
         """Return what is raised where a unit is named that somebody edited."""
-        if discard_edits or all(issue.code != "DRIFT" for issue in self.all_issues(name)):
+        if all(issue.code != "DRIFT" for issue in self.all_issues(name)):
             return None
         what = f"{name} in {self.place} was edited by hand"
         return HandEditError(what, why=why, hint=self._choice(name))
@@ -752,6 +711,7 @@ class FileUnits:
         stored.__dict__ |= self._read_before(self.data, replace(self.ledger, place=self.place))
         if self._base is not None:
             gone = {*self._touched, *self._unplaced}
+            # Not checked again, because a file may have thousands of units and few that changed.
             stored.checked = {n: i for n, i in self._base.checked.items() if n not in gone}
         for name, issues in self.checked.items():
             # What a text is compared with is gone as soon as it is stored.
@@ -760,18 +720,6 @@ class FileUnits:
         return stored
 
     # What the verbs and the doors want to know
-
-    def unit_json(self, _name: str) -> Mapping[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def has_old_prompt(self, _name: str) -> bool:
-        """Return False: prompts are made when units are asked for."""
-        return False
-
-    def is_by_template(self, _name: str) -> bool:
-        """Return False: the template writes types alone."""
-        return False
 
     def resolve(self, name: str) -> str:
         """Return the name of a unit that must be there; raises UsageError for any other."""

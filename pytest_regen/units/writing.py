@@ -78,10 +78,10 @@ class UnitUpdate:
             contents = self.contents()
         if contents:
             # In one change, because a kill between text and entry would look like an edit by hand.
-            self.file.files.commit({**contents, **self.beside()})
+            self.file.files.commit(contents)
 
     def contents(self) -> dict[str, bytes | None]:
-        """Return what the files of these units are going to hold."""
+        """Return what the files of these units are going to hold, and what all units share."""
         view, place, ledger = self.view, self.view.place, self.view.ledger
         folder = ledgers.history_folder(place)
         contents: dict[str, bytes | None] = {
@@ -97,6 +97,7 @@ class UnitUpdate:
         lines = dict(ledger.lines)
         # After a move, because what is recorded now wins over what was moved.
         for name, entry in self._entries.items():
+            # A file of its own says more than a line, so that only one of them is kept.
             lines.pop(name, None)
             is_line = entry is not None and entry.is_line
             if entry is not None and is_line:
@@ -109,9 +110,9 @@ class UnitUpdate:
             contents[hand] = ledgers.hand_lines(lines) or None
         if self.text != view.text:
             contents[place] = self.text.encode("utf-8")
-        return contents
+        return {**contents, **self._beside()} if contents else {}
 
-    def beside(self) -> dict[str, bytes | None]:
+    def _beside(self) -> dict[str, bytes | None]:
         """Return what is written for all units."""
         view, contents = self.view, dict[str, bytes | None]()
         system = view.system_sha256
@@ -152,13 +153,13 @@ class UnitUpdate:
             issues: what is wrong with them, by unit; kept with those that do not stay.
         """
         self._put(self.view.with_answers(answers), answers)
+        # Apart, because what a refused candidate leaves is written without its texts.
         rejected = UnitUpdate(self.file, self.view)
         ids = [
             rejected.keep_entry(self.view.entry_of(answer), "rejected", issues[answer.ask.name])
             for answer in answers
         ]
-        contents = {**self.contents(), **self.beside()}
-        return Candidate(contents, rejected.contents(), tuple(ids))
+        return Candidate(self.contents(), rejected.contents(), tuple(ids))
 
     def _put(self, candidate: FileUnits, answers: Sequence[Answer]) -> None:
         """Record new texts; those they replace go to the history, unless blank or the same."""
@@ -224,16 +225,13 @@ class UnitUpdate:
             after = {"model": old.model, "prompt_sha256": old.prompt_sha256}
         return Entry(name, own_inputs=(self.view.own_hash(name),), after=after)
 
-    def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:
+    def rebuild(self, names: Sequence[str] | None) -> Changes:
         """Put recorded texts back into the file; what stands there goes to the history.
 
         Texts that a person wrote stay as they are. A file with conflict markers of git is written
         as our side has it, with every recorded text; as it was, it goes to the history.
         """
         view = self.view
-        if keep_lost:
-            edits = [view.hand_edit(name) for name in names or ()]
-            names = [name for name, edit in zip(names or (), edits, strict=True) if edit]
         if names == []:
             return Changes(())
         # An entry that git could not join is ours again; theirs goes to the history.
@@ -241,6 +239,7 @@ class UnitUpdate:
         entries = {**view.ledger.entries, **{name: ours for name, (ours, _) in torn.items()}}
         for name in names or ():
             refuse_unknown(view, name, entries)
+            # Such an entry has no text, because a person's stands in the file alone.
             if entries[name].is_by_hand and not entries[name].output:
                 raise UsageError(
                     f"nothing is recorded that {name!r:.80} could be rebuilt from",
@@ -250,6 +249,7 @@ class UnitUpdate:
         base, before, all_names = view.text, view.texts, view.names
         history: list[str] = []
         if view.has_conflict and not names:
+            # As if nothing stood there, because each side has texts that the other one lacks.
             base, before = texts.sides(view.text)[0], {}
             all_names = (*all_names, *texts.texts_or_none(view.kind, base))
             # Never ``.json``: what ends like that is read as the text of one unit.
@@ -367,11 +367,10 @@ class UnitUpdate:
 
 
 def _conflict_error(view: FileUnits) -> SourceError:
-    names = ", ".join(sorted(view.conflicting)) or "none of its units"
     hint = "take one side, or both, in an editor; or "
     hint += f"{command('rebuild', view.here)}, which takes ours with every recorded text"
     return SourceError(
-        f"{view.place} holds conflict markers of git, about {names}",
+        f"{view.place} holds conflict markers of git",
         why="the file is two versions of itself",
         hint=hint,
     )

@@ -1,13 +1,10 @@
 """What was edited in a store by hand, and other issues of its files."""
 
 import re
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-from pytest_regen.canonical import text_hash
-from pytest_regen.errors import RegenError
 from pytest_regen.languages import find_language
 from pytest_regen.sources import same_leaves
 from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE
@@ -18,12 +15,10 @@ from pytest_regen.validation.pieces import Split, split
 
 _WAYS_OUT = "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen rebuild`"
 _GONE = "`pytest-regen rebuild` writes it from the stored pages"
-_NO_WAY_BACK = (
-    "keep the edit with `pytest-regen adopt`, or take pages.json back from version control"
-    " (`git checkout`) and run `pytest-regen rebuild`"
+_IN_PAGES = (
+    "`pytest-regen adopt` stores what the source has, `pytest-regen rebuild` writes the source from"
+    " pages.json"
 )
-
-Where = Literal["source", "pages", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +26,24 @@ class Edit:
     """One type that is not as it was stored."""
 
     type_name: str
-    where: Where
     message: str
     line: int | None = None
-    """First line of the block in the source; ``None`` where the block is gone, or is not edited."""
+    """First line of the block in the source; ``None`` where it is gone, or pages were edited."""
     pages: tuple[int, ...] = ()
     """Pages whose output was edited in pages.json."""
 
     @property
     def issue(self) -> Issue:
         """The DRIFT issue of this edit."""
-        is_gone = self.where == "source" and self.line is None
-        details = {"source": _GONE if is_gone else _WAYS_OUT, "both": _NO_WAY_BACK}
+        ways_out = _GONE if self.line is None else _WAYS_OUT
         return Issue.of(
             "DRIFT",
             self.message,
             type_name=self.type_name,
             page=self.pages[0] if self.pages else None,
             line=self.line,
-            detail=details.get(self.where, _WAYS_OUT),
-            file=PAGES_FILE if self.where == "pages" else None,
+            detail=_IN_PAGES if self.pages else ways_out,
+            file=PAGES_FILE if self.pages else None,
         )
 
 
@@ -77,7 +70,7 @@ def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
     # One for all, because which types are in a file that cannot be split nobody knows.
     if broken:
         for name in store.type_names[:1]:
-            yield Edit(name, "source", broken)
+            yield Edit(name, broken)
         return
     if not store.has_source:
         return
@@ -90,52 +83,21 @@ def edits(store: RegenStore, whole: Split) -> Iterator[Edit]:
         pages = tuple(key.page for key in store.tampered_pages if key.type_name == name)
         if piece is None:
             message = f"the block of {name!r} is gone from {store.envelope.source_file}"
-            yield Edit(name, "source", message)
+            yield Edit(name, message)
         elif pages:
             words = ("page", "was") if len(pages) == 1 else ("pages", "were")
             numbers = ", ".join(map(str, pages))
             message = f"{words[0]} {numbers} of {name!r} {words[1]} edited in {PAGES_FILE}"
-            if split_block(store, name, piece.text, pages) is None:
-                yield Edit(name, "both", f"{message}, and the source, too", piece.first_line, pages)
-            else:
-                message += f"; {store.envelope.source_file} is as it was written"
-                yield Edit(name, "pages", message, None, pages)
+            yield Edit(name, message, None, pages)
         elif not same_leaves(written, piece.text, language=language):
             message = f"the block of {name!r} was edited: it differs from its stored pages"
-            yield Edit(name, "source", message, piece.first_line)
+            yield Edit(name, message, piece.first_line)
 
 
 def edited_types(store: RegenStore) -> frozenset[str]:
     """Return the types whose block, or whose pages, are not as they were stored."""
     whole = split(store.source, store.envelope.language)
     return frozenset(edit.type_name for edit in edits(store, whole))
-
-
-def split_block(
-    store: RegenStore, name: str, block: str, pages: Sequence[int]
-) -> dict[int, str] | None:
-    """Return the outputs of ``pages`` as the block still holds them.
-
-    ``None`` where the block does not prove what pages.json lost: an output in it has another hash
-    than what was stored.
-    """
-    prompts = store.prompts_of(name)
-    outputs: Sequence[str] = (block,)
-    if len(prompts) > 1:
-        language = find_language(store.ir.language)
-        try:
-            outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
-        except RegenError:
-            return None
-    # By hash, because pages.json no longer holds what was written.
-    stored = {page.page: page.output_hash for page in store.pages_of(name)}
-    proven: dict[int, str] = {}
-    for entry, output in zip(prompts, outputs, strict=True):
-        # Members stand deeper in the block than on a page of their own.
-        for form in (output, textwrap.dedent(output)) if entry.page in pages else ():
-            if text_hash(form) == stored[entry.page]:
-                proven.setdefault(entry.page, form)
-    return proven if len(proven) == len(pages) else None
 
 
 def edited_prompts(store: RegenStore) -> Iterator[Issue]:

@@ -13,12 +13,13 @@ from small_documents import document_of
 from pytest_regen.documents import read_document
 from pytest_regen.languages.python.runner import PythonRunner
 from pytest_regen.languages.runner import Answers, Question
-from pytest_regen.regeneration import fixable, generate_store
+from pytest_regen.regeneration import generate_store
+from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.store_view import with_pages
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import TemplateProvider
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.stores import behaviour_of_store
 
 _IMPORT = "from pydantic import BaseModel, ConfigDict, Field, PlainSerializer"
@@ -205,7 +206,7 @@ def test_lines_around_the_types_are_at_fault_themselves(
     assert reason in (issue.detail or "")
     if "import unheard" in code:
         assert issue.line == store.source.split("\n").index(code) + 1
-    assert not fixable(ValidationResult.of([issue]))
+    assert not fixable_issues([issue])
     assert behaviour_of_store(RegenStore.open(store.path)).issues == {name: (issue,)}
 
 

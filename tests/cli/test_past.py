@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from command_line import command
 
 from pytest_regen.stores import RegenStore, history
@@ -26,6 +27,13 @@ def test_restore_takes_the_last_of_the_type_that_is_named(broken: Path) -> None:
         assert (ran.code, ran.out) == (2, "")
         assert "next: " in ran.told
 
+    file = broken / "history" / f"{entry['id']}.json"
+    written = file.read_text("utf-8")
+    file.write_text(written.replace('"total_pages": 1', '"total_pages": 2'), "utf-8")
+    ran = command("restore", broken, "--type", "Owner", "--to", entry["id"])
+    assert "Owner has no page 1 of 2 any more" in ran.told
+    file.write_text(written, "utf-8")
+
     ran = command("restore", broken, "--type", "Owner", "--json")
     assert ran.json["restored"][0]["type_name"] == "Owner"
     assert '-    [JsonPropertyName("name")]' in ran.json["diff"]
@@ -40,40 +48,40 @@ def edit(store: Path, old: str = "? Name", new: str = "? FullName") -> None:
     source.write_text(before + begin + owner.replace(old, new), "utf-8")
 
 
-def test_rebuild_puts_back_what_only_pages_json_lost(good: Path) -> None:
-    """The source still has the output; the edit of pages.json goes to the history."""
-    pages = good / "pages.json"
-    pages.write_text(
-        pages.read_text("utf-8").replace("string? Name {", "string? FullName {"), "utf-8"
-    )
-    assert "[DRIFT] page" in command("validate", good, "--no-write").told
+@pytest.mark.parametrize(
+    ("verb", "in_both", "name"),
+    [
+        ("rebuild", False, "string? FullName {"),
+        ("adopt", False, "string? Name {"),
+        ("rebuild", True, "string? FullName {"),
+        ("adopt", True, "string? FullName {"),
+    ],
+)
+def test_an_edit_of_pages_json_is_taken_or_dropped(
+    good: Path, verb: str, name: str, *, in_both: bool
+) -> None:
+    """``rebuild`` writes the source from the pages, ``adopt`` the page from the source.
 
-    assert command("rebuild", good).code == 0
-
-    assert command("validate", good, "--no-write").code == 0
-    assert "FullName" not in pages.read_text("utf-8")
-    assert any("FullName" in entry.output for entry in history(good))
-
-
-def test_what_was_edited_in_both_files_is_not_rebuilt(good: Path) -> None:
-    """Neither holds what was stored: the refusal names both ways out, and adopting is one."""
-    edit(good)
-    pages = good / "pages.json"
-    text = pages.read_text("utf-8")
+    Where both were edited alike either makes the edit a person's.
+    """
+    if in_both:
+        edit(good)
+    file = good / "pages.json"
+    text = file.read_text("utf-8")
     owner = text.index("public class Owner")
-    pages.write_text(text[:owner] + text[owner:].replace("? Name", "? FullName", 1), "utf-8")
-    before = pages.read_bytes(), RegenStore.open(good).source
+    file.write_text(text[:owner] + text[owner:].replace("? Name", "? FullName", 1), "utf-8")
+    assert "[DRIFT] page 1 of 'Owner' was edited" in command("validate", good, "--no-write").told
 
-    refused = command("rebuild", good)
-    assert refused.code == 2
-    assert f"pytest-regen adopt {good} --type Owner" in refused.told
-    assert f"git checkout -- {pages}" in refused.told
-    assert (pages.read_bytes(), RegenStore.open(good).source) == before
+    assert command(verb, good).code == 0
 
-    assert command("adopt", good).code == 0
-    (page,) = RegenStore.open(good).pages_of("Owner")
+    store = RegenStore.open(good)
+    (page,) = store.pages_of("Owner")
     assert (page.model, page.is_tampered) == ("hand", False)
-    assert command("validate", good).code == 0
+    assert name in page.output
+    assert name in store.source.partition("BEGIN Owner")[2]
+    assert "[DRIFT]" not in command("validate", good, "--no-write").told
+    dropped = {entry.reason for entry in history(good) if "? Name" in entry.output}
+    assert dropped == ({"dropped"} if verb == "rebuild" and not in_both else set())
 
 
 def test_rebuild_ends_a_conflict(good: Path) -> None:

@@ -214,6 +214,6 @@ def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
     ran = command("regenerate", broken, "--from-errors", *GOOD_MODEL)
 
     assert ran.code == 2
-    assert "skipped     Owner: it was edited by hand" in ran.err
+    assert "skipped     Owner: Owner in" in ran.err
     # The edit has errors itself, so it is not for keeping.
     assert f"next: pytest-regen rebuild {broken}" in ran.err

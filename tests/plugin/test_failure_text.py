@@ -63,7 +63,7 @@ def test_an_edit_of_pages_json_blames_that_file(project: Project) -> None:
 
     assert "generated/GET_v1_projects/pages.json: DRIFT: page 1 of 'Owner' was edited" in text
     assert "ProjectDataObject.cs:" not in text
-    assert "drop:          pytest-regen rebuild generated/GET_v1_projects --type Owner" in text
+    assert "drop:          pytest-regen adopt generated/GET_v1_projects --type Owner" in text
 
 
 def test_a_fault_around_the_blocks_is_not_regenerated(project: Project) -> None:

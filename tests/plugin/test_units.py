@@ -236,7 +236,7 @@ TWICE = 'kinds = ["regen_kinds:German", "regen_kinds:German"]'
     [
         ('kinds = ["nowhere:Kind"]', "", "*the kind nowhere:Kind cannot be loaded*"),
         (TWICE, "locales/de.json", "*locales/de.json is claimed by regen_kinds:German and by *"),
-        ("", "../de.json", "*files = '../de.json' leads out of the project"),
+        ("", "../de.json", "*files = '../de.json' claims nothing in the project"),
         ("", "locales/*.txt", "*files = 'locales/[*].txt' matches no file below *"),
         ("", "test_*.py", "*pytest collects it as a test module"),
     ],

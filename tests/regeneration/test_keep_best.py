@@ -58,7 +58,7 @@ def test_what_cannot_be_read_never_replaces_code(
     elif work == 1:
         ask_for_unit(StorePlace(path), "Owner", settings=said, feedback=["no"], check=list)
     else:
-        partial_regenerate(path, ["Owner"], settings=said, attempts=2)
+        partial_regenerate(path, ["Owner"], settings=said, max_retries=2)
 
     assert owner_after(path) == stored
 

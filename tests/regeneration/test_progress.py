@@ -18,7 +18,6 @@ LARGE = RunState(
     in_flight=64,
     calls=1_215,
     usage=Usage(2_600_000, 520_000),
-    limit=1_000,
     waiting=12,
     elapsed=77.0,
 )

@@ -41,7 +41,9 @@ class Model:
         gather: replies, but the first, wait until so many requests are under way.
     """
 
-    def __init__(self, answer: Callable[[TurnRequest], str] = text_of, gather: int = 1) -> None:
+    def __init__(
+        self, answer: Callable[[TurnRequest], str | Reply] = text_of, gather: int = 1
+    ) -> None:
         self._answer = answer
         self._gather = gather
         self._gathered = asyncio.Event()
@@ -66,7 +68,10 @@ class Model:
             if len(self.asked) > 1:
                 await asyncio.wait_for(self._gathered.wait(), 30)
             await asyncio.sleep(0.001)
-            return Reply(self._answer(request), "end_turn", Usage(1, 1), "model-a")
+            answer = self._answer(request)
+            if isinstance(answer, Reply):
+                return answer
+            return Reply(answer, "end_turn", Usage(1, 1), "model-a")
         finally:
             self.now -= 1
 
@@ -190,9 +195,7 @@ def rejecting(*words: str) -> Model:
 
 def test_a_page_that_is_rejected_ends_no_other(tmp_path: Path) -> None:
     """One invalid request says nothing about the next; its store tells of it."""
-    model = rejecting('TYPE: "PartB"')
-
-    done = generated(write_document(tmp_path), "abcd", model, 8)
+    done = generated(write_document(tmp_path), "abcd", rejecting('TYPE: "PartB"'), 8)
 
     failed = {name for name in done if done[name].failures}  # type: ignore[union-attr]
     assert failed == {"GET /b"}
@@ -323,25 +326,14 @@ def collecting(batches: list[Batch], at_once: int) -> Flow[list[tuple[Answer, ..
     return found
 
 
-class Echo:
-    """Answers with what it was asked, in threads of no event loop; some are refused or fail."""
+def echo(refused: frozenset[str] = frozenset()) -> Model:
+    """Return a model that answers with what it was asked; some of it it refuses."""
 
-    def __init__(self, refused: frozenset[str] = frozenset()) -> None:
-        self.refused = refused
-        self.most = self._now = 0
-        self._lock = threading.Lock()
+    def answer(request: TurnRequest) -> Reply:
+        name = request.messages[-1].content
+        return Reply(name, "refusal" if name in refused else "end_turn", model="m")
 
-    def send(self, request: TurnRequest) -> Reply:
-        """Answer."""
-        with self._lock:
-            self._now += 1
-            self.most = max(self.most, self._now)
-        try:
-            name = request.messages[-1].content
-            return Reply(name, "refusal" if name in self.refused else "end_turn", model="m")
-        finally:
-            with self._lock:
-                self._now -= 1
+    return Model(answer)
 
 
 @settings(max_examples=15, deadline=None)
@@ -363,7 +355,8 @@ def test_every_batch_is_answered_once(
             names = [str(number + each) for each in range(size)]
             number += size
             flows[str(place)].append([ask(name, f"s{place % 2}") for name in names])
-    model = Echo(frozenset(map(str, refuse)))
+    refused = frozenset(map(str, refuse))
+    model = echo(refused)
     driven = ((name, collecting(batches, at_once)) for name, batches in flows.items())
     done = dict(drive_flows(driven, TurnSettings(model, jobs=jobs)))
 
@@ -379,7 +372,7 @@ def test_every_batch_is_answered_once(
                 each.name for each in batch[: len(answers)]
             ]
             failed = [each.failure is not None for each in answers]
-            assert failed == [each.ask.name in model.refused for each in answers]
+            assert failed == [each.ask.name in refused for each in answers]
             assert len(answers) == len(batch) or any(failed)
             assert all(each.output == each.ask.name for each in answers if not each.failure)
 
@@ -419,6 +412,6 @@ def test_what_arrived_is_stored_although_who_watches_fails() -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        list(drive_flows([("place", store())], TurnSettings(Echo(), watch=watch)))
+        list(drive_flows([("place", store())], TurnSettings(echo(), watch=watch)))
 
     assert stored == ["page"]

@@ -114,7 +114,7 @@ def test_healing_asks_for_what_is_wrong_and_keeps_the_better(case: Case) -> None
 
 
 def test_an_edit_is_not_overwritten_and_can_be_dropped(case: Case) -> None:
-    """Rebuilding puts back what was recorded, and keeps the edit."""
+    """Rebuilding puts back what was recorded, and keeps the edit; asking does so where it may."""
     case.ask(verbs.regenerate_steps, case.right)
     case.edit(f"{case.right}  # mine" if case.name != "Tide" else case.right.replace("Tide", "T"))
 
@@ -130,13 +130,21 @@ def test_an_edit_is_not_overwritten_and_can_be_dropped(case: Case) -> None:
     assert not case.place.open().issues(case.name)
     assert case.reasons()[-1] == "dropped"
     assert not verbs.rebuild(case.place).names
+    case.edit("3" if case.name != "Tide" else case.right.replace("Berth? Berth", "Berth? Here"))
+    result = case.ask(verbs.regenerate_steps, case.right, discard_edits=True)
+    assert result.regenerated == [(case.name, 1)]
+    assert case.text() == case.right
+    assert case.reasons().count("dropped") == 2
 
 
 def test_an_edit_is_adopted_and_what_it_replaced_restored(case: Case) -> None:
-    """The history has what was recorded before; restored, it is recorded again."""
+    """The history has what was recorded before; restored, it is recorded again.
+
+    What was rejected meanwhile is not what is wanted back.
+    """
     case.ask(verbs.regenerate_steps, case.right)
-    mine = case.right.replace("Berth? Berth", "Berth? Here") if case.name == "Tide" else "3"
-    case.edit(mine)
+    is_type = case.name == "Tide"
+    case.edit(case.right.replace("Berth? Berth", "Berth? Here") if is_type else f"{case.right} ")
 
     adopted = verbs.adopt(case.place)
 
@@ -144,20 +152,10 @@ def test_an_edit_is_adopted_and_what_it_replaced_restored(case: Case) -> None:
     assert case.place.open().hand_edit(case.name) is None
     assert case.reasons()[-1] == "adopted"
     assert not verbs.adopt(case.place).names
+    assert case.ask(verbs.regenerate_steps, case.wrong).rejected
     restored = verbs.restore(case.place, case.name)
     assert [page.name for page in restored.pages] == [case.name]
     assert case.text() == case.right
-
-
-def test_edits_are_discarded_where_that_is_said(case: Case) -> None:
-    """They go to the history before the answer takes their place."""
-    case.edit(case.right.replace("Berth? Berth", "Berth? Here") if case.name == "Tide" else "3")
-
-    result = case.ask(verbs.regenerate_steps, case.right, discard_edits=True)
-
-    assert result.regenerated == [(case.name, 1)]
-    assert case.text() == case.right
-    assert "dropped" in case.reasons()
 
 
 def test_a_name_that_nothing_has_is_refused(case: Case) -> None:

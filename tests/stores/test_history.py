@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from small_store import filled_store, page
 
-from pytest_regen.errors import StoreCorruptError, UsageError
-from pytest_regen.stores import HistoryEntry, RegenStore, history, history_entry
+from pytest_regen.errors import StoreCorruptError
+from pytest_regen.stores import HistoryEntry, RegenStore, history
 from pytest_regen.validation.issues import Issue
 
 
@@ -33,27 +33,11 @@ def test_entries_come_oldest_first(store: RegenStore) -> None:
         ("State", "rejected"),
     ]
     assert history(store.path, "State") == entries[1:]
+    assert entries[2].issues[0].code == "EMPTY_OUTPUT"
+    assert (entries[2].model, entries[2].attempt, entries[2].key.total_pages) == ("model-a", 1, 1)
     assert [entry.id for entry in entries] == sorted(
         file.stem for file in (store.path / "history").glob("*.json")
     )
-
-
-def test_an_entry_is_read_by_its_id(store: RegenStore) -> None:
-    """With or without the suffix of its file; everything it was written with is there."""
-    entry = history(store.path)[2]
-
-    assert history_entry(store.path, entry.id) == entry
-    assert history_entry(store.path, f"{entry.id}.json") == entry
-    assert entry.issues[0].code == "EMPTY_OUTPUT"
-    assert (entry.model, entry.attempt, entry.key.total_pages) == ("model-a", 1, 1)
-
-
-def test_an_unknown_id_lists_what_exists(store: RegenStore) -> None:
-    """Wrong usage that shows the choice; an id is no path."""
-    with pytest.raises(UsageError, match="no entry") as caught:
-        history_entry(store.path, "../pages")
-
-    assert all(entry.id in caught.value.why for entry in history(store.path))
 
 
 def test_a_damaged_entry_is_told(store: RegenStore) -> None:

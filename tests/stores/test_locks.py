@@ -1,6 +1,5 @@
 """Locks and what a killed writer leaves: found by every process, seen by no version control."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from branches import Project, project_in
 from store_factory import GOOD, make_store
 from store_work import on_trial
 
@@ -32,25 +32,8 @@ def project(tmp_path: Path) -> Path:
     """A project with a store, under version control and committed."""
     (tmp_path / "pyproject.toml").write_text("", "utf-8")
     make_store(tmp_path / STORE)
-    git(tmp_path, "init", "-q")
-    commit(tmp_path)
+    project_in(tmp_path)
     return tmp_path
-
-
-def git(folder: Path, *args: str) -> str:
-    """Run git as somebody, without settings of this machine."""
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
-    named = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    done = subprocess.run(
-        ["git", *named, *args], cwd=folder, env=env, capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
-def commit(folder: Path) -> None:
-    """Commit all there is."""
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "All")
 
 
 @contextmanager
@@ -91,19 +74,14 @@ def test_processes_in_different_folders_share_a_lock(
         pass
 
 
-def test_the_lock_lies_below_the_nearest_project(project: Path) -> None:
-    """A project within a project is one of its own; git is a mark, too."""
+def test_each_store_has_a_lock_below_its_nearest_project(project: Path) -> None:
+    """A project within one is one of its own; one lock where only the case tells names apart."""
     inner = project / "packages" / "inner"
     make_store(inner / STORE)
     assert lock_file(inner / STORE).parent == project / ".regen" / "locks"
-
     (inner / "pytest.ini").write_text("[pytest]\n", "utf-8")
-
     assert lock_file(inner / STORE).parent == inner / ".regen" / "locks"
 
-
-def test_each_store_has_a_lock_of_its_own(project: Path) -> None:
-    """Stores of one name in two folders; but one lock where only the case tells names apart."""
     files = {lock_file(project / name) for name in ("a/GET_x", "b/GET_x", "a/GET_y")}
     files |= {lock_file(project / "a/GET_x", ".trial.lock")}
 
@@ -123,8 +101,8 @@ def test_git_sees_nothing_of_a_write(project: Path) -> None:
     )
     source = store.source.replace("Name {", "Label {")
     with on_trial(store, page, source):
-        seen = git(project, "status", "--porcelain", "--untracked-files=all")
-    after = git(project, "status", "--porcelain", "--untracked-files=all")
+        seen = Project(project).git("status", "--porcelain", "--untracked-files=all")
+    after = Project(project).git("status", "--porcelain", "--untracked-files=all")
 
     changed = {line[3:] for line in seen.splitlines()}
     assert changed == {f"{STORE}/pages.json", f"{STORE}/ProjectDataObject.cs"}

@@ -3,7 +3,9 @@
 import errno
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -142,23 +144,16 @@ def test_eight_processes_lose_no_update(tmp_path: Path) -> None:
     assert after.source == source_of(after)
 
 
-class Refusing:
-    """A disk that refuses its n-th effect, once."""
+def refusing(number: int, refused: list[str]) -> Callable[[str, Path], None]:
+    """Return a disk that refuses its n-th effect, and notes it."""
+    effects = count()
 
-    def __init__(self, number: int, code: int) -> None:
-        self.left = number
-        self.code = code
-        self.refused = False
+    def observe(effect: str, path: Path) -> None:
+        if effect.startswith("before") and next(effects) == number:
+            refused.append(effect)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    def __call__(self, effect: str, path: Path) -> None:
-        """Count the effects; raise at the n-th."""
-        if not effect.startswith("before"):
-            return
-        if self.left == 0:
-            self.refused = True
-            self.left -= 1
-            raise OSError(self.code, os.strerror(self.code), str(path))
-        self.left -= 1
+    return observe
 
 
 def test_a_disk_that_refuses_any_effect_loses_nothing(tmp_path: Path) -> None:
@@ -168,16 +163,16 @@ def test_a_disk_that_refuses_any_effect_loses_nothing(tmp_path: Path) -> None:
     for number in range(200):
         folder = shutil.copytree(template, tmp_path / str(number) / template.name)
         store = RegenStore.open(folder)
-        refusing = Refusing(number, errno.ENOSPC)
+        refused: list[str] = []
         message = ""
-        with observe_effects(refusing):
+        with observe_effects(refusing(number, refused)):
             try:
                 replace_page(store.path)
             except StoreWriteError as error:
                 message = str(error)
         seen = RegenStore.open(store.path)
         assert seen.source == source_of(seen)
-        if not refusing.refused:
+        if not refused:
             break
         refused_at_all.append("No space left" in message)
         assert {one.output for one in store.pages.values()} <= {

@@ -68,22 +68,27 @@ def again(folder: Path, server: Served) -> None:
     assert done.stop_reasons == {name: "clean"}
 
 
-def expected(good: RegenStore, server: Served, folder: Path) -> Expected:
-    """Return the store before and after a regeneration that is left alone."""
-    path = copy_of(good, folder)
+@pytest.fixture
+def both(good: RegenStore, server: Served, tmp_path: Path) -> Expected:
+    """The store before and after a regeneration that is left alone."""
+    path = copy_of(good, tmp_path / "alone")
     again(path, server)
     after = RegenStore.open(path)
     assert after.source != good.source
     return Expected(good, after)
 
 
+@pytest.fixture
+def template(good: RegenStore, tmp_path: Path) -> Path:
+    """A copy of the store, of which each regeneration that is killed gets another one."""
+    return copy_of(good, tmp_path / "template")
+
+
 @pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.sweep)])
 def test_a_regeneration_killed_at_an_effect_loses_nothing(
-    good: RegenStore, server: Served, tmp_path: Path, step: int
+    both: Expected, template: Path, server: Served, tmp_path: Path, step: int
 ) -> None:
     """Before or after a write, fsync, rename or unlink: every good page is there; redone."""
-    both = expected(good, server, tmp_path / "alone")
-    template = copy_of(good, tmp_path / "template")
     work = "regeneration_work:regenerate"
 
     kills = kill_at_every_effect(work, template, tmp_path / "copies", step=step)
@@ -102,11 +107,9 @@ def test_a_regeneration_killed_at_an_effect_loses_nothing(
 
 @pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.sweep)])
 def test_a_regeneration_killed_at_a_random_moment_loses_nothing(
-    good: RegenStore, server: Served, tmp_path: Path, count: int
+    both: Expected, template: Path, server: Served, tmp_path: Path, count: int
 ) -> None:
     """The turn with the model included; each time the same command ends the work."""
-    both = expected(good, server, tmp_path / "alone")
-    template = copy_of(good, tmp_path / "template")
     work = "regeneration_work:regenerate_and_rest"
 
     kills = kill_at_random_moments(work, template, tmp_path / "copies", count, within=400)

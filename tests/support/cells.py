@@ -17,7 +17,7 @@ from pytest_regen.commit import AtomicFiles
 from pytest_regen.errors import HandEditError, RegenError, UsageError
 from pytest_regen.files import lock_file
 from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.places import Project
+from pytest_regen.regeneration.places import Project, View
 from pytest_regen.regeneration.values import (
     Advice,
     Answer,
@@ -84,12 +84,11 @@ class PastCell:
         return {**asdict(self), "output": self.text}
 
 
-class CellsView:
+class CellsView(View):
     """The cells of a notebook at one moment."""
 
-    format_note = not_run = ""
-    file_issues = orphans = notes = ()
-    origin = None
+    orphans = notes = ()
+    text = ""
 
     def __init__(self, place: str, text: str) -> None:
         self.place = place
@@ -120,11 +119,6 @@ class CellsView:
         """All cells that a model writes."""
         return tuple(self.cells)
 
-    @property
-    def failing(self) -> Sequence[str]:
-        """The cells with errors."""
-        return [name for name in self.cells if self.score(name).errors]
-
     def resolve(self, name: str) -> str:
         """Return the name of a cell."""
         if name not in self.cells:
@@ -148,18 +142,6 @@ class CellsView:
         """Return the model that wrote a cell."""
         return Author(self.memory(name)["model"])
 
-    def unit_json(self, _name: str) -> Mapping[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def has_old_prompt(self, _name: str) -> bool:
-        """Return False."""
-        return False
-
-    def is_only_read(self, _name: str) -> bool:
-        """Return False."""
-        return False
-
     def score(self, name: str) -> Score:
         """Return how many errors a cell has."""
         return Score(sum(issue.severity == "error" for issue in self.issues(name)))
@@ -168,25 +150,9 @@ class CellsView:
         """Return the page of a cell that is empty."""
         return () if self.cells[name]["source"] else (1,)
 
-    def page_count(self, _name: str) -> int:
-        """Return 1."""
-        return 1
-
-    def needs_answer(self, name: str) -> bool:
-        """Return whether a cell is empty."""
-        return bool(self.missing(name))
-
     def line(self, _name: str) -> int | None:
         """Return nothing: people read a notebook by its cells."""
         return None
-
-    def is_by_template(self, _name: str) -> bool:
-        """Return False."""
-        return False
-
-    def users(self, _name: str) -> Sequence[str]:
-        """Return nothing."""
-        return ()
 
     def advice(self, issues: Sequence[Issue]) -> Advice | None:
         """Return what is to be done about all of them."""
@@ -198,25 +164,20 @@ class CellsView:
         """Return nothing."""
         return ()
 
-    def hand_edit(self, name: str, *, discard_edits: bool = False) -> RegenError | None:
+    def hand_edit(self, name: str) -> RegenError | None:
         """Return the error for a cell that was edited."""
-        is_edited = any(issue.code == "DRIFT" for issue in self.issues(name))
-        if not is_edited or discard_edits:
+        if all(issue.code != "DRIFT" for issue in self.issues(name)):
             return None
         return HandEditError(f"{name} was edited by hand", why="it would be lost", hint="adopt it")
 
-    def obstacle(self, name: str, *, discard_edits: bool = False) -> str:
+    def obstacle(self, name: str) -> str:
         """Return whether a cell was edited."""
-        error = self.hand_edit(name, discard_edits=discard_edits)
+        error = self.hand_edit(name)
         return error.what if error else ""
 
     def output(self, name: str, _page: int) -> str | None:
         """Return what stands in a cell."""
         return self.cells[name]["source"] or None
-
-    def is_placed(self, _name: str) -> bool:
-        """Return True."""
-        return True
 
     def basis(self, name: str) -> str:
         """Return what stands in a cell, and what was asked."""
@@ -357,9 +318,8 @@ class LockedCells:
         ids = self._write(self.view.changed(texts, model="hand"), gone, "adopted")
         return Changes(tuple(edited), ids)
 
-    def rebuild(self, names: Sequence[str] | None, *, keep_lost: bool = False) -> Changes:
+    def rebuild(self, names: Sequence[str] | None) -> Changes:
         """Put recorded texts back."""
-        del keep_lost
         before, edited = self.view, self._edited(names)
         texts = {name: self.view.memory(name)["recorded"] for name in edited}
         ids = self._write(self.view.changed(texts), self._gone(edited), "dropped")
@@ -371,8 +331,9 @@ class LockedCells:
         if error := self.view.hand_edit(self.view.resolve(name)):
             raise error
         past = [entry for entry in self._place.past() if entry.name == name]
-        found = [entry for entry in past if to in (None, entry.id)]
-        entry = found[-1]
+        entry = [
+            entry for entry in past if entry.id == to or (to is None and entry.reason != "rejected")
+        ][-1]
         after = self.view.changed({name: entry.text}, model=entry.model)
         ids = self._write(after, self._gone([name]), "restored")
         return Changes((name,), ids, pages=(Written(name, 1, entry.model),))

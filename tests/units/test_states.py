@@ -50,22 +50,24 @@ def test_each_unit_is_told_by_its_text_its_input_and_its_entry(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"system": "Say Sie."}, "the system prompt has changed since it was written"),
-        ({"settings": {"longest": 20}}, "the settings have changed since it was written"),
+        ({"system": "Say Sie."}, "the system prompt has"),
+        ({"settings": {"longest": 20}}, "the settings have"),
     ],
     ids=["system", "settings"],
 )
-def test_another_system_prompt_or_setting_makes_all_stale(
-    tmp_path: Path, change: dict[str, object], said: str
-) -> None:
-    """They count whatever ``inputs`` says."""
+def test_stale_says_what_changed(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    """System prompt and settings count for all, whatever ``inputs`` says; each has its name."""
     project(tmp_path)
     kind = type("Other", (German,), change)()
+    english = {**ENGLISH, "mooring": "Moor alongside"}
 
-    units = project(tmp_path, is_recorded=False, kind=kind).open()
+    units = project(tmp_path, is_recorded=False, kind=kind, english=english).open()
 
     assert codes(units) == all_with("STALE")
-    assert units.issues("berth")[0].message == said
+    ends = "changed since it was written"
+    assert units.issues("berth")[0].message == f"{said} {ends}"
+    both = f"input 1 and {said.rpartition(' ')[0]} have {ends}"
+    assert units.issues("mooring")[0].message == both
 
 
 def test_an_input_may_be_a_file(tmp_path: Path) -> None:
@@ -143,18 +145,15 @@ CONFLICT = """{
 """
 
 
-def test_conflict_markers_name_the_unit(tmp_path: Path) -> None:
-    """The unit that differs shows both sides; the others are only in the same file."""
+def test_conflict_markers_fail_each_unit_of_the_file(tmp_path: Path) -> None:
+    """On the line of the first of them, for no other fault of the file is one by itself."""
     file = project(tmp_path)
     file.path.write_text(CONFLICT, "utf-8")
 
     units = file.open()
 
     assert codes(units) == all_with("CONFLICT")
-    assert units.conflicting == {"berth"}
-    issue = units.issues("berth")[0]
-    assert issue.line == 2
-    assert issue.detail == 'ours:   "Liegeplatz {number}"\ntheirs: "Anleger {number}"'
+    assert units.issues("leave")[0].line == 2
 
 
 def test_a_region_decides_what_is_the_same(tmp_path: Path) -> None:
@@ -239,6 +238,7 @@ def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
 
     issue = units.issues("ships")[-1]
     assert (issue.line, issue.excerpt and issue.excerpt.text) == (3, "FROM ships")
+    assert issue.type_name == "ships"
 
 
 class Notes(Kind):
@@ -292,28 +292,17 @@ def test_the_line_of_drift_is_the_line_that_changed(tmp_path: Path) -> None:
     assert drift.detail == "--- recorded\n+++ stands\n- - b\n+ - B"
 
 
-def test_a_conflict_around_blocks_fails_the_units_it_is_about(tmp_path: Path) -> None:
-    """The file can be read, with both blocks in it, and is no file to commit."""
-    verbs.adopt(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
-    ours, theirs = block("1.0", "- first\n"), block("1.1", "- second\n")
-
-    file = notes(tmp_path, f"<<<<<<< HEAD\n{ours}=======\n{theirs}>>>>>>> other\n")
-
-    assert codes(file.open()) == {"1.0": ["CONFLICT"], "1.1": ["CONFLICT"]}
-    assert file.open().obstacle("1.1")
-    with pytest.raises(SourceError, match=r"conflict markers of git, about 1\.0, 1\.1"):
-        verbs.adopt(file, ["1.0"])
-    assert codes(notes(tmp_path, ours + theirs).open()) == {}
-
-
-def test_a_conflict_within_a_block_is_no_edit_to_adopt(tmp_path: Path) -> None:
-    """``adopt`` would record the markers; the other unit is as it was."""
+def test_a_conflict_that_can_be_read_is_no_edit_to_adopt(tmp_path: Path) -> None:
+    """``adopt`` would record the markers; ``rebuild`` puts the recorded text back."""
     record(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
     torn = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> other\n"
 
     file = notes(tmp_path, block("1.0", torn) + block("1.1", "- second\n"))
 
-    assert codes(file.open()) == {"1.0": ["CONFLICT"]}
+    assert codes(file.open()) == {"1.0": ["CONFLICT"], "1.1": ["CONFLICT"]}
+    assert file.open().obstacle("1.1")
+    with pytest.raises(SourceError, match="conflict markers of git"):
+        verbs.adopt(file, ["1.0"])
     verbs.rebuild(file, ["1.0"])
     assert codes(file.open()) == {}
 

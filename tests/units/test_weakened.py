@@ -80,24 +80,22 @@ def test_a_test_that_passes_does_not_speak_for_it(tmp_path: Path) -> None:
     assert result.stop_reason == "attempts"
 
 
-def test_it_is_kept_where_any_answer_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "accept_any"),
+    [("Liegeplatz", True), ("Liegeplatz <!-- vale off -->", False)],
+    ids=["any answer is kept", "the old text has it too"],
+)
+def test_it_is_kept_where_nothing_is_lost(tmp_path: Path, text: str, *, accept_any: bool) -> None:
     """And then it is what stands there: nothing is compared any more."""
-    file = project(tmp_path, WRONG)
+    file = project(tmp_path, {**GERMAN, "berth": text})
 
-    done = heal_units(file, ["berth"], settings=answering(SILENT), accept_any=True, attempts=1)
+    done = heal_units(
+        file, ["berth"], settings=answering(SILENT), accept_any=accept_any, attempts=1
+    )
 
     assert text_of(file) == SILENT
     assert done.results[0].issues_after == ()
     assert codes(file.open()) == {}
-
-
-def test_what_the_old_text_has_too_is_no_loss(tmp_path: Path) -> None:
-    """A comment that stood there may stay."""
-    file = project(tmp_path, {**GERMAN, "berth": "Liegeplatz <!-- vale off -->"})
-
-    heal_units(file, ["berth"], settings=answering(SILENT), attempts=1)
-
-    assert text_of(file) == SILENT
 
 
 def test_a_draft_and_a_stale_text_are_compared_with_nothing(tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from branches import project_in
 from unit_asking import unit_history
 from unit_work import (
     ENGLISH,
@@ -20,7 +20,7 @@ from unit_work import (
     write_json,
 )
 
-from pytest_regen.errors import SourceError, UsageError
+from pytest_regen.errors import UsageError
 from pytest_regen.modes import HAND
 from pytest_regen.regeneration import verbs
 from pytest_regen.units.ledger import entry_name
@@ -86,7 +86,7 @@ def test_adopt_of_a_models_text_keeps_its_author(tmp_path: Path) -> None:
         before.prompt_sha256,
         before.output,
     )
-    assert file.open().reworded == ("mooring",)
+    assert "note: mooring: " in file.open().notes[0]
 
 
 def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
@@ -138,21 +138,6 @@ def test_rebuild_puts_recorded_texts_back(tmp_path: Path) -> None:
     (past,) = unit_history(file)
     assert (past.reason, past.entry.output, past.entry.model) == ("dropped", "Platz", HAND)
     assert codes(file.open()) == {}
-
-
-def test_rebuild_resolves_a_conflict_of_git(tmp_path: Path) -> None:
-    """Our side with every recorded text; the file as it was is kept, and is no text of a unit."""
-    file = project(tmp_path)
-    conflict = '{\n<<<<<<< HEAD\n  "berth": "A"\n=======\n  "berth": "B"\n>>>>>>> other\n}\n'
-    file.path.write_text(conflict, "utf-8")
-
-    with pytest.raises(SourceError, match="conflict markers of git, about berth"):
-        verbs.adopt(file)
-    (kept,) = verbs.rebuild(file).history
-
-    assert german(tmp_path) == GERMAN
-    assert (tmp_path / ".regen/history/locales/de.json" / kept).read_text("utf-8") == conflict
-    assert unit_history(file) == ()
 
 
 def test_forget_drops_what_nothing_asks_for(tmp_path: Path) -> None:
@@ -253,53 +238,14 @@ def test_a_text_that_git_could_not_join_keeps_its_author(tmp_path: Path) -> None
     assert codes(file.open()) == {}
 
 
-def test_stale_says_what_changed(tmp_path: Path) -> None:
-    """One input or several, by their names."""
-    project(tmp_path)
-
-    class Formal(German):
-        """Another tone."""
-
-        system = "Say Sie."
-
-    english = {**ENGLISH, "mooring": "Moor alongside"}
-    file = project(tmp_path, is_recorded=False, kind=Formal(), english=english)
-
-    units = file.open()
-
-    assert {name: units.issues(name)[0].message for name in units.names} == {
-        "berth": "the system prompt has changed since it was written",
-        "mooring": "input 1 and the system prompt have changed since it was written",
-        "leave": "the system prompt has changed since it was written",
-    }
-
-
 def test_the_history_is_ignored_by_git_and_the_ledger_is_not(tmp_path: Path) -> None:
     """Each folder ignores itself, so that ``git add .regen`` adds what is to be committed."""
     file = project(tmp_path)
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
     verbs.adopt(file)
 
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    listed = subprocess.run(
-        ["git", "ls-files", "-o", "--exclude-standard"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
+    listed = project_in(tmp_path).git("ls-files").split()
 
     assert len([name for name in listed if name.startswith(".regen/units/")]) == 3
     assert len([name for name in listed if name.startswith(".regen/systems/")]) == 1
     assert not [name for name in listed if "history" in name or "locks" in name], listed
-
-
-def test_an_adopted_text_is_written_with_nothing_else(tmp_path: Path) -> None:
-    """The user's file keeps its bytes."""
-    file = project(tmp_path, is_recorded=False)
-    text = '{ "berth":"Liegeplatz {number}",\r\n\t"mooring": "Hier anlegen", "leave": "Ab {time}"}'
-    file.path.write_bytes(text.encode())
-
-    verbs.adopt(file)
-
-    assert file.path.read_bytes() == text.encode()

@@ -158,20 +158,10 @@ def test_an_edit_of_source_and_pages_alike_is_drift(tmp_path: Path) -> None:
 
     issue = drift_of(edit_page(store, "string? Name", "string? FullName"))
 
-    assert (issue.type_name, issue.page, issue.file) == ("Owner", 1, None)
-    assert issue.message == "page 1 of 'Owner' was edited in pages.json, and the source, too"
+    assert (issue.type_name, issue.page, issue.file) == ("Owner", 1, "pages.json")
+    assert issue.message == "page 1 of 'Owner' was edited in pages.json"
     assert issue.detail is not None
     assert "adopt" in issue.detail
-
-
-def test_an_edit_of_pages_json_alone_blames_that_file(tmp_path: Path) -> None:
-    """The source is as it was written: neither it nor a line of it is named as edited."""
-    store = make_store(tmp_path / "store")
-
-    issue = drift_of(edit_page(store, "string? Name", "string? FullName"))
-
-    assert (issue.type_name, issue.page, issue.line, issue.file) == ("Owner", 1, None, "pages.json")
-    assert "was edited in pages.json; ProjectDataObject.cs is as it was written" in issue.message
 
 
 def test_lost_boundaries_are_told_once(tmp_path: Path) -> None:
