@@ -1,7 +1,6 @@
 """Hosts that are no business of a cassette: what is asked of them passes it by."""
 
 import asyncio
-import contextlib
 import socket
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ from loopback import Answer, Asked, serving
 from recorded import loaded
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.errors import CassetteMissError
 
 THIRD = "prices.test"
 """A name that stands for this machine while a test runs."""
@@ -107,23 +105,6 @@ def test_this_machine_is_reached_in_replay_too(path: Path, server: tuple[int, li
             socket.create_connection(("192.0.2.1", 80))
     with use_cassette(path), pytest.raises(ConnectionRefusedError, match="nothing may connect"):
         socket.create_connection(place)
-
-
-def test_a_swallowed_miss_says_how_its_host_is_exempted(path: Path) -> None:
-    """With the line to write; one that was told does not, for somebody waits for its answer."""
-    path.write_text(EMPTY, "utf-8")
-
-    with (
-        pytest.raises(CassetteMissError) as swallowed,
-        use_cassette(path),
-        contextlib.suppress(BaseException),
-    ):
-        by_httpx2("https://raw.example.com:8443/prices.json")
-    with pytest.raises(CassetteMissError) as told, use_cassette(path):
-        by_httpx2("https://raw.example.com/prices.json")
-
-    assert 'passthrough_hosts=["raw.example.com"]' in str(swallowed.value)
-    assert "passthrough_hosts" not in str(told.value)
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,10 @@ def returns_a_set(body: Any) -> Any:
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"normalize": forgets_to_return}, "normalize=forgets_to_return returned NoneType"),
+        ({"normalize": forgets_to_return}, r"normalize=forgets_to_return (?s:.*)returned None"),
         ({"normalize": returns_a_set}, "normalize=returns_a_set failed"),
-        ({"normalize": fails}, "normalize=fails failed"),
-        ({"scrub": fails}, "scrub=fails failed"),
-        ({"scrub": lambda _text: None}, r"scrub=.*<lambda> returned NoneType"),
+        ({"scrub": fails}, r"scrub=fails (?s:.*)KeyError"),
+        ({"scrub": lambda _text: None}, r"scrub=.*<lambda> (?s:.*)returned NoneType"),
     ],
 )
 @pytest.mark.parametrize("mode", ["once", "none"])

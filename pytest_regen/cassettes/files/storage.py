@@ -84,7 +84,6 @@ def read_whole(path: Path) -> bytes:
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: the path cannot be one.
     """
     if not stat.S_ISREG(path.stat().st_mode):
         # Reading a pipe or a device might never end.
@@ -155,10 +154,7 @@ def unused_reason(path: Path) -> str:
         conftest = module.with_name("conftest.py")
         is_shared = conftest.is_file() and b"vcr_cassette_dir" in conftest.read_bytes()
         return "" if is_shared else f"its test module {display} is gone"
-    try:
-        source = module.read_text("utf-8")
-    except (OSError, ValueError):
-        return ""
+    source = module.read_text("utf-8", "replace")
     below = absolute.relative_to(folder)
     name = below.with_name(name_parts(below)[0]).as_posix()
     plain = name.partition("[")[0]
