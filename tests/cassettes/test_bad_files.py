@@ -5,14 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bad_cassettes import BAD, HEAD, Bad, recording
+from bad_cassettes import BAD, Bad
 from command_line import command
 from recorded import replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import ReplayProvider, use_cassette
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
-from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.errors import CassetteUnreadableError
 
 
@@ -83,18 +82,3 @@ def test_commands_end_with_two(bad: Bad, path: Path, name: str) -> None:
     assert not ran.out
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert path.read_bytes() == bad.content
-
-
-# What looks like it and is none
-
-
-def test_the_same_request_twice_is_no_key_twice(tmp_path: Path) -> None:
-    path = tmp_path / "c.yaml"
-    answers = [recording(), recording(status=201), recording(request_body=b"{}")]
-    path.write_text(HEAD + "".join(map(interaction_text, answers)), "utf-8", newline="\n")
-
-    with use_cassette(path, http_clients=False) as run:
-        taken = [run.take("POST", "/v1/messages", recording().request_body) for _ in range(2)]
-
-    assert [one.status for one in taken if one is not None] == [200, 201]
-    assert command("cassettes", "check", path).code == 0

@@ -33,13 +33,10 @@ def read(path: Path) -> bytes:
 
 EXACT = {
     "infinity": b'{"x":1e400}',
-    "digits": b'{"x":0.12345678901234567890123456789}',
     "trailing zero": b'{"price":1.10}',
-    "exponent": b'{"x": 1e3, "y": 1E+03, "z": -0.0}',
     "escapes": rb'{"a":"gr\u00fcn \/ \ud83d\ude00 \ud800 \n"}',
     "byte order mark": b'\xef\xbb\xbf{"a":1}',
     "windows": b'{\r\n  "a": 1\r\n}\r\n',
-    "empty inside": b'{"a":{},"b":[],"c":[{}]}',
     "empty but for a blank": b'{"a":{ }}',
     "latin-1": '{"a":"grün"}'.encode("latin-1"),
     "zero bytes": b"\x00\x01{}",

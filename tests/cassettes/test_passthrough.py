@@ -47,18 +47,6 @@ def by_httpx2(url: str) -> int:
     return httpx2.get(url).status_code
 
 
-def by_async_httpx2(url: str) -> int:
-    async def ask() -> int:
-        async with httpx2.AsyncClient() as client:
-            return (await client.get(url)).status_code
-
-    return asyncio.run(ask())
-
-
-def by_requests(url: str) -> int:
-    return int(pytest.importorskip("requests").get(url, timeout=5).status_code)
-
-
 def by_aiohttp(url: str) -> int:
     aiohttp = pytest.importorskip("aiohttp")
 
@@ -69,7 +57,7 @@ def by_aiohttp(url: str) -> int:
     return asyncio.run(ask())
 
 
-CLIENTS = [by_urllib, by_httpx2, by_async_httpx2, by_requests, by_aiohttp]
+CLIENTS = [by_urllib, by_httpx2, by_aiohttp]
 
 
 @pytest.mark.parametrize("ask", CLIENTS)

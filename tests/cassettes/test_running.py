@@ -2,15 +2,12 @@
 
 import contextlib
 import json
-import socket
 import subprocess
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import pytest
-import vcr
 from recorded import KEY, echo, loaded, outcome, record, replaying
 from tables import each
 from turn_values import MODEL, turn
@@ -116,17 +113,6 @@ def test_a_miss_that_the_caller_handles_stays_handled(path: Path) -> None:
         replaying().send(turn("other"))
 
 
-def test_nothing_leaves_the_process_in_replay(path: Path) -> None:
-    with Emulator() as emulator:
-        host, port = emulator.base_url.removeprefix("http://").split(":")
-        with use_cassette(path), pytest.raises(ConnectionRefusedError, match="replays"):
-            socket.create_connection((host, int(port)))
-        with pytest.raises(CassetteMissError, match="no cassette"), use_cassette(path):
-            urllib.request.urlopen(emulator.base_url)
-        assert not emulator.requests
-        socket.create_connection((host, int(port))).close()
-
-
 def test_a_recorded_failure_with_nothing_behind_it_is_retried_live(path: Path) -> None:
     """Where new requests may be sent, the retry that was never recorded is one of them."""
     with Emulator(lambda _body: Fault(529)) as busy, use_cassette(path, mode="once"):
@@ -225,14 +211,3 @@ def test_an_option_that_cannot_be_is_refused(path: Path, options: Any, says: str
     """Before anything is sent or written; of what would match nothing the name is told."""
     with pytest.raises(UsageError, match=says), use_cassette(**{"path": path, **options}):
         pass
-
-
-def test_vcrpy_loads_and_plays_our_file(path: Path) -> None:
-    record(path, [turn("one"), turn("two", max_tokens=30_000)])
-
-    with vcr.use_cassette(str(path), record_mode="none", match_on=["method", "path", "body"]) as c:
-        provider = AnthropicProvider(api_key="x")
-        assert provider.send(turn("two", max_tokens=30_000)).text == "two"
-        assert provider.send(turn("one")).text == "one"
-        assert c.all_played
-    provider.close()

@@ -1,6 +1,5 @@
 """Retries that were recorded are replayed without waiting, in every kind of client."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from email.utils import formatdate
@@ -37,14 +36,6 @@ def plain(base_url: str) -> str:
         return str(client.messages.create(**CALL).content[-1].text)
 
 
-def asynchronous(base_url: str) -> str:
-    async def ask() -> str:
-        async with anthropic.AsyncAnthropic(api_key=KEY, base_url=base_url) as client:
-            return str((await client.messages.create(**CALL)).content[-1].text)
-
-    return asyncio.run(ask())
-
-
 def provider(base_url: str) -> str:
     made = replaying() if ":9" in base_url else AnthropicProvider(api_key=KEY, base_url=base_url)
     text = made.send(turn("x")).text
@@ -53,7 +44,7 @@ def provider(base_url: str) -> str:
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-@pytest.mark.parametrize("ask", [plain, asynchronous, provider])
+@pytest.mark.parametrize("ask", [plain, provider])
 def test_a_recorded_retry_is_not_waited_for(
     tmp_path: Path, slept: list[float], ask: Callable[[str], str], fault: Fault
 ) -> None:
