@@ -1,9 +1,10 @@
-"""Hosts that are no business of a cassette: what is asked of them passes it by."""
+"""Hosts that are no business of a cassette, and the gate between the process and the network."""
 
 import asyncio
 import socket
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
@@ -12,6 +13,13 @@ from loopback import Answer, Asked, serving
 from recorded import loaded
 
 from pytest_regen.cassettes import use_cassette
+from pytest_regen.network import (
+    AllowedHosts,
+    BlockedConnectionError,
+    PassthroughOnly,
+    UnresolvedNames,
+    closed_network,
+)
 
 THIRD = "prices.test"
 """A name that stands for this machine while a test runs."""
@@ -110,3 +118,66 @@ def test_names_and_patterns(path: Path, host: str, pattern: str, passes: bool) -
     """A name is the whole host, in any case; ``*`` stands for a part of one."""
     with use_cassette(path, mode="once", passthrough_hosts=[pattern]) as run:
         assert run.passes(f"http://{host}:8000/x") is passes
+
+
+NAMES = ("connect", "connect_ex")
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[str, int]]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()
+
+
+def connect(address: tuple[str, int]) -> None:
+    with socket.socket() as client:
+        client.connect(address)
+
+
+def allowed(*patterns: str) -> AllowedHosts:
+    return AllowedHosts(patterns, "record it")
+
+
+def test_a_connection_passes_only_where_each_guard_lets_it(listener: tuple[str, int]) -> None:
+    with closed_network(allowed("127.*")):
+        connect(listener)
+        with closed_network(PassthroughOnly()), pytest.raises(BlockedConnectionError):
+            connect(listener)
+        connect(listener)
+        with closed_network(allowed("example")), pytest.raises(RuntimeError, match=r"127\.0\.0\.1"):
+            connect(listener)
+    connect(listener)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_blocks_may_end_in_any_order(first: int, listener: tuple[str, int]) -> None:
+    """As in two threads; after the last one sockets are as they were."""
+    before = [getattr(socket.socket, name) for name in NAMES]
+    stacks = [ExitStack(), ExitStack()]
+    for stack in stacks:
+        stack.enter_context(closed_network(PassthroughOnly()))
+
+    stacks.pop(first).close()
+    with pytest.raises(BlockedConnectionError):
+        connect(listener)
+    stacks.pop().close()
+
+    connect(listener)
+    assert [getattr(socket.socket, name) for name in NAMES] == before
+
+
+def test_the_number_of_an_allowed_host_is_allowed(listener: tuple[str, int]) -> None:
+    """A name is allowed, and it is a number that is connected to."""
+    with closed_network(allowed("localhost")):
+        with pytest.raises(RuntimeError):
+            connect(listener)
+        socket.create_connection(("localhost", listener[1])).close()
+        connect(listener)
+
+
+def test_names_of_hosts_that_pass_resolve_to_nothing(listener: tuple[str, int]) -> None:
+    """But for those of this machine, which need no listener of names."""
+    with closed_network(UnresolvedNames(("*.example.com", "localhost"))):
+        with pytest.raises(socket.gaierror, match=r"api\.example\.com"):
+            socket.getaddrinfo("API.example.com", 443)
+        socket.create_connection(("localhost", listener[1])).close()
