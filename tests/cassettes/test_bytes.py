@@ -1,4 +1,4 @@
-"""The bytes of an answer are kept, however readable or huge the file is."""
+"""The bytes of an answer are kept, however readable or huge the file is; the reader of JSON."""
 
 import base64
 import json
@@ -21,7 +21,12 @@ from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.scrubbing import clean_body
 from pytest_regen.credentials.search import find_secrets
-from pytest_regen.errors import CassetteError
+from pytest_regen.errors import CassetteError, StoreCorruptError
+from pytest_regen.strict_json import (
+    json_or_none,
+    parse_json,
+    strict_loads,
+)
 
 JSON = {"content-type": ("application/json",)}
 TOKEN = "ghp_" + "aB3dE6gH9" * 4
@@ -69,7 +74,6 @@ STYLES: list[dict[str, Any]] = [
     {},
     {"ensure_ascii": False, "separators": (",", ":")},
     {"indent": 2},
-    {"indent": "\t"},
     {"separators": (" ,", " : ")},
 ]
 
@@ -245,3 +249,27 @@ def test_only_what_answers_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     assert found is not None
     assert len(parsed) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": 1, "b": {"a": 2, "c": 3, "c": 3}}', "'c' is given twice"),
+        ("[NaN]", "NaN"),
+        ('{"a": -Infinity}', "-Infinity"),
+        ("[" * 200_000, "too deeply"),
+    ],
+)
+def test_what_parsers_read_differently_is_refused(text: str, why: str) -> None:
+    """As text and as bytes, by the value; one that needs no reason gets ``None``."""
+    for data in (text, text.encode()):
+        with pytest.raises(ValueError, match=why):
+            strict_loads(data)
+        assert json_or_none(data) is None
+
+
+@pytest.mark.parametrize("data", [rb'"\ud83d"', rb'["a", {"\uDE00": 1}]'])
+def test_half_a_character_is_refused_where_the_value_is_written_again(data: bytes) -> None:
+    assert strict_loads(data)
+    with pytest.raises(StoreCorruptError, match=r"half a surrogate pair, '\\ud"):
+        parse_json(data, Path("ir.json"))

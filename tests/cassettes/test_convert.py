@@ -1,4 +1,4 @@
-"""``convert``: a suite that is green before is green afterwards; ``check`` of secrets; ``show``."""
+"""``convert`` leaves a green suite green; ``check``, ``show``; cassettes called ``x.yaml.gz``."""
 
 import gzip
 import json
@@ -14,9 +14,10 @@ from loopback import Answer, Asked, serving
 from recorded import record, replaying
 from turn_values import turn
 
-from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes import ReplayProvider, read_cassette, use_cassette
 from pytest_regen.cassettes.files.format import FIRST_LINE
 from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.turns import Message
 
 requests = pytest.importorskip("requests")
@@ -382,3 +383,64 @@ def test_what_is_nested_too_deep_is_not_shown(
 
     assert run("show", "c.yaml") == 3
     assert "c.yaml cannot be shown: a message in it is nested too deep" in capsys.readouterr().err
+
+
+TURNS = [turn("one"), turn("two", max_tokens=30_000)]
+
+
+def text_of(path: Path) -> str:
+    return gzip.decompress(path.read_bytes()).decode()
+
+
+def test_it_is_recorded_and_replayed(folder: Path) -> None:
+    """In parts, and by whoever replays."""
+    path = folder / "c.yaml.gz"
+
+    replies = [record(path, [one], mode="new_episodes")[0][0] for one in TURNS]
+
+    assert len(path.read_bytes()) < len(text_of(path)) / 2
+    with use_cassette(path) as run_:
+        assert [replaying().send(one) for one in TURNS] == replies
+    assert run_.unplayed == 0
+    assert ReplayProvider(path).send(TURNS[0]) == replies[0]
+    assert {one.name for one in folder.iterdir()} - {".git"} == {"c.yaml.gz"}
+
+
+def test_the_same_recording_has_the_same_bytes(folder: Path) -> None:
+    """It holds no time, and what a plain cassette would."""
+    for name in ("a.yaml.gz", "b.yaml.gz", "c.yaml"):
+        # A stream tells when its pieces arrived.
+        record(folder / name, TURNS[:1], drop_headers=["*"])
+
+    assert (folder / "a.yaml.gz").read_bytes() == (folder / "b.yaml.gz").read_bytes()
+    assert text_of(folder / "a.yaml.gz") == (folder / "c.yaml").read_text("utf-8")
+
+
+def test_commands_take_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Secrets are found by line in what is compressed, and leave it."""
+    (folder / "cassettes").mkdir()
+    path = folder / "cassettes" / "c.yaml.gz"
+    plain = foreign(folder / "c.yaml", {"messages": [{"role": "user", "content": SECRET}]})
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    line = next(n for n, s in enumerate(plain.read_text("utf-8").splitlines(), 1) if SECRET in s)
+
+    code, found = checked(capsys, "cassettes")
+    assert (code, found["checked"], codes(found)) == (1, 1, ["SECRET"])
+    assert found["findings"][0]["line"] == line
+    assert run("show", "cassettes/c.yaml.gz") == 0
+    assert f"user: {SECRET}" in capsys.readouterr().out
+
+    assert run("convert", "cassettes", "--out", "clean.yaml.gz") == 0
+    assert "[anthropic-key]" in text_of(folder / "clean.yaml.gz")
+    assert checked(capsys, "clean.yaml.gz")[0] == 0
+
+
+def test_damage_is_refused(folder: Path) -> None:
+    """By name, with what to do."""
+    good = gzip.compress(foreign(folder / "c.yaml", {"a": 1}).read_bytes())
+    (folder / "c.yaml.gz").write_bytes(good[:-20])
+
+    with pytest.raises(CassetteUnreadableError, match=r"c\.yaml\.gz") as refused:
+        read_cassette(folder / "c.yaml.gz")
+
+    assert "ends too early" in refused.value.why

@@ -27,14 +27,14 @@ URL = "https://api.example/v1/messages"
 ANSWER = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": b"{}"}}
 
 
-def send(body: Any, answer: Any = ANSWER) -> bool:
+def send(body: Any) -> bool:
     target = _builder()._cassette
     request = Request("POST", URL, body, {})
     is_recorded = bool(target.can_play_response_for(request))
     if is_recorded:
         target.play_response(request)
     else:
-        target.append(request, answer)
+        target.append(request, ANSWER)
     return is_recorded
 
 

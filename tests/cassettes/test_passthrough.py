@@ -12,7 +12,7 @@ import pytest
 from loopback import Answer, Asked, serving
 from recorded import loaded
 
-from pytest_regen.cassettes import use_cassette
+from pytest_regen.cassettes import CassetteRun, use_cassette
 from pytest_regen.network import (
     AllowedHosts,
     BlockedConnectionError,
@@ -23,8 +23,6 @@ from pytest_regen.network import (
 
 THIRD = "prices.test"
 """A name that stands for this machine while a test runs."""
-
-EMPTY = "version: 1\ninteractions: []\n"
 
 
 @pytest.fixture
@@ -91,7 +89,7 @@ def test_a_host_passes_the_cassette_by(
 
 def test_this_machine_is_reached_in_replay_too(path: Path, server: tuple[int, list[str]]) -> None:
     """A database beside the tests: nothing leaves the machine. Others of it stay blocked."""
-    path.write_text(EMPTY, "utf-8")
+    path.write_text("version: 1\ninteractions: []\n", "utf-8")
     place = ("127.0.0.1", server[0])
 
     with use_cassette(path, passthrough_hosts=["127.0.0.1"]):
@@ -181,3 +179,33 @@ def test_names_of_hosts_that_pass_resolve_to_nothing(listener: tuple[str, int]) 
         with pytest.raises(socket.gaierror, match=r"api\.example\.com"):
             socket.getaddrinfo("API.example.com", 443)
         socket.create_connection(("localhost", listener[1])).close()
+
+
+def test_a_replay_closes_the_network_to_itself(tmp_path: Path) -> None:
+    """A turn that only replays reaches nothing, while one beside it may send."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        run = CassetteRun(tmp_path / "c.yaml", "none", is_apart=True)
+
+        async def connect() -> str:
+            try:
+                socket.create_connection(address, timeout=5).close()
+            except BlockedConnectionError:
+                return "blocked"
+            return "open"
+
+        async def replay(inside: asyncio.Event, left: asyncio.Event) -> str:
+            with run.in_use(http_clients=False):
+                inside.set()
+                await left.wait()
+                return await connect()
+
+        async def both() -> tuple[str, str]:
+            inside, left = asyncio.Event(), asyncio.Event()
+            replaying = asyncio.create_task(replay(inside, left))
+            await inside.wait()
+            beside = await connect()
+            left.set()
+            return await replaying, beside
+
+        assert asyncio.run(both()) == ("blocked", "open")

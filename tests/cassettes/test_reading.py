@@ -28,7 +28,6 @@ def text_of(*interactions: Interaction) -> str:
 @pytest.mark.parametrize(
     "change",
     [
-        {"method": "PUT"},
         {"uri": "https://api.anthropic.com/v1/messages?beta=true"},
         {"request_body": b'{"a": 2}'},
         {"request_body": b'{"a": true}'},

@@ -1,6 +1,5 @@
 """What is said where a request differs in its line or in its form: the member that does."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -141,21 +140,11 @@ def test_a_value_drawn_by_chance_is_offered_to_be_ignored(tmp_path: Path) -> Non
         assert client.post(API, content=drawn % b"a").json() == {}
 
 
-# Where vcrpy matches
-
-
-CONFIG = {"match_on": ["method", "scheme", "host", "port", "path", "headers"]}
-
-
-def why(
-    folder: Path, mode: str, url: str, config: Mapping[str, Any] = CONFIG, **options: Any
-) -> str:
-    with (
-        use_vcr_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None)) as run,
-        httpx2.Client() as client,
-    ):
+def why(folder: Path, mode: str, url: str, **options: Any) -> str:
+    config = {"match_on": ["method", "scheme", "host", "port", "path", "headers"]}
+    with use_vcr_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None)) as run:
         try:
-            client.get(f"{url}/v1/models", **options)
+            httpx2.get(f"{url}/v1/models", **options)
         except CannotOverwriteExistingCassetteException as error:
             missed = run.take_pending_miss(error)
             assert missed is not None
