@@ -70,7 +70,7 @@ def test_what_a_run_left_is_partial_and_nothing_else(folder: Path, capsys: Captu
 MODULE = """
 from elsewhere import Shared, test_imported
 
-NAME = "given"
+NAMES = "given", "nul.txt"
 SHORT = ["t", "", "."]
 test_made = Shared.make()
 
@@ -92,7 +92,7 @@ class TestUnit(unittest.TestCase):
 USED = [
     "test_a", "test_a[x-1]", "test_imported", "test_made", "test_conditional", "TestB.test_c",
     "TestB.check_f", "TestInner.test_d", "TestUnit.test_e", "TestShared.test_anything", "given",
-    "test_a_xxxxxxxxxxxxxxxx_0daceca6",
+    "test_a_xxxxxxxxxxxxxxxx_0daceca6", "nul_txt",
 ]  # fmt: skip
 UNUSED = ["test_z", "TestB.test_z", "TestZ.test_c", "TestUnit.test_z"]
 

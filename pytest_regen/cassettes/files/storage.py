@@ -158,6 +158,8 @@ def unused_reason(path: Path) -> str:
     below = absolute.relative_to(folder)
     name = below.with_name(name_parts(below)[0]).as_posix()
     plain = name.partition("[")[0]
+    # A name that Windows takes for a device is a file without its dots: ``nul.txt``.
+    chosen = re.escape(name).replace("_", "[_.]")
     words = set(re.findall(r"\w+", source))
     owner = re.escape(plain.partition(".")[0])
     head = re.search(rf"^[ \t]*class {owner}\(([^)]*)\)", source, re.MULTILINE)
@@ -165,7 +167,7 @@ def unused_reason(path: Path) -> str:
     if (
         words.issuperset(plain.split("."))
         or _SHORTENED.fullmatch(name)
-        or re.search(rf"""["'/]{re.escape(name)}["'.]""", source)
+        or re.search(rf"""["'/]{chosen}["'.]""", source)
         # A base from another module may give it any test.
         or any(base and f"class {base}" not in source for base in bases - _WITHOUT_TESTS)
     ):
