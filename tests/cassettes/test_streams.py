@@ -201,7 +201,7 @@ FAULTS = {
 def plain(base_url: str) -> str:
     with anthropic.Anthropic(api_key=KEY, base_url=base_url) as client:
         said: Any = [{"role": "user", "content": "x"}]
-        made = client.messages.create(model=MODEL, max_tokens=200, messages=said)
+        made: Any = client.messages.create(model=MODEL, max_tokens=200, messages=said)
         return str(made.content[-1].text)
 
 
