@@ -352,8 +352,6 @@ class CassetteMissError(CassetteError):
 
     recorded_with: str = ""
     """The provider, as ``ollama:MODEL``, whose answer to the same words is in the cassette."""
-    host: str = ""
-    """Whom the request was for, where that is known."""
     causes: tuple[str, ...] = ()
     """What it has in common with other misses (``$.tool_choice is new``)."""
 

@@ -49,7 +49,6 @@ _TRANSFER: Final = frozenset(
 """Headers that describe one transfer only; the length is replaced by that of the stored body.
 https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1"""
 
-_ADDRESSES: Final = frozenset({"location", "content-location"})
 _PARAMETER = re.compile(r"""(?<=[?&#;])([^\s=&#;<>"]{1,100})=([^\s&#;<>",]+)""")
 _USER = re.compile(r"(?<=//)[^/?#@\s]*@")
 _LONG_AGO = re.compile(r"\b(?:19)?[6-9]\d\b")
@@ -83,13 +82,6 @@ class HeaderRules:
                     f"{option}: {names!r} is no list of names of headers",
                     why="a name is made of letters, digits and '-'; '*' stands for any of them",
                     hint=f'for example {option} = ["x-feature", "x-trace-*"]',
-                )
-        for name in self.keep:
-            if "*" not in name and is_private_header(name):
-                raise UsageError(
-                    f"keep_headers: {name} is never kept",
-                    why="it holds a credential or identifies an account",
-                    hint="take it off the list; requests match without it",
                 )
 
     def keeps(self, name: str) -> bool:
@@ -144,10 +136,6 @@ def keep_response_headers(
         literal: credentials in use, whatever their shape.
     """
     lower, is_bodyless = answer.response_headers, not has_body(answer.method, answer.status)
-    # What ``connection`` names was meant for the next proxy only.
-    hop = {
-        name.strip().lower() for value in lower.get("connection", ()) for name in value.split(",")
-    }
     parts = urlsplit(answer.uri)
     origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     stable = "{}://{}".format(*scrubbing.stable_origin(answer.uri, lower))
@@ -155,7 +143,7 @@ def keep_response_headers(
     for name, values in lower.items():
         if name == "content-length" and is_bodyless:
             stored[name] = values
-        elif not (name in _TRANSFER or name in hop or _is_dropped(name) or rules.drops(name)):
+        elif not (name in _TRANSFER or _is_dropped(name) or rules.drops(name)):
             stored[name] = tuple(
                 _clean(name, _replace_origin(_USER.sub("", value), origin, stable), literal)
                 for value in _blank_cookies(name, values)
@@ -203,14 +191,12 @@ def _clean(name: str, value: str, literal: tuple[str, ...]) -> str:
     says_little = value.isdigit() or value.lower() in _PLAIN_WORDS or len(value) < _SHORTEST
     if is_password_of(name, value) or (is_named and not says_little):
         return f"[{ASSIGNED}]"
-    if name in _ADDRESSES:
-        value = _without_secret_path(value)
     return scrubbing.scrub_literal(_without_credentials(value), literal)
 
 
 def public_address(uri: str, literal: tuple[str, ...] = ()) -> str:
     """Return an address without credentials, otherwise unchanged."""
-    return scrubbing.scrub_literal(_without_credentials(_without_secret_path(uri)), literal)
+    return scrubbing.scrub_literal(_without_credentials(uri), literal)
 
 
 def _without_credentials(value: str) -> str:
@@ -228,15 +214,6 @@ def _without_credential(pair: re.Match[str]) -> str:
     )
     clean = "[scrubbed]" if is_one else scrub_text(value)
     return pair[0] if clean == value else f"{pair[1]}={scrubbing.quoted(clean)}"
-
-
-def _without_secret_path(address: str) -> str:
-    try:
-        path = urlsplit(address).path
-    except ValueError:
-        return address
-    clean = scrubbing.scrub_path(path)
-    return address if clean == path else address.replace(path, clean, 1)
 
 
 # Addresses at the server that was asked
@@ -269,17 +246,6 @@ def at_origin(headers: Headers, recorded: str, asks_now: str) -> Headers:
 
 
 # Cookies
-
-
-def cookie_credentials(headers: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the values of an answer's cookies that look randomly drawn."""
-    contents = (
-        value.partition(";")[0].partition("=")[2].strip('" ')
-        for name, values in headers.items()
-        if name.lower() == "set-cookie"
-        for value in values
-    )
-    return [value for value in contents if looks_random(value)]
 
 
 def _blank_cookies(name: str, values: Sequence[str]) -> Sequence[str]:

@@ -4,15 +4,13 @@ import base64
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.json_bodies import limited_depth
 from pytest_regen.cassettes.scrubbing import clean_body, scrub_path, scrub_query, scrub_value
-from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_bytes, json_or_none
 from pytest_regen.turns.wire import StreamedMessage, is_retried_status, sse_events, usage_of
 
@@ -108,7 +106,7 @@ def body_bytes(body: Any) -> bytes:
     mapping or list is compared and stored as JSON in either case.
 
     Raises:
-        CassetteError: the body cannot be read before it is sent.
+        TypeError: the body cannot be read before it is sent.
     """
     if hasattr(body, "read"):
         body = body.read()
@@ -119,31 +117,12 @@ def body_bytes(body: Any) -> bytes:
     # JSON holds no bytes, so a list of them is a body in pieces.
     is_pieces = isinstance(body, list | tuple) and all(isinstance(part, _BYTES) for part in body)
     if isinstance(body, Mapping | list | tuple | bool | int | float) and not (body and is_pieces):
-        return json_bytes(body, _json_default)
-    if isinstance(body, Iterable):
-        return b"".join(body_bytes(piece) for piece in body)
-    raise _unreadable_body(body)
+        # A day or the bytes of a file, which JSON cannot hold, are compared as they are shown.
+        return json_bytes(body, str)
+    return b"".join(body_bytes(piece) for piece in body)
 
 
 _BYTES = (bytes, bytearray, memoryview)
-
-
-def _json_default(value: object) -> object:
-    """Return a part of a body that JSON cannot hold: bytes of a file, a day."""
-    if isinstance(value, bytes | bytearray):
-        return value.decode("latin-1")
-    if isinstance(value, date):
-        return str(value)
-    raise _unreadable_body(value)
-
-
-def _unreadable_body(body: object) -> CassetteError:
-    kind = f"{type(body).__module__}.{type(body).__qualname__}"
-    return CassetteError(
-        f"a request cannot be compared or kept: its body is a {kind}",
-        why="that cannot be read before it is sent",
-        hint="send bytes, text, JSON or a dict, or make this request outside the cassette",
-    )
 
 
 StreamEnd = Literal["complete", "cut", "closed"]
@@ -221,8 +200,6 @@ class Interaction:
     end: StreamEnd = "complete"
     chunks: tuple[tuple[int, int], ...] = ()
     """For a stream: milliseconds since the answer began, and how many bytes arrived then."""
-    is_decoded: bool = field(default=True, compare=False)
-    """Whether the client gives its caller the answer decompressed."""
 
     @property
     def key(self) -> str:

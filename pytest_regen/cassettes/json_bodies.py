@@ -21,9 +21,8 @@ LAYOUTS: Final[tuple[Layout, ...]] = get_args(Layout)
 # In characters. A longer body stays on one line, because nobody reads it.
 _LARGEST = 1_000_000
 
-# Levels, and growth by indentation, because a few kilobytes of brackets could fill the disk.
+# Levels, because each indents what is inside: a few kilobytes of brackets could fill the disk.
 _DEEPEST = 50
-_TIMES = 10
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _TOKEN = re.compile(
@@ -71,7 +70,7 @@ def _spread(text: str) -> str | None:
     """Return JSON with one line per member, or ``None`` if that would be far larger."""
     pieces: list[str] = []
     breaks = ["\n" + "  " * depth for depth in range(_DEEPEST)]
-    depth, size, before = 0, 0, ""
+    depth, before = 0, ""
     for scalar, sign in _TOKEN.findall(text):
         behind = sign
         if sign == ":":
@@ -90,10 +89,6 @@ def _spread(text: str) -> str | None:
             else:
                 behind = breaks[depth] + sign
         pieces += (scalar, behind) if scalar else (behind,)
-        # Counted on the way, because the text could fill the memory before it is whole.
-        size += len(scalar) + len(behind)
-        if size > _TIMES * len(text) + _LARGEST // 100:
-            return None
         before = sign
     return "".join(pieces)
 

@@ -86,9 +86,9 @@ class Matching:
                 value = self.normalize(json.loads(json.dumps(value)))
                 json.dumps(value)
             except Exception as error:
-                raise _function_error("normalize", self.normalize, error) from error
+                raise _function_error("normalize", self.normalize, repr(error)) from error
             if value is None:  # because all requests would be equal
-                raise _function_error("normalize", self.normalize, None)
+                raise _function_error("normalize", self.normalize, "it returned None, no JSON")
         for path in self._paths:
             value = json_bodies.replace_at(value, path, IGNORED)
         return value if self.scrub is None else json_bodies.map_texts(value, self.scrub_text)
@@ -100,9 +100,11 @@ class Matching:
         try:
             clean = self.scrub(text)
         except Exception as error:
-            raise _function_error("scrub", self.scrub, error) from error
+            raise _function_error("scrub", self.scrub, repr(error)) from error
         if not isinstance(clean, str):
-            raise _function_error("scrub", self.scrub, clean)
+            raise _function_error(
+                "scrub", self.scrub, f"it returned {type(clean).__name__}, no text"
+            )
         return clean
 
     def scrub_body(self, body: bytes) -> bytes:
@@ -123,20 +125,13 @@ class Matching:
         return request_key(interaction.method, self.scrub_text(interaction.uri), body)
 
 
-def _function_error(role: str, function: Callable[..., object], outcome: object) -> CassetteError:
+def _function_error(role: str, function: Callable[..., object], why: str) -> CassetteError:
     """Return the error for a function of the project that raised or returned something else."""
     name = getattr(function, "__qualname__", None) or repr(function)
-    if isinstance(outcome, Exception):
-        return CassetteError(
-            f"{role}={name} failed on a request",
-            why=f"{type(outcome).__name__}: {outcome}",
-            hint="it is called with every request: let it return what it does not know as it is",
-        )
-    what = "text" if role == "scrub" else "JSON: dict, list, str, int, float, bool"
     return CassetteError(
-        f"{role}={name} returned {type(outcome).__name__}",
-        why="what it returns is compared and kept in place of what was sent",
-        hint=f"end the function with return and the {what}",
+        f"{role}={name} failed on a request",
+        why=why,
+        hint="it is called with every request: let it return what it does not know as it is",
     )
 
 

@@ -5,12 +5,11 @@ import os.path
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import text_hash
@@ -21,11 +20,9 @@ from pytest_regen.cassettes.interactions import Interaction, by_name, form_field
 from pytest_regen.cassettes.json_bodies import at_any_index, limited_depth, member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
 from pytest_regen.credentials.search import scrub_text
-from pytest_regen.errors import CassetteError, CassetteMissError
+from pytest_regen.errors import CassetteMissError
 from pytest_regen.network import host_of, is_loopback
 from pytest_regen.strict_json import json_or_none
-
-Missed = TypeVar("Missed", bound=CassetteError)
 
 _SHOWN = 60
 """How many characters of a value are shown."""
@@ -169,17 +166,13 @@ class DiffFiles:
                 file.write_text(scrub_text("\n".join([*diff, ""])), "utf-8")
 
 
-_SERVICES = {
-    "/messages": ("anthropic", "ANTHROPIC_API_KEY"),
-    "/chat/completions": ("openai", "OPENAI_API_KEY"),
-    "/api/chat": ("ollama", ""),
-}
-"""How providers are named, and what holds the key, by how paths of APIs end."""
+_SERVICES = {"/messages": "anthropic", "/chat/completions": "openai", "/api/chat": "ollama"}
+"""How providers are named, by how paths of APIs end."""
 
 
-def _service_of(uri: str) -> tuple[str, str]:
+def _service_of(uri: str) -> str:
     path = urlsplit(uri).path
-    return next((names for end, names in _SERVICES.items() if path.endswith(end)), ("", ""))
+    return next((name for end, name in _SERVICES.items() if path.endswith(end)), "")
 
 
 # Recordings that are compared with a missed request: few, because the message must come at once.
@@ -433,10 +426,9 @@ class Player:
             compared: what of requests is compared, as vcrpy names it.
         """
         index, file = self.index, display_path(self.path)
-        key_name = _service_of(request.uri)[1]
         mode = "new_episodes" if self.exists else "once"
         command = f'record it with mode="{mode}", or in pytest with --regen-record {mode}'
-        hint = self.command or command + (f", and with {key_name} set" if key_name else "")
+        hint = self.command or command
         place, keys = self._place, set(request.keys)
         what = f"{self.path.name} has no answer to {request}"
         if not self.exists:
@@ -456,13 +448,15 @@ class Player:
             places = list(dict.fromkeys(asked))
             listed = ", ".join(places[:_DIFFERENCES]) + (", ..." if places[_DIFFERENCES:] else "")
             why = f"nothing is recorded for {request.place}; the cassette has {listed} ({place})"
-            where = request.host or request.path
-            causes = (f"nothing is recorded for {request.method.upper()} {where}",)
+            where = host = request.host
+            if host:
+                why += (
+                    f'\n        if {host} does not matter to the test: passthrough_hosts=["{host}"]'
+                )
+            causes = (f"nothing is recorded for {request.method.upper()} {where or request.path}",)
         else:
             why, hint, causes = self._difference(request, nearest, compared, hint)
-        error = CassetteMissError(
-            what, why=scrub_text(why), hint=hint, host=request.host, causes=causes
-        )
+        error = CassetteMissError(what, why=scrub_text(why), hint=hint, causes=causes)
         error.recorded_with = self._other_provider(request)
         return error
 
@@ -501,11 +495,6 @@ class Player:
         hint = drift.next(hint, setting)
         unseen = ", ".join(sorted(compared - COMPARED - _NO_BODY | compared & {"headers"}))
         hidden = f"match_on compares {unseen}" if unseen else "a credential or binary data differs"
-        query = parse_qsl(urlsplit(request.uri).query) if "query" in compared else []
-        private = [name for name, value in query if scrubbing.is_private_parameter(name, value)]
-        if private and not drift.lines and not unseen:
-            hidden = f"query.{private[0]}: a credential, and another one than was recorded"
-            hint = f"return filter_query_parameters={private} from the fixture vcr_config"
         # In a file of JSON nobody knows the line.
         line = f" at {self.path.name}:{stored.line}" if stored.line > 1 else ""
         lines = drift.lines or [f"    {hidden}"]
@@ -522,10 +511,10 @@ class Player:
         words = _last_words(request.json)
         for _, stored in islice(self.index.unplayed, _CANDIDATES if words else 0):
             recorded = json_or_none(self.matching.normalize_body(stored.interaction.request_body))
-            service, _ = _service_of(stored.interaction.uri)
+            service = _service_of(stored.interaction.uri)
             if service and _last_words(recorded) == words:
                 asked = (service, recorded.get("model"))
-                if asked != (_service_of(request.uri)[0], request.json.get("model")):
+                if asked != (_service_of(request.uri), request.json.get("model")):
                     return scrub_text(f"{service}:{recorded.get('model')}")
         return ""
 
@@ -543,22 +532,3 @@ def _last_words(body: object) -> str:
     if isinstance(content, list):
         return " ".join(str(b.get("text") or "") for b in content if isinstance(b, Mapping))
     return str(content or "")
-
-
-def with_exemption(error: Missed, argument: str = "passthrough_hosts") -> Missed:
-    """Return the error for a miss that no caller waited for, with the words that exempt its host.
-
-    Args:
-        error: the miss.
-        argument: the argument that takes the host, with the text before it, such as
-            ``@pytest.mark.…(``.
-    """
-    host = scrub_text(error.host) if isinstance(error, CassetteMissError) else ""
-    if not host:
-        return error
-    end = ")" if "(" in argument else ""
-    line = f'{argument}=["{host}"]{end}'
-    more = f"no caller waited for the answer; if {host} does not matter to the test: {line}"
-    exempted = copy(error)
-    exempted.why = f"{error.why}\n        {more}" if error.why else more
-    return exempted

@@ -15,6 +15,7 @@ from pytest_regen.cassettes.json_bodies import at_any_index, leaves, limited_dep
 from pytest_regen.credentials.names import is_private_name, looks_random
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_or_none
+from pytest_regen.turns.wire import sse_data
 
 _REAL_HOST = "api.anthropic.com"
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
@@ -36,71 +37,52 @@ def made_by(recordings: Iterable[Interaction]) -> dict[str, Any]:
 
 
 @limited_depth()
-def clean_exchange(exchange: Interaction, rules: headers.HeaderRules | None = None) -> Interaction:
+def clean_exchange(
+    exchange: Interaction, rules: headers.HeaderRules | None = None, *, is_foreign: bool = False
+) -> Interaction:
     """Return ``exchange`` as a cassette stores it.
 
     Args:
-        exchange: as it went over the wire.
+        exchange: as it went over the wire, or as another recorder stored it.
         rules: what the project says about headers.
+        is_foreign: whether another recorder stored it; then its address and its headers stay, but
+            for credentials.
 
     Raises:
-        CassetteError: the answer cannot be decoded, or its stream holds a credential split across
-            events.
+        CassetteError: the answer cannot be decoded, or a credential is in its compressed request
+            or split across events of its stream.
     """
-    rules = rules or headers.HeaderRules()
-    literal = _credentials(exchange)
+    rules, literal = rules or headers.HeaderRules(), _credentials(exchange)
     _refuse_packed(exchange, literal)
     content, true_headers = _decoded(exchange)
-    interaction = Interaction(
-        method=exchange.method.upper(),
-        uri=scrubbing.stable_uri(exchange.uri, exchange.response_headers, literal),
-        request_body=scrubbing.clean_body(
-            bodies.with_stable_boundary(exchange.request_body), literal
-        ),
-        status=exchange.status,
-        reason=scrubbing.scrub_literal(exchange.reason, literal),
-        response_body=scrubbing.clean_body(content, literal),
-        request_headers=bodies.with_stable_boundary_header(
-            headers.keep_request_headers(exchange.request_headers, rules, literal)
-        ),
-        response_headers=headers.keep_response_headers(
-            replace(exchange, response_headers=true_headers), rules, literal
-        ),
-        end=exchange.end,
-    )
-    if not interaction.is_stream:
-        return interaction
-    refuse_hidden(content, literal)
-    return replace(interaction, chunks=exchange.chunks)
-
-
-@limited_depth()
-def clean_interaction(recorded: Interaction) -> Interaction:
-    """Return another recorder's recording without credentials and otherwise unchanged.
-
-    Raises:
-        CassetteError: a credential is in its compressed request or split across events of its
-            stream.
-    """
-    literal = _credentials(recorded)
-    _refuse_packed(recorded, literal)
-    if recorded.is_stream:
-        refuse_hidden(recorded.response_body, literal)
+    if is_foreign:
+        uri = headers.public_address(exchange.uri, literal)
+        sent = headers.public_headers(exchange.request_headers, literal)
+        answered = headers.public_headers(exchange.response_headers, literal)
+    else:
+        decoded = replace(exchange, response_headers=true_headers)
+        uri = scrubbing.stable_uri(exchange.uri, exchange.response_headers, literal)
+        sent = headers.keep_request_headers(exchange.request_headers, rules, literal)
+        sent = bodies.with_stable_boundary_header(sent)
+        answered = headers.keep_response_headers(decoded, rules, literal)
+    if exchange.is_stream:
+        refuse_hidden(content, literal)
+    sent_body = bodies.with_stable_boundary(exchange.request_body)
     return replace(
-        recorded,
-        uri=headers.public_address(recorded.uri, literal),
-        request_headers=headers.public_headers(recorded.request_headers, literal),
-        request_body=scrubbing.clean_body(recorded.request_body, literal),
-        reason=scrubbing.scrub_literal(recorded.reason, literal),
-        response_headers=headers.public_headers(recorded.response_headers, literal),
-        response_body=scrubbing.clean_body(recorded.response_body, literal),
+        exchange,
+        uri=uri,
+        request_headers=sent,
+        request_body=scrubbing.clean_body(sent_body, literal),
+        reason=scrubbing.scrub_literal(exchange.reason, literal),
+        response_headers=answered,
+        response_body=scrubbing.clean_body(content, literal),
+        # Of an answer that is no stream nobody asks how it arrived.
+        chunks=exchange.chunks if exchange.is_stream else (),
     )
 
 
-DECOMPRESSED = "response body (decompressed)"
 _LONGEST = 120
 """In characters: names of members are whatever a server calls them."""
-_LINE = re.compile(r"line \d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +101,8 @@ class ChangedValue:
 
     @property
     def place(self) -> str:
-        """The member without the numbers of items and lines: ``response body $.audio[*].data``."""
-        return _LINE.sub("line *", at_any_index(self.member))
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether another value was put in its place; else what the client got is not stored."""
-        return self.member != DECOMPRESSED
+        """The member without the numbers of items: ``response body $.audio[*].data``."""
+        return at_any_index(self.member)
 
     @property
     def is_answer(self) -> bool:
@@ -154,15 +131,11 @@ def changed_values(live: Interaction, stored: Interaction) -> tuple[ChangedValue
             _decoded(stored)[0],
         ),
     ]
-    changed = [
+    return tuple(
         ChangedValue(" ".join(member.split())[:_LONGEST], _length(old), _length(new))
         for member, old, new in texts
         if old != new
-    ]
-    came, played = live.response_body, stored.response_body
-    if not live.is_decoded and came != _decoded(live)[0]:
-        changed.append(ChangedValue(DECOMPRESSED, len(came), len(played)))
-    return tuple(changed)
+    )
 
 
 def _decoded(exchange: Interaction) -> tuple[bytes, dict[str, tuple[str, ...]]]:
@@ -179,13 +152,13 @@ def _length(value: object) -> int:
 def _pairs(
     part: str, headers: Headers, stored_headers: Headers, body: bytes, stored_body: bytes
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield headers, and of bodies the members of JSON or a form, or lines, else all."""
+    """Yield headers, and of bodies the members of JSON, if there are some, else all."""
     before, after = map(interactions.by_lower_name, (headers, stored_headers))
     for name in sorted(after.keys() & before.keys() - {"content-length", "set-cookie"}):
         yield f"{part} header {name}", ", ".join(before[name]), ", ".join(after[name])
     if body == stored_body:
         return
-    old, new = list(_members(body)), list(_members(stored_body))
+    old, new = _members(body), _members(stored_body)
     # A name that was replaced, too, may not be told.
     has_names = [name for name, _ in old] == [name for name, _ in new]
     pairs = zip(old, new, strict=True) if has_names and old != new else ()
@@ -194,17 +167,13 @@ def _pairs(
         yield f"{part} body", body, stored_body
 
 
-def _members(body: bytes) -> Iterator[tuple[str, object]]:
+def _members(body: bytes) -> list[tuple[str, Any]]:
+    """Return the members of JSON, or of the events of a stream, each with its path."""
     value = json_or_none(body)
-    if value is not None:
-        yield from leaves(value)
-    elif b"=" in body and len(body.split(None, 1)) == 1:
-        yield from parse_qsl(body.decode("latin-1"), keep_blank_values=True)
-    else:
-        for number, line in enumerate(body.split(b"\n"), 1):
-            event = json_or_none(line.removeprefix(b"data:").strip())
-            parts = leaves(event) if isinstance(event, dict | list) else [("", line)]
-            yield from ((f"line {number} {path}".rstrip(), leaf) for path, leaf in parts)
+    if value is None:
+        events = sse_data(body.decode("utf-8", "replace"))
+        value = [json_or_none(data.encode()) or data for data in events]
+    return list(leaves(value))
 
 
 def _refuse_packed(exchange: Interaction, literal: tuple[str, ...]) -> None:
@@ -256,7 +225,9 @@ def _credentials(exchange: Interaction) -> tuple[str, ...]:
         for name, value in parse_qsl(parts.query)
         if scrubbing.is_private_parameter(name, value)
     ]
-    credentials += headers.cookie_credentials(exchange.response_headers)
+    cookies = interactions.by_lower_name(exchange.response_headers).get("set-cookie", ())
+    contents = (cookie.partition(";")[0].partition("=")[2].strip('" ') for cookie in cookies)
+    credentials += filter(looks_random, contents)
     long = {value for value in credentials if len(value) >= _SHORTEST_CREDENTIAL}
     # Longest first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))

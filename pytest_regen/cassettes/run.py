@@ -16,7 +16,7 @@ from pytest_regen.cassettes.files.writer import CassetteWriter, is_answered
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
-from pytest_regen.cassettes.misses import MissedRequest, Player, with_exemption
+from pytest_regen.cassettes.misses import MissedRequest, Player
 from pytest_regen.cassettes.recording import ChangedValue, changed_values, clean_exchange
 from pytest_regen.cassettes.replay import replay_turn
 from pytest_regen.errors import CassetteError, UsageError
@@ -471,7 +471,7 @@ def _block(run: CassetteRun, *, http_clients: bool, keep_on_failure: bool) -> It
         run.finish(keep=keep_on_failure or not failed)
     swallowed = run.take_pending_miss()
     if swallowed is not None:
-        raise with_exemption(swallowed)
+        raise swallowed
 
 
 @contextlib.contextmanager

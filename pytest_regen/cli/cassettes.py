@@ -64,12 +64,16 @@ def check(
     project = Project.here()
     files, skipped = checking.cassettes_in(paths)
     accepted = _baseline(project, baseline, update=update)
-    limits = checking.Limits(max_age, max_size)
+    found = checking.check_cassettes(
+        _with_progress(files),
+        days=max_age,
+        kilobytes=max_size,
+        drifted=_last_drifted(),
+        baseline=accepted,
+    )
     findings = [
         replace(finding, severity="error") if finding.code in (fail_on or ()) else finding
-        for finding in checking.check_cassettes(
-            _with_progress(files), limits, _last_drifted(), accepted
-        )
+        for finding in found
     ]
     if accepted and update:
         say(f"{accepted.path}: {plural(accepted.write(files), 'finding')}")

@@ -35,37 +35,29 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 _NO_LETTER: Final = "\ufffd"
 
 
-class UnescapedText(NamedTuple):
-    """A text with its escapes undone, and a map of positions."""
-
-    escaped: str
-    text: str
-
-    def places(self) -> Callable[[int], int]:
-        """Return a function from a position in ``text`` to the position in ``escaped``."""
-        plain, escaped, ahead = [0], [0], 0
-        for match in _ESCAPED.finditer(self.escaped):
-            ahead += len(match[0]) - len(_meaning(match[0]))
-            plain.append(match.end() - ahead)
-            escaped.append(match.end())
-
-        def place(at: int) -> int:
-            last = bisect_right(plain, at) - 1
-            return escaped[last] + at - plain[last]
-
-        return place
-
-
-def unescape(text: str) -> UnescapedText | None:
-    """Return ``text`` without its escapes; ``None`` if it has none.
+def unescape(text: str) -> str:
+    """Return ``text`` without its escapes.
 
     Undoes one level: what was escaped twice is escaped once afterwards.
     """
     if not ("\\" in text or "\x1b[" in text or ("&" in text and ";" in text)):
-        return None
-    plain = _ESCAPED.sub(lambda match: _meaning(match[0]), text)
-    # A character is always shorter than its escape.
-    return UnescapedText(text, plain) if len(plain) < len(text) else None
+        return text
+    return _ESCAPED.sub(lambda match: _meaning(match[0]), text)
+
+
+def escaped_places(text: str) -> Callable[[int], int]:
+    """Return a function from a position in the unescaped ``text`` to the position in ``text``."""
+    plain, escaped, ahead = [0], [0], 0
+    for match in _ESCAPED.finditer(text):
+        ahead += len(match[0]) - len(_meaning(match[0]))
+        plain.append(match.end() - ahead)
+        escaped.append(match.end())
+
+    def place(at: int) -> int:
+        last = bisect_right(plain, at) - 1
+        return escaped[last] + at - plain[last]
+
+    return place
 
 
 @lru_cache(maxsize=4096)

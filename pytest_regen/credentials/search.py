@@ -197,13 +197,15 @@ def _edits(text: str, deepest: int) -> list[encodings.Edit]:
 def _search(text: str, deepest: int) -> list[encodings.Edit]:
     if len(text) < _SHORTEST and not _SHORT.search(text):
         return []
-    view = encodings.unescape(text) if deepest else None
+    unescaped = encodings.unescape(text) if deepest else text
+    # A character is always shorter than its escape.
+    has_escapes = len(unescaped) < len(text)
     edits: list[encodings.Edit] = []
-    if view is not None:
+    if has_escapes:
         # Escapes first: of a credential that is partly escaped, the plain rest would be incomplete.
-        within = _edits(view.text, deepest - 1)
+        within = _edits(unescaped, deepest - 1)
         if within:
-            place = view.places()
+            place = encodings.escaped_places(text)
             edits = [edit._replace(start=place(edit.start), end=place(edit.end)) for edit in within]
             text = _blank(text, edits)
         parts = [match.span() for match in _BEHIND_BACKSLASH.finditer(text)]
@@ -224,7 +226,7 @@ def _search(text: str, deepest: int) -> list[encodings.Edit]:
             ]
             edits += matches
             text = _blank(text, matches)
-    if view is not None:
+    if has_escapes:
         return sorted(edits)
     assigned = _assigned_edits(text, lean, long)
     edits += assigned

@@ -117,16 +117,3 @@ def test_opened_while_a_cassette_is_in_use(mode: str, site: Site, path: Path) ->
     assert "websocket to 127.0.0.1" in str(caught.value)
     assert "passthrough_hosts" in str(raised.value)
     assert "127.0.0.1" in caught.value.hint
-
-
-def test_a_host_that_passes(site: Site, path: Path) -> None:
-    """The request for it is sent, as without a cassette; that no websocket answers is not ours."""
-    before = len(site.seen)
-
-    with (
-        use_cassette(path, mode="once", passthrough_hosts=["127.0.0.1"]),
-        pytest.raises(Exception, match=r"200"),
-    ):
-        opened(site.address)
-
-    assert len(site.seen) == before + 1

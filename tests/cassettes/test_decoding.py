@@ -91,9 +91,10 @@ def test_a_bomb_does_not_go_off(
 
 
 def test_several_encodings_are_undone_in_turn() -> None:
+    """Of an object of S3 one tells how it came there, as if that were an encoding."""
     assert decoded("deflate, gzip", gzip.compress(zlib.compress(TEXT))) == TEXT
     assert decoded("identity", TEXT) == TEXT
-    assert decoded("gzip", gzip.compress(TEXT) + bytes(512)) == TEXT
+    assert decoded("gzip,aws-chunked", gzip.compress(TEXT) + bytes(512)) == TEXT
 
 
 def test_an_unknown_encoding_is_refused() -> None:
@@ -102,9 +103,3 @@ def test_an_unknown_encoding_is_refused() -> None:
         decoded("made-up", zlib.compress(TEXT))
     assert decoded("made-up", TEXT) == TEXT
     assert decoded("made-up", b"") == b""
-
-
-def test_what_was_uploaded_in_pieces_is_as_it_was() -> None:
-    """S3 tells of an object how it came there, as if that were an encoding."""
-    assert decoded("aws-chunked", bytes(range(256))) == bytes(range(256))
-    assert decoded("gzip,aws-chunked", gzip.compress(TEXT)) == TEXT

@@ -1,9 +1,6 @@
 """Event loops are not kept waiting: what a cassette asks of files it asks outside of them."""
 
 import asyncio
-import json
-import subprocess
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +18,6 @@ from pytest_regen.errors import CassetteMissError
 blockbuster = pytest.importorskip("blockbuster")
 
 WORDS = ("ivy", "oak", "elm")
-NOBODY = "http://127.0.0.1:9"
 
 
 @pytest.fixture(params=list(CLIENTS))
@@ -72,7 +68,7 @@ def test_a_miss(ask: Any, path: Path, tmp_path: Path) -> None:
         pytest.raises(CassetteMissError, match="in full: ") as caught,
         use_cassette(path, diff_folder=folder),
     ):
-        ask("oak", address=NOBODY)
+        ask("oak", address="http://127.0.0.1:9")
 
     [file] = folder.iterdir()
     assert f"in full: {file}" in str(caught.value)
@@ -166,18 +162,3 @@ def test_what_is_being_written_is_kept_whoever_is_cancelled(site: Site, path: Pa
 
     file = loaded(path)
     assert len(file.interactions) == 1
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="fork")
-def test_nothing_is_imported(tmp_path: Path) -> None:
-    """A first import reads files: what a request needs is loaded when the block begins."""
-    program = Path(loop_work.__file__).with_name("loop_imports.py")
-    done = subprocess.run(
-        [sys.executable, program, tmp_path], capture_output=True, text=True, check=True, timeout=60
-    )
-
-    found = json.loads(done.stdout)
-    assert found.pop("importing") == ["wave"], "a function of the test imports this"
-    assert found == {
-        case: [] for case in ("recording", "replaying", "missing", "drifting", "missing_in_vcr")
-    }

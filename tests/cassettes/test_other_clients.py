@@ -18,23 +18,23 @@ from vcr.request import Request
 from vcr.stubs import VCRHTTPSConnection
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.clients.vcr_patches import _builder, comparable_bytes
+from pytest_regen.cassettes.clients.vcr_patches import _builder
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.interactions import body_bytes
-from pytest_regen.errors import CassetteError, CassetteMissError
+from pytest_regen.errors import CassetteMissError
 
 URL = "https://api.example/v1/messages"
 ANSWER = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": b"{}"}}
 
 
-def send(body: Any, answer: Any = ANSWER) -> bool:
+def send(body: Any) -> bool:
     target = _builder()._cassette
     request = Request("POST", URL, body, {})
     is_recorded = bool(target.can_play_response_for(request))
     if is_recorded:
         target.play_response(request)
     else:
-        target.append(request, answer)
+        target.append(request, ANSWER)
     return is_recorded
 
 
@@ -114,7 +114,6 @@ def test_threads_with_a_block_each_lose_nothing(tmp_path: Path) -> None:
     [
         ({"model": "m", "n": 1}, {"model": "m", "n": 2}, b'{"model": "m", "n": 1}'),
         ([("a", "1")], [("a", "2")], b'[["a", "1"]]'),
-        ({"file": b"\xff"}, {"file": b"\xfe"}, '{"file": "ÿ"}'.encode()),
         ([b"pie", b"ces"], [b"pie"], b"pieces"),
         ((part for part in (b"pie", "ces")), [b"pie"], b"pieces"),
         (io.BytesIO(b"file"), io.BytesIO(b"other"), b"file"),
@@ -137,18 +136,6 @@ def test_a_body_is_compared_by_what_is_in_it(
         send(other)
     with use_cassette(path):
         assert send(kept)
-
-
-def test_a_body_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """Compared as nothing, all such requests would be equal; the error names the kind."""
-    for body in (object(), {"form": object()}):
-        with (
-            pytest.raises(CassetteError, match=r"its body is a builtins\.object"),
-            use_cassette(tmp_path / "c.yaml", mode="once"),
-        ):
-            send(body)
-
-        assert comparable_bytes(body) == b""
 
 
 FORKED = """

@@ -1,10 +1,10 @@
-"""Hosts that are no business of a cassette: what is asked of them passes it by."""
+"""Hosts that are no business of a cassette, and the gate between the process and the network."""
 
 import asyncio
-import contextlib
 import socket
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
@@ -12,13 +12,17 @@ import pytest
 from loopback import Answer, Asked, serving
 from recorded import loaded
 
-from pytest_regen.cassettes import use_cassette
-from pytest_regen.errors import CassetteMissError
+from pytest_regen.cassettes import CassetteRun, use_cassette
+from pytest_regen.network import (
+    AllowedHosts,
+    BlockedConnectionError,
+    PassthroughOnly,
+    UnresolvedNames,
+    closed_network,
+)
 
 THIRD = "prices.test"
 """A name that stands for this machine while a test runs."""
-
-EMPTY = "version: 1\ninteractions: []\n"
 
 
 @pytest.fixture
@@ -49,18 +53,6 @@ def by_httpx2(url: str) -> int:
     return httpx2.get(url).status_code
 
 
-def by_async_httpx2(url: str) -> int:
-    async def ask() -> int:
-        async with httpx2.AsyncClient() as client:
-            return (await client.get(url)).status_code
-
-    return asyncio.run(ask())
-
-
-def by_requests(url: str) -> int:
-    return int(pytest.importorskip("requests").get(url, timeout=5).status_code)
-
-
 def by_aiohttp(url: str) -> int:
     aiohttp = pytest.importorskip("aiohttp")
 
@@ -71,7 +63,7 @@ def by_aiohttp(url: str) -> int:
     return asyncio.run(ask())
 
 
-CLIENTS = [by_urllib, by_httpx2, by_async_httpx2, by_requests, by_aiohttp]
+CLIENTS = [by_urllib, by_httpx2, by_aiohttp]
 
 
 @pytest.mark.parametrize("ask", CLIENTS)
@@ -97,7 +89,7 @@ def test_a_host_passes_the_cassette_by(
 
 def test_this_machine_is_reached_in_replay_too(path: Path, server: tuple[int, list[str]]) -> None:
     """A database beside the tests: nothing leaves the machine. Others of it stay blocked."""
-    path.write_text(EMPTY, "utf-8")
+    path.write_text("version: 1\ninteractions: []\n", "utf-8")
     place = ("127.0.0.1", server[0])
 
     with use_cassette(path, passthrough_hosts=["127.0.0.1"]):
@@ -107,23 +99,6 @@ def test_this_machine_is_reached_in_replay_too(path: Path, server: tuple[int, li
             socket.create_connection(("192.0.2.1", 80))
     with use_cassette(path), pytest.raises(ConnectionRefusedError, match="nothing may connect"):
         socket.create_connection(place)
-
-
-def test_a_swallowed_miss_says_how_its_host_is_exempted(path: Path) -> None:
-    """With the line to write; one that was told does not, for somebody waits for its answer."""
-    path.write_text(EMPTY, "utf-8")
-
-    with (
-        pytest.raises(CassetteMissError) as swallowed,
-        use_cassette(path),
-        contextlib.suppress(BaseException),
-    ):
-        by_httpx2("https://raw.example.com:8443/prices.json")
-    with pytest.raises(CassetteMissError) as told, use_cassette(path):
-        by_httpx2("https://raw.example.com/prices.json")
-
-    assert 'passthrough_hosts=["raw.example.com"]' in str(swallowed.value)
-    assert "passthrough_hosts" not in str(told.value)
 
 
 @pytest.mark.parametrize(
@@ -141,3 +116,96 @@ def test_names_and_patterns(path: Path, host: str, pattern: str, passes: bool) -
     """A name is the whole host, in any case; ``*`` stands for a part of one."""
     with use_cassette(path, mode="once", passthrough_hosts=[pattern]) as run:
         assert run.passes(f"http://{host}:8000/x") is passes
+
+
+NAMES = ("connect", "connect_ex")
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[str, int]]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()
+
+
+def connect(address: tuple[str, int]) -> None:
+    with socket.socket() as client:
+        client.connect(address)
+
+
+def allowed(*patterns: str) -> AllowedHosts:
+    return AllowedHosts(patterns, "record it")
+
+
+def test_a_connection_passes_only_where_each_guard_lets_it(listener: tuple[str, int]) -> None:
+    with closed_network(allowed("127.*")):
+        connect(listener)
+        with closed_network(PassthroughOnly()), pytest.raises(BlockedConnectionError):
+            connect(listener)
+        connect(listener)
+        with closed_network(allowed("example")), pytest.raises(RuntimeError, match=r"127\.0\.0\.1"):
+            connect(listener)
+    connect(listener)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_blocks_may_end_in_any_order(first: int, listener: tuple[str, int]) -> None:
+    """As in two threads; after the last one sockets are as they were."""
+    before = [getattr(socket.socket, name) for name in NAMES]
+    stacks = [ExitStack(), ExitStack()]
+    for stack in stacks:
+        stack.enter_context(closed_network(PassthroughOnly()))
+
+    stacks.pop(first).close()
+    with pytest.raises(BlockedConnectionError):
+        connect(listener)
+    stacks.pop().close()
+
+    connect(listener)
+    assert [getattr(socket.socket, name) for name in NAMES] == before
+
+
+def test_the_number_of_an_allowed_host_is_allowed(listener: tuple[str, int]) -> None:
+    """A name is allowed, and it is a number that is connected to."""
+    with closed_network(allowed("localhost")):
+        with pytest.raises(RuntimeError):
+            connect(listener)
+        socket.create_connection(("localhost", listener[1])).close()
+        connect(listener)
+
+
+def test_names_of_hosts_that_pass_resolve_to_nothing(listener: tuple[str, int]) -> None:
+    """But for those of this machine, which need no listener of names."""
+    with closed_network(UnresolvedNames(("*.example.com", "localhost"))):
+        with pytest.raises(socket.gaierror, match=r"api\.example\.com"):
+            socket.getaddrinfo("API.example.com", 443)
+        socket.create_connection(("localhost", listener[1])).close()
+
+
+def test_a_replay_closes_the_network_to_itself(tmp_path: Path) -> None:
+    """A turn that only replays reaches nothing, while one beside it may send."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        run = CassetteRun(tmp_path / "c.yaml", "none", is_apart=True)
+
+        async def connect() -> str:
+            try:
+                socket.create_connection(address, timeout=5).close()
+            except BlockedConnectionError:
+                return "blocked"
+            return "open"
+
+        async def replay(inside: asyncio.Event, left: asyncio.Event) -> str:
+            with run.in_use(http_clients=False):
+                inside.set()
+                await left.wait()
+                return await connect()
+
+        async def both() -> tuple[str, str]:
+            inside, left = asyncio.Event(), asyncio.Event()
+            replaying = asyncio.create_task(replay(inside, left))
+            await inside.wait()
+            beside = await connect()
+            left.set()
+            return await replaying, beside
+
+        assert asyncio.run(both()) == ("blocked", "open")

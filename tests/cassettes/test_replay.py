@@ -57,18 +57,7 @@ def check_equal(path: Path, requests: list[TurnRequest], max_retries: int) -> No
 
 WORDS = st.one_of(
     st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=30),
-    st.sampled_from(
-        [
-            "",
-            " ",
-            "line\r\nbreak\u2028and\u0085more",
-            "👩‍👩‍👧 e\u0301 \ufeff ق 日本",
-            "data: {}\n\nevent: error",
-            '{"a": "b"}',
-            "- yaml: |\n  \t!!python/name:os.system",
-            "key sk-ant-api03-" + "a1B2c3D4" * 5,
-        ]
-    ),
+    st.sampled_from(["line\r\nbreak\u2028and\u0085more", "data: {}\n\nevent: error"]),
 )
 FILLED = WORDS.map(lambda text: f"{text}.".lstrip())
 """What the API accepts as a message."""

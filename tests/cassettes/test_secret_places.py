@@ -131,23 +131,14 @@ def test_within_a_parameter_only_the_credential_goes(path: Path, value: str, kep
     assert urllib.parse.unquote(address) == f"{URL}?dsn={value.format(f'[{ASSIGNED}]')}"
 
 
-def packed(name: str, data: bytes) -> bytes:
-    if name == "zstd":
-        return bytes(pytest.importorskip("zstandard").ZstdCompressor().compress(data))
-    return gzip.compress(data)
-
-
-def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Response]]:
+def answers(secret: str) -> dict[str, httpx2.Response]:
     text = f"Before it {secret} and after."
     body = json.dumps({"said": text}).encode()
     event = f"data: {json.dumps({'delta': {'text': text}})}\n\n".encode()
 
-    def encoded(name: str, data: bytes, kind: dict[str, str]) -> Callable[[], httpx2.Response]:
-        return lambda: httpx2.Response(
-            200,
-            headers={**kind, "content-encoding": name},
-            stream=httpx2.ByteStream(packed(name, data)),
-        )
+    def packed(data: bytes, kind: dict[str, str]) -> httpx2.Response:
+        stream = httpx2.ByteStream(gzip.compress(data))
+        return httpx2.Response(200, headers={**kind, "content-encoding": "gzip"}, stream=stream)
 
     return {
         "JSON": httpx2.Response(200, content=body, headers=JSON),
@@ -164,20 +155,15 @@ def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Resp
             },
         ),
         "event": httpx2.Response(200, content=event, headers=SSE),
-        **{
-            f"{kind} in {name}": encoded(name, data, headers)
-            for name in ("gzip", "zstd")
-            for kind, data, headers in (("JSON", body, JSON), ("event", event, SSE))
-        },
+        "packed JSON": packed(body, JSON),
+        "packed event": packed(event, SSE),
     }
 
 
 @EACH
 @pytest.mark.parametrize("place", answers("x"))
 def test_in_an_answer(path: Path, secret: str, place: str) -> None:
-    made = answers(secret)[place]
-
-    record(path, lambda _: made() if callable(made) else made, {"json": {}})
+    record(path, lambda _: answers(secret)[place], {"json": {}})
 
     assert revealed(path.parent, secret) == []
 

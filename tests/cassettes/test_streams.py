@@ -1,11 +1,11 @@
-"""Streams: handed on as they arrive, kept with their times, kept as cut where they were cut."""
+"""Streams, handed on as they arrive and kept as cut; retries, replayed without waiting."""
 
-import asyncio
 import http.client
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from email.utils import formatdate
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +13,15 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
+import urllib3
+from loopback import Answer, serving
 from recorded import KEY, echo, loaded, outcome, record, replaying
 from turn_values import MODEL, turn
 
-from pytest_regen.cassettes import Interaction, use_cassette
-from pytest_regen.emulator import Emulator
+from pytest_regen.cassettes import Interaction, RecordMode, use_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+from pytest_regen.emulator import Emulator, Fault
+from pytest_regen.turns import AnthropicProvider
 
 WORDS = [f"word {n} " for n in range(6)]
 PAUSE = 0.05
@@ -128,41 +132,25 @@ def test_an_answer_that_was_left_is_asked_for_again(path: Path, left: int) -> No
 
 
 def test_streams_at_once_are_kept_apart(path: Path) -> None:
-    """Eight threads stream at once, and then eight tasks: none hears another."""
-
-    def call(words: str) -> dict[str, Any]:
-        return {
-            "model": MODEL,
-            "max_tokens": 200,
-            "messages": [{"role": "user", "content": words}],
-        }
+    """Eight threads stream at once: none hears another."""
 
     def threads(base_url: str) -> list[str]:
         with anthropic.Anthropic(api_key=KEY, base_url=base_url) as client:
 
             def hear(number: int) -> str:
-                with client.messages.stream(**call(f"thread {number} speaks")) as stream:
+                said: Any = [{"role": "user", "content": f"thread {number} speaks"}]
+                with client.messages.stream(model=MODEL, max_tokens=200, messages=said) as stream:
                     return str(stream.get_final_text())
 
             with ThreadPoolExecutor(8) as pool:
                 return list(pool.map(hear, range(8)))
 
-    async def tasks(base_url: str) -> list[str]:
-        async with anthropic.AsyncAnthropic(api_key=KEY, base_url=base_url) as client:
-
-            async def hear(number: int) -> str:
-                async with client.messages.stream(**call(f"task {number} speaks")) as stream:
-                    return str(await stream.get_final_text())
-
-            return list(await asyncio.gather(*(hear(number) for number in range(8))))
-
-    expected = [f"{who} {number} speaks" for who in ("thread", "task") for number in range(8)]
     with Emulator(echo) as emulator, use_cassette(path, mode="once"):
-        live = threads(emulator.base_url) + asyncio.run(tasks(emulator.base_url))
+        live = threads(emulator.base_url)
 
-    nowhere = "http://127.0.0.1:9"
     with use_cassette(path) as run:
-        assert threads(nowhere) + asyncio.run(tasks(nowhere)) == live == expected
+        assert threads("http://127.0.0.1:9") == live
+    assert live == [f"thread {number} speaks" for number in range(8)]
     assert run.unplayed == 0
 
 
@@ -174,21 +162,16 @@ def test_an_application_of_the_process_always_runs(path: Path) -> None:
         calls.append(request.url.path)
         return httpx2.Response(200, text="from the function")
 
-    async def asked(transport: Any) -> str:
-        async with httpx2.AsyncClient(transport=transport) as client:
-            return (await client.get("http://app.example/async")).text
-
     for mode in ("once", "none"):
         anyway: Any = mode
         with (
             use_cassette(path, mode=anyway) as run,
             httpx2.Client(transport=httpx2.MockTransport(answer)) as client,
         ):
-            assert client.get("http://app.example/sync").text == "from the function"
-            assert asyncio.run(asked(httpx2.MockTransport(answer))) == "from the function"
+            assert client.get("http://app.example/").text == "from the function"
         assert (run.played, run.recorded) == (0, 0)
 
-    assert calls == ["/sync", "/async"] * 2
+    assert calls == ["/"] * 2
     assert not path.exists()
 
 
@@ -206,3 +189,71 @@ def test_patches_end_with_the_last_block(path: Path) -> None:
 
     assert httpx2.HTTPTransport.__dict__["handle_request"] is before[0]
     assert http.client.HTTPConnection is before[1]
+
+
+FAULTS = {
+    "429": Fault(429, retry_after=30),
+    "429 until a date": Fault(429, retry_after=formatdate(4_000_000_000, usegmt=True)),
+    "529": Fault(529, retry_after=30),
+}
+
+
+def plain(base_url: str) -> str:
+    with anthropic.Anthropic(api_key=KEY, base_url=base_url) as client:
+        said: Any = [{"role": "user", "content": "x"}]
+        made: Any = client.messages.create(model=MODEL, max_tokens=200, messages=said)
+        return str(made.content[-1].text)
+
+
+def provider(base_url: str) -> str:
+    made = replaying() if ":9" in base_url else AnthropicProvider(api_key=KEY, base_url=base_url)
+    text = made.send(turn("x")).text
+    made.close()
+    return text
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("ask", [plain, provider])
+def test_a_recorded_retry_is_not_waited_for(
+    tmp_path: Path, slept: list[float], ask: Callable[[str], str], fault: Fault
+) -> None:
+    """Whatever the answer asked for: a millisecond each time, as the client knows no less."""
+    if ask is provider and fault.status == 429 and fault.retry_after:
+        fault = replace(fault, retry_after=0.01)  # it really waits, and does not sleep for it
+    said: Iterator[Fault | str] = iter([fault, fault, "late"])
+    with (
+        Emulator(lambda _body: next(said)) as emulator,
+        use_cassette(tmp_path / "c.yaml", mode="once"),
+    ):
+        assert ask(emulator.base_url) == "late"
+    assert sum(slept) > 0.5 or fault.retry_after == 0.01
+    slept.clear()
+
+    with use_cassette(tmp_path / "c.yaml") as run:
+        assert ask("http://127.0.0.1:9") == "late"
+
+    assert run.played == 3
+    assert sum(slept) <= 0.002
+
+
+BUSY = [Answer(b"busy", 429, (("retry-after", "30"),)), Answer(b"late")]
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_urllib3_asks_again_without_waiting(
+    tmp_path: Path, slept: list[float], *, marked: bool
+) -> None:
+    """It asks again because of `retry-after`, which is replayed as it came."""
+
+    def ask(address: str, mode: RecordMode) -> tuple[bytes, list[float]]:
+        slept.clear()
+        options = VcrOptions("c", tmp_path, mode, {"match_on": ["path"]}, (), lambda _: None)
+        cassette = use_vcr_cassette(options) if marked else use_cassette(tmp_path / "c", mode=mode)
+        with cassette, urllib3.PoolManager() as pool:
+            return pool.request("GET", f"{address}/plan").data, slept.copy()
+
+    answers = iter(BUSY)
+    with serving({"/*": lambda _asked: next(answers)}) as address:
+        assert ask(address, "once") == (b"late", [30])
+
+    assert ask("http://127.0.0.1:9", "none") == (b"late", [0.001])

@@ -1,6 +1,5 @@
 """A run that records says at its end which values a replay gives otherwise than they came."""
 
-import gzip
 import json
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ from plugin_project import Project
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 WORKS = {"works": [{"key": "b3"}, {"key": TOKEN}, {"key": f"see {TOKEN}"}]}
 SUITE = """
-    import httpx2, pytest, urllib.request
+    import httpx2, pytest
 
     @pytest.mark.MARK
     def test_works():
@@ -24,8 +23,7 @@ SUITE = """
 def address() -> Iterator[str]:
     """A server of this machine."""
     body = json.dumps(WORKS).encode()
-    packed = Answer(gzip.compress(b"{}"), headers=(("content-encoding", "gzip"),))
-    with serving({"/packed": packed, "/quiet": Answer(b"{}"), "/*": Answer(body)}) as served:
+    with serving({"/quiet": Answer(b"{}"), "/*": Answer(body)}) as served:
         yield served
 
 
@@ -66,15 +64,13 @@ def test_what_was_replaced_is_told_once(project: Project, address: str, mark: st
 
 
 MANY = """
-    import httpx2, pytest, urllib.request
+    import httpx2, pytest
 
     @pytest.mark.parametrize("number", range(40))
     @pytest.mark.cassette
     def test_many(number):
         path = "/quiet" if number == 1 else "/works"
         httpx2.get(f"ADDRESS{path}", headers={"x-api-key": "opaque"})
-        if number == 2:
-            urllib.request.urlopen("ADDRESS/packed").read()
 """
 
 
@@ -89,10 +85,6 @@ def test_many_cassettes_are_told_by_member(project: Project, address: str) -> No
     assert result.outlines[at + 1 : -1] == [
         "    response body $.works[*].key: 39 tests",
         f"        {', '.join(f'test_many.py::test_many[{n}]' for n in (0, 2, 3))} and 36 more",
-        "    response body (decompressed): 1 test",
-        "        test_many.py::test_many[2]",
         "in full: .pytest_cache/d/regen/recorded.txt",
     ]
-    whole = (project.path / ".pytest_cache/d/regen/recorded.txt").read_text("utf-8")
-    assert "response body (decompressed) came out different" in whole
-    assert "; decompress only where the answer has the header content-encoding" in whole
+    assert (project.path / ".pytest_cache/d/regen/recorded.txt").is_file()

@@ -298,7 +298,6 @@ def test_a_miss_is_shown_at_the_line_that_asked(
             "*_ test_swallowed _*",
             "no cassette at *",
             "  why: *",
-            '        no caller *: @pytest.mark.cassette(passthrough_hosts=[[]"127.0.0.1"[]])',
             "  next: *",
         ],
         consecutive=True,
@@ -365,7 +364,7 @@ def test_a_background_call_fails_no_marked_test(project: Project, emulator: Emul
         [
             "miss: test_m.py::test_it: test_it.yaml: test_it.yaml has no answer to GET /list",
             "    *",
-            '* if prices.test does not *: @pytest.mark.vcr(passthrough_hosts=[[]"prices.test"[]])',
+            '* if prices.test does not *: passthrough_hosts=[[]"prices.test"[]]',
         ]
     )
     assert len(misses(result)) == 1

@@ -4,29 +4,16 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-__all__ = ["CLIENTS", "ask_all", "body"]
-
 Ask = Callable[[str, Sequence[str]], Coroutine[Any, Any, list[str]]]
-
-
-async def _with_httpx(module: Any, address: str, words: Sequence[str]) -> list[str]:
-    async with module.AsyncClient() as client:
-        answers = [await client.post(f"{address}/echo", json=body(word)) for word in words]
-        return [answer.text for answer in answers]
 
 
 async def with_httpx2(address: str, words: Sequence[str]) -> list[str]:
     """Ask with httpx2."""
     import httpx2
 
-    return await _with_httpx(httpx2, address, words)
-
-
-async def with_httpx(address: str, words: Sequence[str]) -> list[str]:
-    """Ask with httpx."""
-    import httpx
-
-    return await _with_httpx(httpx, address, words)
+    async with httpx2.AsyncClient() as client:
+        answers = [await client.post(f"{address}/echo", json=body(word)) for word in words]
+        return [answer.text for answer in answers]
 
 
 async def with_aiohttp(address: str, words: Sequence[str]) -> list[str]:
@@ -42,29 +29,7 @@ async def with_aiohttp(address: str, words: Sequence[str]) -> list[str]:
     return found
 
 
-async def with_anthropic(address: str, words: Sequence[str]) -> list[str]:
-    """Ask with the SDK of Anthropic."""
-    import anthropic
-
-    async with anthropic.AsyncAnthropic(api_key="opaque", base_url=address) as client:
-        return [
-            str(
-                await client.messages.create(
-                    model="claude-sonnet-5-5",
-                    max_tokens=100,
-                    messages=[{"role": "user", "content": str(body(word))}],
-                )
-            )
-            for word in words
-        ]
-
-
-CLIENTS: dict[str, Ask] = {
-    "httpx2": with_httpx2,
-    "httpx": with_httpx,
-    "aiohttp": with_aiohttp,
-    "anthropic": with_anthropic,
-}
+CLIENTS: dict[str, Ask] = {"httpx2": with_httpx2, "aiohttp": with_aiohttp}
 """By the module they need."""
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.errors import CassetteError
 from pytest_regen.turns.interception import CassetteMiss
 
 _ASKED = "_regen_asked"
@@ -41,7 +40,7 @@ def patch_connections(patches: ExitStack) -> None:
         run = traffic.run_for(str(request.url), request.headers.get("upgrade"))
         if run is None:
             return await connects(self, request, *args, **options)
-        body = await _read_body(request, run)
+        body = await _read_body(request)
         taken = run.take(request.method, str(request.url), body)
         if taken is not None:
             # A connection that answers with the recording, whatever is written to it.
@@ -69,28 +68,16 @@ def patch_connections(patches: ExitStack) -> None:
     connector.connect, response.start = connect, start
 
 
-async def _read_body(request: Any, run: traffic.ActiveCassette) -> bytes:
-    """Return the body of a request, leaving it able to be sent.
-
-    Raises:
-        CassetteMiss: its body can only be read once, while it is sent.
-    """
+async def _read_body(request: Any) -> bytes:
+    """Return the body of a request, leaving it able to be sent."""
     body = request.body
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
-    try:
-        if hasattr(body, "as_bytes"):
-            return bytes(await body.as_bytes())
-        # aiohttp before 3.12
-        written = _BodyBuffer()
-        await body.write(written)
-    except (TypeError, NotImplementedError) as error:
-        refused = CassetteError(
-            f"a request to {request.url} cannot be compared or kept: {error}",
-            why="its body cannot be read before it is sent",
-            hint="send bytes, text, JSON, a form or a generator",
-        )
-        raise run.signal(refused) from None
+    if hasattr(body, "as_bytes"):
+        return bytes(await body.as_bytes())
+    # aiohttp before 3.12
+    written = _BodyBuffer()
+    await body.write(written)
     read = request.body = bytes(written)
     return read
 

@@ -145,10 +145,7 @@ def scrub_request(request: Any) -> Any:
 
 
 def _scrub_response(response: Mapping[str, Any]) -> dict[str, Any]:
-    headers, status = _keep_public(response.get("headers") or {}), response.get("status")
-    if isinstance(status, Mapping) and isinstance(status.get("message"), str):
-        message = scrub_literal(status["message"], ())
-        response = {**response, "status": {**status, "message": message}}
+    headers = _keep_public(response.get("headers") or {})
     body = (response.get("body") or {}).get("string")
     if not isinstance(body, bytes):
         return {**response, "headers": headers}

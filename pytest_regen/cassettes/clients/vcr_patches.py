@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,21 +18,20 @@ import vcr.patch
 from vcr.cassette import Cassette
 from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
-from vcr.stubs import VCRHTTPConnection, VCRHTTPSConnection
+from vcr.stubs import VCRHTTPSConnection
 
 from pytest_regen.cassettes import interactions
 from pytest_regen.cassettes.clients import traffic
 from pytest_regen.cassettes.clients.aiohttp import patch_connections
 from pytest_regen.cassettes.clients.httpx import patch_transports
 from pytest_regen.cassettes.interactions import Interaction
-from pytest_regen.errors import CassetteError
 
 
 def comparable_bytes(body: Any) -> bytes:
     """Return a body as ``body_bytes`` does, or nothing if it cannot be read."""
     try:
         return interactions.body_bytes(body)
-    except CassetteError:
+    except TypeError:
         return b""
 
 
@@ -155,32 +153,19 @@ def without_pauses_of_urllib3() -> Iterator[None]:
 
 @cache
 def _builder() -> Any:
-    """Return vcrpy's builder of patches without those for the skipped clients.
+    """Return vcrpy's builder of patches without those for the clients that we patch.
 
     vcrpy has the option ``skip_patchers`` only since 9.4, and the methods' names differ between
     versions. Cached, because building makes a class for every kind of connection, which is slower
     than patching.
     """
-
-    def cassette_subclass(builder: Any, connection: Any) -> Any:
-        subclass = CassettePatcherBuilder._build_cassette_subclass(builder, connection)
-        if connection in {VCRHTTPConnection, VCRHTTPSConnection}:
-            # Those of the standard library, which hand on what came.
-            subclass.cassette = _PatchTarget("http.client", record_mode=VcrRecordMode.ALL)
-            subclass.cassette.decodes = False
-        return subclass
-
     skipped = dict.fromkeys(_OURS, lambda _builder: ())
-    members = {"_build_cassette_subclass": cassette_subclass, **skipped}
-    make = type("_Builder", (CassettePatcherBuilder,), members)
+    make = type("_Builder", (CassettePatcherBuilder,), skipped)
     return make(_PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL))
 
 
 class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
     """The cassette that vcrpy's patches ask; it asks the innermost run."""
-
-    decodes = True
-    """Whether its clients decompress answers."""
 
     @property
     def write_protected(self) -> bool:
@@ -192,7 +177,8 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         if getattr(request, _TAKEN, None) is None:
             run = traffic.innermost(request.uri)
             # ``None`` if a connection made while a cassette was in use is used after its end.
-            taken = run and run.take(request.method, request.uri, _request_body(request, run))
+            body = interactions.body_bytes(request.body)
+            taken = run and run.take(request.method, request.uri, body)
             setattr(request, _RUN, run)
             setattr(request, _TAKEN, taken)
         return getattr(request, _TAKEN) is not None
@@ -220,8 +206,8 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         """
         run: traffic.ActiveCassette | None = getattr(request, _RUN, None)
         if run is not None:
-            exchange = exchange_of(request, response, _request_body(request, run))
-            run.record(replace(exchange, is_decoded=self.decodes))
+            body = interactions.body_bytes(request.body)
+            run.record(exchange_of(request, response, body))
 
 
 def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> Interaction:
@@ -236,11 +222,3 @@ def exchange_of(request: Any, response: Mapping[str, Any], body: bytes) -> Inter
         response_headers=interactions.by_lower_name(response["headers"]),
         response_body=interactions.body_bytes((response.get("body") or {}).get("string")),
     )
-
-
-def _request_body(request: Any, run: traffic.ActiveCassette) -> bytes:
-    """Return the body of a request; one that cannot be read raises a signal."""
-    try:
-        return interactions.body_bytes(request.body)
-    except CassetteError as error:
-        raise run.signal(error) from None

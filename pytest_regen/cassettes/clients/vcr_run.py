@@ -111,7 +111,7 @@ class VcrRun:
                 recorded = Interaction(request.method, request.uri, {}, body, 200, "", {}, b"")
                 # The cheap key, because to search each for credentials takes longer than the rest.
                 key = next(keys_of(recorded.method, recorded.uri, body))
-                stored.append(StoredInteraction.with_interaction(self.path, 0, recorded, key))
+                stored.append(StoredInteraction(self.path, 0, key, recorded))
             file = CassetteFile(self.path, {}, tuple(stored)) if self.exists or stored else None
             player = Player(self.path, file, _AS_SENT, self.command)
             player.files, player.is_left = self.files, False
@@ -129,10 +129,6 @@ class VcrRun:
                     setattr(client, _CALCULATES, lambda *_, **__: 0.0)
         if not self.signals_misses:
             raise self.missed[lookup]
-
-    def may_explain(self, failure: BaseException) -> bool:
-        """Return whether vcrpy raised what a test failed with."""
-        return bool(self.missed) and _vcrpy_error(failure) is not None
 
     def take_pending_miss(self, failure: BaseException) -> CassetteMissError | None:
         """Return the miss that caused a failure, and count all of them as reported.
@@ -273,13 +269,11 @@ class _VcrCassette(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             self._run.unwritten = error
 
     def _responses(self, request: Any) -> Iterator[Any]:
-        for index, response in super()._responses(request):
-            self._index = index
-            yield index, response
         # In recordings of ours, something else stands for a credential.
         stored = scrub_request(request)
-        if (stored.uri, stored.body) != (request.uri, request.body):
-            for index, response in super()._responses(stored):
+        is_same = (stored.uri, stored.body) == (request.uri, request.body)
+        for asked in (request,) if is_same else (request, stored):
+            for index, response in super()._responses(asked):
                 self._index = index
                 yield index, response
 

@@ -26,7 +26,6 @@ _EXPANDED = 1_000_000
 _TIMES = 20
 """How large references may make a file: in characters, and in multiples of its length."""
 
-_OBJECT_TAG = re.compile(r"(?:!!|tag:yaml\.org,2002:)python/[^\s>]*")
 _REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
 _LFS = b"version https://git-lfs.github.com/spec/"
 
@@ -75,7 +74,7 @@ def parse_yaml(text: str, path: Path, line: int = 1) -> tuple[object, list[int]]
     """
     import yaml
 
-    parser, value = None, None
+    value = None
     try:
         parser = loader()(text)
         # In two steps, because the nodes still know the lines that interactions start at.
@@ -92,20 +91,15 @@ def parse_yaml(text: str, path: Path, line: int = 1) -> tuple[object, list[int]]
         # Because PyYAML 6.0.4 counts by itself, and stops before ``descend_resolver`` can.
         if "maximum nesting depth" in problem:
             problem = f"it is nested more than {_DEEPEST} levels deep"
-        tag = _OBJECT_TAG.search(problem)
-        if tag:
-            why = f"the file asks for a Python object ({tag[0].rstrip(chr(39))})"
-            hint = "do not load it, which could run code: delete the file and record it again"
-            raise unreadable(path, why, line=at, hint=hint) from None
         raise unreadable(path, f"the YAML is broken: {problem}", line=at) from None
     except yaml.reader.ReaderError as error:
         code = error.character if isinstance(error.character, int) else ord(error.character)
         at = line + text.encode()[: error.position].count(b"\n")
         why = f"the YAML is broken: it holds the character U+{code:04X} as it is"
         raise unreadable(path, why, line=at) from None
-    finally:
-        if parser is not None:
-            parser.dispose()
+    except (ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        # What PyYAML makes of a number with too many digits, or of a day that is none.
+        raise unreadable(path, f"the YAML is broken: {error}", line=line) from None
     members = node.value if node is not None and node.id == "mapping" else ()
     lists = [v.value for k, v in members if k.value == "interactions" and v.id == "sequence"]
     return value, [line + item.start_mark.line for item in (lists[0] if lists else ())]
@@ -206,19 +200,13 @@ def loader() -> Any:
                 _refuse(node, "'<<' merges mappings, which a cassette never needs")
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
-            """Refuse duplicate keys; one with the same value is accepted: all read it alike."""
-            mapping = super().construct_mapping(node, deep)
-            if len(mapping) < len(node.value):
-                _refuse_twice(node)
+            """Refuse duplicate keys, because readers differ in which of the values counts."""
+            mapping, names = super().construct_mapping(node, deep), set[str]()
+            for key, _ in node.value if len(mapping) < len(node.value) else ():
+                if str(key.value) in names:
+                    _refuse(key, f"the key {key.value!r} stands twice")
+                names.add(str(key.value))
             return mapping
-
-        def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
-            """Say where a broken value is."""
-            try:
-                return super().construct_object(node, deep)
-            except (ValueError, ArithmeticError, LookupError, AttributeError):
-                kind = node.tag.rpartition(":")[2]
-                _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
 
     theirs = yaml.constructor.FullConstructor
     Guarded.yaml_constructors = {
@@ -242,16 +230,6 @@ def _refuse(node: Any, why: str) -> NoReturn:
     from yaml.constructor import ConstructorError
 
     raise ConstructorError(None, None, why, node.start_mark)
-
-
-def _refuse_twice(node: Any) -> None:
-    """Refuse a mapping that names a key twice, with two values."""
-    seen: dict[tuple[str, str], Any] = {}
-    for key, value in node.value:
-        if key.id == "scalar":
-            plain = (value.tag, value.value if value.id == "scalar" else value)
-            if seen.setdefault((key.tag, key.value), plain) != plain:
-                _refuse(key, f"the key {key.value!r} stands twice")
 
 
 def broken(path: Path, error: Exception, line: int) -> CassetteUnreadableError:

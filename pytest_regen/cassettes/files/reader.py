@@ -7,16 +7,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pytest_regen.cassettes.files import bodies, parser
 from pytest_regen.cassettes.files import format as layout
 from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, read_whole
 from pytest_regen.cassettes.interactions import Interaction, keys_of
-from pytest_regen.errors import CassetteUnreadableError
 
 _START = b"- key: "
 _STARTS = re.compile(rb"^- key: ", re.MULTILINE)
@@ -35,26 +33,16 @@ class StoredInteraction:
         line: line of the file it starts at, counted from 1.
         key: what a request must equal to be given its answer.
         data: its YAML in UTF-8, a view into the file's bytes, so that a large file is in memory
-            once.
+            once; or the recording itself, where it is parsed already.
     """
 
     def __init__(
-        self, path: Path, line: int, key: str = "", data: bytes | memoryview = b""
+        self, path: Path, line: int, key: str, data: bytes | memoryview | Interaction
     ) -> None:
         self.path = path
         self.line = line
         self._key = key
         self._data = data
-
-    @classmethod
-    def with_interaction(
-        cls, path: Path, line: int, interaction: Interaction, key: str = ""
-    ) -> "StoredInteraction":
-        """Return a recording that is parsed already; its file need not name its key."""
-        stored = cls(path, line, key)
-        # Where ``cached_property`` keeps what it computed.
-        stored.__dict__["interaction"] = interaction
-        return stored
 
     @cached_property
     def key(self) -> str:
@@ -75,9 +63,9 @@ class StoredInteraction:
     @property
     def text(self) -> str:
         """Its YAML: that of the file if we wrote it, else with bodies as vcrpy reads them."""
-        if self._data:
-            return str(self._data, "utf-8")
-        return layout.interaction_text(self.interaction, lays_out=False)
+        if isinstance(self._data, Interaction):
+            return layout.interaction_text(self._data, lays_out=False)
+        return str(self._data, "utf-8")
 
     @cached_property
     def interaction(self) -> Interaction:
@@ -86,8 +74,9 @@ class StoredInteraction:
         Raises:
             CassetteUnreadableError: the text is broken, or was edited so that its key is wrong.
         """
-        text = self.text
-        data, _ = parser.parse_yaml(text, self.path, self.line)
+        if isinstance(self._data, Interaction):
+            return self._data
+        data, _ = parser.parse_yaml(self.text, self.path, self.line)
         if not isinstance(data, list) or len(data) != 1:
             raise parser.unreadable(self.path, "this is not one interaction", line=self.line)
         parsed = layout.build_interaction(data[0], self.path, self.line)
@@ -143,7 +132,7 @@ def read_cassette(path: Path) -> CassetteFile | None:
         whole = layout.build_interaction(item, path, line)
         # With the boundary that requests are compared with.
         whole = replace(whole, request_body=bodies.with_stable_boundary(whole.request_body))
-        interactions.append(StoredInteraction.with_interaction(path, line, whole))
+        interactions.append(StoredInteraction(path, line, "", whole))
     return CassetteFile(path, _metadata(parsed), tuple(interactions))
 
 
@@ -157,8 +146,6 @@ def content_of(path: Path) -> bytes | None:
         data = read_whole(path)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise parser.unreadable(path, str(error), hint="choose another name") from None
     except OSError as error:
         hint = "allow it to be read, and see that it is a file with a name of ordinary length"
         raise parser.unreadable(path, str(error.strerror or error), hint=hint) from None
@@ -203,17 +190,8 @@ def _index_text(path: Path, data: bytes) -> CassetteFile | None:
         recordings.append(StoredInteraction(path, line, key[1].decode("ascii"), view[start:end]))
         line += data.count(b"\n", start, end)
     head = parser.text_of(path, view[:first])
-    try:
-        metadata = _head_metadata(head)
-    except CassetteUnreadableError as error:
-        raise parser.unreadable(path, error.why, line=error.line, hint=error.hint) from None
+    metadata = _metadata(parser.parse_yaml(head, path)[0])
     return CassetteFile(path, metadata, tuple(recordings), head)
-
-
-@lru_cache(maxsize=64)
-def _head_metadata(head: str) -> Mapping[str, Any]:
-    """Return the metadata in a file's head; cached, because a suite has few different heads."""
-    return MappingProxyType(dict(_metadata(parser.parse_yaml(head, Path())[0])))
 
 
 def _metadata(data: object) -> Mapping[str, Any]:

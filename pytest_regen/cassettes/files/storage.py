@@ -84,7 +84,6 @@ def read_whole(path: Path) -> bytes:
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: the path cannot be one.
     """
     if not stat.S_ISREG(path.stat().st_mode):
         # Reading a pipe or a device might never end.
@@ -155,13 +154,12 @@ def unused_reason(path: Path) -> str:
         conftest = module.with_name("conftest.py")
         is_shared = conftest.is_file() and b"vcr_cassette_dir" in conftest.read_bytes()
         return "" if is_shared else f"its test module {display} is gone"
-    try:
-        source = module.read_text("utf-8")
-    except (OSError, ValueError):
-        return ""
+    source = module.read_text("utf-8", "replace")
     below = absolute.relative_to(folder)
     name = below.with_name(name_parts(below)[0]).as_posix()
     plain = name.partition("[")[0]
+    # A name that Windows takes for a device is a file without its dots: ``nul.txt``.
+    chosen = re.escape(name).replace("_", "[_.]")
     words = set(re.findall(r"\w+", source))
     owner = re.escape(plain.partition(".")[0])
     head = re.search(rf"^[ \t]*class {owner}\(([^)]*)\)", source, re.MULTILINE)
@@ -169,7 +167,7 @@ def unused_reason(path: Path) -> str:
     if (
         words.issuperset(plain.split("."))
         or _SHORTENED.fullmatch(name)
-        or re.search(rf"""["'/]{re.escape(name)}["'.]""", source)
+        or re.search(rf"""["'/]{chosen}["'.]""", source)
         # A base from another module may give it any test.
         or any(base and f"class {base}" not in source for base in bases - _WITHOUT_TESTS)
     ):

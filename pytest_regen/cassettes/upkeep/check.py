@@ -159,14 +159,6 @@ class Finding:
         return f"{place}: {mark}[{self.code}] {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The age and the size from which a cassette is reported."""
-
-    days: int | None = None
-    kilobytes: int = 1_000
-
-
 def cassettes_in(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Return the cassettes in ``paths``, and the other YAML and JSON files, both sorted.
 
@@ -215,7 +207,9 @@ def _should_be_cassette(path: Path, folder: Path) -> bool:
 
 def check_cassettes(
     paths: Iterable[Path],
-    limits: Limits,
+    *,
+    days: int | None = None,
+    kilobytes: int = 1_000,
     drifted: Collection[str] = (),
     baseline: Baseline | None = None,
 ) -> tuple[Finding, ...]:
@@ -223,7 +217,8 @@ def check_cassettes(
 
     Args:
         paths: the cassettes.
-        limits: from where a cassette counts as old or large.
+        days: the age from which a cassette is reported; ``None`` for none.
+        kilobytes: the size from which it is.
         drifted: cassettes (relative to the working directory) that drifted in the last test run.
         baseline: credentials and headers that are not reported again.
     """
@@ -233,7 +228,8 @@ def check_cassettes(
         try:
             file = read_cassette(path)
             if file is not None:
-                findings += [*_findings_inside(file, covers), *_notes(file, limits, drifted)]
+                notes = _notes(file, days, kilobytes, drifted)
+                findings += [*_findings_inside(file, covers), *notes]
         except CassetteUnreadableError as error:
             if _is_foreign(path):
                 what = (
@@ -243,9 +239,6 @@ def check_cassettes(
                 findings += _secret_lines(path, covers)
             else:
                 findings.append(_unreadable(path, error))
-        except Exception as error:  # noqa: BLE001 - because one file must not end the check of others
-            why = f"it could not be checked ({type(error).__name__}: {error}); please report it"
-            findings.append(Finding("UNREADABLE", "error", path, None, why))
     return tuple(
         sorted(findings, key=lambda finding: (str(finding.path), finding.line or 0, finding.code))
     )
@@ -351,7 +344,9 @@ def _telling_headers(interaction: Interaction, is_accepted: Known) -> list[str]:
     return [name for name in telling if not is_accepted("HEADER", name, "\n".join(telling[name]))]
 
 
-def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iterator[Finding]:
+def _notes(
+    file: CassetteFile, oldest: int | None, largest: int, drifted: Collection[str]
+) -> Iterator[Finding]:
     """Return what is no damage, but should be looked at."""
     path, notes = file.path, dict[str, str]()
     if path.suffix == PARTIAL:
@@ -360,13 +355,13 @@ def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iter
     else:
         if not file.interactions:
             notes["EMPTY"] = "it holds no recording; delete it, or record into it"
-        if (kilobytes := path.stat().st_size // 1_000) > limits.kilobytes:
-            notes["OVERSIZE"] = f"{kilobytes} kB, over {limits.kilobytes}"
+        if (kilobytes := path.stat().st_size // 1_000) > largest:
+            notes["OVERSIZE"] = f"{kilobytes} kB, over {largest}"
         with suppress(ValueError):  # because not every file says when it was recorded
             recorded = date.fromisoformat(str(file.metadata.get("recorded_at")))
             age = (date.today() - recorded).days  # noqa: DTZ011 - days suffice
-            if limits.days is not None and age > limits.days:
-                notes["STALE"] = f"recorded {age} days ago, over {limits.days}"
+            if oldest is not None and age > oldest:
+                notes["STALE"] = f"recorded {age} days ago, over {oldest}"
         if os.path.relpath(path) in drifted:
             notes["DRIFT"] = "a request of the last test run was not what is recorded here"
         if unused := unused_reason(path):

@@ -10,7 +10,7 @@ from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.parser import text_of
 from pytest_regen.cassettes.files.reader import content_of, read_cassette
 from pytest_regen.cassettes.files.writer import check_text
-from pytest_regen.cassettes.recording import changed_values, clean_interaction, made_by
+from pytest_regen.cassettes.recording import changed_values, clean_exchange, made_by
 from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.errors import CassetteError
 
@@ -56,7 +56,7 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
             f"{target} is there already", hint="delete it, or name another with --out FILE"
         )
     old = [stored.interaction for stored in file.interactions]
-    cleaned = list(map(clean_interaction, old))
+    cleaned = [clean_exchange(one, is_foreign=True) for one in old]
     if file.head and cleaned == old:
         return Conversion(path, path, len(old))
     if target == path and not file.head:
@@ -87,8 +87,7 @@ def plan_conversion(path: Path, out: Path | None = None) -> Conversion:
     for before, after in zip(old, cleaned, strict=True):
         gone |= before.request_headers.keys() - after.request_headers.keys()
         gone |= before.response_headers.keys() - after.response_headers.keys()
-        changed = changed_values(before, after)
-        replaced.update((value.place, None) for value in changed if value.is_replaced)
+        replaced.update((value.place, None) for value in changed_values(before, after))
     text = check_text(target, header_text(head) + "".join(texts))
     return Conversion(path, target, len(old), text, tuple(sorted(gone)), tuple(replaced))
 

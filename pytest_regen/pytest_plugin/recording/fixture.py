@@ -10,12 +10,11 @@ import pytest
 
 from pytest_regen.cassettes import CassetteRun, use_cassette
 from pytest_regen.cassettes.files.storage import name_parts
-from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import POLICIES, RECORD_MODES, FindingPolicy
 from pytest_regen.pytest_plugin import choices, names, stash
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
-from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks
+from pytest_regen.pytest_plugin.recording.hooks import cassette_hooks
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log, note_changed
 
 if TYPE_CHECKING:
@@ -254,7 +253,7 @@ def vcr_cassette_in_use(
     drift = _policy(item.config, "drift", default="warn")
     fails = drift == "fail"
     _report_run(item, run, run.command, drift)
-    misses = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
+    misses = run.take_swallowed_misses()
     for miss in misses if drift != "ignore" else ():
         what, causes = f"{miss.what}\n    {miss.why}", miss.causes
         log.note(item, "miss", run.path, what, command=miss.hint, failed=fails, causes=causes)

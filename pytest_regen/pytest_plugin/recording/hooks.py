@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.pytest_plugin.healing.retry import project_frames
 from pytest_regen.pytest_plugin.recording.log import cassette_log
@@ -15,12 +14,6 @@ from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
 from pytest_regen.turns.interception import CassetteMiss
 
 _NAME = "regen-cassettes"
-
-EXEMPTION = {
-    "cassette": "@pytest.mark.cassette(passthrough_hosts",
-    "vcr": "@pytest.mark.vcr(passthrough_hosts",
-}
-"""What exempts a host from the cassette of a test, up to the host."""
 
 
 def cassette_hooks(config: pytest.Config) -> None:
@@ -44,7 +37,7 @@ class _CassetteHooks:
             error, result = caught, None
         missed = _unreported_miss(item, error)
         if missed is not None and error is None:
-            raise with_exemption(missed, EXEMPTION["cassette"])
+            raise missed
         if missed is not None and error is not None:
             # The test noticed: its lines are the ones to show.
             raise missed.with_traceback(error.__traceback__)
@@ -126,9 +119,6 @@ class _CassetteHooks:
             error = call.excinfo.value
             miss = _unreported_miss(item, error) if call.when == "setup" else None
             miss = miss or _cassette_error(error)
-            if miss is None and VCR_RUN in item.stash and item.stash[VCR_RUN].may_explain(error):
-                # Because pytest would render the client's lines, only to have them replaced.
-                _show(item, call, error)
         if miss is not None:
             has_lines = _show(item, call, miss)
         report = yield

@@ -75,38 +75,33 @@ _DIFFERENT = 3
 
 def note_changed(item: pytest.Item, path: Path, values: Sequence["ChangedValue"]) -> None:
     """Keep what a cassette that was recorded holds otherwise than it was sent or answered."""
-    from pytest_regen.cassettes.recording import DECOMPRESSED
-
     if not values:
         return
-    replaced = Counter(value.place for value in values if value.is_replaced)
+    replaced = Counter(value.place for value in values)
     places = [f"{place} ({count:,})" if count > 1 else place for place, count in replaced.items()]
-    lines = [f"{plural(replaced.total(), 'value')} replaced: {shorten(places)}"] if places else []
+    lines = [f"{plural(replaced.total(), 'value')} replaced: {shorten(places)}"]
     different: dict[str, ChangedValue] = {}
     for value in values:
         if value.is_answer:
             different.setdefault(value.place, value)
     lines += map(str, list(different.values())[:_DIFFERENT])
     advice = []
-    if not different.keys().isdisjoint(replaced):
+    if different:
         file = shlex.quote(os.path.relpath(path, item.config.invocation_params.dir))
         has_one = choices_of(item.config).settings.cassettes.baseline
         baseline = "" if has_one else " --baseline cassettes-baseline.json"
         check = f"pytest-regen cassettes check {file}{baseline} --update-baseline"
         advice.append(f"where it is public, write it back into the cassette, then {check}")
-    if DECOMPRESSED in different:
-        advice.append("decompress only where the answer has the header content-encoding")
     names = sorted(p.removeprefix(_QUERY) for p in replaced if p.startswith(_QUERY))
     if names and item.get_closest_marker("vcr") is not None:
         advice.append(
             "vcrpy compares the query: for runs with another key, vcr_config needs "
             f"filter_query_parameters={names}"
         )
-    if lines:
-        causes = tuple(dict.fromkeys(value.place for value in values))
-        what, following = "\n    ".join(lines), "; ".join(advice)
-        log = cassette_log(item.config)
-        log.note(item, "recorded", path, what, command=following, causes=causes)
+    causes = tuple(dict.fromkeys(value.place for value in values))
+    what, following = "\n    ".join(lines), "; ".join(advice)
+    log = cassette_log(item.config)
+    log.note(item, "recorded", path, what, command=following, causes=causes)
 
 
 class CassetteLog:
