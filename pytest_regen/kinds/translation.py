@@ -8,18 +8,19 @@ from typing import Any, Final, NamedTuple
 from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.extras import needs
 from pytest_regen.kinds.catalogues import Catalogues, Original, read_reply
-from pytest_regen.kinds.tables import Table
 from pytest_regen.kinds.tongues import is_one_more, is_tag, language_of
 from pytest_regen.regions import JsonStrings, Span
 from pytest_regen.regions.base import decode
-from pytest_regen.text import quoted
+from pytest_regen.settings import Rule, check_table, is_globs, is_names, wrong_value
 from pytest_regen.units.kind import Finding, Unit
 
 _TABLE: Final = "[[tool.pytest-regen.translations]]"
-_HINT: Final = (
-    'write `source = "locales/en.json"` and `targets = "locales/*.json"`,'
-    ' or `targets = "locale/*/LC_MESSAGES/messages.po"`'
-)
+_KEYS: Final[Mapping[str, Rule]] = {
+    "targets": (is_globs, 'a glob such as "locales/*.json", or a list of them'),
+    "source": (lambda text: isinstance(text, str), "the name of a file, or a language"),
+    "style": (lambda text: isinstance(text, str), 'a text such as "Say du."'),
+    "keep": (is_names, 'a list of names such as ["Berthly"]'),
+}
 # Keys of i18next and others for the forms of a plural.
 _ONE: Final = re.compile(r"(?:^|[._-])(?:zero|one|two|singular)$", re.IGNORECASE)
 
@@ -179,34 +180,27 @@ def translation_kinds(entries: object, root: Path) -> Sequence[Catalogues]:
         UsageError: an entry is wrong.
     """
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise UsageError(
-            f"translations in [tool.pytest-regen] is {quoted(entries)[:200]}",
-            why=f"it is a list of tables, {_TABLE}",
-            hint=f"below {_TABLE}, {_HINT}",
-        )
-    return [_kind(Table(_TABLE, _HINT, entry), root) for entry in entries]
+        expected = f"a list of tables, {_TABLE}"
+        raise wrong_value("[tool.pytest-regen]", "translations", entries, expected)
+    return [_kind({**entry}, root) for entry in entries]
 
 
-def _kind(table: Table, root: Path) -> Catalogues:
-    table.check_keys(("source", "targets", "style", "keep"))
-    globs = 'a glob such as "locales/*.json", or a list of them'
-    targets = table.texts("targets", globs, least=1)
-    style = table.text("style", 'a text such as "Say du."')
-    keep = table.texts("keep", 'a list of names such as ["Berthly"]')
-    source = table.entry.get("source")
-    are_gettext = {target.endswith(".po") for target in targets}
+def _kind(table: dict[str, Any], root: Path) -> Catalogues:
+    check_table(_TABLE, {"targets": None, **table}, _KEYS)
+    source, targets = table.pop("source", ""), table.pop("targets")
+    targets = [targets] if isinstance(targets, str) else targets
     # What the globs end in decides, because a .po file has its source texts in itself.
+    are_gettext = {target.endswith(".po") for target in targets}
     if are_gettext == {True}:
-        if source is not None and not (isinstance(source, str) and is_tag(source)):
-            form = 'of .po files the language of the msgids, such as "en"'
-            raise table.wrong("source", source, form)
+        if source and not is_tag(source):
+            expected = 'of .po files the language of the msgids, such as "en"'
+            raise wrong_value(_TABLE, "source", source, expected)
         with needs("translations", "catalogues of gettext"):
             from pytest_regen.kinds.gettext import Gettext
-        return Gettext(targets, source or "en", style=style, keep=keep)
+        return Gettext(targets, source or "en", **table)
     if True in are_gettext:
-        form = "of one format: give .po files a table of their own"
-        raise table.wrong("targets", targets, form)
-    if not isinstance(source, str) or not (root / source).is_file():
-        what = f"{_TABLE} has source = {quoted(source)}, which is no file below {root}"
-        raise UsageError(what, hint=_HINT)
-    return Translation(root, Path(source).as_posix(), targets, style=style, keep=keep)
+        expected = "globs of one format: give .po files a table of their own"
+        raise wrong_value(_TABLE, "targets", targets, expected)
+    if not (root / source).is_file():
+        raise wrong_value(_TABLE, "source", source, f"the name of a file below {root}")
+    return Translation(root, Path(source).as_posix(), targets, **table)
