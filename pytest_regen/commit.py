@@ -63,9 +63,6 @@ _PROBE: Final = 0.1
 # Seconds between two looks at a lock that another writer holds; it holds it for milliseconds.
 _POLL: Final = 0.005
 
-# Nanoseconds after which another change of a file has another time.
-_SETTLED: Final = 1_000_000_000
-
 # Of the journal's format; the first was never released.
 _VERSION: Final = 2
 
@@ -133,13 +130,6 @@ def _names_in(path: Path) -> frozenset[tuple[str, bool]] | None:
     return None
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    with suppress(*_GONE):
-        facts = path.stat()
-        return facts.st_ino, facts.st_mtime_ns, facts.st_size
-    return None
-
-
 class _Look:
     """A file, or the names in a folder, as they were when they were read."""
 
@@ -149,15 +139,15 @@ class _Look:
         self._path = path
         self._read = read
         # Taken first, because a change while it is read then shows.
-        self._stamp = _stamp(path)
+        self._stamp = files.stamp(path)
         self.value = read(path)
         # A clock ticks every few milliseconds and numbers of files are used again: what was
         # written just now may change once more without another stamp.
-        self._is_new = self._stamp is not None and time.time_ns() - self._stamp[1] < _SETTLED
+        self._is_new = self._stamp is not None and time.time_ns() - self._stamp[1] < files.SETTLED
 
     def is_current(self) -> bool:
         """Return whether reading would find the same."""
-        is_stamp = _stamp(self._path) == self._stamp
+        is_stamp = files.stamp(self._path) == self._stamp
         return is_stamp and not (self._is_new and self._read(self._path) != self.value)
 
 

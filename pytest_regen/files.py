@@ -224,8 +224,19 @@ JOURNAL: Final = ".journal"
 MANIFEST: Final = "commit.json"
 """The file in it that says what they are to hold."""
 
-# Nanoseconds after which another change of a file has another time.
-_SETTLED = 1_000_000_000
+SETTLED = 1_000_000_000
+"""Nanoseconds after which another change of a file has another time."""
+
+Stamp = tuple[int, int, int]
+"""What a file had when it was looked at: inode, time of the last change, size."""
+
+
+def stamp(path: Path) -> Stamp | None:
+    """Return what is another once a file has changed; ``None`` where there is none."""
+    with suppress(OSError):
+        facts = path.stat()
+        return facts.st_ino, facts.st_mtime_ns, facts.st_size
+    return None
 
 
 def content_hash(path: Path) -> str | None:
@@ -238,7 +249,7 @@ def content_hash(path: Path) -> str | None:
         if not stat.S_ISREG(facts.st_mode):
             return None
         # What was written just now may change once more without another time.
-        is_new = time.time_ns() - facts.st_mtime_ns < _SETTLED
+        is_new = time.time_ns() - facts.st_mtime_ns < SETTLED
         hash_of = _hash_of.__wrapped__ if is_new else _hash_of
         return hash_of(path, facts.st_ino, facts.st_mtime_ns, facts.st_size)
     except OSError:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.extras import needs
+from pytest_regen.files import Stamp, stamp
 from pytest_regen.kinds.catalogues import Catalogues, Original, read_reply
 from pytest_regen.kinds.tongues import is_one_more, is_tag, language_of
 from pytest_regen.regions import JsonStrings, Span
@@ -85,7 +86,7 @@ class Translation(Catalogues):
         self.region = _Catalogue(self)
         self.original = f"the text of {source}"
         self._place = source
-        self._read: tuple[tuple[int, int], _Source] | None = None
+        self._read: tuple[Stamp | None, _Source] | None = None
 
     @property
     def title(self) -> str:
@@ -142,12 +143,11 @@ class Translation(Catalogues):
         Raises:
             UsageError: it is missing, or no JSON.
         """
+        # Read again only when it changed: each of 5,000 units asks for it.
+        last = stamp(self.source)
+        if self._read is not None and self._read[0] == last:
+            return self._read[1]
         try:
-            # Read again only when it changed: each of 5,000 units asks for it.
-            stat = self.source.stat()
-            stamp = stat.st_mtime_ns, stat.st_size
-            if self._read is not None and self._read[0] == stamp:
-                return self._read[1]
             strings = JsonStrings().find_paths(decode(self.source.read_bytes(), self._place))
         except OSError as error:
             raise UsageError(
@@ -169,7 +169,7 @@ class Translation(Catalogues):
             {name: path for name, (path, _) in strings.items()},
             notes,
         )
-        self._read = stamp, source
+        self._read = last, source
         return source
 
 

@@ -9,7 +9,7 @@ import pytest
 from unit_asking import generate_units, heal_units
 
 from pytest_regen import sandbox
-from pytest_regen.kinds.functions.calls import used_units
+from pytest_regen.kinds.functions.lint import used_units
 from pytest_regen.kinds.functions.source import read_module
 from pytest_regen.regeneration import TurnSettings, verbs
 from pytest_regen.settings import read_settings

@@ -175,7 +175,10 @@ def test_the_name_of_a_file_says_its_language(file: str, language: str | None) -
         ([{"targets": ["*.po", "*.json"], "source": "en.json"}], "a table of their own"),
         ([{"targets": "*.po", "source": "en.json"}], "of .po files the language of the msgids"),
         ([{"targets": "*.json"}], "source = '' is wrong"),
-        ([{"source": "en.json", "targets": "*.json", "stile": ""}], "key 'stile'\n  why:  known are targets, source, style, keep\n  next: write style"),
+        (
+            [{"source": "en.json", "targets": "*.json", "stile": ""}],
+            "key 'stile'\n  why:  known are targets, source, style, keep\n  next: write style",
+        ),
     ],
 )
 def test_a_wrong_table_is_a_usage_error(tmp_path: Path, entries: Any, problem: str) -> None:

@@ -7,14 +7,12 @@ from typing import Any, Final, NamedTuple
 
 from pytest_regen.errors import SandboxError, SourceError
 from pytest_regen.kinds.functions import prompts
-from pytest_regen.kinds.functions.calls import used_units
 from pytest_regen.kinds.functions.examples import Examples, Verdicts, run_all
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats, weakness_issue
-from pytest_regen.kinds.functions.lint import check_code
-from pytest_regen.kinds.functions.nearby import find_answers
+from pytest_regen.kinds.functions.lint import check_code, used_units
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.replies import code_in
 from pytest_regen.kinds.functions.source import FunctionRegion, ModuleSource, is_stub, read_module
+from pytest_regen.kinds.functions.special_cases import find_answers
 from pytest_regen.regions.base import decode
 from pytest_regen.settings import Rule, check_table, is_globs, is_names, wrong_value
 from pytest_regen.units.kind import Finding, Kind, Unit
@@ -122,7 +120,7 @@ class Function(Kind):
 
     def extract(self, reply: str, unit: Unit) -> str:
         """Return the code in a reply, whether it is the body, the function or a part of it."""
-        return code_in(reply, self._module(unit.path).places[unit.name])
+        return prompts.code_in(reply, self._module(unit.path).places[unit.name])
 
     def uses(self, unit: Unit) -> Iterable[str]:
         """Return the units that code and examples name."""

@@ -152,12 +152,12 @@ def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> "tuple
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def judged(function: Any, before: Any, call: Call, constants: SimpleNamespace) -> "list[Any]":
+def judged(function: Any, call: Call, constants: SimpleNamespace) -> "list[Any]":
     """Return what comes of a call, and the constants that it depends on."""
 
-    def run(called: Any = function) -> "tuple[str, ...]":
+    def run() -> "tuple[str, ...]":
         args, keywords = deepcopy(call)
-        return attempt(called, *args, **keywords)
+        return attempt(function, *args, **keywords)
 
     facts = run()
     decisive = []
@@ -170,9 +170,8 @@ def judged(function: Any, before: Any, call: Call, constants: SimpleNamespace) -
         if run() != facts:
             decisive.append(int(name[1:]))
         setattr(constants, name, constant)
-    is_as_before = before is not None and run(before) == facts
     words = [*map(repr, call[0]), *(f"{key}={item!r}" for key, item in call[1].items())]
-    return [", ".join(words), [*scalars(call)], facts[0], is_as_before, decisive]
+    return [", ".join(words), [*scalars(call)], facts[0], decisive]
 
 
 def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
@@ -186,11 +185,8 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
     constants = SimpleNamespace(**{f"k{at}": value for at, value in enumerate(values)})
     setattr(module, question["object"], constants)
     owner: Any = module
-    before: Any = ModuleType(module.__name__)
-    with suppress(Exception):
-        exec(question["old"], before.__dict__)  # noqa: S102 - the sandbox is for that
     for part in path:
-        owner, before = getattr(owner, part), getattr(before, part, None)
+        owner = getattr(owner, part)
     if not inspect.isfunction(vars(owner).get(name)):
         return []
     calls = recorded(module, owner, name, question["sources"])
@@ -206,6 +202,5 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
     for number, call, is_example in islice(inputs.values(), max(len(calls), MOST)):
         if time.process_time() > end:
             return []
-        outcome = judged(getattr(owner, name), getattr(before, name, None), call, constants)
-        outcomes.append([number, is_example, *outcome])
+        outcomes.append([number, is_example, *judged(getattr(owner, name), call, constants)])
     return outcomes
