@@ -372,26 +372,19 @@ class AtomicFiles:
 
     def _write_manifest(self, changes: Sequence[Change]) -> None:
         """Write down what is to change; from that moment on it holds."""
-        named_in: list[Path] = []
         space = self.manifest.parent
         entries = [
             {"name": change.name, "before": change.before, "text": _as_text(change.data)}
             for change in changes
         ]
         data = json.dumps({"version": _VERSION, "changes": entries}, indent=1).encode()
-        try:
-            named_in += files.make_folder(space)
-            # Should this process be killed, git ignores what it leaves here.
-            files.write(space / _IGNORE, b"*\n")
-            files.write_durably(space / "manifest", data, self.mode)
-            # The moment of the change: from this rename on a kill leaves the state after. Before
-            # it readers see the state before, and the next writer drops what lies there.
-            files.rename(space / "manifest", self.manifest)
-        except BaseException:
-            if not self.manifest.exists():
-                with suppress(OSError):  # The next writer drops what remains.
-                    self._drop_journal()
-            raise
+        named_in = files.make_folder(space)
+        # Should this process be killed or the disk be full, git ignores what is left here.
+        files.write(space / _IGNORE, b"*\n")
+        files.write_durably(space / "manifest", data, self.mode)
+        # The moment of the change: from this rename on a kill leaves the state after. Before
+        # it readers see the state before, and the next writer drops what lies there.
+        files.rename(space / "manifest", self.manifest)
         # Its name, and those of folders made for it, reach the disk before any file changes.
         for folder in sorted({space, *self._above(self.journal), *named_in}, reverse=True):
             files.fsync_folder(folder)
@@ -516,22 +509,19 @@ class AtomicFiles:
     # Trials
 
     @contextmanager
-    def trial(
-        self, place: Callable[[View], Candidate], *, timeout: float = _TRIAL_TIMEOUT
-    ) -> Iterator["Trial"]:
+    def trial(self, place: Callable[[View], Candidate]) -> Iterator["Trial"]:
         """Put a candidate in place for a test that looks at the files; taken out at the end.
 
         One trial at a time, so that each test sees its own candidate; other writers go ahead.
 
         Args:
             place: makes the candidate from what the files hold, under the lock.
-            timeout: seconds to wait for another trial.
 
         Raises:
             StoreWriteError: the files cannot be written; they are as they were.
         """
         # Held for the whole of the trial: the record of an owner that was killed has no lock.
-        with self._acquire(self._trial_lock, timeout):
+        with self._acquire(self._trial_lock, _TRIAL_TIMEOUT):
             # Not in place yet: a record that is there was left by an owner that was killed.
             _own_trials[self._trial_lock] = False
             try:
@@ -624,7 +614,6 @@ class Trial:
     """A candidate that is in place; taken out again unless ``accept`` is called."""
 
     def __init__(self, owner: AtomicFiles, candidate: Candidate) -> None:
-        self.is_accepted = False
         self.history = candidate.history
         """Ids of the history entries that are written where the candidate does not stay."""
         self._owner = owner
@@ -639,7 +628,7 @@ class Trial:
         """
         with self._owner.locked():
             self._owner.commit({self._owner.record: None})
-        self._is_open, self.is_accepted = False, True
+        self._is_open = False
 
     def reject(self, *, keeps: bool = True) -> None:
         """Take the candidate out, unless the trial has ended.

@@ -10,7 +10,6 @@ from pytest_regen.errors import UsageError
 TABLE: Final = "pytest-regen"
 FILES: Final = ("pyproject.toml", f".{TABLE}.toml")
 """What may hold the table ``[tool.pytest-regen]``, in the root of a project."""
-_MISNAMED: Final = (f"{TABLE}.toml", ".pytest_regen.toml", "pytest_regen.toml")
 # In pytest's order; the first that has any settings is read alone.
 _PYTEST_FILES: Final = (
     "pytest.toml",
@@ -32,12 +31,6 @@ def find_table(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
     Raises:
         UsageError: a file cannot be read, spells the table otherwise, or both hold one.
     """
-    for path in filter(Path.is_file, map(folder.joinpath, _MISNAMED)):
-        raise UsageError(
-            f"{path} is not read",
-            why=f"the file is called {FILES[1]}",
-            hint=shlex.join(["mv", str(path), str(folder / FILES[1])]),
-        )
     files = filter(Path.is_file, map(folder.joinpath, FILES))
     tables = [(path, table_in(path, load_toml(path))) for path in files]
     located = [(path, table) for path, table in tables if table is not None]
@@ -184,8 +177,5 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        why, hint = str(error), "correct the file"
-        if text.startswith("\ufeff"):  # Because editors on Windows write one unasked.
-            why = "it begins with a byte order mark, which pytest and others refuse"
-            hint = "save it as UTF-8 without a mark"
-        raise UsageError(f"{name} is not readable as TOML", why=why, hint=hint) from None
+        what = f"{name} is not readable as TOML"
+        raise UsageError(what, why=str(error), hint="correct the file") from None

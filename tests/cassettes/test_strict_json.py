@@ -1,13 +1,9 @@
 """The one reader of JSON: what it refuses, and what each caller may let through."""
 
-from pathlib import Path
-
 import pytest
 
-from pytest_regen.errors import StoreCorruptError
 from pytest_regen.strict_json import (
     json_or_none,
-    parse_json,
     strict_loads,
 )
 
@@ -34,10 +30,3 @@ def test_a_caller_says_what_it_lets_through() -> None:
     assert strict_loads('{"a": 1, "a": 2}', unique_keys=False) == {"a": 2}
     assert strict_loads("[Infinity, 1e999]", constants=True) == [float("inf")] * 2
     assert strict_loads("[1e999]") == [float("inf")]
-
-
-@pytest.mark.parametrize("data", [rb'"\ud83d"', rb'["a", {"\uDE00": 1}]'])
-def test_half_a_character_is_refused_where_the_value_is_written_again(data: bytes) -> None:
-    assert strict_loads(data)
-    with pytest.raises(StoreCorruptError, match=r"half a surrogate pair, '\\ud"):
-        parse_json(data, Path("ir.json"))
