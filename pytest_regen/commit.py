@@ -378,9 +378,8 @@ class AtomicFiles:
             for change in changes
         ]
         data = json.dumps({"version": _VERSION, "changes": entries}, indent=1).encode()
-        named_in = files.make_folder(space)
         # Should this process be killed or the disk be full, git ignores what is left here.
-        files.write(space / _IGNORE, b"*\n")
+        named_in = files.make_ignored_folder(space)
         files.write_durably(space / "manifest", data, self.mode)
         # The moment of the change: from this rename on a kill leaves the state after. Before
         # it readers see the state before, and the next writer drops what lies there.
@@ -393,8 +392,7 @@ class AtomicFiles:
         """Fill a folder that is not there yet, and move it to its place."""
         filled = self._space / self.root.name
         try:
-            named_in = files.make_folder(self._space)
-            files.write(self._space / _IGNORE, b"*\n")
+            named_in = files.make_ignored_folder(self._space)
             folders = {filled}
             for change in changes:
                 path = filled / change.name
@@ -471,9 +469,8 @@ class AtomicFiles:
 
     def _drop_journal(self) -> None:
         """Drop the journal: the manifest first, the file by which git ignores the rest last."""
-        last = {files.MANIFEST: 0, _IGNORE: 2}
         paths = self.manifest.parent.iterdir()
-        for path in sorted(paths, key=lambda path: (last.get(path.name, 1), path)):
+        for path in sorted(paths, key=lambda path: (path != self.manifest, path.name == _IGNORE)):
             files.unlink(path)
         files.remove_folder(self.manifest.parent)
 

@@ -107,12 +107,6 @@ def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
         os.close(descriptor)
 
 
-def write(path: Path, data: bytes) -> None:
-    """Create ``path`` with ``data``, which may be lost with the machine."""
-    with _effect("create", path):
-        path.write_bytes(data)
-
-
 def append(descriptor: int, path: Path, data: bytes) -> None:
     """Write at the end of an open file; a kill of this process from then on does not lose it.
 
@@ -369,12 +363,16 @@ def is_linked(folder: Path) -> bool:
     return folder.is_symlink() or folder.parent.is_symlink()
 
 
-def make_ignored_folder(folder: Path) -> None:
+def make_ignored_folder(folder: Path) -> list[Path]:
     """Make a folder whose files git ignores, and so is the one that says so.
+
+    Returns:
+        See ``make_folder``.
 
     Raises:
         OSError: it cannot be made.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    named_in = make_folder(folder)
     with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
         file.write("*\n")
+    return named_in

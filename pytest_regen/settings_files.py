@@ -50,11 +50,10 @@ def table_in(path: Path, data: Mapping[str, Any]) -> Mapping[str, Any] | None:
         UsageError: it is no table, or not spelt like this.
     """
     tools = data.get("tool", {})
-    table = tools.get(TABLE) if isinstance(tools, dict) else tools
+    table = tools.get(TABLE)
     if table is not None and not isinstance(table, dict):
-        name = "tool" if table is tools else f"tool.{TABLE}"
         raise UsageError(
-            f"{path}: {name} is {table!r:.80}, not a table",
+            f"{path}: tool.{TABLE} is {table!r:.80}, not a table",
             hint=f"write [tool.{TABLE}] on a line of its own",
         )
     if "pytest_regen" in tools:
