@@ -113,13 +113,9 @@ def test_functions_that_call_each_other_are_asked_for_in_the_order_of_the_file(
 
 
 def test_what_a_function_uses() -> None:
-    """By its own lines and its examples; through helpers, classes and names of the module."""
+    """By its own lines and its examples; through classes and names of the module."""
     text = '''
 import acme as here
-
-
-def helper():
-    return Boat()
 
 
 class Boat:
@@ -152,7 +148,7 @@ def plain():
 
 def far(name=plain):
     # [REGEN:BEGIN far]
-    return helper()
+    return Boat()
     # [REGEN:END far]
 '''
     uses = {name: set(used) for name, used in used_units(read_module(text)).items()}

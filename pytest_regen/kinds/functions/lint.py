@@ -10,7 +10,7 @@ import re
 import symtable
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
@@ -19,7 +19,7 @@ from typing import Final
 
 from pytest_regen.kinds.functions import source
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import Function, Import, ModuleSource, Place, Scope
+from pytest_regen.kinds.functions.source import Function, Import, ModuleSource, Place
 from pytest_regen.validation.issues import Issue
 
 # Builtins that a body does not call; a module cannot import them, so only ``allow`` lets them.
@@ -220,46 +220,28 @@ def _change(call: ast.Call) -> str:
 
 @lru_cache(maxsize=16)
 def used_units(module: ModuleSource) -> Mapping[str, frozenset[str]]:
-    """Return, by name, the other units that a unit's code and examples name, maybe by a helper."""
+    """Return, by name, the other units that a unit's code and examples name."""
     units: dict[str, set[str]] = {}
     for name, place in module.places.items():
-        last = place.qualname.rpartition(".")[2]
-        # In code, a method is named by its last part, behind a dot.
-        for word in {place.qualname, last if last == place.qualname else f".{last}"}:
-            units.setdefault(word, set()).add(name)
-    helpers = {
-        node.name: node
-        for node in module.tree.body
-        if isinstance(node, Scope) and node.name not in units
-    }
+        owner, _, last = place.qualname.rpartition(".")
+        # In code, a method is named by its last part, behind a dot, or by the call of its class.
+        word = owner.rpartition(".")[2] if last == "__init__" else f".{last}" if owner else last
+        units.setdefault(word, set()).add(name)
     used = {}
     for name, place in module.places.items():
-        nodes, seen = [*ast.walk(place.node)], set[str]()
+        nodes, words = [*ast.walk(place.node)], set[str]()
         test = module.doctest(name, "")
         for example in test.examples if test else ():
             with suppress(SyntaxError):
                 nodes += ast.walk(source.parse(example.source))
         with suppress(SyntaxError):
             nodes += nodes_of(place)
-        words = set(_words(nodes))
-        # Helpers may call one another in a circle: a word is looked up once.
-        while new := words - seen:
-            seen |= new
-            for word in new & helpers.keys():
-                words |= set(_words(ast.walk(helpers[word])))
-                words |= {f"{word}.{method}" for method in ("__init__", "__new__", "__call__")}
-        mentioned = (units.get(word, set()) for word in seen)
-        used[name] = frozenset().union(*mentioned) - {name}
-    return used
-
-
-def _words(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        match node:
-            case ast.Name(id=name):
-                yield name
-            case ast.Attribute(value=owner, attr=name):
-                yield f".{name}"
+        for node in nodes:
+            if isinstance(node, ast.Name):
+                words.add(node.id)
+            elif isinstance(node, ast.Attribute):
                 # An example may name a function of the module through what it imports.
-                if isinstance(owner, ast.Name):
-                    yield name
+                is_of_name = isinstance(node.value, ast.Name)
+                words |= {f".{node.attr}", *([node.attr] if is_of_name else ())}
+        used[name] = frozenset().union(*(units.get(word, ()) for word in words)) - {name}
+    return used

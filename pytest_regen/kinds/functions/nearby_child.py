@@ -190,13 +190,11 @@ def answer(module: ModuleType, question: "dict[str, Any]") -> "list[list[Any]]":
     if not inspect.isfunction(vars(owner).get(name)):
         return []
     calls = recorded(module, owner, name, question["sources"])
-    inputs_of_all = {value for call in calls for value in scalars(call)}
     inputs = {repr(call): (number, call, True) for number, call in enumerate(calls)}
     for number, call in enumerate(calls):
         for other in variants(call, values):
-            # What another example has is not near to this one.
-            if not {*scalars(other)} - {*scalars(call)} <= inputs_of_all:
-                inputs.setdefault(repr(other), (number, other, False))
+            # The examples come first, because none of them is near to another.
+            inputs.setdefault(repr(other), (number, other, False))
     outcomes = []
     end = time.process_time() + question["seconds"]
     for number, call, is_example in islice(inputs.values(), max(len(calls), MOST)):

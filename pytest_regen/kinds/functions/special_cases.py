@@ -16,7 +16,7 @@ import doctest
 import re
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -179,14 +179,23 @@ def find_answers(project: Project, old: Place, new: Place, unit: Unit) -> Iterat
             continue
         results = _results(outcome, values, shared)
         copied = _results(outcome, values, plain)
-        if keys or not _is_written_out(outcome, values):
+        # All items of a list, or of the like, may be constants of the code.
+        words = "|".join(re.escape(repr(values[at])) for at in outcome.decisive)
+        left = re.sub(rf"(?<![\w.])({words})(?![\w.])", "", outcome.output)
+        is_written_out = outcome.output[:1] in {"[", "(", "{"} and not re.search(r"\w", left)
+        if keys or not is_written_out:
             copied = {at for at in copied if _is_respelt(values[at], outcome)}
         special = keys or {values[at] for at in results | copied}
         if (lists_keys if keys else lists_results) or any(
             _is_named(value, new) for value in special
         ):
             continue
-        if copied or (special and _tells(keys, has_result=bool(results) or is_several)):
+        # A word, or one of the smallest numbers, may have a rule of its own.
+        (key,) = keys if len(keys) == 1 else (0.5,)
+        has_rule = key in (2, -2) or (isinstance(key, str) and not _level_of(key))
+        is_telling = any(_level_of(key) > 1 for key in keys)
+        is_telling = is_telling or ((bool(results) or is_several) and not has_rule)
+        if copied or (special and is_telling):
             call = in_quotes(f"{new.node.name}({outcome.text})"[:80])
             message = f"has an answer of its own for {call}, the input of an example or test"
             line = next(line for value, line in constants if value in special)
@@ -211,16 +220,6 @@ def _results(outcome: _Outcome, values: Sequence[_Constant], passed_over: set[in
     }
 
 
-def _tells(keys: Collection[_Constant], *, has_result: bool) -> bool:
-    """Return whether nobody would write such keys but for an example."""
-    if any(_level_of(key) > 1 for key in keys):
-        return True
-    # A word, or one of the smallest numbers, may have a rule of its own.
-    (key,) = keys if len(keys) == 1 else (0.5,)
-    is_word = isinstance(key, str) and not _level_of(key)
-    return has_result and not (is_word or key in (2, -2))
-
-
 def _letters(value: _Constant) -> str:
     return re.sub(r"\W", "", str(value)).casefold()
 
@@ -238,13 +237,6 @@ def _is_respelt(value: _Constant, outcome: _Outcome) -> bool:
     letters = _letters(value)
     is_text = isinstance(value, str) and len(letters) > 2
     return is_text and not Counter(letters) - Counter("".join(texts).casefold())
-
-
-def _is_written_out(outcome: _Outcome, values: Sequence[_Constant]) -> bool:
-    """Return whether all items of a list, or of the like, are constants of the code."""
-    words = "|".join(re.escape(repr(values[at])) for at in outcome.decisive)
-    left = re.sub(rf"(?<![\w.])({words})(?![\w.])", "", outcome.output)
-    return outcome.output[:1] in {"[", "(", "{"} and not re.search(r"\w", left)
 
 
 def _lifted(place: Place) -> tuple[str, list[tuple[_Constant, int]]]:
