@@ -15,8 +15,7 @@ import polib
 
 from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.kinds import catalogues, messages
-from pytest_regen.kinds.catalogues import Catalogues, Original
-from pytest_regen.kinds.tongues import language_of
+from pytest_regen.kinds.catalogues import Catalogues, Original, language_of
 from pytest_regen.regions import Span
 from pytest_regen.regions.base import defect, has_crlf, line_at, refuse_unknown, splice
 from pytest_regen.text import quoted

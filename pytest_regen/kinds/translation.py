@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.extras import needs
 from pytest_regen.files import Stamp, stamp
-from pytest_regen.kinds.catalogues import Catalogues, Original, read_reply
-from pytest_regen.kinds.tongues import is_one_more, is_tag, language_of
+from pytest_regen.kinds import catalogues
 from pytest_regen.regions import JsonStrings, Span
 from pytest_regen.regions.base import decode
 from pytest_regen.settings import Rule, check_table, is_globs, is_names, wrong_value
@@ -57,7 +56,7 @@ class _Catalogue(JsonStrings):
         return self._kind.read_source().paths.get(name) or super()._path(root, name)
 
 
-class Translation(Catalogues):
+class Translation(catalogues.Catalogues):
     """Strings of a catalogue, each made from the string of the same key in another language."""
 
     region: _Catalogue
@@ -95,7 +94,7 @@ class Translation(Catalogues):
 
     def claims(self, file: Path) -> bool:
         """Return whether a file holds a translation: the source does not."""
-        return file != self.source and language_of(file) is not None
+        return file != self.source and catalogues.language_of(file) is not None
 
     def units(self, file: Path) -> Iterable[str]:  # every language has every text
         """Return the names of the source, in its order."""
@@ -109,7 +108,7 @@ class Translation(Catalogues):
 
     def languages(self, file: Path) -> tuple[str, str]:
         """Return the tags that the names of both files have."""
-        return language_of(self.source) or "", language_of(file) or ""
+        return catalogues.language_of(self.source) or "", catalogues.language_of(file) or ""
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for."""
@@ -117,19 +116,19 @@ class Translation(Catalogues):
 
     def extract(self, reply: str, unit: Unit) -> str:
         """Return the string of a reply."""
-        return read_reply(reply, self._original(unit).text)
+        return catalogues.read_reply(reply, self._original(unit).text)
 
     def check(self, unit: Unit) -> Iterable[Finding]:
         """Return what is wrong with a translation."""
         is_known = unit.name in self.read_source().texts
         return self.compare(self._original(unit), unit) if is_known else ()
 
-    def _original(self, unit: Unit) -> Original:
+    def _original(self, unit: Unit) -> catalogues.Original:
         source, is_form = self.read_source(), _ONE.search(unit.name) is not None
-        return Original(
+        return catalogues.Original(
             source.texts.get(unit.name, ""),
             source.notes.get(unit.name, ""),
-            may_lack_count=is_form and not is_one_more(self.languages(unit.path)[1]),
+            may_lack_count=is_form and not catalogues.is_one_more(self.languages(unit.path)[1]),
             may_add_count=is_form,
         )
 
@@ -173,7 +172,7 @@ class Translation(Catalogues):
         return source
 
 
-def translation_kinds(entries: object, root: Path) -> Sequence[Catalogues]:
+def translation_kinds(entries: object, root: Path) -> Sequence[catalogues.Catalogues]:
     """Return the kinds that ``[[tool.pytest-regen.translations]]`` names.
 
     Raises:
@@ -185,14 +184,14 @@ def translation_kinds(entries: object, root: Path) -> Sequence[Catalogues]:
     return [_kind({**entry}, root) for entry in entries]
 
 
-def _kind(table: dict[str, Any], root: Path) -> Catalogues:
+def _kind(table: dict[str, Any], root: Path) -> catalogues.Catalogues:
     check_table(_TABLE, {"targets": None, **table}, _KEYS)
     source, targets = table.pop("source", ""), table.pop("targets")
     targets = [targets] if isinstance(targets, str) else targets
     # What the globs end in decides, because a .po file has its source texts in itself.
     are_gettext = {target.endswith(".po") for target in targets}
     if are_gettext == {True}:
-        if source and not is_tag(source):
+        if source and not catalogues.is_tag(source):
             expected = 'of .po files the language of the msgids, such as "en"'
             raise wrong_value(_TABLE, "source", source, expected)
         with needs("translations", "catalogues of gettext"):

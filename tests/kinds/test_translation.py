@@ -9,7 +9,7 @@ import pytest
 from tables import each
 
 from pytest_regen.errors import UsageError
-from pytest_regen.kinds.tongues import language_of
+from pytest_regen.kinds.catalogues import language_of
 from pytest_regen.kinds.translation import Translation, translation_kinds
 from pytest_regen.units.kind import Unit, issues_from
 

@@ -15,13 +15,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import SandboxError
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import ModuleSource
-from pytest_regen.sandbox import (
-    ExamplesResult,
-    Limits,
-    Module,
-    missing,
-    run_examples,
-)
+from pytest_regen.sandbox import ExamplesResult, Limits, Module, missing, run_examples
 from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue

@@ -32,7 +32,6 @@ _ADVICE: Final = "write code that is right for every input, without branches or 
 # Of what one thing is compared with, how much must be inputs of examples.
 _SHARE: Final = 0.6
 _LONGEST: Final = 60
-_SECONDS: Final = 0.3
 _OBJECT: Final = "_regen_constants"
 
 _Constant = int | float | str
@@ -141,7 +140,6 @@ def find_answers(project: Project, old: Place, new: Place, unit: Unit) -> Iterat
         "object": _OBJECT,
         "constants": values,
         "sources": [*sources, *map(textwrap.dedent, unit.tests)],
-        "seconds": _SECONDS,
     }
     name, folder = project.module_of(unit.path)
     child = files("pytest_regen") / "kinds" / "functions" / "nearby_child.py"
