@@ -49,11 +49,6 @@ class _Entry(NamedTuple):
     lead: str
     """What stands in the span before ``msgstr``: of a fuzzy entry all of it, without the flag."""
 
-    @property
-    def flag(self) -> str:
-        """The format that it is flagged with, as far as that is known here."""
-        return next(filter(messages.FORMATS.__contains__, self.po.flags), "")
-
 
 class _File(NamedTuple):
     entries: Mapping[str, _Entry]
@@ -278,8 +273,9 @@ class Gettext(Catalogues):
         for place, has in (("beginning", str.startswith), ("end", str.endswith)):
             if has(source, "\n") != has(unit.text, "\n"):
                 yield "LENGTH", f"differs from the msgid in the line break at its {place}"
+        flag = next(filter(messages.FORMATS.__contains__, entry.po.flags), "")
         original = Original(
-            source, "", entry.flag, entry.po.msgid_plural or source, may_lack_count=is_rare
+            source, "", flag, entry.po.msgid_plural or source, may_lack_count=is_rare
         )
         yield from self.compare(original, unit)
 

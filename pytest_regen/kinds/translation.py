@@ -148,15 +148,10 @@ class Translation(catalogues.Catalogues):
             return self._read[1]
         try:
             strings = JsonStrings().find_paths(decode(self.source.read_bytes(), self._place))
-        except OSError as error:
-            raise UsageError(
-                f"{self._place}, the source of translations, cannot be read",
-                why=str(error),
-                hint=f"correct `source` in {_TABLE}, or the file",
-            ) from None
-        except RegionError as error:
-            what = f"{self._place}, the source of translations: {error.what}"
-            raise UsageError(what, hint=error.hint) from None
+        except (OSError, RegionError) as error:  # The last argument of both is the sentence.
+            what = f"{self._place}, the source of translations: {error.args[-1]}"
+            hint = getattr(error, "hint", f"correct `source` in {_TABLE}, or the file")
+            raise UsageError(what, hint=hint) from None
         texts, notes = {}, {}
         for name, (_, text) in strings.items():
             if not self.is_metadata(name):

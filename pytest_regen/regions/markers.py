@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from pytest_regen.errors import RegionError
-from pytest_regen.regions.base import Span, defect, refuse_unknown, splice, unix_line_ends
+from pytest_regen.regions.base import Span, defect, line_at, refuse_unknown, splice, unix_line_ends
 
 DEFAULT_TAG: Final = "REGEN"
 ANY_TAG: Final = "[A-Za-z][A-Za-z0-9_-]{0,49}"
@@ -87,11 +87,9 @@ def read_markers(text: str, tags: str = DEFAULT_TAG) -> Iterator[Marker | Malfor
     """
     if ":BEGIN" not in text and ":END" not in text:
         return  # Because most files of thousands of lines have none.
-    line, counted = 1, 0
     for match in _lines(tags).finditer(text):
         start = match.start("indent")
-        line += text.count("\n", counted, start)
-        counted = start
+        line = line_at(text, start)
         sign = match["sign"]
         closer = _CLOSERS.get(sign, "")
         parts = _INSIDE.fullmatch(match["inside"])
@@ -282,11 +280,9 @@ def _lines_in_strings(text: str, sign: str) -> set[int]:
     comment = next((pattern for mark, pattern in _COMMENTS.items() if mark in sign), None)
     pattern = comment and re.compile(f"{comment}|{_STRINGS}", re.DOTALL)
     numbers: set[int] = set()
-    line, counted = 0, 0
     for match in re.finditer(pattern, text) if pattern else ():
         ends = match[0].count("\n")
         if ends and not match[0].startswith(("#", "//", "/*")):
-            line += text.count("\n", counted, match.start())
-            numbers.update(range(line + 1, line + ends + 1))
-            line, counted = line + ends, match.end()
+            line = line_at(text, match.start())
+            numbers.update(range(line, line + ends))
     return numbers

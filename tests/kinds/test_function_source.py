@@ -4,12 +4,7 @@ import pytest
 from tables import each
 
 from pytest_regen.errors import RegionError
-from pytest_regen.kinds.functions.source import (
-    FunctionRegion,
-    is_stub,
-    read_module,
-    same_code,
-)
+from pytest_regen.kinds.functions.source import FunctionRegion, is_stub, read_module
 
 MODULE = '''\
 """A module."""
@@ -126,7 +121,7 @@ def test_stubs() -> None:
 )
 def test_layout_is_no_drift(old: str, new: str, *, is_same: bool) -> None:
     """Another value or comment is, and code that nobody can compare."""
-    assert same_code(old, new) is is_same
+    assert FunctionRegion().same(old, new) is is_same
 
 
 PLAIN = '''\

@@ -6,7 +6,6 @@ project that it imports, Python, the other packages, and what lint allows.
 
 import doctest
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +14,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import SandboxError
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import ModuleSource
-from pytest_regen.sandbox import ExamplesResult, Limits, Module, missing, run_examples
+from pytest_regen.sandbox import ExamplesResult, Limits, Module, run_examples
 from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
@@ -50,11 +49,10 @@ class Verdicts:
     def get(self, key: str, name: str) -> Issues | None:
         """Return what is wrong with a unit; ``None`` where that is not known."""
         if key not in self._issues:
-            stored = self._cache.get(_SECTION, key)
-            self._issues[key] = {}
-            for unit, issues in stored.items() if isinstance(stored, dict) else ():
-                with suppress(KeyError, TypeError, AttributeError):
-                    self._issues[key][unit] = tuple(map(Issue.from_json, issues))
+            # Read as it was written, because what nobody sealed is not given out.
+            stored = self._cache.get(_SECTION, key) or {}
+            issues = {unit: tuple(map(Issue.from_json, found)) for unit, found in stored.items()}
+            self._issues[key] = issues
         return self._issues[key].get(name)
 
     def put(self, key: str, judged: Mapping[str, Issues], *, unsure: Collection[str] = ()) -> None:
@@ -187,10 +185,6 @@ def run_all(all_examples: Sequence[Examples], project: Project, *, seconds: floa
     folders = dict.fromkeys(examples.folder for examples in all_examples)
     limits = Limits(seconds=seconds, cpu_seconds=max(1, round(seconds)))
     while waiting := [examples for examples in all_examples if examples.waiting]:
-        if why := missing():
-            for examples in waiting:
-                examples.give_up(why)
-            return
         try:
             results = run_examples(
                 [examples.job for examples in waiting],

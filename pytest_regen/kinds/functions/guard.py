@@ -325,8 +325,6 @@ class _Code:
             case ast.With(items=items):
                 names = names_in(*items)
                 yield body, (), frozenset(names if "suppress" in names else ())
-            case ast.FunctionDef(name=name) if name not in names_in(*self.nodes):
-                pass  # Nothing calls it.
             case _:
                 yield [*body, *otherwise], (), _NOTHING
 

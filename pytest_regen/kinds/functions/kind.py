@@ -29,8 +29,6 @@ _KEYS: Final[Mapping[str, Rule]] = {
 }
 _MARKER: Final = b"[REGEN:BEGIN"
 _TIMEOUT: Final = 10.0
-# Files whose examples run in one sandbox, each in a process of its own.
-_TOGETHER: Final = 64
 
 
 class _Work(NamedTuple):
@@ -178,9 +176,7 @@ class Function(Kind):
             names = tuple(name for name in module.places if self._verdicts.get(key, name) is None)
             if names:
                 works.append(_Work(path, module, names, key))
-        # In parts, because the texts of all modules go to the sandbox at once.
-        for at in range(0, len(works), _TOGETHER):
-            self._judge(works[at : at + _TOGETHER])
+        self._judge(works)
 
     def _judge(self, works: Sequence[_Work]) -> None:
         """Find out what is wrong with units of modules, and keep it."""

@@ -63,7 +63,6 @@ def variants(value: Any, constants: "list[Any]") -> Iterator[Any]:
         units = (1, size, size // 10)
         steps = [10, 20, value, 2 * value, *units, *(-unit for unit in units)]
         yield from (value + step for step in steps if (value + step) * value > 0)
-        yield from (k for k in constants if value in constants and type(k) is type(value))
 
 
 def texts_near(text: str, constants: "list[str]") -> Iterator[str]:

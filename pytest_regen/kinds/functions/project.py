@@ -4,7 +4,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -204,10 +204,8 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@cache
-def _distributions() -> Mapping[str, Sequence[str]]:
-    """Return the installed distributions by the modules that they bring."""
-    return packages_distributions()
+# By the modules that they bring; read once, because all that is installed is looked at.
+_distributions = cache(packages_distributions)
 
 
 @cache
