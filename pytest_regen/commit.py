@@ -636,13 +636,9 @@ class Trial:
         if not self._is_open:
             return
         with self._owner.locked() as view:
-            contents = self._owner.without_candidate(view)
-            if not keeps:
-                contents = {
-                    name: data
-                    for name, data in contents.items()
-                    if name not in self._candidate.rejected
-                }
+            contents = dict(self._owner.without_candidate(view))
+            for name in () if keeps else self._candidate.rejected:
+                contents.pop(name, None)
             self._owner.commit(contents)
         self._is_open = False
 

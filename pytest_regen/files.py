@@ -238,16 +238,13 @@ def content_hash(path: Path) -> str | None:
 
     Hundreds of stores share one large document: it is read again only where it has changed.
     """
-    try:
-        facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):
-            return None
-        # What was written just now may change once more without another time.
-        is_new = time.time_ns() - facts.st_mtime_ns < SETTLED
-        hash_of = _hash_of.__wrapped__ if is_new else _hash_of
-        return hash_of(path, facts.st_ino, facts.st_mtime_ns, facts.st_size)
-    except OSError:
-        return None
+    with suppress(OSError):
+        # A pipe is no file that could be read twice.
+        if path.is_file() and (mark := stamp(path)) is not None:
+            # What was written just now may change once more without another time.
+            is_new = time.time_ns() - mark[1] < SETTLED
+            return _hash_of.__wrapped__(path) if is_new else _hash_of(path, *mark)
+    return None
 
 
 @lru_cache(maxsize=1000)
@@ -295,16 +292,19 @@ def safe_file_name(type_name: str) -> str:
     return f"{start}_{_short_hash(type_name)}"
 
 
-# What stands at the root of a project.
-_MARKS = (
-    ".git",
-    "pyproject.toml",
-    ".pytest-regen.toml",
+PYTEST_FILES: Final = (
+    "pytest.toml",
+    ".pytest.toml",
     "pytest.ini",
     ".pytest.ini",
+    "pyproject.toml",
     "tox.ini",
     "setup.cfg",
 )
+"""What pytest reads settings from, in its order; the first that has any is read alone."""
+
+# What stands at the root of a project.
+_MARKS = (".git", ".pytest-regen.toml", *PYTEST_FILES)
 
 
 def project_root(path: Path) -> Path:

@@ -10,13 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_regen import modes
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import (
-    BEHAVIOUR_CODES,
-    AnnotationPolicy,
-    BehaviourPolicy,
-    SandboxLevel,
-    StalePolicy,
-)
 from pytest_regen.settings_files import TABLE, find_table
 
 if TYPE_CHECKING:
@@ -91,11 +84,11 @@ class Settings:
     provider: str | None = None
     """Who answers: ``openai:MODEL`` and the like, ``module:attribute``, or ``template`` for types
     of an API without a model."""
-    stale: StalePolicy | None = None
+    stale: modes.StalePolicy | None = None
     """Whether a type that is older than its description fails; ``auto``: in CI."""
-    behaviour: BehaviourPolicy | None = None
+    behaviour: modes.BehaviourPolicy | None = None
     """Whether generated code is run."""
-    annotations: AnnotationPolicy | None = None
+    annotations: modes.AnnotationPolicy | None = None
     """Whether issues are printed as annotations of GitHub; ``auto``: where GitHub Actions runs."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
@@ -111,12 +104,12 @@ class Settings:
     """Target language of new stores, where ``--language`` names none."""
     stores: tuple[str, ...] = ()
     """Globs from the root; each store they match is collected, as by ini value ``regen_stores``."""
-    sandbox: SandboxLevel | None = None
+    sandbox: modes.SandboxLevel | None = None
     """The weakest level of the sandbox that is good enough for this project."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
-        codes = set(BEHAVIOUR_CODES if self.behaviour == "off" else ())
+        codes = set(modes.BEHAVIOUR_CODES if self.behaviour == "off" else ())
         for pattern, ignored in self.ignore.items():
             # A name may hold brackets, because paths of an API do: it stands for itself as well.
             if pattern == unit or fnmatchcase(unit, pattern):

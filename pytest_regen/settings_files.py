@@ -6,20 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import UsageError
+from pytest_regen.files import PYTEST_FILES
 
 TABLE: Final = "pytest-regen"
 FILES: Final = ("pyproject.toml", f".{TABLE}.toml")
 """What may hold the table ``[tool.pytest-regen]``, in the root of a project."""
-# In pytest's order; the first that has any settings is read alone.
-_PYTEST_FILES: Final = (
-    "pytest.toml",
-    ".pytest.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-)
 
 
 # The table
@@ -129,7 +120,7 @@ def pytest_settings(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
     from _pytest.config.findpaths import load_config_dict_from_file
     from _pytest.outcomes import Failed
 
-    for path in filter(Path.is_file, map(folder.joinpath, _PYTEST_FILES)):
+    for path in filter(Path.is_file, map(folder.joinpath, PYTEST_FILES)):
         try:
             values: Mapping[str, Any] | None = load_config_dict_from_file(path)
         except (PytestUsageError, Failed, ValueError, RecursionError, OSError) as error:

@@ -197,10 +197,6 @@ class Node:
             raise self.error(key, f"expected {expected}, found {value}")
         return value
 
-    def flag(self, key: str) -> bool:
-        """Return the boolean at ``key``."""
-        return bool(self._get(key, None, (bool,), "true or false"))
-
     def list(self, key: str, default: Sequence[Any] | None = None) -> Sequence[Any]:
         """Return the array at ``key``."""
         values: Sequence[Any] = self._get(key, default, (list, tuple), "an array")
@@ -220,7 +216,7 @@ class Node:
         readers: dict[object, Callable[[str], Any]] = {
             str: self.text,
             int: self.count,
-            bool: self.flag,
+            bool: lambda key: self._get(key, None, (bool,), "true or false"),
             str | None: lambda key: None if self._data.get(key) is None else self.text(key),
             int | None: lambda key: None if self._data.get(key) is None else self.count(key),
         }
