@@ -7,7 +7,6 @@ from run_stores import needs_node, run_store
 
 from pytest_regen.languages import find_runner
 from pytest_regen.languages.typescript.language import TypeScript
-from pytest_regen.stores import RegenStore
 from pytest_regen.validation.stores import behaviour_of_store
 
 
@@ -55,29 +54,6 @@ def test_what_does_not_load_is_its_own_fault(
 ) -> None:
     """A modifier, a schema that is declared later, a method that is not there; no other type."""
     assert check(tmp_path, profile, {old: new}) == {(type_, "ROUND_TRIP")}
-
-
-@needs_node
-@pytest.mark.parametrize(
-    ("profile", "anchor", "code"),
-    [
-        ("default", "export interface Harbour {", "const length: number = 'long';"),
-        ("zod", 'import { z } from "zod";', "process.exit(0);"),
-    ],
-)
-def test_lines_around_the_types_are_at_fault_themselves(
-    tmp_path: Path, profile: str, anchor: str, code: str
-) -> None:
-    """One issue about the file: what ends or does not compile is none of the types."""
-    store = run_store(tmp_path, {}, language="typescript", profile=profile)
-    header, marker, rest = store.source.partition("// [REGEN:BEGIN")
-    assert anchor in store.source
-    store.source_path.write_text(f"{header}{code}\n{marker}{rest}", "utf-8")
-
-    found = behaviour_of_store(RegenStore.open(store.path))
-
-    [(_, [issue])] = found.issues.items()
-    assert issue.code == "IMPORT_FAILED"
 
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

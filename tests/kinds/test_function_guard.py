@@ -143,21 +143,6 @@ def test_a_check_that_failed_may_go(failure: str, left: int) -> None:
     assert len(found) == left
 
 
-@each(
-    "code",
-    [
-        "return " + "+".join(["text"] * 4000),
-        "try:\n    raise max(text)\nexcept KeyError:\n    return 0",
-    ],
-)
-def test_no_code_is_too_odd(code: str) -> None:
-    old = place_of(module_of("return 0"))
-    new = place_of(FunctionRegion().replace(module_of("return 0"), {"tide": code}))
-
-    assert not list(compare_code(old, new))
-    assert not list(compare_code(new, old))
-
-
 def said(root: Path, name: str, body: list[str]) -> list[str]:
     base = SPECIAL[name]
     function = base["signature"].partition("(")[0].removeprefix("def ")

@@ -52,6 +52,8 @@ ARABIC = "".join(f"{c} {{# {c * 9}}} " for c in ("zero", "one", "two", "few", "m
         ("{n} boats", "{n, plural, one {# Boot}, other {# Boote}}", ["PLACEHOLDER"], "de"),
         ("Go", "Los. " * 30, ["LENGTH"], "de"),
         (DAYS, "{n, plural, one {# dzień} few {# dni} other {# dni}}", ["placeholder"], "pl"),
+        (DAYS, "{n, plural, one {# dzień} other {# dni}}", ["PLACEHOLDER"], "pl"),
+        (DAYS, "{n, plural, one {# dni} other {# dni}}", [], "pl"),
         (DAYS, "{n}日", [], "ja"),
         ("A quite ordinary sentence about the weather " * 6, "天气很好" * 15, [], "zh"),
         ("天气很好" * 15, "A quite ordinary sentence about the weather " * 6, [], "en-GB"),

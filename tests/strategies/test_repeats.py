@@ -40,7 +40,7 @@ def test_repeats_with_something_between_are_patterns_as_others(pattern: str, tex
 
 
 _UNION: object = {"type": "string"}
-for _depth in range(30):
+for _depth in range(16):
     _UNION = {
         "oneOf": [
             _UNION,

@@ -12,7 +12,7 @@ from small_documents import document_of
 
 from pytest_regen import strategies
 from pytest_regen.cache import Cache
-from pytest_regen.errors import NoInstanceError, StoreMissingError
+from pytest_regen.errors import NoInstanceError
 from pytest_regen.regeneration import generate_store
 from pytest_regen.stores import RegenStore
 from pytest_regen.strategies import instances_key, instances_of, instances_of_store
@@ -110,18 +110,6 @@ def test_a_spoilt_cache_is_a_miss(store: RegenStore, tmp_path: Path) -> None:
     assert instances_of_store(store, cache=cache) == first
     assert Instances.from_json({"valid": 1}) is None
     assert Instances.from_json(json.loads(json.dumps(first["Kite"].to_json()))) == first["Kite"]
-
-
-def test_nothing_is_opened_before_a_value_is_drawn(tmp_path: Path) -> None:
-    """A decorator costs nothing, and its mistake fails the test, not the collection."""
-    strategy = strategies.valid(tmp_path / "nowhere")
-
-    @given(strategy)
-    def draws(value: object) -> None:
-        raise AssertionError(value)
-
-    with pytest.raises(StoreMissingError):
-        draws()
 
 
 @pytest.mark.parametrize(

@@ -88,20 +88,6 @@ CASES: list[tuple[str, str, Any, Callable[[Json], bool], list[Json]]] = [
         [],
     ),
     (
-        "sets",
-        "3.1.0",
-        {"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True},
-        lambda v: len(set(v)) == len(v),
-        [[], [1, 2, 3]],
-    ),
-    (
-        "maps",
-        "3.1.0",
-        {"type": "object", "additionalProperties": {"type": "boolean"}},
-        lambda v: all(i in (True, False) for i in v.values()),
-        [{}],
-    ),
-    (
         "names by pattern",
         "3.1.0",
         {
