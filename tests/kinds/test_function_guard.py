@@ -172,30 +172,3 @@ def test_an_answer_for_an_example_alone_is_found(name: str, body: str, tmp_path:
 def test_an_honest_repair_is_left_alone(name: str, body: str, tmp_path: Path) -> None:
     """Base cases, tables of all there is, rules that the docstring names, rare branches."""
     assert not said(tmp_path, name, SPECIAL[name]["honest"][body])
-
-
-TIDE = '''def tide(text):
-    """Return minutes.
-
-    >>> tide("1 h")
-    60
-    """
-    # [REGEN:BEGIN tide]
-    return 0
-    # [REGEN:END tide]
-'''
-
-
-@needs_sandbox
-@pytest.mark.parametrize(
-    ("code", "is_found"),
-    [
-        ("while text != '1 h' and True:\n    pass\nreturn 30 * 2", False),
-        ("yield from [60] if text == '1 h' else ()", True),
-    ],
-    ids=["no end", "a generator"],
-)
-def test_code_is_judged_as_far_as_it_can_be_tried(
-    code: str, tmp_path: Path, *, is_found: bool
-) -> None:
-    assert bool(weakened(tmp_path, TIDE, code)) is is_found

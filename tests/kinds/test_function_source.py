@@ -90,16 +90,6 @@ def test_a_region_stands_in_a_function_of_its_own(text: str, reason: str) -> Non
     assert refusal(text).startswith(reason)
 
 
-def test_a_function_inside_another_has_its_own_region() -> None:
-    text = (
-        "def f():\n    def g():\n        # [REGEN:BEGIN g]\n        # [REGEN:END g]\n"
-        "    # [REGEN:BEGIN f]\n    # [REGEN:END f]\n"
-    )
-    names = [[one.qualname for one in read_module(m).places.values()] for m in (MODULE, text)]
-
-    assert names == [["first", "Boat.name"], ["f.g", "f"]]
-
-
 def test_stubs() -> None:
     """What does nothing yet; ``yield`` below a ``raise`` only makes the function a generator."""
     later = 'raise NotImplementedError("later")  # TODO\nyield'

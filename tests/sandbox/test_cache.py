@@ -64,7 +64,6 @@ HARMS: list[Callable[[Path], object]] = [
     put_in(lambda text: text.replace(b"false", b"true")),
     put_in(b"0" * (17 << 20)),
     lambda path: path.rename(path.with_name("0" * 64 + ".json")),
-    lambda path: path.parent.rename(path.parents[1] / "instances"),
     lead_away,
     lambda path: lead_away(path.parent),
     instead(Path.mkdir),

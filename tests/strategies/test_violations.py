@@ -1,14 +1,12 @@
 """Invalid instances: wrong at one place, by one keyword, and judged by hand."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from drawn import instances_in, plan_of
 
 from pytest_regen.strategies import Violation
 
-Json = Any
 SCHEMA = {
     "type": "object",
     "required": ["id", "size"],
