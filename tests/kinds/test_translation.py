@@ -41,6 +41,7 @@ ARABIC = "".join(f"{c} {{# {c * 9}}} " for c in ("zero", "one", "two", "few", "m
     [
         ("Cancel", "Abbrechen", [], "de"),
         ("Berthly", "Berthly", [], "de"),
+        ("a@boats.org", "a@boats.org", [], "de"),
         ("Settings", "Einstellungen für dein Konto und für alle deine Boote", [], "de"),
         ("Hello {name}", "Hallo", ["PLACEHOLDER"], "de"),
         ("<b>Go</b>", "<b>Los", ["TAGS"], "de"),
@@ -177,6 +178,7 @@ def test_the_name_of_a_file_says_its_language(file: str, language: str | None) -
         ([{"targets": ["*.po", "*.json"], "source": "en.json"}], "a table of their own"),
         ([{"targets": "*.po", "source": "en.json"}], "of .po files the language of the msgids"),
         ([{"targets": "*.json"}], "source = '' is wrong"),
+        ([{"source": "en.json", "targets": []}], "targets = [] is wrong"),
         (
             [{"source": "en.json", "targets": "*.json", "stile": ""}],
             "key 'stile'\n  why:  known are targets, source, style, keep\n  next: write style",

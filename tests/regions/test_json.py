@@ -176,7 +176,9 @@ def test_values_are_compared_decoded() -> None:
     assert not same("true", "1")
     assert not same("{", "{}")
     assert not same("[1, 2]", "[2, 1]")
-    assert JsonValues().find('{\n  "a": {\n    "b": 1\n  }\n}')["a"].text == '{\n  "b": 1\n}'
+    file, text = '{\n  "a": {\n    "b": 1\n  }\n}', '{\n  "b": 1\n}'
+    assert JsonValues().find(file)["a"].text == text
+    assert JsonValues().replace('{\n  "a": 0\n}', {"a": text}) == file
 
 
 def test_a_text_that_is_no_json_cannot_be_a_value() -> None:
