@@ -14,7 +14,6 @@ import stat
 import tempfile
 import time
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -139,11 +138,7 @@ def user_secret(project: Path) -> bytes | None:
     Args:
         project: a key that lies in it is no secret.
     """
-    return _secret(os.environ.get(VARIABLE, ""), project)
-
-
-@cache
-def _secret(variable: str, project: Path) -> bytes | None:
+    variable = os.environ.get(VARIABLE, "")
     if len(variable) >= _SHORTEST:
         return variable.encode("utf-8", "surrogatepass")
     try:

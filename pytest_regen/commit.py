@@ -63,9 +63,6 @@ _PROBE: Final = 0.1
 # Seconds between two looks at a lock that another writer holds; it holds it for milliseconds.
 _POLL: Final = 0.005
 
-# Nanoseconds after which another change of a file has another time.
-_SETTLED: Final = 1_000_000_000
-
 # Of the journal's format; the first was never released.
 _VERSION: Final = 2
 
@@ -133,13 +130,6 @@ def _names_in(path: Path) -> frozenset[tuple[str, bool]] | None:
     return None
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    with suppress(*_GONE):
-        facts = path.stat()
-        return facts.st_ino, facts.st_mtime_ns, facts.st_size
-    return None
-
-
 class _Look:
     """A file, or the names in a folder, as they were when they were read."""
 
@@ -149,15 +139,15 @@ class _Look:
         self._path = path
         self._read = read
         # Taken first, because a change while it is read then shows.
-        self._stamp = _stamp(path)
+        self._stamp = files.stamp(path)
         self.value = read(path)
         # A clock ticks every few milliseconds and numbers of files are used again: what was
         # written just now may change once more without another stamp.
-        self._is_new = self._stamp is not None and time.time_ns() - self._stamp[1] < _SETTLED
+        self._is_new = self._stamp is not None and time.time_ns() - self._stamp[1] < files.SETTLED
 
     def is_current(self) -> bool:
         """Return whether reading would find the same."""
-        is_stamp = _stamp(self._path) == self._stamp
+        is_stamp = files.stamp(self._path) == self._stamp
         return is_stamp and not (self._is_new and self._read(self._path) != self.value)
 
 
@@ -382,26 +372,18 @@ class AtomicFiles:
 
     def _write_manifest(self, changes: Sequence[Change]) -> None:
         """Write down what is to change; from that moment on it holds."""
-        named_in: list[Path] = []
         space = self.manifest.parent
         entries = [
             {"name": change.name, "before": change.before, "text": _as_text(change.data)}
             for change in changes
         ]
         data = json.dumps({"version": _VERSION, "changes": entries}, indent=1).encode()
-        try:
-            named_in += files.make_folder(space)
-            # Should this process be killed, git ignores what it leaves here.
-            files.write(space / _IGNORE, b"*\n")
-            files.write_durably(space / "manifest", data, self.mode)
-            # The moment of the change: from this rename on a kill leaves the state after. Before
-            # it readers see the state before, and the next writer drops what lies there.
-            files.rename(space / "manifest", self.manifest)
-        except BaseException:
-            if not self.manifest.exists():
-                with suppress(OSError):  # The next writer drops what remains.
-                    self._drop_journal()
-            raise
+        # Should this process be killed or the disk be full, git ignores what is left here.
+        named_in = files.make_ignored_folder(space)
+        files.write_durably(space / "manifest", data, self.mode)
+        # The moment of the change: from this rename on a kill leaves the state after. Before
+        # it readers see the state before, and the next writer drops what lies there.
+        files.rename(space / "manifest", self.manifest)
         # Its name, and those of folders made for it, reach the disk before any file changes.
         for folder in sorted({space, *self._above(self.journal), *named_in}, reverse=True):
             files.fsync_folder(folder)
@@ -410,8 +392,7 @@ class AtomicFiles:
         """Fill a folder that is not there yet, and move it to its place."""
         filled = self._space / self.root.name
         try:
-            named_in = files.make_folder(self._space)
-            files.write(self._space / _IGNORE, b"*\n")
+            named_in = files.make_ignored_folder(self._space)
             folders = {filled}
             for change in changes:
                 path = filled / change.name
@@ -488,9 +469,8 @@ class AtomicFiles:
 
     def _drop_journal(self) -> None:
         """Drop the journal: the manifest first, the file by which git ignores the rest last."""
-        last = {files.MANIFEST: 0, _IGNORE: 2}
         paths = self.manifest.parent.iterdir()
-        for path in sorted(paths, key=lambda path: (last.get(path.name, 1), path)):
+        for path in sorted(paths, key=lambda path: (path != self.manifest, path.name == _IGNORE)):
             files.unlink(path)
         files.remove_folder(self.manifest.parent)
 
@@ -526,22 +506,19 @@ class AtomicFiles:
     # Trials
 
     @contextmanager
-    def trial(
-        self, place: Callable[[View], Candidate], *, timeout: float = _TRIAL_TIMEOUT
-    ) -> Iterator["Trial"]:
+    def trial(self, place: Callable[[View], Candidate]) -> Iterator["Trial"]:
         """Put a candidate in place for a test that looks at the files; taken out at the end.
 
         One trial at a time, so that each test sees its own candidate; other writers go ahead.
 
         Args:
             place: makes the candidate from what the files hold, under the lock.
-            timeout: seconds to wait for another trial.
 
         Raises:
             StoreWriteError: the files cannot be written; they are as they were.
         """
         # Held for the whole of the trial: the record of an owner that was killed has no lock.
-        with self._acquire(self._trial_lock, timeout):
+        with self._acquire(self._trial_lock, _TRIAL_TIMEOUT):
             # Not in place yet: a record that is there was left by an owner that was killed.
             _own_trials[self._trial_lock] = False
             try:
@@ -634,7 +611,6 @@ class Trial:
     """A candidate that is in place; taken out again unless ``accept`` is called."""
 
     def __init__(self, owner: AtomicFiles, candidate: Candidate) -> None:
-        self.is_accepted = False
         self.history = candidate.history
         """Ids of the history entries that are written where the candidate does not stay."""
         self._owner = owner
@@ -649,7 +625,7 @@ class Trial:
         """
         with self._owner.locked():
             self._owner.commit({self._owner.record: None})
-        self._is_open, self.is_accepted = False, True
+        self._is_open = False
 
     def reject(self, *, keeps: bool = True) -> None:
         """Take the candidate out, unless the trial has ended.
@@ -660,13 +636,9 @@ class Trial:
         if not self._is_open:
             return
         with self._owner.locked() as view:
-            contents = self._owner.without_candidate(view)
-            if not keeps:
-                contents = {
-                    name: data
-                    for name, data in contents.items()
-                    if name not in self._candidate.rejected
-                }
+            contents = dict(self._owner.without_candidate(view))
+            for name in () if keeps else self._candidate.rejected:
+                contents.pop(name, None)
             self._owner.commit(contents)
         self._is_open = False
 

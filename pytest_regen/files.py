@@ -107,12 +107,6 @@ def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
         os.close(descriptor)
 
 
-def write(path: Path, data: bytes) -> None:
-    """Create ``path`` with ``data``, which may be lost with the machine."""
-    with _effect("create", path):
-        path.write_bytes(data)
-
-
 def append(descriptor: int, path: Path, data: bytes) -> None:
     """Write at the end of an open file; a kill of this process from then on does not lose it.
 
@@ -224,8 +218,19 @@ JOURNAL: Final = ".journal"
 MANIFEST: Final = "commit.json"
 """The file in it that says what they are to hold."""
 
-# Nanoseconds after which another change of a file has another time.
-_SETTLED = 1_000_000_000
+SETTLED = 1_000_000_000
+"""Nanoseconds after which another change of a file has another time."""
+
+Stamp = tuple[int, int, int]
+"""What a file had when it was looked at: inode, time of the last change, size."""
+
+
+def stamp(path: Path) -> Stamp | None:
+    """Return what is another once a file has changed; ``None`` where there is none."""
+    with suppress(OSError):
+        facts = path.stat()
+        return facts.st_ino, facts.st_mtime_ns, facts.st_size
+    return None
 
 
 def content_hash(path: Path) -> str | None:
@@ -233,16 +238,13 @@ def content_hash(path: Path) -> str | None:
 
     Hundreds of stores share one large document: it is read again only where it has changed.
     """
-    try:
-        facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):
-            return None
-        # What was written just now may change once more without another time.
-        is_new = time.time_ns() - facts.st_mtime_ns < _SETTLED
-        hash_of = _hash_of.__wrapped__ if is_new else _hash_of
-        return hash_of(path, facts.st_ino, facts.st_mtime_ns, facts.st_size)
-    except OSError:
-        return None
+    with suppress(OSError):
+        # A pipe is no file that could be read twice.
+        if path.is_file() and (mark := stamp(path)) is not None:
+            # What was written just now may change once more without another time.
+            is_new = time.time_ns() - mark[1] < SETTLED
+            return _hash_of.__wrapped__(path) if is_new else _hash_of(path, *mark)
+    return None
 
 
 @lru_cache(maxsize=1000)
@@ -290,16 +292,19 @@ def safe_file_name(type_name: str) -> str:
     return f"{start}_{_short_hash(type_name)}"
 
 
-# What stands at the root of a project.
-_MARKS = (
-    ".git",
-    "pyproject.toml",
-    ".pytest-regen.toml",
+PYTEST_FILES: Final = (
+    "pytest.toml",
+    ".pytest.toml",
     "pytest.ini",
     ".pytest.ini",
+    "pyproject.toml",
     "tox.ini",
     "setup.cfg",
 )
+"""What pytest reads settings from, in its order; the first that has any is read alone."""
+
+# What stands at the root of a project.
+_MARKS = (".git", ".pytest-regen.toml", *PYTEST_FILES)
 
 
 def project_root(path: Path) -> Path:
@@ -358,12 +363,16 @@ def is_linked(folder: Path) -> bool:
     return folder.is_symlink() or folder.parent.is_symlink()
 
 
-def make_ignored_folder(folder: Path) -> None:
+def make_ignored_folder(folder: Path) -> list[Path]:
     """Make a folder whose files git ignores, and so is the one that says so.
+
+    Returns:
+        See ``make_folder``.
 
     Raises:
         OSError: it cannot be made.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    named_in = make_folder(folder)
     with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
         file.write("*\n")
+    return named_in

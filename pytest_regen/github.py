@@ -254,10 +254,9 @@ def annotate(policy: AnnotationPolicy, findings: Iterable[Finding]) -> None:
         sys.stderr.flush()
 
 
-Report = Mapping[str, Any]
-
-
-def validated(stale: StalePolicy, reports: Iterable[tuple[str, Report]]) -> Iterator[Finding]:
+def validated(
+    stale: StalePolicy, reports: Iterable[tuple[str, Mapping[str, Any]]]
+) -> Iterator[Finding]:
     """Yield what ``validate`` found.
 
     Args:

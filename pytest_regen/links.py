@@ -1,22 +1,13 @@
 """Addresses of the sections on issue codes, for the report and for GitHub's job summary."""
 
-import os
 from functools import cache
-from typing import Final
-
-VARIABLE: Final = "PYTEST_REGEN_DOCS_URL"
-"""The environment variable that names the site of the documentation: an intranet's, a folder's."""
-
-_SCHEMES: Final = ("https://", "http://", "file:///")
 
 
 def code_link(code: str, *, docs_url: str | None = None) -> str | None:
     """Return where the documentation explains an issue code; ``None`` where no site is known.
 
-    The site is the one that the environment variable ``PYTEST_REGEN_DOCS_URL`` names, else
-    ``docs_url``, else the documentation in the metadata of the installed distribution. An address
-    that is not of http, https or an absolute ``file:`` is none; neither is one with blanks or
-    control characters. Nothing is said of a code of a user's own validator or kind.
+    The site is ``docs_url``, else the documentation in the metadata of the installed distribution.
+    Nothing is said of a code of a user's own validator or kind.
 
     Args:
         code: of an issue.
@@ -24,9 +15,8 @@ def code_link(code: str, *, docs_url: str | None = None) -> str | None:
     """
     from pytest_regen.validation.issues import CODES
 
-    base = os.environ.get(VARIABLE) or docs_url or _published()
-    is_address = base.isprintable() and base.isascii() and " " not in base
-    if code not in CODES or not is_address or not base.startswith(_SCHEMES):
+    base = docs_url or _published()
+    if code not in CODES or not base:
         return None
     # A server turns a folder into its index; a browser that reads files does not.
     index = "index.html" if base.startswith("file:") else ""

@@ -10,13 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_regen import modes
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import (
-    BEHAVIOUR_CODES,
-    AnnotationPolicy,
-    BehaviourPolicy,
-    SandboxLevel,
-    StalePolicy,
-)
 from pytest_regen.settings_files import TABLE, find_table
 
 if TYPE_CHECKING:
@@ -91,11 +84,11 @@ class Settings:
     provider: str | None = None
     """Who answers: ``openai:MODEL`` and the like, ``module:attribute``, or ``template`` for types
     of an API without a model."""
-    stale: StalePolicy | None = None
+    stale: modes.StalePolicy | None = None
     """Whether a type that is older than its description fails; ``auto``: in CI."""
-    behaviour: BehaviourPolicy | None = None
+    behaviour: modes.BehaviourPolicy | None = None
     """Whether generated code is run."""
-    annotations: AnnotationPolicy | None = None
+    annotations: modes.AnnotationPolicy | None = None
     """Whether issues are printed as annotations of GitHub; ``auto``: where GitHub Actions runs."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
@@ -111,12 +104,12 @@ class Settings:
     """Target language of new stores, where ``--language`` names none."""
     stores: tuple[str, ...] = ()
     """Globs from the root; each store they match is collected, as by ini value ``regen_stores``."""
-    sandbox: SandboxLevel | None = None
+    sandbox: modes.SandboxLevel | None = None
     """The weakest level of the sandbox that is good enough for this project."""
 
     def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
-        codes = set(BEHAVIOUR_CODES if self.behaviour == "off" else ())
+        codes = set(modes.BEHAVIOUR_CODES if self.behaviour == "off" else ())
         for pattern, ignored in self.ignore.items():
             # A name may hold brackets, because paths of an API do: it stands for itself as well.
             if pattern == unit or fnmatchcase(unit, pattern):
@@ -140,7 +133,7 @@ def settings_of(path: Path, table: Mapping[str, Any]) -> Settings:
     Raises:
         UsageError: a key is unknown or of the wrong kind; ``path`` is what the message calls it.
     """
-    _check(path, "", table, _KEYS)
+    check_table(f"{path}: [tool.{TABLE}]", table, _KEYS)
     values = {key: _frozen(value) for key, value in table.items() if key not in _SHIPPED_KINDS}
     values["shipped"] = {key: table[key] for key in _SHIPPED_KINDS if key in table}
     ignored = table.get("ignore", {})
@@ -153,7 +146,7 @@ def settings_of(path: Path, table: Mapping[str, Any]) -> Settings:
     prices = table.get("price", {})
     values["price"] = {model: _price(path, model, price) for model, price in prices.items()}
     cassettes = table.get("cassettes", {})
-    _check(path, "cassettes", cassettes, _CASSETTE_KEYS)
+    check_table(f"{path}: [tool.{TABLE}.cassettes]", cassettes, _CASSETTE_KEYS)
     options = {key: _frozen(value) for key, value in cassettes.items()}
     values["cassettes"] = CassetteSettings(**options)
     return Settings(**values)
@@ -166,7 +159,7 @@ def _price(path: Path, model: str, price: Any) -> Price:
         except InvalidOperation:
             pass
     expected = "input and output (cache_read, cache_write) in US dollars per million tokens"
-    raise _wrong(path, f'price."{model}"', price, expected)
+    raise wrong_value(f"{path}: [tool.{TABLE}]", f'price."{model}"', price, expected)
 
 
 def _frozen(value: Any) -> Any:
@@ -175,8 +168,8 @@ def _frozen(value: Any) -> Any:
 
 # What each key may hold
 
-# Whether a value is right, and what is expected in the words of a message.
-_Rule = tuple[Callable[[Any], bool], str]
+Rule = tuple[Callable[[Any], bool], str]
+"""Whether a value is right, and what is expected in the words of a message."""
 
 
 def _is_text(value: Any) -> bool:
@@ -187,26 +180,33 @@ def _is_reference(value: Any) -> bool:
     return isinstance(value, str) and all(value.partition(":")[::2])
 
 
-def _is_names(value: Any) -> bool:
+def is_names(value: Any) -> bool:
+    """Return whether a value is a list of texts."""
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
+def is_globs(value: Any) -> bool:
+    """Return whether a value is a glob, or a list of some."""
+    globs = [value] if isinstance(value, str) else value
+    return is_names(globs) and bool(globs) and all(globs)
+
+
 def _is_ignore(value: Any) -> bool:
-    return all(map(_is_names, value.values() if isinstance(value, dict) else [value]))
+    return all(map(is_names, value.values() if isinstance(value, dict) else [value]))
 
 
 def _is_address(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(("https://", "http://", "file:///"))
 
 
-def _one_of(words: tuple[str, ...]) -> _Rule:
+def _one_of(words: tuple[str, ...]) -> Rule:
     return lambda value: value in words, f"one of {', '.join(words)}"
 
 
 _SHIPPED_KINDS = ("functions", "translations")
 _SERVICES = ", ".join(modes.SERVICES)
 _PROVIDERS = f'"{modes.TEMPLATE}", "openai:MODEL" (or {_SERVICES}), or "module:attribute"'
-_KEYS: Mapping[str, _Rule] = {
+_KEYS: Mapping[str, Rule] = {
     "ignore": (_is_ignore, "a list of codes, or a table of such lists by STORE::Type"),
     # By type(), because TOML's true is an int to Python.
     "attempts": (lambda n: type(n) is int and n > 0, "a whole number of at least 1"),
@@ -223,45 +223,50 @@ _KEYS: Mapping[str, _Rule] = {
         'a list of "module:Class"',
     ),
     "docs_url": (_is_address, 'an address such as "https://docs.example"'),
-    "stores": (_is_names, 'a list of globs ("generated/*")'),
+    "stores": (is_names, 'a list of globs ("generated/*")'),
     "sandbox": _one_of(modes.SANDBOX_LEVELS),
     # Each kind that ships checks its own.
     **dict.fromkeys(_SHIPPED_KINDS, (lambda _value: True, "")),
 }
-_CASSETTE_KEYS: Mapping[str, _Rule] = {
+_CASSETTE_KEYS: Mapping[str, Rule] = {
     "drift": _one_of(modes.POLICIES),
     "unplayed": _one_of(modes.POLICIES),
-    "ignore": (_is_names, 'a list of paths ("$.metadata.user_id")'),
-    "keep_headers": (_is_names, 'a list of names ("x-feature-*")'),
-    "drop_headers": (_is_names, 'a list of names ("date")'),
-    "passthrough_hosts": (_is_names, 'a list of hosts ("telemetry.example.com")'),
+    "ignore": (is_names, 'a list of paths ("$.metadata.user_id")'),
+    "keep_headers": (is_names, 'a list of names ("x-feature-*")'),
+    "drop_headers": (is_names, 'a list of names ("date")'),
+    "passthrough_hosts": (is_names, 'a list of hosts ("telemetry.example.com")'),
     "baseline": (_is_text, "the name of a file"),
 }
 
 
-def _check(path: Path, name: str, table: Mapping[str, Any], rules: Mapping[str, _Rule]) -> None:
+def check_table(title: str, table: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
     """Refuse keys that are unknown, and values of the wrong kind.
+
+    Args:
+        title: how messages name the table.
+        table: what it says.
+        rules: what each key may hold.
 
     Raises:
         UsageError: the first of them, with what was meant or may stand there.
     """
-    dotted = f"{name}." if name else ""
     for key, value in table.items():
         if key not in rules:
             near = get_close_matches(key, rules, n=1)
             raise UsageError(
-                f"{path}: [tool.{TABLE}.{name}".rstrip(".") + f"] has the unknown key {key!r}",
+                f"{title} has the unknown key {key!r}",
                 why=f"known are {', '.join(rules)}",
                 hint=f"write {near[0]}" if near else "remove the key",
             )
         is_right, expected = rules[key]
         if not is_right(value):
-            raise _wrong(path, f"{dotted}{key}", value, expected)
+            raise wrong_value(title, key, value, expected)
 
 
-def _wrong(path: Path, key: str, value: object, expected: str) -> UsageError:
+def wrong_value(title: str, key: str, value: object, expected: str) -> UsageError:
+    """Return the error that a key of a table holds something else than ``expected``."""
     return UsageError(
-        f"{path}: [tool.{TABLE}] {key} = {value!r} is wrong",
+        f"{title} {key} = {value!r:.200} is wrong",
         why=f"expected {expected}",
         hint="correct the value or remove the key",
     )

@@ -6,21 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.errors import UsageError
+from pytest_regen.files import PYTEST_FILES
 
 TABLE: Final = "pytest-regen"
 FILES: Final = ("pyproject.toml", f".{TABLE}.toml")
 """What may hold the table ``[tool.pytest-regen]``, in the root of a project."""
 _MISNAMED: Final = (f"{TABLE}.toml", ".pytest_regen.toml", "pytest_regen.toml")
-# In pytest's order; the first that has any settings is read alone.
-_PYTEST_FILES: Final = (
-    "pytest.toml",
-    ".pytest.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-)
 
 
 # The table
@@ -56,12 +47,13 @@ def table_in(path: Path, data: Mapping[str, Any]) -> Mapping[str, Any] | None:
     Raises:
         UsageError: it is no table, or not spelt like this.
     """
-    tools = data.get("tool", {})
-    table = tools.get(TABLE) if isinstance(tools, dict) else tools
+    tools = data.get("tool")
+    # Of anything else pytest itself says that it is wrong.
+    tools = tools if isinstance(tools, dict) else {}
+    table = tools.get(TABLE)
     if table is not None and not isinstance(table, dict):
-        name = "tool" if table is tools else f"tool.{TABLE}"
         raise UsageError(
-            f"{path}: {name} is {table!r:.80}, not a table",
+            f"{path}: tool.{TABLE} is {table!r:.80}, not a table",
             hint=f"write [tool.{TABLE}] on a line of its own",
         )
     if "pytest_regen" in tools:
@@ -137,7 +129,7 @@ def pytest_settings(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
     from _pytest.config.findpaths import load_config_dict_from_file
     from _pytest.outcomes import Failed
 
-    for path in filter(Path.is_file, map(folder.joinpath, _PYTEST_FILES)):
+    for path in filter(Path.is_file, map(folder.joinpath, PYTEST_FILES)):
         try:
             values: Mapping[str, Any] | None = load_config_dict_from_file(path)
         except (PytestUsageError, Failed, ValueError, RecursionError, OSError) as error:
@@ -184,8 +176,5 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        why, hint = str(error), "correct the file"
-        if text.startswith("\ufeff"):  # Because editors on Windows write one unasked.
-            why = "it begins with a byte order mark, which pytest and others refuse"
-            hint = "save it as UTF-8 without a mark"
-        raise UsageError(f"{name} is not readable as TOML", why=why, hint=hint) from None
+        what = f"{name} is not readable as TOML"
+        raise UsageError(what, why=str(error), hint="correct the file") from None

@@ -3,9 +3,8 @@
 import glob
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_regen.files import JOURNAL, MANIFEST
 
@@ -20,8 +19,7 @@ def is_store(path: Path) -> bool:
     return any((path / name).is_file() for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundStores:
+class FoundStores(NamedTuple):
     """What globs matched."""
 
     stores: tuple[Path, ...]

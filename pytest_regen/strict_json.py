@@ -18,9 +18,6 @@ from pytest_regen.errors import StoreCorruptError
 
 _MISSING = object()
 
-# Half a character, escaped; two of them may be one whole character.
-_ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-
 # A line that git writes where it could not merge. Longer ones stand in a common ancestor that was
 # merged itself.
 _MARKER = re.compile(rb"(<{7}|\|{7}|={7}|>{7})(?: .*)?\r?", re.DOTALL)
@@ -115,17 +112,11 @@ def parse_json(data: bytes, file: Path) -> Any:
     """Return the value of ``data``.
 
     Raises:
-        StoreCorruptError: not UTF-8, not JSON, nested too deeply, or with NaN, a key given twice
-            or text that cannot be written again.
+        StoreCorruptError: not UTF-8, not JSON, nested too deeply, or with NaN or a key given
+            twice.
     """
     try:
-        value = strict_loads(data.decode("utf-8-sig"))
-        if _ESCAPED_HALF.search(data):
-            # Written again, because only that shows whether each half has its other one.
-            as_json(value)
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        raise corrupt(file, "", f"half a surrogate pair, {half!r}, is no text") from None
+        return strict_loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
     except json.JSONDecodeError as error:
@@ -135,7 +126,6 @@ def parse_json(data: bytes, file: Path) -> Any:
         raise corrupt(file, place, "this is no JSON", why=error.msg) from None
     except ValueError as error:
         raise corrupt(file, "", str(error)) from None
-    return value
 
 
 def conflict_line(data: bytes) -> int | None:
@@ -207,10 +197,6 @@ class Node:
             raise self.error(key, f"expected {expected}, found {value}")
         return value
 
-    def flag(self, key: str) -> bool:
-        """Return the boolean at ``key``."""
-        return bool(self._get(key, None, (bool,), "true or false"))
-
     def list(self, key: str, default: Sequence[Any] | None = None) -> Sequence[Any]:
         """Return the array at ``key``."""
         values: Sequence[Any] = self._get(key, default, (list, tuple), "an array")
@@ -230,7 +216,7 @@ class Node:
         readers: dict[object, Callable[[str], Any]] = {
             str: self.text,
             int: self.count,
-            bool: self.flag,
+            bool: lambda key: self._get(key, None, (bool,), "true or false"),
             str | None: lambda key: None if self._data.get(key) is None else self.text(key),
             int | None: lambda key: None if self._data.get(key) is None else self.count(key),
         }

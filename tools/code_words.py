@@ -73,7 +73,7 @@ def _attributes(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str, str]]:
 
 def choices_of(annotation: ast.expr) -> str:
     """Return the words that an annotation allows, or nothing where it allows any."""
-    name = ast.unparse(annotation).removesuffix(" | None")
+    name = ast.unparse(annotation).removesuffix(" | None").removeprefix("modes.")
     allowed = get_args(getattr(import_module("pytest_regen.modes"), name, None))
     if name.startswith("Literal["):
         allowed = ast.literal_eval(f"({name[8:-1]},)")

@@ -89,7 +89,7 @@ _LEFT_OUT = re.compile(r"=+ test session starts|collect(?:ing|ed) |sandbox: |emu
 """Lines that say nothing, or depend on the machine: here the emulator plays the model."""
 
 
-_NOT_OF_USERS = {"CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "NO_COLOR", "PYTEST_REGEN_DOCS_URL"}
+_NOT_OF_USERS = {"CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "NO_COLOR"}
 
 
 # -- scenes

@@ -23,9 +23,8 @@ from pytest_regen.cli.selection import PartOptions, PartSelection, select_operat
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Components, Document, Part, read_document
 from pytest_regen.extras import needs
-from pytest_regen.kinds.catalogues import NEW_CATALOGUE
+from pytest_regen.kinds.catalogues import NEW_CATALOGUE, language_of
 from pytest_regen.kinds.functions import source
-from pytest_regen.kinds.tongues import language_of
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.regeneration import verbs

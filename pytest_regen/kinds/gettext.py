@@ -15,8 +15,7 @@ import polib
 
 from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.kinds import catalogues, messages
-from pytest_regen.kinds.catalogues import Catalogues, Original
-from pytest_regen.kinds.tongues import language_of
+from pytest_regen.kinds.catalogues import Catalogues, Original, language_of
 from pytest_regen.regions import Span
 from pytest_regen.regions.base import defect, has_crlf, line_at, refuse_unknown, splice
 from pytest_regen.text import quoted
@@ -49,11 +48,6 @@ class _Entry(NamedTuple):
     span: Span
     lead: str
     """What stands in the span before ``msgstr``: of a fuzzy entry all of it, without the flag."""
-
-    @property
-    def flag(self) -> str:
-        """The format that it is flagged with, as far as that is known here."""
-        return next(filter(messages.FORMATS.__contains__, self.po.flags), "")
 
 
 class _File(NamedTuple):
@@ -279,8 +273,9 @@ class Gettext(Catalogues):
         for place, has in (("beginning", str.startswith), ("end", str.endswith)):
             if has(source, "\n") != has(unit.text, "\n"):
                 yield "LENGTH", f"differs from the msgid in the line break at its {place}"
+        flag = next(filter(messages.FORMATS.__contains__, entry.po.flags), "")
         original = Original(
-            source, "", entry.flag, entry.po.msgid_plural or source, may_lack_count=is_rare
+            source, "", flag, entry.po.msgid_plural or source, may_lack_count=is_rare
         )
         yield from self.compare(original, unit)
 

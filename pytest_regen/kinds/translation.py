@@ -7,19 +7,20 @@ from typing import Any, Final, NamedTuple
 
 from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.extras import needs
-from pytest_regen.kinds.catalogues import Catalogues, Original, read_reply
-from pytest_regen.kinds.tables import Table
-from pytest_regen.kinds.tongues import is_one_more, is_tag, language_of
+from pytest_regen.files import Stamp, stamp
+from pytest_regen.kinds import catalogues
 from pytest_regen.regions import JsonStrings, Span
 from pytest_regen.regions.base import decode
-from pytest_regen.text import quoted
+from pytest_regen.settings import Rule, check_table, is_globs, is_names, wrong_value
 from pytest_regen.units.kind import Finding, Unit
 
 _TABLE: Final = "[[tool.pytest-regen.translations]]"
-_HINT: Final = (
-    'write `source = "locales/en.json"` and `targets = "locales/*.json"`,'
-    ' or `targets = "locale/*/LC_MESSAGES/messages.po"`'
-)
+_KEYS: Final[Mapping[str, Rule]] = {
+    "targets": (is_globs, 'a glob such as "locales/*.json", or a list of them'),
+    "source": (lambda text: isinstance(text, str), "the name of a file, or a language"),
+    "style": (lambda text: isinstance(text, str), 'a text such as "Say du."'),
+    "keep": (is_names, 'a list of names such as ["Berthly"]'),
+}
 # Keys of i18next and others for the forms of a plural.
 _ONE: Final = re.compile(r"(?:^|[._-])(?:zero|one|two|singular)$", re.IGNORECASE)
 
@@ -55,7 +56,7 @@ class _Catalogue(JsonStrings):
         return self._kind.read_source().paths.get(name) or super()._path(root, name)
 
 
-class Translation(Catalogues):
+class Translation(catalogues.Catalogues):
     """Strings of a catalogue, each made from the string of the same key in another language."""
 
     region: _Catalogue
@@ -84,7 +85,7 @@ class Translation(Catalogues):
         self.region = _Catalogue(self)
         self.original = f"the text of {source}"
         self._place = source
-        self._read: tuple[tuple[int, int], _Source] | None = None
+        self._read: tuple[Stamp | None, _Source] | None = None
 
     @property
     def title(self) -> str:
@@ -93,7 +94,7 @@ class Translation(Catalogues):
 
     def claims(self, file: Path) -> bool:
         """Return whether a file holds a translation: the source does not."""
-        return file != self.source and language_of(file) is not None
+        return file != self.source and catalogues.language_of(file) is not None
 
     def units(self, file: Path) -> Iterable[str]:  # every language has every text
         """Return the names of the source, in its order."""
@@ -107,7 +108,7 @@ class Translation(Catalogues):
 
     def languages(self, file: Path) -> tuple[str, str]:
         """Return the tags that the names of both files have."""
-        return language_of(self.source) or "", language_of(file) or ""
+        return catalogues.language_of(self.source) or "", catalogues.language_of(file) or ""
 
     def prompt(self, unit: Unit) -> str:
         """Return what is asked for."""
@@ -115,19 +116,19 @@ class Translation(Catalogues):
 
     def extract(self, reply: str, unit: Unit) -> str:
         """Return the string of a reply."""
-        return read_reply(reply, self._original(unit).text)
+        return catalogues.read_reply(reply, self._original(unit).text)
 
     def check(self, unit: Unit) -> Iterable[Finding]:
         """Return what is wrong with a translation."""
         is_known = unit.name in self.read_source().texts
         return self.compare(self._original(unit), unit) if is_known else ()
 
-    def _original(self, unit: Unit) -> Original:
+    def _original(self, unit: Unit) -> catalogues.Original:
         source, is_form = self.read_source(), _ONE.search(unit.name) is not None
-        return Original(
+        return catalogues.Original(
             source.texts.get(unit.name, ""),
             source.notes.get(unit.name, ""),
-            may_lack_count=is_form and not is_one_more(self.languages(unit.path)[1]),
+            may_lack_count=is_form and not catalogues.is_one_more(self.languages(unit.path)[1]),
             may_add_count=is_form,
         )
 
@@ -141,22 +142,16 @@ class Translation(Catalogues):
         Raises:
             UsageError: it is missing, or no JSON.
         """
+        # Read again only when it changed: each of 5,000 units asks for it.
+        last = stamp(self.source)
+        if self._read is not None and self._read[0] == last:
+            return self._read[1]
         try:
-            # Read again only when it changed: each of 5,000 units asks for it.
-            stat = self.source.stat()
-            stamp = stat.st_mtime_ns, stat.st_size
-            if self._read is not None and self._read[0] == stamp:
-                return self._read[1]
             strings = JsonStrings().find_paths(decode(self.source.read_bytes(), self._place))
-        except OSError as error:
-            raise UsageError(
-                f"{self._place}, the source of translations, cannot be read",
-                why=str(error),
-                hint=f"correct `source` in {_TABLE}, or the file",
-            ) from None
-        except RegionError as error:
-            what = f"{self._place}, the source of translations: {error.what}"
-            raise UsageError(what, hint=error.hint) from None
+        except (OSError, RegionError) as error:  # The last argument of both is the sentence.
+            what = f"{self._place}, the source of translations: {error.args[-1]}"
+            hint = getattr(error, "hint", f"correct `source` in {_TABLE}, or the file")
+            raise UsageError(what, hint=hint) from None
         texts, notes = {}, {}
         for name, (_, text) in strings.items():
             if not self.is_metadata(name):
@@ -168,45 +163,38 @@ class Translation(Catalogues):
             {name: path for name, (path, _) in strings.items()},
             notes,
         )
-        self._read = stamp, source
+        self._read = last, source
         return source
 
 
-def translation_kinds(entries: object, root: Path) -> Sequence[Catalogues]:
+def translation_kinds(entries: object, root: Path) -> Sequence[catalogues.Catalogues]:
     """Return the kinds that ``[[tool.pytest-regen.translations]]`` names.
 
     Raises:
         UsageError: an entry is wrong.
     """
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise UsageError(
-            f"translations in [tool.pytest-regen] is {quoted(entries)[:200]}",
-            why=f"it is a list of tables, {_TABLE}",
-            hint=f"below {_TABLE}, {_HINT}",
-        )
-    return [_kind(Table(_TABLE, _HINT, entry), root) for entry in entries]
+        expected = f"a list of tables, {_TABLE}"
+        raise wrong_value("[tool.pytest-regen]", "translations", entries, expected)
+    return [_kind({**entry}, root) for entry in entries]
 
 
-def _kind(table: Table, root: Path) -> Catalogues:
-    table.check_keys(("source", "targets", "style", "keep"))
-    globs = 'a glob such as "locales/*.json", or a list of them'
-    targets = table.texts("targets", globs, least=1)
-    style = table.text("style", 'a text such as "Say du."')
-    keep = table.texts("keep", 'a list of names such as ["Berthly"]')
-    source = table.entry.get("source")
-    are_gettext = {target.endswith(".po") for target in targets}
+def _kind(table: dict[str, Any], root: Path) -> catalogues.Catalogues:
+    check_table(_TABLE, {"targets": None, **table}, _KEYS)
+    source, targets = table.pop("source", ""), table.pop("targets")
+    targets = [targets] if isinstance(targets, str) else targets
     # What the globs end in decides, because a .po file has its source texts in itself.
+    are_gettext = {target.endswith(".po") for target in targets}
     if are_gettext == {True}:
-        if source is not None and not (isinstance(source, str) and is_tag(source)):
-            form = 'of .po files the language of the msgids, such as "en"'
-            raise table.wrong("source", source, form)
+        if source and not catalogues.is_tag(source):
+            expected = 'of .po files the language of the msgids, such as "en"'
+            raise wrong_value(_TABLE, "source", source, expected)
         with needs("translations", "catalogues of gettext"):
             from pytest_regen.kinds.gettext import Gettext
-        return Gettext(targets, source or "en", style=style, keep=keep)
+        return Gettext(targets, source or "en", **table)
     if True in are_gettext:
-        form = "of one format: give .po files a table of their own"
-        raise table.wrong("targets", targets, form)
-    if not isinstance(source, str) or not (root / source).is_file():
-        what = f"{_TABLE} has source = {quoted(source)}, which is no file below {root}"
-        raise UsageError(what, hint=_HINT)
-    return Translation(root, Path(source).as_posix(), targets, style=style, keep=keep)
+        expected = "globs of one format: give .po files a table of their own"
+        raise wrong_value(_TABLE, "targets", targets, expected)
+    if not (root / source).is_file():
+        raise wrong_value(_TABLE, "source", source, f"the name of a file below {root}")
+    return Translation(root, Path(source).as_posix(), targets, **table)

@@ -2,6 +2,6 @@
 
 from pytest_regen.regions.base import Region, Span, WholeFile
 from pytest_regen.regions.json_text import JsonStrings, JsonValues
-from pytest_regen.regions.marked import Marked
+from pytest_regen.regions.markers import Marked
 
 __all__ = ["JsonStrings", "JsonValues", "Marked", "Region", "Span", "WholeFile"]

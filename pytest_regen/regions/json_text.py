@@ -6,7 +6,6 @@ changed stays as it stood, so that a review shows the units that changed and not
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,8 +44,12 @@ class _Value:
     members: "dict[str | int, _Value]" = field(default_factory=dict)
 
 
-class _Json(ABC):
-    """The units of JSON files: how they are named, found, added and removed."""
+class JsonStrings:
+    """Every string of a JSON file is a unit: ``menu.open`` or, in a list, ``steps.0``.
+
+    The text of a unit is the decoded string. Names are keys joined by dots; where two values of a
+    file would share a name or a key is empty, they are JSON pointers (``/menu/open``).
+    """
 
     def find(self, text: str) -> dict[str, base.Span]:
         """Return the units of ``text`` by name, in the order of the file.
@@ -230,27 +233,9 @@ class _Json(ABC):
         is_flat = any("." in str(key) for key in value.members)
         return len(keys) if is_flat or keys[0] in value.members else 1
 
-    @abstractmethod
-    def _select(self, value: _Value) -> Iterator[tuple[_Path, _Value]]:
-        """Yield the values below ``value`` that are units."""
-
-    @abstractmethod
-    def _text(self, text: str, value: _Value) -> str:
-        """Return the text of a unit."""
-
-    @abstractmethod
-    def write_value(self, name: str, new: str, style: "_Style", indent: str) -> str:
-        """Return what stands in the file for the text of a unit."""
-
-
-class JsonStrings(_Json):
-    """Every string of a JSON file is a unit: ``menu.open`` or, in a list, ``steps.0``.
-
-    The text of a unit is the decoded string. Names are keys joined by dots; where two values of a
-    file would share a name or a key is empty, they are JSON pointers (``/menu/open``).
-    """
-
     def _select(self, root: _Value) -> Iterator[tuple[_Path, _Value]]:
+        """Yield the values below ``root`` that are units."""
+        # Not by recursion, because a document may be nested more deeply than Python's stack.
         waiting: list[tuple[_Path, _Value]] = [((), root)]
         while waiting:
             path, value = waiting.pop()
@@ -259,7 +244,8 @@ class JsonStrings(_Json):
             members = reversed(value.members.items())
             waiting += [((*path, key), member) for key, member in members]
 
-    def _text(self, text: str, value: _Value) -> str:  # decoded when it was read
+    def _text(self, text: str, value: _Value) -> str:
+        """Return the text of a unit: a string was decoded when it was read."""
         return value.string
 
     def write_value(self, name: str, new: str, style: "_Style", indent: str) -> str:
@@ -267,7 +253,7 @@ class JsonStrings(_Json):
         return style.string(new)
 
 
-class JsonValues(_Json):
+class JsonValues(JsonStrings):
     """Every member of one object, or item of one list, is a unit: by default, of the root.
 
     The text of a unit is the JSON of its value, its lines without the indentation of its key.

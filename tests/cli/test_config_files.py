@@ -131,7 +131,6 @@ def test_a_table_of_a_list_is_added(before: str, tmp_path: Path) -> None:
     ("content", "why"),
     [
         (b"[tool.pytest", "is not readable as TOML"),
-        (b"\xef\xbb\xbf[tool.x]\n", "byte order mark"),
         (b"[tool]\npytest-regen = 3\n", "is 3, not a table"),
         (b"\xff", "is not UTF-8"),
         (b"[tool]\npytest-regen.attempts = 3\n", "has a form that is not edited here"),

@@ -19,7 +19,6 @@ EXAMPLES = {
     "old_bytes_named": ("b'a'  # doctest: +ALLOW_BYTES", "'a'"),
     "number": ("3.14159", "3.14"),
     "number_named": ("3.14159  # doctest: +NUMBER", "3.14"),
-    "wrong_number": ("3.15159  # doctest: +NUMBER", "3.14"),
     "other_error": ("int('x')", "Traceback (most recent call last):\nValueError: otherwise"),
 }
 FUNCTION = '''

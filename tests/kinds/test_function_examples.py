@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandbox_levels import use_level
 from tables import each
 
 from pytest_regen import sandbox
@@ -21,6 +20,7 @@ HEAD = '''\
 """A module."""
 
 import asyncio
+import os
 
 from acme.units import FACTOR
 from acme.helpers import double
@@ -37,6 +37,7 @@ UNITS = {
         'raise ValueError(f"no {x}")',
     ),
     "loops": (">>> loops(0)\n0\n>>> loops(1)\n1", "while x:\n    pass\nreturn x"),
+    "exits": (">>> exits(0)\n0\n>>> exits(1)\n1", "if x:\n    os._exit(0)\nreturn x"),
     "broken": (">>> broken(1)\n1", "return ("),
     "refused": (">>> refused(1)\n1", 'return eval("1")'),
     "stub": (">>> stub(1)\n1", "raise NotImplementedError"),
@@ -107,7 +108,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Issue, ...
     [
         ("wrong", None, "the example 'wrong(2)' (line ", "expected: 5\ngot:      2"),
         ("raises", 2, "raises", "ZeroDivisionError: division by zero"),
-        ("loops", None, "'loops(1)' (line 65) does not end within 1 seconds", ""),
+        ("exits", None, "'exits(1)' (line 81) ends the process: ", ""),
+        ("loops", None, "'loops(1)' (line 66) does not end within 1 seconds", ""),
         ("looks_it_up", 2, "raises", ""),
     ],
 )
@@ -127,25 +129,11 @@ def test_units_of_a_file_are_told_apart(told: dict[str, tuple[Issue, ...]]) -> N
     codes = {name: [issue.code for issue in found] for name, found in told.items()}
 
     assert {name for name, found in codes.items() if found == ["DOCTEST"]} == {
-        *("wrong", "raises", "loops", "looks_it_up")
+        *("wrong", "raises", "loops", "exits", "looks_it_up")
     }
     assert (codes.pop("broken"), codes.pop("refused")) == (["SYNTAX"], ["NOT_ALLOWED"])
     assert sorted(name for name, found in codes.items() if not found) == [
         *("plain", "refuses", "right", "stub", "waits")
-    ]
-
-
-def test_who_ends_what_watches_it_does_not_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its process is gone before its answer can come; the example that ran is named."""
-    use_level("process", monkeypatch)
-    units = {"kills": (">>> kills(1)\n1", "os.kill(os.getppid(), 9)\nreturn x")}
-
-    found = issues(kind_of(tmp_path), write(tmp_path, units, head="import os\n\ncalls = []\n"))
-
-    assert [(issue.code, "kills(1)" in issue.message) for issue in found["kills"]] == [
-        ("DOCTEST", True)
     ]
 
 

@@ -143,21 +143,6 @@ def test_a_check_that_failed_may_go(failure: str, left: int) -> None:
     assert len(found) == left
 
 
-@each(
-    "code",
-    [
-        "return " + "+".join(["text"] * 4000),
-        "try:\n    raise max(text)\nexcept KeyError:\n    return 0",
-    ],
-)
-def test_no_code_is_too_odd(code: str) -> None:
-    old = place_of(module_of("return 0"))
-    new = place_of(FunctionRegion().replace(module_of("return 0"), {"tide": code}))
-
-    assert not list(compare_code(old, new))
-    assert not list(compare_code(new, old))
-
-
 def said(root: Path, name: str, body: list[str]) -> list[str]:
     base = SPECIAL[name]
     function = base["signature"].partition("(")[0].removeprefix("def ")
@@ -187,30 +172,3 @@ def test_an_answer_for_an_example_alone_is_found(name: str, body: str, tmp_path:
 def test_an_honest_repair_is_left_alone(name: str, body: str, tmp_path: Path) -> None:
     """Base cases, tables of all there is, rules that the docstring names, rare branches."""
     assert not said(tmp_path, name, SPECIAL[name]["honest"][body])
-
-
-TIDE = '''def tide(text):
-    """Return minutes.
-
-    >>> tide("1 h")
-    60
-    """
-    # [REGEN:BEGIN tide]
-    return 0
-    # [REGEN:END tide]
-'''
-
-
-@needs_sandbox
-@pytest.mark.parametrize(
-    ("code", "is_found"),
-    [
-        ("while text != '1 h' and True:\n    pass\nreturn 30 * 2", False),
-        ("yield from [60] if text == '1 h' else ()", True),
-    ],
-    ids=["no end", "a generator"],
-)
-def test_code_is_judged_as_far_as_it_can_be_tried(
-    code: str, tmp_path: Path, *, is_found: bool
-) -> None:
-    assert bool(weakened(tmp_path, TIDE, code)) is is_found

@@ -9,7 +9,7 @@ import pytest
 from unit_asking import generate_units, heal_units
 
 from pytest_regen import sandbox
-from pytest_regen.kinds.functions.calls import used_units
+from pytest_regen.kinds.functions.lint import used_units
 from pytest_regen.kinds.functions.source import read_module
 from pytest_regen.regeneration import TurnSettings, verbs
 from pytest_regen.settings import read_settings
@@ -22,14 +22,13 @@ pytestmark = pytest.mark.skipif(sandbox.missing() is not None, reason="no sandbo
 # As in pydash/numerical.py: callers stand above what they call.
 RIGHT = {
     "mean": "return mean_by(numbers, float)",
-    "spread": "return _half(variance(numbers))",
+    "spread": "return variance(numbers) / 2",
     "variance": "at = mean(numbers)\nreturn mean([(one - at) ** 2 for one in numbers])",
     "mean_by": "return sum_by(numbers, key) / len(numbers)",
     "sum_by": "return sum(key(one) for one in numbers)",
     "most": "return max(numbers)",
 }
 RESULTS = {"mean": 2.0, "spread": 0.5, "variance": 1.0, "mean_by": 2.0, "sum_by": 4.0, "most": 3}
-HELPER = "def _half(number):\n    return number / 2\n"
 FILE = "numbers_of.py"
 
 
@@ -41,7 +40,7 @@ def module(bodies: Mapping[str, str]) -> str:
         lines = f'"""Do {name}.\n\n{example}\n"""\n# [REGEN:BEGIN {name}]\n{body}\n'
         code = textwrap.indent(f"{lines}# [REGEN:END {name}]\n", "    ")
         parts.append(f"def {name}(numbers{', key' * name.endswith('_by')}):\n{code}")
-    return "\n\n".join((*parts, HELPER))
+    return "\n\n".join(parts)
 
 
 def write(root: Path, wrong: dict[str, str]) -> UnitFile:
@@ -113,13 +112,9 @@ def test_functions_that_call_each_other_are_asked_for_in_the_order_of_the_file(
 
 
 def test_what_a_function_uses() -> None:
-    """By its own lines and its examples; through helpers, classes and names of the module."""
+    """By its own lines and its examples; through classes and names of the module."""
     text = '''
 import acme as here
-
-
-def helper():
-    return Boat()
 
 
 class Boat:
@@ -152,7 +147,7 @@ def plain():
 
 def far(name=plain):
     # [REGEN:BEGIN far]
-    return helper()
+    return Boat()
     # [REGEN:END far]
 '''
     uses = {name: set(used) for name, used in used_units(read_module(text)).items()}

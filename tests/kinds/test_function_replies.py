@@ -2,7 +2,7 @@
 
 from tables import each
 
-from pytest_regen.kinds.functions.replies import code_in
+from pytest_regen.kinds.functions.prompts import code_in
 from pytest_regen.kinds.functions.source import read_module
 
 MODULE = '''\

@@ -4,12 +4,7 @@ import pytest
 from tables import each
 
 from pytest_regen.errors import RegionError
-from pytest_regen.kinds.functions.source import (
-    FunctionRegion,
-    is_stub,
-    read_module,
-    same_code,
-)
+from pytest_regen.kinds.functions.source import FunctionRegion, is_stub, read_module
 
 MODULE = '''\
 """A module."""
@@ -95,16 +90,6 @@ def test_a_region_stands_in_a_function_of_its_own(text: str, reason: str) -> Non
     assert refusal(text).startswith(reason)
 
 
-def test_a_function_inside_another_has_its_own_region() -> None:
-    text = (
-        "def f():\n    def g():\n        # [REGEN:BEGIN g]\n        # [REGEN:END g]\n"
-        "    # [REGEN:BEGIN f]\n    # [REGEN:END f]\n"
-    )
-    names = [[one.qualname for one in read_module(m).places.values()] for m in (MODULE, text)]
-
-    assert names == [["first", "Boat.name"], ["f.g", "f"]]
-
-
 def test_stubs() -> None:
     """What does nothing yet; ``yield`` below a ``raise`` only makes the function a generator."""
     later = 'raise NotImplementedError("later")  # TODO\nyield'
@@ -126,7 +111,7 @@ def test_stubs() -> None:
 )
 def test_layout_is_no_drift(old: str, new: str, *, is_same: bool) -> None:
     """Another value or comment is, and code that nobody can compare."""
-    assert same_code(old, new) is is_same
+    assert FunctionRegion().same(old, new) is is_same
 
 
 PLAIN = '''\
@@ -158,33 +143,26 @@ class Boat:
 '''
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("one", "# as it is\n\n# really\nreturn x"),
-        ("Boat.name", "@cache\ndef inner():\n    return 1\n\nreturn inner()  # last"),
-    ],
-)
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
-def test_markers_are_put_around_what_stands_there(name: str, code: str, ends: str) -> None:
+def test_markers_are_put_around_what_stands_there(ends: str) -> None:
     """The whole body below the docstring, with its comments; no other line changes."""
-    plain = PLAIN.replace("\n", ends)
-    made = FunctionRegion().enclose_all(plain, [name])
+    plain, region = PLAIN.replace("\n", ends), FunctionRegion()
+    made = region.enclose_all(plain, ["Boat.only_text", "one", "Boat.name"])
 
-    assert FunctionRegion().find(made)[name].text == code
+    assert {name: span.text for name, span in region.find(made).items()} == {
+        "one": "# as it is\n\n# really\nreturn x",
+        "Boat.name": "@cache\ndef inner():\n    return 1\n\nreturn inner()  # last",
+        "Boat.only_text": "",
+    }
     added = [line for line in made.split("\n") if "REGEN" in line]
-    assert len(added) == 2
+    assert len(added) == 6
     assert [line for line in made.split("\n") if line not in added] == plain.split("\n")
 
 
-def test_markers_are_put_around_many_at_once() -> None:
-    """Whatever the order; a function that is not there, or has no lines of its own, is refused."""
-    region, names = FunctionRegion(), ["Boat.only_text", "one", "Boat.name"]
-    made = PLAIN
-    for name in names:
-        made = region.enclose_all(made, [name])
+def test_what_cannot_be_enclosed_is_refused() -> None:
+    """A function that is not there, or has no lines of its own."""
+    region = FunctionRegion()
 
-    assert region.enclose_all(PLAIN, names) == made
     with pytest.raises(RegionError, match="the module has no function 'name'"):
         region.enclose_all(PLAIN, ["name"])
     with pytest.raises(RegionError, match=r"line 25: the code of Boat\.on_one_line has no lines"):

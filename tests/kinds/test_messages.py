@@ -91,27 +91,3 @@ def test_a_plural_has_the_cases_of_its_language(
 
     assert bool(found) is bool(problem)
     assert not found or found[0].startswith(problem)
-
-
-@each(
-    ("text", "severity", "problem"),
-    [
-        ("{place}: {count, plural, one {# a} other {# b}}", "error", "few, many"),
-        ("{place}: {count, plural, one {# a} few {# b} other {# c}}", "warning", "many"),
-        ("{place}: {count, plural, one {# a} other {# a}}", "", ""),
-    ],
-)
-def test_a_case_that_falls_back_is_a_doubt(text: str, severity: str, problem: str) -> None:
-    """A language with other cases than English needs one of them, if its cases differ at all."""
-    found = list(messages.icu_problems(messages.read_icu(PLURAL), text, POLISH))
-
-    words = f"lacks the plural {problem} of count, which the language has"
-    assert found == ([(severity, words)] if severity else [])
-
-
-def test_words_are_what_a_reader_reads() -> None:
-    text = "See <b>{name}</b> at https://x.org or a@b.org &amp; %s, don't {n, plural, other {go}}"
-
-    assert messages.words("<b>{name}</b> at https://x.org &amp; %s") == ["at"]
-    assert {*messages.words("{n, plural, other {two boats}} here")} == {"two", "boats", "here"}
-    assert "don't" in messages.words(text.partition("{n,")[0])

@@ -9,7 +9,7 @@ import pytest
 from tables import each
 
 from pytest_regen.errors import UsageError
-from pytest_regen.kinds.tongues import language_of
+from pytest_regen.kinds.catalogues import language_of
 from pytest_regen.kinds.translation import Translation, translation_kinds
 from pytest_regen.units.kind import Unit, issues_from
 
@@ -41,6 +41,7 @@ ARABIC = "".join(f"{c} {{# {c * 9}}} " for c in ("zero", "one", "two", "few", "m
     [
         ("Cancel", "Abbrechen", [], "de"),
         ("Berthly", "Berthly", [], "de"),
+        ("a@boats.org", "a@boats.org", [], "de"),
         ("Settings", "Einstellungen für dein Konto und für alle deine Boote", [], "de"),
         ("Hello {name}", "Hallo", ["PLACEHOLDER"], "de"),
         ("<b>Go</b>", "<b>Los", ["TAGS"], "de"),
@@ -52,6 +53,8 @@ ARABIC = "".join(f"{c} {{# {c * 9}}} " for c in ("zero", "one", "two", "few", "m
         ("{n} boats", "{n, plural, one {# Boot}, other {# Boote}}", ["PLACEHOLDER"], "de"),
         ("Go", "Los. " * 30, ["LENGTH"], "de"),
         (DAYS, "{n, plural, one {# dzień} few {# dni} other {# dni}}", ["placeholder"], "pl"),
+        (DAYS, "{n, plural, one {# dzień} other {# dni}}", ["PLACEHOLDER"], "pl"),
+        (DAYS, "{n, plural, one {# dni} other {# dni}}", [], "pl"),
         (DAYS, "{n}日", [], "ja"),
         ("A quite ordinary sentence about the weather " * 6, "天气很好" * 15, [], "zh"),
         ("天气很好" * 15, "A quite ordinary sentence about the weather " * 6, [], "en-GB"),
@@ -174,8 +177,12 @@ def test_the_name_of_a_file_says_its_language(file: str, language: str | None) -
     [
         ([{"targets": ["*.po", "*.json"], "source": "en.json"}], "a table of their own"),
         ([{"targets": "*.po", "source": "en.json"}], "of .po files the language of the msgids"),
-        ([{"targets": "*.json"}], "source = null, which is no file"),
-        ([{"source": "en.json", "targets": "*.json", "stile": ""}], "key 'stile'"),
+        ([{"targets": "*.json"}], "source = '' is wrong"),
+        ([{"source": "en.json", "targets": []}], "targets = [] is wrong"),
+        (
+            [{"source": "en.json", "targets": "*.json", "stile": ""}],
+            "key 'stile'\n  why:  known are targets, source, style, keep\n  next: write style",
+        ),
     ],
 )
 def test_a_wrong_table_is_a_usage_error(tmp_path: Path, entries: Any, problem: str) -> None:

@@ -12,6 +12,8 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from store_factory import GOOD
 
+from pytest_regen import links
+
 HOSTILE = (
     "</script></style><img src=x onerror=\"document.title='planted'\"><script>alert(1)</script>"
 )
@@ -187,7 +189,7 @@ SLOPPY = """
 @pytest.fixture
 def healed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Node:
     """The page of a type that passes with the second reply; the documentation has an address."""
-    monkeypatch.setenv("PYTEST_REGEN_DOCS_URL", "https://docs.example/")
+    monkeypatch.setattr(links, "_published", lambda: "https://docs.example/")
     project.broken()
     project.answered_by("Good", SLOPPY)
     return read_page(page_of(project, "--regen", "--regen-attempts=3"))

@@ -86,21 +86,6 @@ def test_what_is_removed_can_be_added_again(file: str, data: st.DataObject) -> N
     assert all(JsonValues().same(found[name], text) for name, text in left.items())
 
 
-@given(FILES, st.sampled_from(("1", '{\n  "a": [\n    1\n  ]\n}')), st.data())
-def test_a_value_is_taken_out_without_the_indentation_of_its_key(
-    file: str, text: str, data: st.DataObject
-) -> None:
-    """The text of a value is JSON that looks the same at every depth, and comes back exactly."""
-    found = JsonValues().find(file)
-    assume(found)
-    name = data.draw(st.sampled_from(sorted(found)))
-
-    changed = JsonValues().replace(file, {name: text})
-
-    assert JsonValues().find(changed)[name].text == text
-    assert JsonValues().replace(file, {name: span.text for name, span in found.items()}) == file
-
-
 def test_a_file_of_escapes_gets_escapes() -> None:
     """A file in plain ASCII stays one; in others, only what no file can hold is escaped."""
     assert JsonStrings().replace('{"a": "\\u00e9"}', {"a": "ü"}) == '{"a": "\\u00fc"}'
@@ -184,13 +169,16 @@ def test_items_are_added_to_a_list_in_order() -> None:
 
 
 def test_values_are_compared_decoded() -> None:
-    """Blanks, escapes and the order of keys make no drift; another value does."""
+    """Blanks, escapes, depth and the order of keys make no drift; another value does."""
     same = JsonValues().same
 
     assert same('{"a": 1, "b": "\\u00e9"}', '{\n "b": "é",\n "a": 1}')
     assert not same("true", "1")
     assert not same("{", "{}")
     assert not same("[1, 2]", "[2, 1]")
+    file, text = '{\n  "a": {\n    "b": 1\n  }\n}', '{\n  "b": 1\n}'
+    assert JsonValues().find(file)["a"].text == text
+    assert JsonValues().replace('{\n  "a": 0\n}', {"a": text}) == file
 
 
 def test_a_text_that_is_no_json_cannot_be_a_value() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tables import each
 
-from pytest_regen.sandbox import Limits, Module, run_examples, without_examples
+from pytest_regen.sandbox import Module, run_examples, without_examples
 
 SOURCE = '''
 """About lengths.
@@ -96,20 +96,6 @@ def test_the_verdict_is_that_of_doctest(tmp_path: Path) -> None:
         for failure in result.failures
     )
     assert len(result.answers) == 13
-
-
-def test_it_is_told_which_example_did_not_come_back(tmp_path: Path) -> None:
-    """Examples before an endless one have answers; it is named."""
-    examples = ">>> 1\n    1\n    >>> f()\n    >>> 2\n    2\n"
-    source = f'def f():\n    """\n    {examples}    """\n    while 1: 0\n'
-
-    [result] = run_examples(
-        [(Module("endless", source), examples_of(source, tmp_path))], limits=Limits(seconds=0.3)
-    )
-
-    assert result.stopped == "seconds"
-    assert result.reached == (0, 1)
-    assert [failure.example.source for failure in result.failures] == ["f()\n", "2\n"]
 
 
 @each(

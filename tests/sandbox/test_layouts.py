@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_regen.sandbox import Job, Limits, Module, Outcome, ask, run
+from pytest_regen.sandbox import Limits, Outcome, run
 from pytest_regen.sandbox.levels import strongest_level
 
 try:
@@ -72,48 +72,6 @@ def test_a_virtual_environment_inside_the_project(venv: Path) -> None:
     said = says(code, venv / "bin" / "python", import_path=[venv.parent])
 
     assert said == "editable found installed ''"
-
-
-def test_an_interpreter_that_was_started_by_a_relative_path(tmp_path: Path) -> None:
-    """Python keeps the dots in ``sys.executable``; folders on that way need not be in there."""
-    (tmp_path / "here" / "in").mkdir(parents=True)
-    (tmp_path / "here" / "link").symlink_to("in")
-    (tmp_path / "venv").symlink_to(Path(sys.executable).parents[1])
-    code = (
-        "from pytest_regen.sandbox import Job, Module, ask\n"
-        "from pytest_regen.sandbox.levels import strongest_level\n"
-        "import sys\nassert '..' in sys.executable\n"
-        "[result] = ask([Job(Module('m', 'import yaml; x = 1'), (None,))],\n"
-        "    handler='def answer(module, question): return module.x')\n"
-        "print(strongest_level(), result.answers[0].value)"
-    )
-    command = ["link/../../venv/bin/python", "-c", code]
-
-    done = subprocess.run(
-        command, cwd=tmp_path / "here", capture_output=True, text=True, check=False
-    )
-
-    assert (done.stdout, done.stderr) == ("bwrap 1\n", "")
-
-
-def test_a_module_of_a_package_sees_its_neighbours(tmp_path: Path) -> None:
-    """A module given as text takes its place in the package that lies on the import path."""
-    package = tmp_path / "src" / "acme"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("from acme.durations import f", "utf-8")
-    (package / "units.py").write_text("minutes = 60", "utf-8")
-    (package / "durations.py").write_text("raise RuntimeError('the old text')", "utf-8")
-    source = "from . import units\n\ndef f(): return units.minutes * 2, __file__, __package__\n"
-    path = str(package / "durations.py")
-    handler = "def answer(module, question):\n    import acme\n    return [*acme.f(), *module.f()]"
-
-    [result] = ask(
-        [Job(Module("acme.durations", source, path), (None,))],
-        handler=handler,
-        import_path=[tmp_path / "src"],
-    )
-
-    assert [answer and answer.value for answer in result.answers] == [[120, path, "acme"] * 2]
 
 
 def test_what_is_written_is_gone_and_bounded(

@@ -27,6 +27,7 @@ from commit_work import (
 from killing import Killed, kill_at_every_effect
 from power import states_after_power_loss
 
+from pytest_regen import commit
 from pytest_regen.commit import Contents, View
 from pytest_regen.errors import StoreCorruptError, StoreWriteError
 from pytest_regen.files import observe_effects
@@ -281,9 +282,11 @@ def child(work: str, root: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_a_trial_of_another_process_is_seen_until_it_ends(root: Path) -> None:
+def test_a_trial_of_another_process_is_seen_until_it_ends(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its candidate stays for readers and writers; another trial waits."""
-    files = files_of(root)
+    monkeypatch.setattr(commit, "_TRIAL_TIMEOUT", 0.05)
     with child("hold_trial", root) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "on trial\n"
@@ -291,7 +294,7 @@ def test_a_trial_of_another_process_is_seen_until_it_ends(root: Path) -> None:
         assert seen(root)["locales/de.json"] == CANDIDATE
         with (
             pytest.raises(StoreWriteError, match="another process"),
-            files.trial(place, timeout=0.05),
+            files_of(root).trial(place),
         ):
             pass
 

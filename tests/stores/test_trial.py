@@ -45,7 +45,6 @@ def test_a_rejected_candidate_is_put_back_byte_for_byte(store: RegenStore) -> No
     (entry,) = history(store.path)
     assert (entry.reason, entry.output, entry.issues) == ("rejected", "// candidate", (issue,))
     assert trial.history == (entry.id,)
-    assert not trial.is_accepted
 
 
 def test_an_accepted_candidate_stays(store: RegenStore) -> None:
@@ -59,7 +58,6 @@ def test_an_accepted_candidate_stays(store: RegenStore) -> None:
     assert after.source == source
     (entry,) = history(store.path)
     assert (entry.reason, entry.output) == ("replaced", store.pages[KEY].output)
-    assert trial.is_accepted
     assert not [name for name in artifacts(store.path) if name.startswith(".")]
 
 

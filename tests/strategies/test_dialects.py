@@ -1,15 +1,10 @@
 """What each version of OpenAPI allows: schemas with values whose verdict is known."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from drawn import plan_of
 from tables import each
-
-from pytest_regen.documents import read_document
-from pytest_regen.strategies.plans import Plans
-from pytest_regen.strategies.translation import Translation
 
 THINGS = {
     "Cat": {
@@ -116,20 +111,3 @@ def test_files_beside_the_document_are_read_and_no_others(tmp_path: Path) -> Non
     assert check.allows({"kite": {"sail": "red"}, "out": 1, "far": 2})
     assert not check.allows({"kite": {"sail": "green"}})
     assert not check.allows({"kite": {}})
-
-
-def test_a_plain_schema_is_read_whatever_draft_it_names(tmp_path: Path) -> None:
-    """Since Draft 6 is 1.0 an integer; it is one everywhere. Nothing counts beside a reference."""
-    schema = {
-        "$schema": "http://json-schema.org/draft-04/schema#",
-        "type": "object",
-        "properties": {"a": {"$ref": "#/definitions/A", "type": "string"}},
-        "definitions": {"A": {"type": "integer", "format": "int32"}},
-    }
-    (tmp_path / "plain.json").write_text(json.dumps(schema), "utf-8")
-    document = read_document(tmp_path / "plain.json")
-    check = Plans().plan(Translation(document).schema(document.references.root))
-
-    assert check.allows({"a": 1})
-    assert check.allows({"a": 1.0})
-    assert not check.allows({"a": 2**31})

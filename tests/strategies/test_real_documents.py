@@ -54,7 +54,6 @@ def counts_of(path: Path, step: int, language: str) -> Counter[str]:
 def test_real_types_have_instances(shared_specs: Path, name: str, step: int, language: str) -> None:
     """A hundred where the schema allows that many; what is skipped is far less than what is not."""
     found = counts_of(shared_specs / name, step, language)
-    print(name, language, dict(found))  # noqa: T201 - the figures of a sweep
 
     assert found["without any"] == 0
     assert found["refused"] == found["allowed"] == 0

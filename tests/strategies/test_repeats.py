@@ -18,29 +18,19 @@ from pytest_regen.strategies.patterns import search
     ],
 )
 def test_a_repeat_of_repeats_is_tried_with_short_texts_alone(pattern: str) -> None:
-    """A longer one that nearly matches would not come to an end."""
+    """A longer one that nearly matches would not come to an end; most patterns repeat groups."""
     begin = time.process_time()
 
     assert not search(pattern, "a" * 60 + "!")
     search(pattern, "a" * 18 + "!")
 
     assert time.process_time() - begin < 5
-
-
-@each(
-    ("pattern", "text"),
-    [
-        (r"^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+$", "example.com."),
-        (r"^(?!.*--)[a-z](-?[a-z0-9])*$", "a-b"),
-    ],
-)
-def test_repeats_with_something_between_are_patterns_as_others(pattern: str, text: str) -> None:
-    """Most patterns of real documents repeat groups."""
-    assert search(pattern, text)
+    assert search(r"^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+$", "example.com.")
+    assert search(r"^(?!.*--)[a-z](-?[a-z0-9])*$", "a-b")
 
 
 _UNION: object = {"type": "string"}
-for _depth in range(30):
+for _depth in range(16):
     _UNION = {
         "oneOf": [
             _UNION,

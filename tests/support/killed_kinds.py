@@ -10,6 +10,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -22,6 +24,7 @@ from pytest_regen.sources.boundaries import extract_type_block, replace_type_blo
 from pytest_regen.store_folders import is_store
 from pytest_regen.testing import KindConformance
 from pytest_regen.testing.conformance import Lab
+from pytest_regen.units import loading
 from pytest_regen.units.ledger import entry_name
 
 
@@ -44,6 +47,11 @@ class KilledKindConformance(KindConformance):
 
     kill_every: ClassVar[int] = 1
     """Kill at each write; a higher number takes a sample."""
+
+    @pytest.fixture(autouse=True)
+    def _installed_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Look for installed kinds once, because a law opens its project hundreds of times."""
+        monkeypatch.setattr(loading, "entry_points", cache(entry_points))
 
     def test_a_kill_at_any_write_leaves_the_old_or_the_new(self, lab: Lab, tmp_path: Path) -> None:
         """Whatever was left loads, and the work can be done again."""
@@ -178,6 +186,8 @@ def work_and_die(lab: Lab, effort: str, note: Path, count: int) -> None:
 def main(kind_of_lab: str, space: str, place: str, examples: str, step: str) -> None:
     """Write which copies there are, as JSON."""
     killed = {}
+    # Once, because each child would look through all that is installed.
+    vars(loading)["entry_points"] = cache(entry_points)
     make = {"Lab": Lab, "StoreLab": StoreLab}[kind_of_lab]
     for effort in EFFORTS:
         lab = make(Path(space, effort), place, tuple(map(tuple, json.loads(examples))))

@@ -15,7 +15,6 @@ from reply_work import ANSWERER, PAGES, reply_to
 from tables import each
 from turn_values import turn
 
-from pytest_regen import cache
 from pytest_regen.turns import AnthropicProvider, CallableProvider
 from pytest_regen.turns.replies import ReplyJournal, name_answerer
 from pytest_regen.turns.values import Message
@@ -108,9 +107,10 @@ def test_a_killed_run_loses_no_reply_that_it_had(root: Path, tmp_path: Path) -> 
     """SIGKILL at any of its effects: the replies before it are found, those stored are not."""
     kills = kill_at_every_effect("reply_work:add_and_store", root, tmp_path / "copies")
 
-    assert {killed.effect.split()[1] for killed in kills[:-1]} == {"append", "unlink"}
-    # After each effect: three replies are written, two of them stored, then three more written.
-    left = [[], [0], [0, 1], [0, 1, 2], [1, 2], [2], [2, 3], [2, 3, 4], [2, 3, 4, 5]]
+    assert {killed.effect.split()[1] for killed in kills[:-1]} == {"append", "mkdir", "unlink"}
+    # After each effect: a folder is made, three replies are written, two of them stored, then three
+    # more written.
+    left = [[], [], [0], [0, 1], [0, 1, 2], [1, 2], [2], [2, 3], [2, 3, 4], [2, 3, 4, 5]]
     for number, killed in enumerate(kills):
         assert found_in(killed.folder) == left[(number + 1) // 2], killed.effect
 
@@ -175,12 +175,10 @@ def test_without_a_folder_or_a_key_of_the_user_there_is_no_journal(
     assert found_in(root) == []
     (root / ".regen").unlink()
 
-    cache._secret.cache_clear()
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "within"))
     left_by_a_run(root, 1)
 
     assert not (root / ".regen").exists()
-    cache._secret.cache_clear()
 
 
 def test_only_the_user_reads_it_and_the_request_is_not_in_it(root: Path) -> None:

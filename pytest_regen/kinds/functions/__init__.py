@@ -1,7 +1,7 @@
 """The shipped kind for functions: the user writes signature, docstring and tests, a model the body.
 
 Begin at ``kind``. ``source`` reads a module around its regions, ``project`` says what may be
-imported, ``prompts`` asks, ``replies`` reads the answer, ``lint`` and ``examples`` check it.
+imported, ``prompts`` asks and reads the answer, ``lint`` and ``examples`` check it.
 """
 
 from pytest_regen.kinds.functions.kind import Function, function_kinds

@@ -6,7 +6,6 @@ project that it imports, Python, the other packages, and what lint allows.
 
 import doctest
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,13 +14,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import SandboxError
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import ModuleSource
-from pytest_regen.sandbox import (
-    ExamplesResult,
-    Limits,
-    Module,
-    missing,
-    run_examples,
-)
+from pytest_regen.sandbox import ExamplesResult, Limits, Module, run_examples
 from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
@@ -56,11 +49,10 @@ class Verdicts:
     def get(self, key: str, name: str) -> Issues | None:
         """Return what is wrong with a unit; ``None`` where that is not known."""
         if key not in self._issues:
-            stored = self._cache.get(_SECTION, key)
-            self._issues[key] = {}
-            for unit, issues in stored.items() if isinstance(stored, dict) else ():
-                with suppress(KeyError, TypeError, AttributeError):
-                    self._issues[key][unit] = tuple(map(Issue.from_json, issues))
+            # Read as it was written, because what nobody sealed is not given out.
+            stored = self._cache.get(_SECTION, key) or {}
+            issues = {unit: tuple(map(Issue.from_json, found)) for unit, found in stored.items()}
+            self._issues[key] = issues
         return self._issues[key].get(name)
 
     def put(self, key: str, judged: Mapping[str, Issues], *, unsure: Collection[str] = ()) -> None:
@@ -114,25 +106,21 @@ class Examples:
         self._bodies = list(bodies)
         # Units without examples are only linted.
         tests = {name: module.doctest(name, str(path)) for name in names}
-        self._waiting = {name: test for name, test in tests.items() if test is not None}
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every example has run that can run."""
-        return not self._waiting
+        self.waiting = {name: test for name, test in tests.items() if test is not None}
+        """The examples that have not run, by unit."""
 
     @property
     def job(self) -> tuple[Module, Sequence[doctest.DocTest]]:
         """What is to be run next."""
         source = self._module.with_bodies(self._bodies)
-        return Module(self._name, source, str(self.path)), list(self._waiting.values())
+        return Module(self._name, source, str(self.path)), list(self.waiting.values())
 
     def give_up(self, what: str, why: str = "") -> None:
         """Note that nothing can be run here."""
-        self.unsure |= self._waiting.keys()
+        self.unsure |= self.waiting.keys()
         issue = Issue.of("IMPORT_FAILED", what, detail=why or None)
-        self.issues |= dict.fromkeys(self._waiting, (issue,))
-        self._waiting.clear()
+        self.issues |= dict.fromkeys(self.waiting, (issue,))
+        self.waiting.clear()
 
     def take(self, result: ExamplesResult) -> None:
         """Note what came of a run."""
@@ -142,7 +130,7 @@ class Examples:
             words = _clip(result.raised.words) if result.raised else result.why
             for name, marks in self._module.marks.items():
                 if marks.line_inside(line) and name in self._bodies:
-                    if self._waiting.pop(name, None):
+                    if self.waiting.pop(name, None):
                         message = f"{self._name} cannot be imported, as it calls this function"
                         self.issues[name] = (self._issue(name, message, line, words),)
                     # Left out from now on, because the units beside it may be right.
@@ -150,9 +138,9 @@ class Examples:
                     return
             self.give_up(f"{self._name} cannot be imported in the sandbox", words)
             return
-        reached = result.reached[0] if result.reached else len(self._waiting)
-        for number, name in enumerate(list(self._waiting)[: reached + 1]):
-            self.issues[name] = tuple(self._judge(name, number, self._waiting.pop(name), result))
+        reached = result.reached[0] if result.reached else len(self.waiting)
+        for number, name in enumerate(list(self.waiting)[: reached + 1]):
+            self.issues[name] = tuple(self._judge(name, number, self.waiting.pop(name), result))
 
     def _judge(
         self, name: str, number: int, test: doctest.DocTest, result: ExamplesResult
@@ -196,11 +184,7 @@ def run_all(all_examples: Sequence[Examples], project: Project, *, seconds: floa
     """
     folders = dict.fromkeys(examples.folder for examples in all_examples)
     limits = Limits(seconds=seconds, cpu_seconds=max(1, round(seconds)))
-    while waiting := [examples for examples in all_examples if not examples.is_done]:
-        if why := missing():
-            for examples in waiting:
-                examples.give_up(why)
-            return
+    while waiting := [examples for examples in all_examples if examples.waiting]:
         try:
             results = run_examples(
                 [examples.job for examples in waiting],

@@ -7,25 +7,28 @@ from typing import Any, Final, NamedTuple
 
 from pytest_regen.errors import SandboxError, SourceError
 from pytest_regen.kinds.functions import prompts
-from pytest_regen.kinds.functions.calls import used_units
 from pytest_regen.kinds.functions.examples import Examples, Verdicts, run_all
 from pytest_regen.kinds.functions.guard import compare_code, find_cheats, weakness_issue
-from pytest_regen.kinds.functions.lint import check_code
-from pytest_regen.kinds.functions.nearby import find_answers
+from pytest_regen.kinds.functions.lint import check_code, used_units
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.replies import code_in
 from pytest_regen.kinds.functions.source import FunctionRegion, ModuleSource, is_stub, read_module
-from pytest_regen.kinds.tables import Table
+from pytest_regen.kinds.functions.special_cases import find_answers
 from pytest_regen.regions.base import decode
+from pytest_regen.settings import Rule, check_table, is_globs, is_names, wrong_value
 from pytest_regen.units.kind import Finding, Kind, Unit
 from pytest_regen.units.loading import PytestLists
 from pytest_regen.validation.issues import WEAKENED, Issue
 
-_HINT: Final = 'write `functions = ["src/acme/*.py"]` in [tool.pytest-regen]'
+_KEYS: Final[Mapping[str, Rule]] = {
+    "files": (is_globs, 'a glob such as "src/acme/*.py", or a list of them'),
+    "allow": (is_names, 'a list of names such as ["subprocess", "open"]'),
+    "style": (lambda text: isinstance(text, str), 'a text: "Raise ValueError for bad input."'),
+    "path": (is_names, 'a list of folders such as ["lib"]'),
+    # By type(), because TOML's true is an int to Python.
+    "timeout": (lambda n: type(n) in {int, float} and n > 0, "a number of seconds, such as 10"),
+}
 _MARKER: Final = b"[REGEN:BEGIN"
 _TIMEOUT: Final = 10.0
-# Files whose examples run in one sandbox, each in a process of its own.
-_TOGETHER: Final = 64
 
 
 class _Work(NamedTuple):
@@ -51,7 +54,7 @@ class Function(Kind):
     def __init__(
         self,
         root: Path,
-        files: Sequence[str],
+        files: str | Sequence[str],
         *,
         allow: Sequence[str] = (),
         style: str = "",
@@ -70,7 +73,7 @@ class Function(Kind):
             timeout: seconds that the examples of one file may take.
             lists: pytest's own settings; by default as its file has them.
         """
-        self.files = tuple(files)
+        self.files = (files,) if isinstance(files, str) else tuple(files)
         self.settings: Mapping[str, Any] = {"style": style}
         self._project = Project(root, path, lists)
         self.system = prompts.system_prompt(self._project, allow=allow, style=style)
@@ -115,7 +118,7 @@ class Function(Kind):
 
     def extract(self, reply: str, unit: Unit) -> str:
         """Return the code in a reply, whether it is the body, the function or a part of it."""
-        return code_in(reply, self._module(unit.path).places[unit.name])
+        return prompts.code_in(reply, self._module(unit.path).places[unit.name])
 
     def uses(self, unit: Unit) -> Iterable[str]:
         """Return the units that code and examples name."""
@@ -173,9 +176,7 @@ class Function(Kind):
             names = tuple(name for name in module.places if self._verdicts.get(key, name) is None)
             if names:
                 works.append(_Work(path, module, names, key))
-        # In parts, because the texts of all modules go to the sandbox at once.
-        for at in range(0, len(works), _TOGETHER):
-            self._judge(works[at : at + _TOGETHER])
+        self._judge(works)
 
     def _judge(self, works: Sequence[_Work]) -> None:
         """Find out what is wrong with units of modules, and keep it."""
@@ -218,26 +219,13 @@ def function_kinds(
     Raises:
         UsageError: an entry is wrong.
     """
-    globs = entries if isinstance(entries, list) else []
-    tables = [{"files": globs}] if all(isinstance(glob, str) and glob for glob in globs) else globs
-    if not globs or not all(isinstance(entry, dict) for entry in tables):
-        table = Table("[tool.pytest-regen]", _HINT)
-        raise table.wrong("functions", entries, "a list of globs, or of tables")
+    # A list of globs is a table without options.
+    tables = [{"files": entries}] if is_names(entries) else entries
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        expected = 'a list of globs such as "src/acme/*.py", or of tables'
+        raise wrong_value("[tool.pytest-regen]", "functions", entries, expected)
     kinds = []
-    for entry in tables:
-        table = Table("[[tool.pytest-regen.functions]]", _HINT, entry)
-        table.check_keys(("files", "allow", "style", "path", "timeout"))
-        timeout = entry.get("timeout", _TIMEOUT)
-        if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
-            raise table.wrong("timeout", timeout, "a number of seconds, such as 10")
-        kind = Function(
-            root,
-            table.texts("files", 'a glob such as "src/acme/*.py", or a list of them', least=1),
-            allow=table.texts("allow", 'a list of names such as ["subprocess", "open"]'),
-            style=table.text("style", 'a text such as "Raise ValueError for bad input."'),
-            path=table.texts("path", 'a list of folders such as ["lib"]'),
-            timeout=float(timeout),
-            lists=lists,
-        )
-        kinds.append(kind)
+    for table in tables:
+        check_table("[[tool.pytest-regen.functions]]", {"files": None, **table}, _KEYS)
+        kinds.append(Function(root, **table, lists=lists))
     return kinds

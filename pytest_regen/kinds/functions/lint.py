@@ -1,7 +1,7 @@
 """What can be seen in a function without running it.
 
-Whether it is legal in its place, whether its names are known, and whether it keeps to what the
-project allows. This is lint, and no boundary: the sandbox is one.
+Whether it is legal in its place, whether its names are known, which other units it uses, and
+whether it keeps to what the project allows. This is lint, and no boundary: the sandbox is one.
 """
 
 import ast
@@ -11,6 +11,7 @@ import symtable
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -215,3 +216,32 @@ def _change(call: ast.Call) -> str:
             if name in _CHANGES or (is_of_os and name in _OS_CHANGES):
                 return f"changes files by {name}"
     return ""
+
+
+@lru_cache(maxsize=16)
+def used_units(module: ModuleSource) -> Mapping[str, frozenset[str]]:
+    """Return, by name, the other units that a unit's code and examples name."""
+    units: dict[str, set[str]] = {}
+    for name, place in module.places.items():
+        owner, _, last = place.qualname.rpartition(".")
+        # In code, a method is named by its last part, behind a dot, or by the call of its class.
+        word = owner.rpartition(".")[2] if last == "__init__" else f".{last}" if owner else last
+        units.setdefault(word, set()).add(name)
+    used = {}
+    for name, place in module.places.items():
+        nodes, words = [*ast.walk(place.node)], set[str]()
+        test = module.doctest(name, "")
+        for example in test.examples if test else ():
+            with suppress(SyntaxError):
+                nodes += ast.walk(source.parse(example.source))
+        with suppress(SyntaxError):
+            nodes += nodes_of(place)
+        for node in nodes:
+            if isinstance(node, ast.Name):
+                words.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                # An example may name a function of the module through what it imports.
+                is_of_name = isinstance(node.value, ast.Name)
+                words |= {f".{node.attr}", *([node.attr] if is_of_name else ())}
+        used[name] = frozenset().union(*(units.get(word, ()) for word in words)) - {name}
+    return used

@@ -4,7 +4,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.canonical import canonical_hash, file_hash
+from pytest_regen.files import Stamp, stamp
 from pytest_regen.kinds.functions.source import Import, parse
 from pytest_regen.settings_files import load_toml
 from pytest_regen.units.loading import PytestLists, read_pytest_lists
@@ -20,7 +21,6 @@ from pytest_regen.units.loading import PytestLists, read_pytest_lists
 _OLDEST: Final = (3, 11)
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _MINIMUM: Final = re.compile(r"(?:>=|~=|==|\^)\s*3\.(\d+)")
-_Stamp = tuple[int, int, int] | None
 
 
 class Project:
@@ -45,7 +45,7 @@ class Project:
         """The names of the flags that pytest's ``doctest_optionflags`` sets for all examples."""
         pyproject = root / "pyproject.toml"
         self._table = load_toml(pyproject) if pyproject.is_file() else {}
-        self._states: dict[Path, tuple[str, dict[Path, _Stamp], str]] = {}
+        self._states: dict[Path, tuple[str, dict[Path, Stamp | None], str]] = {}
         """By module: its text, the files it depends on as they stood, and the hash of all that."""
 
     @cached_property
@@ -151,7 +151,7 @@ class Project:
         """
         if path in self._states:
             old_text, stamps, state = self._states[path]
-            if old_text == text and all(_stamp(file) == stamps[file] for file in stamps):
+            if old_text == text and all(stamp(file) == stamps[file] for file in stamps):
                 return state
         # Files that are not there count, too: one that appears may be imported from now on.
         stamps = {}
@@ -165,7 +165,7 @@ class Project:
                 continue
             data = text.encode("utf-8", "surrogatepass") if file == path else b""
             if file != path:
-                stamps[file] = _stamp(file)
+                stamps[file] = stamp(file)
                 with suppress(OSError):
                     data = file.read_bytes()
             files[name] = file_hash(data)
@@ -181,14 +181,6 @@ class Project:
         state = canonical_hash([sys.version, sys.platform, files, versions])
         self._states[path] = text, stamps, state
         return state
-
-
-def _stamp(path: Path) -> _Stamp:
-    try:
-        facts = path.stat()
-    except OSError:
-        return None
-    return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
 
 def _get(table: object, *keys: str) -> Any:
@@ -212,10 +204,8 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@cache
-def _distributions() -> Mapping[str, Sequence[str]]:
-    """Return the installed distributions by the modules that they bring."""
-    return packages_distributions()
+# By the modules that they bring; read once, because all that is installed is looked at.
+_distributions = cache(packages_distributions)
 
 
 @cache

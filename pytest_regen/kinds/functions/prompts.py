@@ -1,6 +1,11 @@
-"""What a model is asked: first what all functions of a module share, then one of them, marked.
+"""What a model is asked, and how its reply is read.
 
-Providers cache what requests begin with, so nothing of the first part depends on the function.
+First comes what all functions of a module share, then one of them, marked: providers cache what
+requests begin with, so nothing of the first part depends on the function.
+
+The prompt asks for the code alone. Models also answer with the whole function, with imports and
+helpers above it, with the class around it, with the marker lines, with indentation kept or lost:
+all of that says the same, and becomes the code that stands between the markers.
 """
 
 import ast
@@ -13,16 +18,12 @@ from pathlib import Path
 from typing import Final
 
 from pytest_regen.errors import RegionError
+from pytest_regen.kinds.functions import source
+from pytest_regen.kinds.functions.lint import defined_names
 from pytest_regen.kinds.functions.project import Project
-from pytest_regen.kinds.functions.source import (
-    ModuleSource,
-    Place,
-    Scope,
-    first_line,
-    indent_of,
-    read_module,
-    stored,
-)
+from pytest_regen.kinds.functions.source import ModuleSource, Place, Scope
+from pytest_regen.regions import Marked
+from pytest_regen.text import fenced_blocks, without_blank_ends, without_thinking
 
 _SYSTEM: Final = """\
 You write the code of Python functions.
@@ -86,7 +87,7 @@ def shared_prompt(project: Project, path: Path, module: ModuleSource) -> str:
     lines: list[str] = []
     for file, (other, names) in imports.items():
         with suppress(OSError, ValueError, RegionError):
-            body = read_module(file.read_text("utf-8")).tree.body
+            body = source.read_module(file.read_text("utf-8")).tree.body
             outline = _outline([node for node in body if names & _names_of(node)])
             lines += [f"# from {other}:", *outline] if outline else ()
     if imported := _fit(lines, _OTHER_LIMIT):
@@ -104,11 +105,11 @@ def function_prompt(project: Project, path: Path, place: Place) -> str:
     lines[begin - 1] = "\n".join(marks).rstrip()
     # The first lines of what the function stands in come before it.
     text = [
-        _join(lines[first_line(scope) - 1 : first_line(scope.body[0]) - 1])
+        _join(lines[source.first_line(scope) - 1 : source.first_line(scope.body[0]) - 1])
         for scope in place.parents
     ]
     last = max(end, place.node.end_lineno or end)
-    text.append(_join(lines[first_line(place.node) - 1 : last]))
+    text.append(_join(lines[source.first_line(place.node) - 1 : last]))
     order = f"Write {part} of the {kind} `{place.qualname}` in {_title(project, path)}:"
     parts = [order, _fenced("\n".join(text))]
     lines = _lines(module)
@@ -118,7 +119,7 @@ def function_prompt(project: Project, path: Path, place: Place) -> str:
         words = {*re.findall(r"\w+", " ".join(place.inputs)), *scopes}
         besides, left = [], _OTHER_LIMIT
         for node in module.tree.body:
-            statement = _join(lines[first_line(node) - 1 : node.end_lineno])
+            statement = _join(lines[source.first_line(node) - 1 : node.end_lineno])
             is_other = node is not place.node and not words.isdisjoint(_names_of(node))
             if is_other and len(statement) < left:
                 besides.append(statement)
@@ -152,7 +153,7 @@ def _fit(lines: Sequence[str], limit: int) -> str:
 
 def _names_of(node: ast.stmt) -> set[str]:
     """Return the names that a statement of a module defines."""
-    return {node.name} if isinstance(node, Scope) else stored(ast.walk(node))
+    return {node.name} if isinstance(node, Scope) else source.stored(ast.walk(node))
 
 
 def _outline(body: Sequence[ast.stmt]) -> list[str]:
@@ -179,10 +180,72 @@ def _lines(module: ModuleSource) -> list[str | None]:
     """Return the lines of a module, ``...`` in the place of what a model writes."""
     lines: list[str | None] = [line.removesuffix("\r") for line in module.lines]
     for begin, end in module.marks.values():
-        dots = f"{indent_of(module.lines[begin - 1])}..."
+        dots = f"{source.indent_of(module.lines[begin - 1])}..."
         lines[begin - 1 : end] = [dots, *[None] * (end - begin)]
     return lines
 
 
 def _join(lines: Sequence[str | None]) -> str:
     return "\n".join(line for line in lines if line is not None)
+
+
+def code_in(reply: str, place: Place) -> str:
+    """Return the code for a place that a reply holds, beginning at the first column."""
+    text = without_thinking(reply.replace("\r\n", "\n"))
+    blocks = [code for info, code in fenced_blocks(text) if not info or "py" in info.lower()]
+    # A block with the function, or its markers, is surely meant; others may show how to call it.
+    name = re.escape(place.node.name)
+    whole = [code for code in blocks if re.search(rf"def {name}\b|\[REGEN:BEGIN", code)]
+    code = _dedent((whole[-1:] or blocks or [text])[0])
+    with suppress(RegionError):
+        if span := Marked().find(code).get(place.name):
+            code = span.text
+    try:
+        tree = source.parse(code)
+    except SyntaxError:
+        return code
+    lines = code.split("\n")
+    functions = dict(source.functions_in(tree.body))
+    scopes = place.qualname.split(".")
+    matches = (functions.get(".".join(scopes[at:])) for at in range(len(scopes)))
+    function = next((match for match in matches if match), None)
+    # A helper inside of a body may have the same name.
+    if function and not any(isinstance(node, ast.Return) for node in tree.body):
+        # Imports and helpers that the module lacks, because the body can hold them.
+        present = defined_names(place.module) | {place.node.name}
+        parts: list[Sequence[ast.stmt]] = []
+        for node in tree.body:
+            names = set[str]()
+            if isinstance(node, source.Import):
+                names = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            elif isinstance(node, Scope | ast.Assign | ast.AnnAssign):
+                names = _names_of(node)
+            is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+            if not names <= present and not is_future:
+                parts.append([node])
+        body = function.body[source.is_text(function.body[0]) :]
+        parts += [body] if body else []
+        return "\n\n".join(_dedent(_cut(lines, part, function)) for part in parts)
+    # A docstring that repeats the one above the place is left out.
+    if len(tree.body) > 1 and source.is_text(tree.body[0]):
+        lines = lines[tree.body[0].end_lineno or 0 :]
+    return without_blank_ends("\n".join(lines))
+
+
+def _cut(lines: Sequence[str], nodes: Sequence[ast.stmt], function: source.Function) -> str:
+    """Return the lines of statements, with the comments above them in the function."""
+    first, at = source.first_line(nodes[0]), function.lineno
+    if nodes[0] in function.body[1:]:
+        at = function.body[function.body.index(nodes[0]) - 1].end_lineno or at
+    while first - 1 > at and lines[first - 2].strip()[:1] in {"", "#"}:
+        first -= 1
+    return "\n".join(lines[first - 1 : nodes[-1].end_lineno])
+
+
+def _dedent(text: str) -> str:
+    """Return code moved to the first column; lines inside strings stay as they are."""
+    text = without_blank_ends(text)
+    indent = source.indent_of(text.partition("\n")[0])
+    # A region knows how to do that: it takes the indentation of its marker away.
+    block = f"{indent}# [REGEN:BEGIN x #9]\n{text}\n{indent}# [REGEN:END x #9]"
+    return Marked().find(block)["x"].text if indent else text

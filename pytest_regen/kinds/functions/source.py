@@ -120,8 +120,11 @@ class FunctionRegion(Marked):
         return super().replace(text, texts)
 
     def same(self, old: str, new: str) -> bool:
-        """Return whether two texts are the same code with the same comments."""
-        return same_code(old, new)
+        """Return whether two texts differ in their layout alone, as after a formatter."""
+        try:
+            return old == new or _without_layout(old) == _without_layout(new)
+        except (SyntaxError, RecursionError, tokenize.TokenError):
+            return False
 
     def defined(self, text: str) -> tuple[str, ...]:
         """Return the functions that stand in a text, with marker lines or without."""
@@ -316,14 +319,6 @@ def canonical(node: object) -> str:
     return repr(node)
 
 
-def same_code(old: str, new: str) -> bool:
-    """Return whether two pieces of code differ in their layout alone, as after a formatter."""
-    try:
-        return old == new or _without_layout(old) == _without_layout(new)
-    except (SyntaxError, RecursionError, tokenize.TokenError):
-        return False
-
-
 def _without_layout(text: str) -> tuple[str, list[str]]:
     """Return what formatters leave as it is: the tree of code, and its comments."""
     tree = parse(text)
@@ -354,10 +349,7 @@ def is_stub(text: str) -> bool:
 
 def is_text(node: ast.stmt) -> bool:
     """Return whether a statement is a text and nothing else, as a docstring is."""
-    match node:
-        case ast.Expr(ast.Constant(value=str())):
-            return True
-    return False
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
 
 
 def functions_in(body: Iterable[ast.stmt], around: str = "") -> Iterator[tuple[str, Function]]:
