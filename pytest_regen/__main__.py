@@ -31,12 +31,8 @@ def main() -> NoReturn:
         raise SystemExit(_STOPPED) from None
     finally:
         if is_heeded:
-            signal.signal(signal.SIGINT, _end_at_once)
-
-
-def _end_at_once(*_: object) -> None:
-    """Wait for nothing more: all that is stored is stored by now."""
-    os._exit(_STOPPED)
+            # At once, because all that is stored is stored by now.
+            signal.signal(signal.SIGINT, lambda *_: os._exit(_STOPPED))
 
 
 if __name__ == "__main__":

@@ -24,11 +24,8 @@ def find_table(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
         UsageError: a file cannot be read, spells the table otherwise, or both hold one.
     """
     for path in filter(Path.is_file, map(folder.joinpath, _MISNAMED)):
-        raise UsageError(
-            f"{path} is not read",
-            why=f"the file is called {FILES[1]}",
-            hint=shlex.join(["mv", str(path), str(folder / FILES[1])]),
-        )
+        hint = shlex.join(["mv", str(path), str(folder / FILES[1])])
+        raise UsageError(f"{path} is not read", why=f"the file is called {FILES[1]}", hint=hint)
     files = filter(Path.is_file, map(folder.joinpath, FILES))
     tables = [(path, table_in(path, load_toml(path))) for path in files]
     located = [(path, table) for path, table in tables if table is not None]

@@ -30,18 +30,13 @@ class FoundStores(NamedTuple):
 
 def find_stores(globs: Iterable[str], root: Path) -> FoundStores:
     """Return the stores that ``globs`` match, seen from ``root``; ``**`` goes into folders."""
-    folders: set[str] = set()
-    unmatched: list[str] = []
+    matched: dict[str, set[Path]] = {}
     base = os.path.abspath(root)  # a link stays the name the user gave
     for pattern in globs:
         # Because as a glob, a folder whose name holds a bracket does not match itself.
         name = glob.escape(pattern) if Path(base, pattern).is_dir() else pattern
-        matches = {
-            os.path.normpath(os.path.join(base, match))
-            for match in glob.glob(name, root_dir=base, recursive=True)  # also absolute
-        }
-        stores = {name for name in matches if is_store(Path(name))}
-        if not stores:
-            unmatched.append(pattern)
-        folders |= stores
-    return FoundStores(tuple(sorted(map(Path, folders))), tuple(unmatched))
+        matches = glob.glob(name, root_dir=base, recursive=True)  # also absolute
+        folders = (Path(os.path.normpath(os.path.join(base, match))) for match in matches)
+        matched[pattern] = set(filter(is_store, folders))
+    stores = sorted(set().union(*matched.values()))
+    return FoundStores(tuple(stores), tuple(name for name in matched if not matched[name]))
