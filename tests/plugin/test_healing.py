@@ -1,7 +1,6 @@
 """``--regen``: what fails is regenerated alone; what is kept, told, or waits for review."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,20 +104,12 @@ def candidates(folder: Path) -> list[dict[str, object]]:
     ]
 
 
-@pytest.fixture
-def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitProject:
-    """The project of the documentation, with a mistake in one string."""
-    monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
-    made = UnitProject(pytester)
-    made.write(german={**GERMAN, "berth": "Liegeplatz"})
-    return made.recorded()
-
-
 def test_a_unit_that_would_be_healed_waits(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The item fails and names the candidate; accepted, it passes, and the recording is kept."""
-    before = contents(units.path)
+    units.write(german={**GERMAN, "berth": "Liegeplatz"})
+    before = contents(units.recorded().path)
     with emulated(monkeypatch, translate) as model:
         result = units.run(*PENDING)
 
@@ -167,7 +158,9 @@ def test_candidates_of_stores(project: Project) -> None:
 
 def test_the_next_command_keeps_the_option(units: UnitProject) -> None:
     """Pasted, the command that records must not replace what was to be reviewed."""
-    result = units.run("--regen", "--regen-pending")
+    units.write(german={**GERMAN, "berth": "Liegeplatz"})
+
+    result = units.recorded().run("--regen", "--regen-pending")
 
     commands = [line for line in result.outlines if "pytest " in line and "--regen" in line]
     assert commands

@@ -5,21 +5,10 @@ import json
 import openai  # noqa: F401 - pytester forgets what an inner run imported; see conftest.py
 import pytest
 from chat_service import MODEL, Said, chat_service
-from function_project import FunctionProject
+from function_project import FAILING, FunctionProject
 from unit_project import SETTINGS, UnitProject
 from unit_work import GERMAN
 
-MODULE = '''
-def minutes(text: str) -> int:
-    """Return the minutes of ``1h30m``.
-
-    >>> minutes("1h30m")
-    90
-    """
-    # [REGEN:BEGIN minutes]
-    return 1
-    # [REGEN:END minutes]
-'''
 KEY = "sk-proj-" + "Zz9" * 12
 BROKEN = {**GERMAN, "berth": "Liegeplatz"}
 HEAL = ("--regen", "--regen-record", "once", "--regen-only", "locales/de.json::berth")
@@ -85,10 +74,11 @@ def test_what_to_do_next_names_the_provider_and_its_key(
 
 
 @pytest.mark.parametrize("heals", [True, False])
-def test_commands_keep_who_was_asked(pytester: pytest.Pytester, *, heals: bool) -> None:
+def test_commands_keep_who_was_asked(
+    functions: FunctionProject, pytester: pytest.Pytester, *, heals: bool
+) -> None:
     """A command of ``pytest-regen`` asks the provider and the model that were typed."""
-    project = FunctionProject(pytester)
-    project.write("", module=MODULE)
+    functions.write("", module=FAILING)
     pytester.makepyfile(my_model="def provider(messages):\n    return 'return 2'")
     asked = ("--regen-provider", "my_model:provider", "--regen-model", "m-1")
     heal = ("--regen", "--regen-record=once", "--regen-attempts=9") if heals else ()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
+import pytest
 from plugin_project import Project
 
 from pytest_regen.stores import RegenStore
@@ -10,8 +11,9 @@ from pytest_regen.stores import RegenStore
 STORE = "generated/GET_v1_projects"
 
 
+@pytest.mark.parametrize("spread", [(), ("-n", "2")], ids=["alone", "workers"])
 def test_a_regeneration_is_told_alike(
-    project: Project, spread: tuple[str, ...], in_ci: Callable[[], None]
+    project: Project, in_ci: Callable[[], None], spread: tuple[str, ...]
 ) -> None:
     """Outcome, word, one JUnit case with properties, changed paths and exit code in CI."""
     in_ci()
@@ -78,15 +80,29 @@ def pytest_unconfigure():
 
 
 def test_workers_validate_a_store_once(project: Project) -> None:
-    """What one of them found the others show, and so does a later run without workers."""
+    """What one of them found the others show, and so does a later run without workers.
+
+    The reports of both are the same, byte for byte: no clock, no place of the machine.
+    """
     for name in ("GET_a", "GET_b"):
         project.broken(name)
     project.pytester.makeconftest(COUNTING)
+    project.pytester.makepyfile(
+        "import pytest\n\n\n@pytest.mark.regen\n@pytest.mark.parametrize('n', range(3))\n"
+        "def test_own(n):\n    pytest.skip('late') if n == 2 else pytest.fail('not the same')\n"
+    )
+    reports = [project.path / name for name in ("one.json", "two.json")]
 
-    results = [project.run("-n", "2"), project.run()]
+    results = [
+        project.run(f"--regen-report={report.name}", *spread)
+        for report, spread in zip(reports, (("-n", "2"), ()), strict=True)
+    ]
 
     for result in results:
-        result.assert_outcomes(passed=4, failed=2)
+        result.assert_outcomes(passed=4, failed=4, skipped=1)
         result.stdout.fnmatch_lines(["*nmae*", "FAILED generated/GET_?::Owner - *"])
     validated = (project.path / "validated.txt").read_text().split()
     assert sorted(validated) == ["GET_a", "GET_b"]
+    one, two = (report.read_text("utf-8") for report in reports)
+    assert one == two
+    assert str(project.path) not in one
