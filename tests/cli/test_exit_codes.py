@@ -123,15 +123,6 @@ def test_what_is_no_store_and_no_description() -> None:
         assert "pytest-regen generate" in refused(command(*words))
 
 
-def test_settings_that_are_wrong_are_told(good: Path, here: Path) -> None:
-    """The file, the key and the value are named."""
-    here.joinpath("pyproject.toml").write_text("[tool.pytest-regen]\nattempts = 'many'\n", "utf-8")
-    assert "attempts = 'many'" in refused(command("validate", good))
-
-    here.joinpath("pyproject.toml").write_text("[tool", "utf-8")
-    assert "pyproject.toml cannot be read" in refused(command("validate", good))
-
-
 def test_a_full_disk_loses_nothing(broken: Path) -> None:
     """The write is refused with the reason; the store stays as it was, and heals with room."""
     before = {path: path.read_bytes() for path in broken.iterdir() if path.is_file()}

@@ -31,7 +31,10 @@ def broken(pytester: pytest.Pytester) -> UnitProject:
 def test_a_heal_is_recorded_and_replayed(
     name: str, variable: str, path: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ledger says who answered; the replay needs neither key nor server."""
+    """The ledger says who answered; the replay needs neither key nor server.
+
+    Where another service is the default, nobody who is paid is proposed in its place.
+    """
     project = broken(pytester)
     project.settings(SETTINGS + f'provider = "{name}"\n')
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -49,7 +52,14 @@ def test_a_heal_is_recorded_and_replayed(
 
     monkeypatch.delenv("OPENAI_API_KEY")
     project.write(german=BROKEN)
-    project.recorded()
+    project.recorded().settings(SETTINGS)
+    project.run("--regen").stdout.fnmatch_lines(
+        [
+            f"  nothing was sent: it is recorded with {name}",
+            f"next: pytest locales/de.json::berth --regen --regen-provider {name}",
+        ]
+    )
+    project.settings(SETTINGS + f'provider = "{name}"\n')
     replayed = project.run("--regen", "--regen-only", "locales/de.json::berth")
 
     replayed.stdout.fnmatch_lines(["*1 regenerated*"])
@@ -88,24 +98,3 @@ def test_commands_keep_who_was_asked(
     does = "--unit minutes --correction 'what is wrong'" if heals else "--from-errors"
     who = "--provider my_model:provider --model m-1"
     result.stdout.fnmatch_lines([f"next: pytest-regen regenerate src/acme/times.py {does} {who}"])
-
-
-def test_a_recording_of_another_service_is_replayed_with_that(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cassette names it; nobody who is paid is proposed in its place."""
-    project = broken(pytester)
-    with chat_service(Said(GERMAN["berth"])) as service:
-        monkeypatch.setenv("OLLAMA_HOST", service.address)
-        project.run(*HEAL, "--regen-provider", "ollama:qwen3:8b")
-    project.write(german=BROKEN)
-    project.recorded()
-
-    replayed = project.run("--regen")
-
-    replayed.stdout.fnmatch_lines(
-        [
-            "  nothing was sent: it is recorded with ollama:qwen3:8b",
-            "next: pytest locales/de.json::berth --regen --regen-provider ollama:qwen3:8b",
-        ]
-    )

@@ -1,13 +1,12 @@
 """``next:`` leads on: what it names can be run where the user stands, and ends elsewhere."""
 
-import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from plugin_project import Project, emulated
-from store_factory import GOOD, MISSPELT
+from store_factory import GOOD
 
 from pytest_regen.stores import RegenStore
 
@@ -125,18 +124,6 @@ def test_an_edit_that_broke_the_type_is_not_to_be_adopted(project: Project) -> N
     result = project.run("--regen")
 
     assert told_next(result) == f"pytest-regen rebuild {STORE} --type Owner"
-
-
-def test_terminal_and_report_name_the_same_next(project: Project) -> None:
-    """Of several failing types the first by id, and of what was tried before what was not."""
-    project.store("GET_b", MISSPELT)
-    project.store("GET_a", {("State", 1): GOOD["State", 1].replace('"open"', '"opened"')})
-    project.answered_by("Stubborn")
-
-    result = project.run("--regen", "--regen-report", "run.json")
-
-    report = json.loads((project.path / "run.json").read_text("utf-8"))
-    assert report["run"]["next"] == told_next(result)
 
 
 def test_all_that_lacks_a_recording_is_one_command(project: Project) -> None:

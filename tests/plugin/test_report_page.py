@@ -184,17 +184,14 @@ SLOPPY = """
 """Weakens the type with its first reply; from the second on the prompt cache is in use."""
 
 
-@pytest.fixture
-def healed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Node:
-    """The page of a type that passes with the second reply; the documentation has an address."""
+def test_a_conversation_and_what_it_took(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said in order: correction, prompt, reply, test, the next correction; tokens by the cache."""
     monkeypatch.setenv("PYTEST_REGEN_DOCS_URL", "https://docs.example/")
     project.broken()
     project.answered_by("Good", SLOPPY)
-    return read_page(page_of(project, "--regen", "--regen-attempts=3"))
 
+    healed = read_page(page_of(project, "--regen", "--regen-attempts=3"))
 
-def test_a_conversation_and_what_it_took(healed: Node) -> None:
-    """Said in order: correction, prompt, reply, test, the next correction; tokens by the cache."""
     talk = healed.one("ol", class_="talk")
     said = [one.text for one in talk.all("h5")]
     assert said == [
