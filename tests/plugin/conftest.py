@@ -25,6 +25,12 @@ for module in pkgutil.walk_packages(pytest_regen.__path__, "pytest_regen."):
         import_module(module.name)
 
 
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let other processes load no plugins that have no part in it: they take as long as pytest."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:syrupy")
+
+
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Project:
     """An empty project with ``regen_stores`` set."""

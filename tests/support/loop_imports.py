@@ -40,32 +40,34 @@ class _Watch:
         return None
 
 
-def _recording(path: Path, ask: Any) -> None:
+def _importing_wave(body: Any) -> Any:
+    importlib.import_module("wave")
+    return body
+
+
+_CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "recording": ("ivy", {"mode": "new_episodes"}),
+    "replaying": ("ivy", {}),
+    "missing": ("oak", {}),
+    "drifting": ("oak", {"drift": "warn"}),
+    "missing_in_vcr": ("oak", {}),
+    "importing": ("ivy", {"normalize": _importing_wave}),
+}
+"""What is asked for, and options of the cassette."""
+
+
+def _run(case: str, path: Path, ask: Any) -> None:
     from pytest_regen.cassettes import use_cassette
 
-    with use_cassette(path, mode="new_episodes"):
-        ask("ivy")
-
-
-def _replaying(path: Path, ask: Any) -> None:
-    from pytest_regen.cassettes import use_cassette
-
-    with use_cassette(path):
-        ask("ivy")
-
-
-def _missing(path: Path, ask: Any) -> None:
-    from pytest_regen.cassettes import use_cassette
-
-    with contextlib.suppress(Exception), use_cassette(path, diff_folder=path.parent):
-        ask("oak")
-
-
-def _drifting(path: Path, ask: Any) -> None:
-    from pytest_regen.cassettes import use_cassette
-
-    with use_cassette(path, drift="warn", diff_folder=path.parent):
-        ask("oak")
+    word, options = _CASES[case]
+    if case == "missing_in_vcr":
+        _missing_in_vcr(path, ask)
+    elif case == "missing":
+        with contextlib.suppress(Exception), use_cassette(path, diff_folder=path.parent):
+            ask(word)
+    else:
+        with use_cassette(path, diff_folder=path.parent, **options):
+            ask(word)
 
 
 def _missing_in_vcr(path: Path, ask: Any) -> None:
@@ -80,31 +82,14 @@ def _missing_in_vcr(path: Path, ask: Any) -> None:
         ask("oak")
 
 
-def _importing(path: Path, ask: Any) -> None:
-    from pytest_regen.cassettes import use_cassette
-
-    def normalize(body: Any) -> Any:
-        importlib.import_module("wave")
-        return body
-
-    with use_cassette(path, normalize=normalize):
-        ask("ivy")
-
-
-_CASES = (_recording, _replaying, _missing, _drifting, _missing_in_vcr, _importing)
-
-
 def main(folder: Path) -> dict[str, list[str]]:
     """Return the modules by case."""
     with small_site() as site:
         ask_all("httpx2", site.address, ["warm"])
-        return {
-            case.__name__.lstrip("_"): _forked(case, folder / "c.yaml", site.address)
-            for case in _CASES
-        }
+        return {case: _forked(case, folder / "c.yaml", site.address) for case in _CASES}
 
 
-def _forked(case: Any, path: Path, address: str) -> list[str]:
+def _forked(case: str, path: Path, address: str) -> list[str]:
     told, tell = os.pipe()
     child = os.fork()
     if child:
@@ -116,7 +101,7 @@ def _forked(case: Any, path: Path, address: str) -> list[str]:
     try:
         watch = _Watch()
         sys.meta_path.insert(0, watch)
-        case(path, lambda word: ask_all("httpx2", address, [word]))
+        _run(case, path, lambda word: ask_all("httpx2", address, [word]))
         os.write(tell, json.dumps(watch.found).encode())
     finally:
         os._exit(0)

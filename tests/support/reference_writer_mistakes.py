@@ -197,11 +197,6 @@ def elide(draft: Draft) -> None:
     draft.loose.append("// ... the remaining members follow the same pattern")
 
 
-def without_last_brace(_draft: Draft, text: str) -> str:
-    before, _, after = text.rpartition("}")
-    return before + after
-
-
 def with_foreign(draft: Draft, code: str) -> str:
     name, kind = draft.request.other_types[0]
     keyword = "enum" if kind == "enum" else "class"
@@ -299,13 +294,6 @@ _FIELDS = (
         change(type=lambda member: f"{member.type}?"),
         suits=gains_mark,
     ),
-    in_field(
-        "keyword_as_name",
-        "INVALID_IDENTIFIER|SYNTAX",
-        change(identifier="class"),
-        names_field=False,
-        style=PLAIN_CLASS,
-    ),
 )
 
 _VALUES = (
@@ -342,21 +330,6 @@ _PAGES = (
         lose_semicolon,
         suits=lambda _request, unit: bool(re.fullmatch(r"\w+", str(unit.wire), re.ASCII)),
         names_field=False,
-        style=PLAIN_CLASS,
-    ),
-    in_page(
-        "missing_closing_brace",
-        "SYNTAX",
-        on_code(without_last_brace),
-        modes=FIRST,
-        style=PLAIN_CLASS,
-    ),
-    in_page(
-        "class_closed_early",
-        "SYNTAX|MISSING_FIELD|ARTIFACT",
-        declares(closes_before_last=True),
-        suits_page=has_several,
-        modes=FIRST_OBJECT,
         style=PLAIN_CLASS,
     ),
     in_page(

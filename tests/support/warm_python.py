@@ -18,7 +18,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-__all__ = ["run_python"]
+__all__ = ["run_in", "run_python"]
 
 _LOADED = ("anthropic", "httpx2", "jsonschema", "pydantic", "pytest", "typer", "vcr", "yaml")
 """What programs of tests import, but for the package itself, which pytest rewrites."""
@@ -61,6 +61,11 @@ def run_python(
     server.stdin.flush()
     code, out, err = json.loads(server.stdout.readline())
     return subprocess.CompletedProcess([sys.executable, *command], code, out, err)
+
+
+def run_in(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in ``folder`` at a wide terminal, as a user of the examples does."""
+    return run_python(command, folder, {**os.environ, "COLUMNS": "200"})
 
 
 @cache

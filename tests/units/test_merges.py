@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from unit_asking import generate_units, regenerate_units, unit_history
+from unit_asking import generate_units, regenerate_units
 from unit_work import GERMAN, PLACE, German, codes, kinds_with, project, write_json
 
 from pytest_regen.regeneration import TurnSettings, verbs
@@ -127,4 +127,4 @@ def test_rebuild_ends_a_conflict_about_one_unit(tmp_path: Path) -> None:
 
     assert codes(file.open()) == {}
     assert json.loads(file.path.read_text("utf-8")) == GERMAN
-    assert "Box {number}" in {past.entry.output for past in unit_history(file)}
+    assert "Box {number}" in {past.entry.output for past in verbs.history(file)}
