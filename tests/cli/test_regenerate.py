@@ -138,7 +138,13 @@ def several(here: Path) -> Path:
 
 
 def test_a_folder_of_stores_is_healed(several: Path, recorder: type[Recorder]) -> None:
-    """Each is told of in its order, and a sum follows; who has no error is not asked for."""
+    """Each is told of in its order, and a sum follows; who has no error is not asked for.
+
+    ``status`` names the command.
+    """
+    total, following = command("status", several).told.splitlines()[-2:]
+    assert total.startswith("2 pages with errors: 2 to ask, about ")
+    assert following == "  next: pytest-regen regenerate generated --from-errors"
     done = command(
         "regenerate", several, "--from-errors", "--provider", "recording:Recorder", "--jobs", 4
     )
@@ -149,6 +155,7 @@ def test_a_folder_of_stores_is_healed(several: Path, recorder: type[Recorder]) -
     assert done.err.index("GET_a/ProjectDataObject.cs:") < done.err.index("GET_b/ProjectDataObject")
     assert done.err.splitlines()[-2:] == ["3 stores, 2 changed", "  next: pytest"]
     assert len(recorder.requests) == 2
+    assert "nothing to do" in command("status", several).told
 
 
 def test_json_of_several_stores(several: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tables import each
 
-from pytest_regen.documents.ir import IR
+from pytest_regen.documents.ir import IR, TypeIR
 from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.prompts import output_mode
 from pytest_regen.sources import assemble
@@ -81,7 +81,7 @@ def validated(language: str, profile: str) -> dict[str, ValidationResult]:
 
     The types of a cheat bear its number.
     """
-    ir, codes, types = ship_ir(language), dict[str, str](), []
+    ir, codes, types = ship_ir(language), dict[str, str](), list[TypeIR]()
     for number, cheat in enumerate(CHEATS):
         if (cheat["language"], cheat["profile"]) == (language, profile):
             texts = {**ship_texts(language, profile), cheat["type"]: cheated(cheat)[1]}

@@ -37,18 +37,6 @@ def test_a_store_that_cannot_be_opened(project: Project, snapshot: SnapshotAsser
     assert text.partition("\n====")[0] == snapshot
 
 
-def test_a_folder_to_be_quoted_is_quoted_in_commands(project: Project) -> None:
-    """What is printed can be pasted into a shell."""
-    project.broken("GET_x[1] y")
-
-    result = project.run()
-
-    result.stdout.fnmatch_lines(
-        ["*pytest 'generated/GET_x?1? y::Owner' --regen --regen-record once"]
-    )
-    result.stdout.fnmatch_lines(["*regenerate 'generated/GET_x?1? y' --type Owner --page 1"])
-
-
 def test_a_fault_around_the_blocks_is_not_regenerated(project: Project) -> None:
     """The failure names the line to put back; nothing is asked for, and no circle is walked."""
     store = project.store()

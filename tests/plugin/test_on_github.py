@@ -1,6 +1,5 @@
 """GitHub Actions: annotations where something fails, and the page of a job."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,24 +68,3 @@ def test_a_red_gate_is_told(project: Project, page: Path, monkeypatch: pytest.Mo
     assert "`MISSING_FIELD` `" in row or "`PHANTOM_FIELD` `" in row
     assert f"`{STORE}/ProjectDataObject.cs:" in row
     assert f"`pytest {STORE}::Owner --regen --regen-record once`" in row
-
-
-def test_what_was_regenerated_is_told(
-    project: Project, page: Path, in_ci: Callable[[], None]
-) -> None:
-    """And why the run is red although all pass."""
-    in_ci()
-    project.broken()
-    project.answered_by("Good")
-
-    project.run("--regen")
-
-    assert "### pytest-regen: 1 regenerated, 2 passed" in added(page)
-    assert "pytest exits with 1: `a store was changed and CI is set" in added(page)
-    assert f"| `{STORE}::Owner` | regenerated | `clean` | 1 | 140 |" in added(page)
-    assert "1 request: 100 tokens of input, 0 read from the prompt cache, 40 of output." in added(
-        page
-    )
-    folded = added(page).partition(f"<details><summary>What changed: {STORE}::Owner</summary>")[2]
-    assert "\n```diff\n" in folded
-    assert '+    [JsonPropertyName("name")]\n' in folded

@@ -419,23 +419,3 @@ def test_a_session_that_learned(project: Project, in_ci: Callable[[], None]) -> 
     ]
     assert heal["transcript"][-1]["kept"]
     assert [(kind["kind"], kind["regenerated"]) for kind in report["kinds"]] == [("sessions", 1)]
-
-
-def test_a_report_that_got_lost_fails_a_green_run(project: Project) -> None:
-    """Nobody takes the run for one that left its report."""
-    project.store()
-    project.pytester.makepyfile(
-        test_own="""
-        import os
-        from pathlib import Path
-
-        def test_it():
-            os.rename("out", "moved")
-            Path("out").write_text("")
-        """
-    )
-
-    result = project.run("--regen-report=out/report.json")
-
-    assert result.ret == 1
-    result.stdout.fnmatch_lines([f"no report: *{Path('out/report.json')}"])

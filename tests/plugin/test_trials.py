@@ -143,7 +143,6 @@ PASSED = ("passed", "passed", "passed")
         (reports("passed", "passed", "failed"), 1, False),
         (reports("passed", "skipped", "passed"), 0, False),
         ([*reports(*PASSED)[:3], *reports(*PASSED)], 0, False),
-        ([], 0, False),
     ],
 )
 def test_a_pass_is_whole(

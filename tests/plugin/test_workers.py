@@ -13,10 +13,18 @@ STORE = "generated/GET_v1_projects"
 
 @pytest.mark.parametrize("spread", [(), ("-n", "2")], ids=["alone", "workers"])
 def test_a_regeneration_is_told_alike(
-    project: Project, in_ci: Callable[[], None], spread: tuple[str, ...]
+    project: Project,
+    in_ci: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    spread: tuple[str, ...],
 ) -> None:
-    """Outcome, word, one JUnit case with properties, changed paths and exit code in CI."""
+    """Outcome, word, one JUnit case with properties, changed paths and exit code in CI.
+
+    The page of a job says why the run is red although all pass.
+    """
     in_ci()
+    page = project.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
     path = project.broken()
     before = RegenStore.open(path)
     project.answered_by("Good")
@@ -28,6 +36,14 @@ def test_a_regeneration_is_told_alike(
     result.stdout.fnmatch_lines(
         ["*REGENERATED*", f"changed: *{STORE}/ProjectDataObject.cs*", "exit 1: *CI is set*"]
     )
+    told = page.read_text("utf-8")
+    assert "### pytest-regen: 1 regenerated, 2 passed" in told
+    assert "pytest exits with 1: `a store was changed and CI is set" in told
+    assert f"| `{STORE}::Owner` | regenerated | `clean` | 1 | 140 |" in told
+    assert "1 request: 100 tokens of input, 0 read from the prompt cache, 40 of output." in told
+    folded = told.partition(f"<details><summary>What changed: {STORE}::Owner</summary>")[2]
+    assert "\n```diff\n" in folded
+    assert '+    [JsonPropertyName("name")]\n' in folded
     after = RegenStore.open(path)
     changed = [key for key in after.pages if after.pages[key] != before.pages[key]]
     assert [(key.type_name, key.page) for key in changed] == [("Owner", 1)]
