@@ -28,14 +28,9 @@ LAYOUTS: dict[str, dict[str, str]] = {
         "pyproject_toml": "[tool.pytest.ini_options]\n",
         "setup_cfg": "[tool:pytest]\n",
     },
-    "tox of other tools": {"tox_ini": "[tox]\n", "setup_cfg": "[tool:pytest]\n"},
     "a workspace": {
         "pyproject_toml": "[tool.pytest.ini_options]\n",
         "below__pyproject_toml": "[project]\nname = 'member'\n",
-    },
-    "a member with settings": {
-        "pyproject_toml": "[tool.pytest.ini_options]\n",
-        "below__tox_ini": "[pytest]\n",
     },
     "native": {"pyproject_toml": "[tool.pytest]\naddopts = ['-q']\n", "tox_ini": "[pytest]\n"},
 }

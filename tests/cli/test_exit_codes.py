@@ -27,7 +27,6 @@ TABLE = [
     (edited, ("validate", "STORE"), 1),
     (damaged, ("validate", "STORE"), 2),
     (fine, ("validate",), 2),
-    (fine, ("no-such-command",), 2),
     (fine, (), 2),
     (fine, ("--help",), 0),
     (fine, (*HEAL, *UNREACHABLE), 0),
@@ -38,9 +37,7 @@ TABLE = [
     (wrong, HEAL, 3),
     (wrong, (*HEAL, "--cassette", "none.yaml"), 3),
     (stale, (*REGENERATE, *GOOD), 2),
-    (stale, (*REGENERATE, *GOOD, "--yes"), 2),
     (stale, (*REGENERATE, *GOOD, "--ignore-stale"), 0),
-    (stale, ("regenerate", "STORE", "--type", "State", *GOOD), 0),
     (edited, (*REGENERATE, *GOOD), 2),
     (edited, (*REGENERATE, *GOOD, "--discard-edits"), 0),
     (fine, ("regenerate", "STORE", *GOOD), 2),
@@ -121,15 +118,6 @@ def test_what_is_no_store_and_no_description() -> None:
     assert "nowhere.yaml" in refused(command("generate", "nowhere.yaml", "GET /kites"))
     for words in (("validate", "."), ("regenerate", "."), ("history", "nowhere"), ("adopt", ".")):
         assert "pytest-regen generate" in refused(command(*words))
-
-
-def test_settings_that_are_wrong_are_told(good: Path, here: Path) -> None:
-    """The file, the key and the value are named."""
-    here.joinpath("pyproject.toml").write_text("[tool.pytest-regen]\nattempts = 'many'\n", "utf-8")
-    assert "attempts = 'many'" in refused(command("validate", good))
-
-    here.joinpath("pyproject.toml").write_text("[tool", "utf-8")
-    assert "pyproject.toml cannot be read" in refused(command("validate", good))
 
 
 def test_a_full_disk_loses_nothing(broken: Path) -> None:

@@ -52,23 +52,16 @@ def test_a_function_that_is_there_becomes_a_unit(here: Path) -> None:
     assert "ebb has no example in the docstring: pytest only reads it" in told
 
 
-def test_a_file_that_the_settings_do_not_name(here: Path) -> None:
-    (here / "pyproject.toml").write_text("[tool.pytest-regen]\n", "utf-8")
-
-    done = command("adopt", f"{FILE}::height")
-
-    assert done.code == 2
-    assert "`functions` below [tool.pytest-regen] does not name it" in done.told
-    assert done.err.endswith(f"  next: pytest-regen init {FILE}::height\n")
-
-
 def test_a_module_without_units_is_neither_store_nor_description(here: Path) -> None:
     """The error says what makes a unit, with the command; so where no kind claims it at all."""
     marked = command("generate", FILE)
     (here / "pyproject.toml").write_text("", "utf-8")
     claimed = command("generate", FILE)
+    unnamed = command("adopt", f"{FILE}::height")
 
-    assert (marked.code, claimed.code) == (2, 2)
+    assert (marked.code, claimed.code, unnamed.code) == (2, 2, 2)
+    assert "`functions` below [tool.pytest-regen] does not name it" in unnamed.told
+    assert unnamed.err.endswith(f"  next: pytest-regen init {FILE}::height\n")
     assert f"no function of {FILE} has markers yet" in marked.told
     assert f"no kind claims {FILE}" in claimed.told
     for done in (marked, claimed):

@@ -26,10 +26,6 @@ def test_help_texts(
     assert ran.out == snapshot
 
 
-def test_the_short_option_is_help_too() -> None:
-    assert command("validate", "-h").out == command("validate", "--help").out != ""
-
-
 @pytest.mark.parametrize(
     ("words", "never"),
     [

@@ -1,13 +1,12 @@
 """``init``: a project's settings and its first types, functions or translations."""
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command_line import at_terminal, command
 from pages import blocks, environment, sessions
+from warm_python import run_python
 
 API = """\
 openapi: 3.0.3
@@ -77,19 +76,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def run_pytest(here: Path, *words: str) -> tuple[int, str]:
-    """Run pytest as a user does; return the exit code and what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
-        cwd=here,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout
-
-
 def test_pytest_tests_the_first_store(here: Path) -> None:
     """In a project with tests and ``testpaths`` of its own; again it changes nothing."""
     (here / "tests").mkdir()
@@ -107,9 +93,9 @@ def test_pytest_tests_the_first_store(here: Path) -> None:
     assert not (here / "pyproject.toml").exists()
     assert (again.code, contents(here)) == (0, before)
     assert "nothing to do: all of it is there\n  next: pytest\n" in again.told
-    code, out = run_pytest(here)
-    assert code == 0
-    assert "3 passed" in out
+    gate = run_python(["-m", "pytest", "-q", "-p", "no:cacheprovider"], here, environment())
+    assert gate.returncode == 0
+    assert "3 passed" in gate.stdout
 
 
 def test_nothing_is_written_without_a_yes(here: Path) -> None:

@@ -21,6 +21,7 @@ STORE = Path("generated", "GET_kites")
 FAULTS: dict[str, tuple[Fault | EmulatedReply, str, str]] = {
     "401": (Fault(401), "did not accept the key", "set ANTHROPIC_API_KEY"),
     "proxy": (Fault(403, body="<html>Blocked [/b] by policy</html>"), "Blocked [/b]", "key"),
+    "cut": (Fault(kind="cut", retry_after_ms=1), "could not be reached", "next: check the network"),
     "refused for a reason": (
         EmulatedReply("", stop_reason="refusal", category="cyber", explanation="It may do harm."),
         "'refusal': cyber: It may do harm.",
@@ -62,21 +63,6 @@ def test_a_fault_is_told_once_and_nothing_is_lost(name: str, document: Path, api
     api.requests.clear()
     assert command("generate", document, KITES).code == 0
     assert len(api.requests) == 1
-
-
-def test_a_line_that_breaks_is_told_once(broken: Path, api: Emulator) -> None:
-    """A stream that is cut ends a heal with 3; the store stays as it was."""
-    api.responder = lambda _body: Fault(kind="cut", retry_after_ms=1)
-    before = tree(broken)
-
-    ran = command("regenerate", broken, "--from-errors", "--json")
-
-    assert ran.code == 3
-    assert ran.json["stop_reasons"] == {"Owner": "transport"}
-    (failure,) = ran.json["failures"]
-    assert failure["error"] == "TransportError"
-    assert failure["next"]
-    assert tree(broken) == before
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,12 @@ from pathlib import Path
 import pytest
 from chat_service import Said, chat_service
 from command_line import command
+from store_factory import GOOD
 
 from pytest_regen.stores import RegenStore
 
 PAGE = ("--type", "Owner", "--page", "1", "--accept-any")
 KEY = "sk-proj-" + "Zz9" * 12
-CODE = """public class Owner
-{
-    [JsonPropertyName("name")]
-    public string? Name { get; set; }
-
-    [JsonPropertyName("state")]
-    public State? State { get; set; }
-}"""
 
 
 def test_the_table_names_the_service_and_the_command_another_model(
@@ -26,7 +19,7 @@ def test_the_table_names_the_service_and_the_command_another_model(
     """The price is the service's list price, and the page says who wrote it."""
     (here / "pyproject.toml").write_text('[tool.pytest-regen]\nprovider = "openai:gpt-4o"\n')
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with chat_service(Said(CODE)) as service:
+    with chat_service(Said(GOOD["Owner", 1])) as service:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{service.address}/v1")
         first = command("regenerate", broken, *PAGE)
         command("regenerate", broken, *PAGE, "--model", "gpt-4o-mini")

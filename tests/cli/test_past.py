@@ -84,23 +84,6 @@ def test_an_edit_of_pages_json_is_taken_or_dropped(
     assert dropped == ({"dropped"} if verb == "rebuild" and not in_both else set())
 
 
-def test_rebuild_ends_a_conflict(good: Path) -> None:
-    """The file is two versions of itself: it is written anew, and kept as it was."""
-    store = RegenStore.open(good)
-    conflict = f"<<<<<<< HEAD\n// ours\n=======\n// theirs\n>>>>>>> main\n{store.source}"
-    store.source_path.write_text(conflict, "utf-8")
-    told = command("validate", good)
-    assert told.code == 1
-    assert f"next: pytest-regen rebuild {good}" in told.told
-
-    ran = command("rebuild", good, "--json")
-
-    assert RegenStore.open(good).source == "// ours\n" + store.source
-    (kept,) = ran.json["history"]
-    assert (good / "history" / kept).read_text("utf-8") == conflict
-    assert command("validate", good).code == 0
-
-
 def test_adopting_code_with_errors_says_so(good: Path) -> None:
     """It is stored, for a person said so; what is wrong with it is told, and the exit code is 1."""
     edit(good, '[JsonPropertyName("state")]', '[JsonPropertyName("stat")]')

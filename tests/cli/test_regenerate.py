@@ -42,20 +42,6 @@ def pages(recorder: type[Recorder]) -> list[tuple[str, int]]:
     return [asked_page(request) for request in recorder.requests]
 
 
-def test_json_tells_the_same(broken: Path) -> None:
-    """One document: what was regenerated, why the work ended, what is left."""
-    ran = command("regenerate", broken, "--type", "Owner", *GOOD_MODEL, "--json")
-
-    told = ran.json
-    assert ran.code == 0
-    assert told["ok"] is True
-    assert told["regenerated"] == [{"type_name": "Owner", "page": 1}]
-    assert told["stop_reasons"] == {"Owner": "clean"}
-    assert (told["calls"], told["tokens"]) == (1, 140)
-    assert told["errors"] == told["failures"] == []
-    assert "1/1 Owner" not in ran.out
-
-
 def test_a_correction_goes_to_one_page(good: Path, recorder: type[Recorder]) -> None:
     """To that of --page, which narrows --type; else to the first: others are asked as stored."""
     words = ("--type", "ProjectDataObject", "--provider", "recording:Recorder")
@@ -152,7 +138,13 @@ def several(here: Path) -> Path:
 
 
 def test_a_folder_of_stores_is_healed(several: Path, recorder: type[Recorder]) -> None:
-    """Each is told of in its order, and a sum follows; who has no error is not asked for."""
+    """Each is told of in its order, and a sum follows; who has no error is not asked for.
+
+    ``status`` names the command.
+    """
+    total, following = command("status", several).told.splitlines()[-2:]
+    assert total.startswith("2 pages with errors: 2 to ask, about ")
+    assert following == "  next: pytest-regen regenerate generated --from-errors"
     done = command(
         "regenerate", several, "--from-errors", "--provider", "recording:Recorder", "--jobs", 4
     )
@@ -163,10 +155,14 @@ def test_a_folder_of_stores_is_healed(several: Path, recorder: type[Recorder]) -
     assert done.err.index("GET_a/ProjectDataObject.cs:") < done.err.index("GET_b/ProjectDataObject")
     assert done.err.splitlines()[-2:] == ["3 stores, 2 changed", "  next: pytest"]
     assert len(recorder.requests) == 2
+    assert "nothing to do" in command("status", several).told
 
 
 def test_json_of_several_stores(several: Path) -> None:
-    """A report for each that was worked on, and why the others were not; planned alike."""
+    """A report for each that was worked on, and why the others were not; planned alike.
+
+    It tells what was regenerated, why the work ended, and what is left.
+    """
     (several / "GET_b" / "pages.json").write_text("{")
     words = ("regenerate", several, "--from-errors", "--json")
     plan = command(*words, "--dry-run")
@@ -180,7 +176,11 @@ def test_json_of_several_stores(several: Path) -> None:
     ]
     for ran in (plan, done):
         assert [failure["path"] for failure in ran.json["failures"]] == ["generated/GET_b"]
-    assert all(report["ok"] for report in done.json["stores"])
+    for told in done.json["stores"]:
+        assert told["ok"] is True
+        assert told["regenerated"] == [{"type_name": "Owner", "page": 1}]
+        assert told["stop_reasons"] == {"Owner": "clean"}
+        assert (told["calls"], told["tokens"], told["errors"]) == (1, 140, [])
 
 
 def test_stores_without_the_type_are_left_out(here: Path, recorder: type[Recorder]) -> None:

@@ -146,22 +146,6 @@ def test_errors_must_not_rise(here: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert german(here)["mooring"] == "Liegen {x}"
 
 
-def test_a_newer_candidate_takes_the_place_of_an_older_one(
-    here: Path, waiting: list[Candidate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The older one is in the history; the same one again is the same candidate."""
-    same = command("regenerate", FILE, "--unit", "berth", "--pending", "--json", *TRANSLATOR)
-    assert same.json["pending"] == {"berth": waiting[0].id}
-    assert command("history", FILE, "--json").json["entries"] == []
-
-    with emulated(monkeypatch, lambda _: "Platz {number}"):
-        command("regenerate", FILE, "--unit", "berth", "--pending")
-
-    assert [each.outputs[0].new for each in read(here)] == ["Platz {number}", GERMAN["leave"]]
-    (past,) = command("history", FILE, "--json").json["entries"]
-    assert (past["reason"], past["output"]) == ("rejected", GERMAN["berth"])
-
-
 def test_candidates_of_ci_are_reviewed_at_a_desk(here: Path, waiting: list[Candidate]) -> None:
     """The folder of an artifact is read in place of the project's, and emptied."""
     shutil.move(here / ".regen/pending", here / "artifact")

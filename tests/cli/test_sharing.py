@@ -158,12 +158,3 @@ def test_an_enum_of_one_value_is_not_asked_for(api: Emulator) -> None:
     assert (page.model, page.provider, page.shared_from) == ("template", "template", None)
     assert pages(KITES)["Maker"].provider is None
     assert RegenStore.open(KITES).envelope.model == pages(KITES)["Maker"].model
-
-
-def test_a_store_that_cannot_be_read_shares_nothing(api: Emulator) -> None:
-    """It is not the one that is generated, and harms nobody."""
-    save()
-    OUT.joinpath("foreign").mkdir(parents=True)
-    OUT.joinpath("foreign", "pages.json").write_text("{", "utf-8")
-    assert command("generate", "api.json", "--all").code == 0
-    assert len(api.requests) == 4

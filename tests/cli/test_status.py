@@ -64,19 +64,6 @@ def test_the_sum_says_what_there_is_to_ask() -> None:
     assert 0 < float(estimate["batch_cost_usd"]) < float(estimate["cost_usd"])
 
 
-def test_one_command_for_the_errors_of_all_stores(here: Path) -> None:
-    for name in ("GET_a", "GET_b", "GET_c"):
-        (fine if name == "GET_b" else wrong)(here / "generated" / name)
-
-    total, following = command("status", "generated").told.splitlines()[-2:]
-
-    assert total.startswith("2 pages with errors: 2 to ask, about ")
-    assert following == "  next: pytest-regen regenerate generated --from-errors"
-    ran = command(*following.split()[2:], "--provider", "plugin_answers:Good")
-    assert ran.code == 0, ran.told
-    assert "nothing to do" in command("status", "generated").told
-
-
 def test_a_store_that_cannot_be_read_does_not_hide_the_others(project: Path) -> None:
     """It is told where it stands in the list, comes first, and makes the exit code 2."""
     damaged(project / "generated" / "GET_0")

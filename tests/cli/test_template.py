@@ -69,21 +69,6 @@ def test_units_of_a_kind_have_no_template(here: Path) -> None:
     assert "--provider template" not in asked.err
 
 
-def test_prompts_of_another_ir_are_refused(document: Path) -> None:
-    """The template writes from ir.json what prompts.json asks for: both must speak of one type."""
-    command("generate", document, KITES, *FREE)
-    path = STORE / "ir.json"
-    ir = json.loads(path.read_text("utf-8"))
-    ir["types"][0]["fields"].pop()
-    path.write_text(json.dumps(ir), "utf-8")
-
-    ran = command("regenerate", STORE, "--yes", "--ignore-stale", *FREE)
-
-    assert ran.code == 2
-    assert "is not about the type in ir.json" in ran.err
-    assert "Traceback" not in ran.err
-
-
 AGAIN = "written by the template, as before; --model or --provider asks a model"
 
 

@@ -49,19 +49,6 @@ def german(root: Path) -> dict[str, str]:
     return strings
 
 
-def test_forget_what_nothing_asks_for(recorded: Path) -> None:
-    """A key that the English file has no longer."""
-    write_json(recorded / "locales/en.json", {"berth": ENGLISH["berth"]})
-    assert "[ORPHAN]" in run_with(recorded, KIND, "validate").told
-
-    done = command("forget", FILE)
-
-    assert done.code == 0, done.err
-    assert german(recorded) == {"berth": GERMAN["berth"]}
-    assert "[ORPHAN]" not in command("validate").told
-    assert "everything in it is asked for" in command("forget", FILE).told
-
-
 def test_status_has_a_line_per_unit(recorded: Path) -> None:
     """State, who wrote it, when, and which of its texts it is."""
     write_json(recorded / FILE, {"berth": "Liegeplatz", "leave": GERMAN["leave"], "extra": "Mehr"})

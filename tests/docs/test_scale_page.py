@@ -84,6 +84,8 @@ def test_a_cluster_whose_worker_is_killed(project: Path, monkeypatch: pytest.Mon
                 killed.append(process.pid)
                 return
 
+    # Workers come of a process that has imported Dask already, because each import takes seconds.
+    monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
     killed: list[int] = []
     model = Model(kill)
     with emulated(monkeypatch, model):

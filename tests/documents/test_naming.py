@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_names import PlainNames
-from small_documents import build
+from small_documents import PlainNames, build
 from tables import each
 
 from pytest_regen.documents.naming import give_names, home_name, singular

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_names import PlainNames
+from small_documents import PlainNames
 
 from pytest_regen.documents import IR, Operation, build_ir, read_document
 from pytest_regen.documents.ir import referenced_names

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_names import PlainNames
-from small_documents import build_file, document_of
+from small_documents import PlainNames, build_file, document_of
 
 from pytest_regen.documents import build_ir, read_document
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError, UsageError

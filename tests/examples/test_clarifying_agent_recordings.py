@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from example_runs import run
 from pages import blocks
+from warm_python import run_in
 
 from pytest_regen.cassettes import read_cassette
 from pytest_regen.context import ClarificationRequest, ClarifyingAgent
@@ -23,7 +23,7 @@ def test_the_readme_shows_what_the_program_prints(tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__", ".*")
     (session,) = blocks("examples/clarifying_agent/README.md", "console")
 
-    done = run(shutil.copytree(EXAMPLE, tmp_path / "agent", ignore=ignored), "flow.py")
+    done = run_in(shutil.copytree(EXAMPLE, tmp_path / "agent", ignore=ignored), "flow.py")
 
     assert done.returncode == 0, done.stderr
     printed = iter(done.stdout.splitlines())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from example_runs import run
+from warm_python import run_in
 
 from pytest_regen import sandbox
 
@@ -38,7 +38,7 @@ def test_the_demonstration_heals(copied: Callable[[str], Path]) -> None:
         "emulated",
     )
 
-    done = run(copied("functions"), "demo.py")
+    done = run_in(copied("functions"), "demo.py")
 
     assert done.returncode == 0, done.stdout + done.stderr
     # Other plugins of the environment may add warnings to a line of outcomes.
@@ -72,7 +72,7 @@ def test_a_catalogue_is_generated_again_from_its_recording(copied: Callable[[str
 def check_generated(folder: Path, path: Path, kept: bytes, cassette: str) -> None:
     """Assert that a recording gives the bytes of a file."""
     place = path.relative_to(folder).as_posix()
-    done = run(folder, "-m", "pytest_regen", "generate", place, "--cassette", cassette)
+    done = run_in(folder, "-m", "pytest_regen", "generate", place, "--cassette", cassette)
 
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == kept

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from compiler import ModelCompiler
-from example_runs import run
 from library import handwritten
 from verify import MODEL
+from warm_python import run_in
 
 from pytest_regen import ScriptedProvider
 from pytest_regen.sessions import (
@@ -36,7 +36,7 @@ def test_the_gate_catches_a_changed_rule(copy: Path) -> None:
     )
     artifact.write_text(loose, "utf-8")
 
-    done = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "test_scenario[")
+    done = run_in(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "test_scenario[")
 
     assert loose != text
     assert "1 failed, 19 passed" in done.stdout
@@ -52,7 +52,7 @@ def test_the_gate_catches_a_changed_rule(copy: Path) -> None:
 )
 def test_a_run_is_told(copy: Path, name: str, code: int, told: str) -> None:
     """``verify.py`` replays a run, says what happened, and exits by it."""
-    done = run(copy, "verify.py", name)
+    done = run_in(copy, "verify.py", name)
 
     assert done.returncode == code, done.stderr
     assert told in done.stdout

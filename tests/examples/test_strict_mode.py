@@ -7,7 +7,7 @@ from pathlib import Path
 
 import played_recordings
 import pytest
-from example_runs import run
+from warm_python import run_in
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BREAK = "import demo, pathlib; demo.break_one_type(pathlib.Path(demo.STORE))"
@@ -37,7 +37,7 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
         ignored = shutil.ignore_patterns("__pycache__", ".*")
         shutil.copytree(EXAMPLES / name, folder, ignore=ignored)
         if name == "csharp_dto":
-            assert run(folder, "-c", BREAK).returncode == 0
+            assert run_in(folder, "-c", BREAK).returncode == 0
         return folder
 
     return copy
@@ -51,9 +51,9 @@ def test_every_recording_is_played_and_the_check_has_nothing_to_tell(
     folder, notes = copied(name), tmp_path / "notes.jsonl"
 
     for program in PROGRAMS[name]:
-        done = run(folder, played_recordings.__file__, str(notes), *program)
+        done = run_in(folder, played_recordings.__file__, str(notes), *program)
         assert done.returncode == 0, done.stdout + done.stderr
-    checked = run(folder, "-m", "pytest_regen", "cassettes", "check", "cassettes", "--json")
+    checked = run_in(folder, "-m", "pytest_regen", "cassettes", "check", "cassettes", "--json")
 
     used = [json.loads(line) for line in notes.read_text("utf-8").splitlines()]
     recordings = {str(path.resolve()) for path in folder.rglob("cassettes/**/*.yaml")}
@@ -96,7 +96,7 @@ def test_one_changed_word_fails(
     assert words[0] in text
     (folder / file).write_text(text.replace(*words, 1), "utf-8")
 
-    done = run(folder, *PYTEST)
+    done = run_in(folder, *PYTEST)
 
     assert done.returncode != 0
     shown = done.stdout + done.stderr

@@ -15,6 +15,7 @@ from pytest_regen.kinds.functions.guard import compare_code, find_cheats
 from pytest_regen.kinds.functions.kind import Function
 from pytest_regen.kinds.functions.source import FunctionRegion, Place, read_module
 from pytest_regen.units.kind import Unit
+from pytest_regen.units.ledger import short_hash
 from pytest_regen.validation import Issue
 
 DATA = json.loads(Path(__file__).with_name("cheats.json").read_text("utf-8"))
@@ -22,6 +23,7 @@ SPECIAL = json.loads(Path(__file__).with_name("special_cases.json").read_text("u
 CHECKS = json.loads(Path(__file__).with_name("checks.json").read_text("utf-8"))
 
 
+Judge = tuple[Path, Function]
 needs_sandbox = pytest.mark.skipif(sandbox.missing() is not None, reason="no sandbox here")
 
 
@@ -32,19 +34,45 @@ def place_of(text: str) -> Place:
 
 def compared(module: str, code: str, failures: tuple[str, ...] = ()) -> list[Issue]:
     """Return what is said of code that replaces what stands in a module."""
-    old = place_of(module)
-    new = place_of(FunctionRegion().replace(module, {old.name: code}))
+    old, new = place_of(module), place_of(filled(module, code))
     return [*find_cheats(new), *compare_code(old, new, failures)]
 
 
-def weakened(root: Path, module: str, code: str, test: str = "") -> list[Issue]:
+def filled(module: str, code: str) -> str:
+    """Return a module with this code for its function."""
+    return FunctionRegion().replace(module, {place_of(module).name: code})
+
+
+def file_of(root: Path, text: str) -> Path:
+    """Return a file with a module in it, the same for the same text."""
+    path = root / f"lib_{short_hash(text)}.py"
+    path.write_text(text, "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    """The kind, which has run all examples already, because each sandbox takes its time."""
+    root = tmp_path_factory.mktemp("answers")
+    kind = Function(root, ["*.py"])
+    bases = [(DATA["bases"][cheat["base"]]["module"], cheat["code"]) for cheat in DATA["cheats"]]
+    answers = [answer for answer in bases if not compared(*answer)]
+    answers += [
+        (special_module(name), "\n".join(SPECIAL[name][sort][body]))
+        for sort in ("cheats", "honest")
+        for name, body in cases(sort)
+    ]
+    if sandbox.missing() is None:
+        kind.prepare([file_of(root, filled(*answer)) for answer in answers])
+    return root, kind
+
+
+def weakened(judge: Judge, module: str, code: str, test: str = "") -> list[Issue]:
     """Return by what code weakens a module, judged as the kind judges what a model answers."""
-    path = root / "lib.py"
-    path.write_text(module, "utf-8")
-    kind = Function(root, ["lib.py"])
-    ((name, span),) = kind.region.find(module).items()
-    text = FunctionRegion().replace(module, {name: code})
-    old = Unit(name, path, span.text, module, kind)
+    root, kind = judge
+    name, text = place_of(module).name, filled(module, code)
+    path = file_of(root, text)
+    old = Unit(name, path, kind.region.find(module)[name].text, module, kind)
     new = Unit(name, path, code, text, kind, tests=(test,) if test else ())
     found = [*kind.check(new), *kind.weakens(old, new)]
     return [one for one in found if isinstance(one, Issue) and one.code == "WEAKENED"]
@@ -58,19 +86,17 @@ def module_of(body: str, doc: str = ">>> tide('1h 30m')\n90") -> str:
 
 
 @pytest.mark.parametrize("cheat", DATA["cheats"], ids=lambda cheat: cheat["what"])
-def test_a_cheat_is_found(cheat: dict[str, str], tmp_path: Path) -> None:
+def test_a_cheat_is_found(cheat: dict[str, str], judge: Judge) -> None:
     """Each says what it does and what to do in its place; beside itself it is no cheat."""
     base = DATA["bases"][cheat["base"]]
 
     found = compared(base["module"], cheat["code"])
     if not found and sandbox.missing() is None:
-        found = weakened(tmp_path, base["module"], cheat["code"], base["test"])
+        found = weakened(judge, base["module"], cheat["code"], base["test"])
 
     assert {issue.code for issue in found} == {"WEAKENED"}
     assert all(issue.message and issue.detail for issue in found)
-    ours = place_of(
-        FunctionRegion().replace(base["module"], {place_of(base["module"]).name: cheat["code"]})
-    )
+    ours = place_of(filled(base["module"], cheat["code"]))
     assert not list(compare_code(ours, ours))
 
 
@@ -143,14 +169,19 @@ def test_a_check_that_failed_may_go(failure: str, left: int) -> None:
     assert len(found) == left
 
 
-def said(root: Path, name: str, body: list[str]) -> list[str]:
+def special_module(name: str) -> str:
+    """Return the module of a function, with the code that is wrong."""
     base = SPECIAL[name]
     function = base["signature"].partition("(")[0].removeprefix("def ")
     docstring = ['"""' + base["docstring"][0], *base["docstring"][1:], '"""']
     marked = [f"# [REGEN:BEGIN {function}]", *base["old"], f"# [REGEN:END {function}]"]
     lines = [base["signature"], *(f"    {line}" if line else "" for line in (*docstring, *marked))]
-    test, code = "\n".join(base["test"]), "\n".join(body)
-    return [issue.message for issue in weakened(root, "\n".join(lines) + "\n", code, test)]
+    return "\n".join(lines) + "\n"
+
+
+def said(judge: Judge, name: str, body: list[str]) -> list[str]:
+    test, code = "\n".join(SPECIAL[name]["test"]), "\n".join(body)
+    return [issue.message for issue in weakened(judge, special_module(name), code, test)]
 
 
 def cases(kind: str) -> list[tuple[str, str]]:
@@ -160,15 +191,15 @@ def cases(kind: str) -> list[tuple[str, str]]:
 
 @needs_sandbox
 @pytest.mark.parametrize(("name", "body"), cases("cheats"))
-def test_an_answer_for_an_example_alone_is_found(name: str, body: str, tmp_path: Path) -> None:
+def test_an_answer_for_an_example_alone_is_found(name: str, body: str, judge: Judge) -> None:
     """By a branch, a table, or arithmetic; or an object that says it is equal."""
-    found = said(tmp_path, name, SPECIAL[name]["cheats"][body])
+    found = said(judge, name, SPECIAL[name]["cheats"][body])
 
     assert any("an answer of its own for" in one or "equals everything" in one for one in found)
 
 
 @needs_sandbox
 @pytest.mark.parametrize(("name", "body"), cases("honest"))
-def test_an_honest_repair_is_left_alone(name: str, body: str, tmp_path: Path) -> None:
+def test_an_honest_repair_is_left_alone(name: str, body: str, judge: Judge) -> None:
     """Base cases, tables of all there is, rules that the docstring names, rare branches."""
-    assert not said(tmp_path, name, SPECIAL[name]["honest"][body])
+    assert not said(judge, name, SPECIAL[name]["honest"][body])

@@ -10,15 +10,14 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from loopback import Answer, Asked, serving
 from recording_suite import SUITE
 
 NAMED_BY = "REGEN_TEST_PYTEST_RECORDING"
@@ -31,46 +30,22 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-class Service(BaseHTTPRequestHandler):
-    """What the suite asks: it says what it is told."""
+JSON = ("content-type", "application/json")
 
-    protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-    def answer(self, content: bytes, **headers: str) -> None:
-        """Send an answer."""
-        self.send_response(200)
-        for name, value in {**headers, "content_length": str(len(content))}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def do_POST(self) -> None:
-        """Answer with the words sent."""
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.answer(json.dumps({"said": body["words"]}).encode(), content_type="application/json")
-
-    def do_GET(self) -> None:
-        """Answer as the path says."""
-        if self.path == "/packed":
-            packed = gzip.compress(b'{"said": "packed"}', mtime=0)
-            self.answer(packed, content_type="application/json", content_encoding="gzip")
-        else:
-            self.answer(b"{}", content_type="application/json")
+def echo(asked: Asked) -> Answer:
+    """Answer with the words sent."""
+    said = json.loads(asked.body)["words"] if asked.method == "POST" else None
+    return Answer(json.dumps({"said": said} if said else {}).encode(), headers=(JSON,))
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """Where the service is."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    """Where the service is that the suite asks."""
+    packed = gzip.compress(b'{"said": "packed"}', mtime=0)
+    gzipped = ("content-encoding", "gzip")
+    with serving({"/packed": Answer(packed, headers=(JSON, gzipped)), "/*": echo}) as address:
+        yield address
 
 
 @dataclass(frozen=True)

@@ -136,27 +136,3 @@ def test_what_is_not_as_recorded_fails(run: Run) -> None:
 
     run("--regen-record", "rewrite", place="Elko", last="assert 0").assert_outcomes(failed=1)
     assert run.transcript == written
-
-
-def test_an_agent_may_be_given_as_it_is(run: Run) -> None:
-    """Each turn gets a copy of it, so that nothing it keeps helps it."""
-    more = (
-        "import pytest\n"
-        "@pytest.fixture\n"
-        "def clarification_flow(clarification_flow, regen_provider):\n"
-        "    return lambda make: clarification_flow(make(regen_provider))\n"
-    )
-
-    run(*RECORD, more=more).assert_outcomes(passed=1)
-    run(more=more).assert_outcomes(passed=1)
-
-
-def test_what_is_no_flow_is_told(run: Run) -> None:
-    """What is no agent, one whose provider cannot be seen, answers without questions."""
-    for wrong in (
-        "ClarifyingAgent = 7",
-        "class A:\n    def turn(self): pass\nClarifyingAgent = A()",
-    ):
-        run(*RECORD, more=wrong).stdout.fnmatch_lines(["*UsageError*"])
-    last = "clarification_flow.flow = None; clarification_flow(ClarifyingAgent).skip()"
-    run(*RECORD, last=last).stdout.fnmatch_lines(["*no question was asked*"])

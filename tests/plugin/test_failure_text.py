@@ -1,6 +1,5 @@
 """What a failing type shows."""
 
-import json
 import re
 
 import pytest
@@ -36,34 +35,6 @@ def test_a_store_that_cannot_be_opened(project: Project, snapshot: SnapshotAsser
     text = failures(project.run()).replace(str(project.path), "<project>")
 
     assert text.partition("\n====")[0] == snapshot
-
-
-def test_a_folder_to_be_quoted_is_quoted_in_commands(project: Project) -> None:
-    """What is printed can be pasted into a shell."""
-    project.broken("GET_x[1] y")
-
-    result = project.run()
-
-    result.stdout.fnmatch_lines(
-        ["*pytest 'generated/GET_x?1? y::Owner' --regen --regen-record once"]
-    )
-    result.stdout.fnmatch_lines(["*regenerate 'generated/GET_x?1? y' --type Owner --page 1"])
-
-
-def test_an_edit_of_pages_json_blames_that_file(project: Project) -> None:
-    """The source is intact: no line of it is shown, and pages.json stands where the place does."""
-    store = project.store()
-    pages = store / "pages.json"
-    data = json.loads(pages.read_text("utf-8"))
-    owner = next(page for page in data["pages"] if page["type_name"] == "Owner")
-    owner["output"] = owner["output"].replace("? Name", "? FullName")
-    pages.write_text(json.dumps(data), "utf-8")
-
-    text = failures(project.run())
-
-    assert "generated/GET_v1_projects/pages.json: DRIFT: page 1 of 'Owner' was edited" in text
-    assert "ProjectDataObject.cs:" not in text
-    assert "drop:          pytest-regen adopt generated/GET_v1_projects --type Owner" in text
 
 
 def test_a_fault_around_the_blocks_is_not_regenerated(project: Project) -> None:

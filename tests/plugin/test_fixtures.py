@@ -5,7 +5,6 @@ from fnmatch import fnmatch
 
 import pytest
 from plugin_project import Project
-from store_factory import GOOD
 
 import pytest_regen
 from pytest_regen.testing import FeedbackError
@@ -30,28 +29,6 @@ def test_a_store_can_be_looked_at(project: Project) -> None:
     )
 
     project.run("test_own.py").assert_outcomes(passed=1)
-
-
-def test_the_emulator_is_ready_to_use(project: Project) -> None:
-    """Address and key are in the environment while the test runs, and only then."""
-    project.pytester.makeini("[pytest]\n")
-    project.pytester.makepyfile(
-        test_own=f"""
-        import os
-        from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
-
-        def test_it(anthropic_emulator):
-            anthropic_emulator.responder = lambda body, *, headers: {GOOD["State", 1]!r}
-            request = TurnRequest("", (Message("user", "?"),), "claude-sonnet-5-5", 100)
-            assert "enum State" in AnthropicProvider().send(request).text
-            assert len(anthropic_emulator.requests) == 1
-
-        def test_after():
-            assert "ANTHROPIC_BASE_URL" not in os.environ
-        """
-    )
-
-    project.run().assert_outcomes(passed=2)
 
 
 VALIDATOR = """

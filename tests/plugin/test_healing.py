@@ -1,7 +1,6 @@
 """``--regen``: what fails is regenerated alone; what is kept, told, or waits for review."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,22 +104,20 @@ def candidates(folder: Path) -> list[dict[str, object]]:
     ]
 
 
-@pytest.fixture
-def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitProject:
-    """The project of the documentation, with a mistake in one string."""
-    monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
-    made = UnitProject(pytester)
-    made.write(german={**GERMAN, "berth": "Liegeplatz"})
-    return made.recorded()
-
-
 def test_a_unit_that_would_be_healed_waits(
     units: UnitProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The item fails and names the candidate; accepted, it passes, and the recording is kept."""
-    before = contents(units.path)
+    units.write(german={**GERMAN, "berth": "Liegeplatz"})
+    before = contents(units.recorded().path)
+    unrecorded = units.run("--regen", "--regen-pending")
     with emulated(monkeypatch, translate) as model:
         result = units.run(*PENDING)
+
+    # Pasted, the command that records must not replace what was to be reviewed.
+    following = [line for line in unrecorded.outlines if "pytest " in line and "--regen" in line]
+    assert following
+    assert not [line for line in following if "--regen-pending" not in line]
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.parseoutcomes() == {"passed": 2, "failed": 1}
@@ -163,15 +160,6 @@ def test_candidates_of_stores(project: Project) -> None:
     assert [each["name"] for each in waiting] == ["Owner", "Owner"]
     result.stdout.fnmatch_lines(["*2 candidates wait for review: pytest-regen review"])
     assert all(f"[{each['id']}]" in result.stdout.str() for each in waiting)
-
-
-def test_the_next_command_keeps_the_option(units: UnitProject) -> None:
-    """Pasted, the command that records must not replace what was to be reviewed."""
-    result = units.run("--regen", "--regen-pending")
-
-    commands = [line for line in result.outlines if "pytest " in line and "--regen" in line]
-    assert commands
-    assert not [line for line in commands if "--regen-pending" not in line]
 
 
 def test_ignored_codes_do_not_count_in_the_score(project: Project) -> None:

@@ -76,9 +76,8 @@ class Project:
         (self.root / NAMES).rename(self.root / to)
 
     def run(self, *args: str) -> pytest.RunResult:
-        """Run pytest in this process, without plugins that have no part in it."""
-        plugins = ("-p", "no:syrupy", "-p", "no:randomly", "-p", "no:hypothesispytest")
-        return self.pytester.runpytest_inprocess(*plugins, "-q", *args)
+        """Run pytest in this process."""
+        return self.pytester.runpytest_inprocess("-q", *args)
 
 
 @pytest.fixture

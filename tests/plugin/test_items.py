@@ -58,14 +58,3 @@ def test_types_are_chosen_like_tests(project: Project) -> None:
     unmatched.stderr.fnmatch_lines(["ERROR: regen_stores: 'generated/?' matches no store*"])
     listed = ["ERROR: not found: *::Ownr", "*ProjectDataObject, Owner, State*"]
     unknown.stderr.fnmatch_lines(listed)
-
-
-def test_an_item_points_into_the_generated_file(project: Project) -> None:
-    """Reports give the generated file and the line on which the type begins."""
-    store = project.store()
-    source = (store / "ProjectDataObject.cs").read_text("utf-8").splitlines()
-    begins = source.index("public class Owner")
-
-    items, _ = project.pytester.inline_genitems(f"{STORE}::Owner")
-
-    assert items[0].reportinfo() == (store / "ProjectDataObject.cs", begins, f"{STORE}: Owner")

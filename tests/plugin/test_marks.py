@@ -5,11 +5,11 @@ from plugin_project import Project
 STORE = "generated/GET_v1_projects"
 
 
-def write(project: Project, *marks: str, body: str = "pass") -> None:
+def write(project: Project, *marks: str) -> None:
     """Make a module with a test for each mark."""
     project.store()
     tests = (
-        f"@pytest.mark.{mark}\ndef test_{number}(regen_store):\n    {body}\n"
+        f"@pytest.mark.{mark}\ndef test_{number}(regen_store):\n    pass\n"
         for number, mark in enumerate(marks)
     )
     project.pytester.makepyfile(test_own="import pytest\n\n" + "\n".join(tests))
@@ -81,17 +81,3 @@ def test_a_right_mark_is_none_of_our_business(project: Project) -> None:
     project.run("test_own.py").assert_outcomes(passed=6)
     (project.path / STORE / "prompts.json").write_text("{", "utf-8")
     project.run("test_own.py").assert_outcomes(passed=6)
-
-
-def test_a_store_that_cannot_be_told(project: Project) -> None:
-    """With several stores the mark and the fixture could mean any; no line of ours is shown."""
-    write(project, "regen(types='Owner')", "skipif(False, reason='')", body="regen_store()")
-    project.store("GET_other")
-
-    result = project.run("test_own.py")
-
-    result.assert_outcomes(errors=1, failed=1)
-    result.stdout.fnmatch_lines_random(
-        ["test_own.py::test_0: which store?", "test_own.py::test_1: which store?"]
-    )
-    result.stdout.no_fnmatch_line("*pytest_regen/*")

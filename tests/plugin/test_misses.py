@@ -266,6 +266,13 @@ ASKING = """
     @pytest.mark.vcr
     def test_marked():
         ask("d", api_key="x")
+
+    @pytest.mark.cassette(name="broken")
+    def test_broken(): ask("e", api_key="x")
+
+    @pytest.mark.vcr
+    @pytest.mark.default_cassette("broken")
+    def test_broken_too(): ask("e", api_key="x")
 """
 
 
@@ -275,17 +282,24 @@ def test_a_miss_is_shown_at_the_line_that_asked(
     """Neither the client's lines nor ours are in between, unless somebody asks for all lines.
 
     A key is not needed. Where no line of the project was running, the place is that of the test.
+    Of a cassette that is none, file and line are told in one line per test, and the file stays.
     """
+    monkeypatch.setenv("COLUMNS", "400")
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     write(project, ASKING)
-    asking = project.pytester
+    asking, file = project.pytester, project.path / "cassettes/test_m/broken.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("version: 1\ninteractions: [\n", "utf-8")
 
     result = asking.runpytest_inprocess("-q")
     whole = asking.runpytest_inprocess("-q", "test_m.py::test_called", "--full-trace")
     placed = asking.runpytest_inprocess("--tb=line", "test_m.py::test_swallowed")
 
-    result.assert_outcomes(failed=3, errors=1)
+    result.assert_outcomes(failed=3, errors=3)
+    unread = [line for line in reasons(result, "ERROR") if "the cassette cannot be read" in line]
+    assert [line.partition(":")[0] for line in unread] == ["cassettes/test_m/broken.yaml"] * 2
+    assert file.read_text("utf-8") == "version: 1\ninteractions: [\n"
     text = result.stdout.str()
     assert text.count("E       pytest_regen.errors.CassetteMissError: no cassette at") == 3
     assert '>       ask("a")  # here' in text
@@ -407,36 +421,6 @@ def test_a_host_is_exempted(project: Project) -> None:
 
     result.assert_outcomes(passed=7)
     assert not misses(result)
-
-
-BROKEN = """
-    def test_own(cassette): ask("a", api_key="x")
-
-    @pytest.mark.vcr
-    @pytest.mark.default_cassette("test_own")
-    def test_marked(): ask("a", api_key="x")
-"""
-
-
-def test_a_cassette_that_is_none_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """File and line in one line per test, no line but the project's; the file stays."""
-    monkeypatch.setenv("COLUMNS", "400")
-    head, _, _ = ASKING.partition("    @pytest.fixture")
-    write(project, head, BROKEN)
-    file = project.path / "cassettes/test_m/test_own.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text("version: 1\ninteractions: [\n", "utf-8")
-
-    result = project.run("-W", "ignore")
-
-    told = [*reasons(result, "ERROR"), *reasons(result)]
-    assert len(told) == 2
-    for line in told:
-        assert line.startswith("cassettes/test_m/test_own.yaml:")
-        assert "the cassette cannot be read" in line
-    for foreign in ("INTERNALERROR", "site-packages", "pytest_regen/cassettes", "pytest_plugin/"):
-        assert foreign not in result.stdout.str(), foreign
-    assert file.read_text("utf-8") == "version: 1\ninteractions: [\n"
 
 
 def test_a_miss_leaves_the_loop_of_other_tests_alone(pytester: pytest.Pytester) -> None:

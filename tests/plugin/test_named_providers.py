@@ -5,21 +5,10 @@ import json
 import openai  # noqa: F401 - pytester forgets what an inner run imported; see conftest.py
 import pytest
 from chat_service import MODEL, Said, chat_service
-from function_project import FunctionProject
+from function_project import FAILING, FunctionProject
 from unit_project import SETTINGS, UnitProject
 from unit_work import GERMAN
 
-MODULE = '''
-def minutes(text: str) -> int:
-    """Return the minutes of ``1h30m``.
-
-    >>> minutes("1h30m")
-    90
-    """
-    # [REGEN:BEGIN minutes]
-    return 1
-    # [REGEN:END minutes]
-'''
 KEY = "sk-proj-" + "Zz9" * 12
 BROKEN = {**GERMAN, "berth": "Liegeplatz"}
 HEAL = ("--regen", "--regen-record", "once", "--regen-only", "locales/de.json::berth")
@@ -42,7 +31,10 @@ def broken(pytester: pytest.Pytester) -> UnitProject:
 def test_a_heal_is_recorded_and_replayed(
     name: str, variable: str, path: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ledger says who answered; the replay needs neither key nor server."""
+    """The ledger says who answered; the replay needs neither key nor server.
+
+    Where another service is the default, nobody who is paid is proposed in its place.
+    """
     project = broken(pytester)
     project.settings(SETTINGS + f'provider = "{name}"\n')
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -60,7 +52,14 @@ def test_a_heal_is_recorded_and_replayed(
 
     monkeypatch.delenv("OPENAI_API_KEY")
     project.write(german=BROKEN)
-    project.recorded()
+    project.recorded().settings(SETTINGS)
+    project.run("--regen").stdout.fnmatch_lines(
+        [
+            f"  nothing was sent: it is recorded with {name}",
+            f"next: pytest locales/de.json::berth --regen --regen-provider {name}",
+        ]
+    )
+    project.settings(SETTINGS + f'provider = "{name}"\n')
     replayed = project.run("--regen", "--regen-only", "locales/de.json::berth")
 
     replayed.stdout.fnmatch_lines(["*1 regenerated*"])
@@ -85,10 +84,11 @@ def test_what_to_do_next_names_the_provider_and_its_key(
 
 
 @pytest.mark.parametrize("heals", [True, False])
-def test_commands_keep_who_was_asked(pytester: pytest.Pytester, *, heals: bool) -> None:
+def test_commands_keep_who_was_asked(
+    functions: FunctionProject, pytester: pytest.Pytester, *, heals: bool
+) -> None:
     """A command of ``pytest-regen`` asks the provider and the model that were typed."""
-    project = FunctionProject(pytester)
-    project.write("", module=MODULE)
+    functions.write("", module=FAILING)
     pytester.makepyfile(my_model="def provider(messages):\n    return 'return 2'")
     asked = ("--regen-provider", "my_model:provider", "--regen-model", "m-1")
     heal = ("--regen", "--regen-record=once", "--regen-attempts=9") if heals else ()
@@ -98,24 +98,3 @@ def test_commands_keep_who_was_asked(pytester: pytest.Pytester, *, heals: bool) 
     does = "--unit minutes --correction 'what is wrong'" if heals else "--from-errors"
     who = "--provider my_model:provider --model m-1"
     result.stdout.fnmatch_lines([f"next: pytest-regen regenerate src/acme/times.py {does} {who}"])
-
-
-def test_a_recording_of_another_service_is_replayed_with_that(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cassette names it; nobody who is paid is proposed in its place."""
-    project = broken(pytester)
-    with chat_service(Said(GERMAN["berth"])) as service:
-        monkeypatch.setenv("OLLAMA_HOST", service.address)
-        project.run(*HEAL, "--regen-provider", "ollama:qwen3:8b")
-    project.write(german=BROKEN)
-    project.recorded()
-
-    replayed = project.run("--regen")
-
-    replayed.stdout.fnmatch_lines(
-        [
-            "  nothing was sent: it is recorded with ollama:qwen3:8b",
-            "next: pytest locales/de.json::berth --regen --regen-provider ollama:qwen3:8b",
-        ]
-    )

@@ -1,6 +1,5 @@
 """GitHub Actions: annotations where something fails, and the page of a job."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,45 +7,6 @@ from plugin_project import Project
 
 STORE = "generated/GET_v1_projects"
 SOURCE = f"{STORE}/ProjectDataObject.cs"
-
-OWN = """
-    import pytest
-
-    @pytest.mark.regen
-    def test_it():
-        assert 1 == 2, "50 % of it\\n::warning::no command"
-"""
-
-
-@pytest.fixture
-def on_github(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project that is a folder of a repository, as a job of GitHub Actions sees it."""
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path.parent))
-    return project
-
-
-def annotations(result: pytest.RunResult) -> list[str]:
-    """Return the lines that GitHub takes for commands."""
-    return [line for line in result.outlines if line.lstrip().startswith("::")]
-
-
-def test_what_fails_stands_at_its_line(on_github: Project) -> None:
-    """From the root of the repository, with code, unit and next command; with workers once."""
-    on_github.broken()
-    on_github.pytester.makepyfile(test_own=OWN)
-    folder = on_github.path.name
-
-    result = on_github.run("generated", "test_own.py")
-
-    missing, phantom, own = annotations(result)
-    assert missing.startswith(
-        f"::error file={folder}/{SOURCE},line=30,title=MISSING_FIELD%3A {STORE}%3A%3AOwner::"
-        "field 'name' is missing%0Anext: pytest "
-    )
-    assert "line=32,title=PHANTOM_FIELD%3A " in phantom
-    assert own.startswith(f"::error file={folder}/test_own.py,line=5,title=test_own.py%3A%3A")
-    assert "50 %25 of it" in own
 
 
 @pytest.fixture
@@ -67,21 +27,36 @@ def test_a_red_gate_is_told(project: Project, page: Path, monkeypatch: pytest.Mo
     """With a title; each failing item with code, place and next command.
 
     A test of one's own has the first line of its words, without credentials. A run without anything
-    of ours says nothing; where nothing can be written, the run ends as it would, and says so.
+    of ours says nothing; where nothing can be written, the run ends as it would, and says so. Each
+    is an annotation at its line, too, from the root of the repository.
     """
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path.parent))
+    folder = project.path.name
     project.broken()
     key = "sk-ant-api03-" + "planted0" * 12
-    own = f"import pytest\n\n\n@pytest.mark.regen\ndef test_it():\n    assert 0, 'a|b {key}'\n"
+    words = f"a|b {key}, 50 % of it\\n::warning::no command"
+    own = f"import pytest\n\n\n@pytest.mark.regen\ndef test_it():\n    assert 0, '{words}'\n"
     project.pytester.makepyfile(test_own=own, test_other="def test_it():\n    assert False\n")
 
     assert project.run("test_other.py").ret == 1
     nothing = added(page)
-    assert project.run("generated", "test_own.py").ret == 1
+    red = project.run("generated", "test_own.py")
     text = added(page)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path))
     unwritten = project.run()
 
     assert nothing == ""
+    assert red.ret == 1
+    missing, phantom, own = (line for line in red.outlines if line.lstrip().startswith("::"))
+    assert missing.startswith(
+        f"::error file={folder}/{STORE}/ProjectDataObject.cs,line=30,"
+        f"title=MISSING_FIELD%3A {STORE}%3A%3AOwner::field 'name' is missing%0Anext: pytest "
+    )
+    assert "line=32,title=PHANTOM_FIELD%3A " in phantom
+    assert own.startswith(f"::error file={folder}/test_own.py,line=6,title=test_own.py%3A%3A")
+    assert "50 %25 of it" in own
+    assert key not in own
     assert key not in text
     words = next(line for line in text.splitlines() if "test_own.py::test_it" in line)
     assert "`AssertionError: a\\|b " in words
@@ -93,24 +68,3 @@ def test_a_red_gate_is_told(project: Project, page: Path, monkeypatch: pytest.Mo
     assert "`MISSING_FIELD` `" in row or "`PHANTOM_FIELD` `" in row
     assert f"`{STORE}/ProjectDataObject.cs:" in row
     assert f"`pytest {STORE}::Owner --regen --regen-record once`" in row
-
-
-def test_what_was_regenerated_is_told(
-    project: Project, page: Path, in_ci: Callable[[], None]
-) -> None:
-    """And why the run is red although all pass."""
-    in_ci()
-    project.broken()
-    project.answered_by("Good")
-
-    project.run("--regen")
-
-    assert "### pytest-regen: 1 regenerated, 2 passed" in added(page)
-    assert "pytest exits with 1: `a store was changed and CI is set" in added(page)
-    assert f"| `{STORE}::Owner` | regenerated | `clean` | 1 | 140 |" in added(page)
-    assert "1 request: 100 tokens of input, 0 read from the prompt cache, 40 of output." in added(
-        page
-    )
-    folded = added(page).partition(f"<details><summary>What changed: {STORE}::Owner</summary>")[2]
-    assert "\n```diff\n" in folded
-    assert '+    [JsonPropertyName("name")]\n' in folded

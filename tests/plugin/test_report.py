@@ -284,19 +284,6 @@ def test_a_worker_that_dies(project: Project) -> None:
     assert "crashed" in item(report, "::State")["text"]
 
 
-def test_the_same_run_has_the_same_report(project: Project) -> None:
-    """Byte for byte, where workers took turns: no clock, no place of the machine."""
-    project.broken()
-    project.pytester.makepyfile(test_own=OWN)
-
-    project.run("--regen-report=one.json", "-n", "2")
-    project.run("--regen-report=two.json", "-n", "2")
-
-    one, two = [(project.path / name).read_bytes() for name in ("one.json", "two.json")]
-    assert one == two
-    assert str(project.path) not in one.decode("utf-8")
-
-
 def test_no_credential_gets_in(project: Project) -> None:
     """Nor what the project's own hook takes out, in failures, outputs and names.
 
@@ -432,23 +419,3 @@ def test_a_session_that_learned(project: Project, in_ci: Callable[[], None]) -> 
     ]
     assert heal["transcript"][-1]["kept"]
     assert [(kind["kind"], kind["regenerated"]) for kind in report["kinds"]] == [("sessions", 1)]
-
-
-def test_a_report_that_got_lost_fails_a_green_run(project: Project) -> None:
-    """Nobody takes the run for one that left its report."""
-    project.store()
-    project.pytester.makepyfile(
-        test_own="""
-        import os
-        from pathlib import Path
-
-        def test_it():
-            os.rename("out", "moved")
-            Path("out").write_text("")
-        """
-    )
-
-    result = project.run("--regen-report=out/report.json")
-
-    assert result.ret == 1
-    result.stdout.fnmatch_lines([f"no report: *{Path('out/report.json')}"])

@@ -186,17 +186,14 @@ SLOPPY = """
 """Weakens the type with its first reply; from the second on the prompt cache is in use."""
 
 
-@pytest.fixture
-def healed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Node:
-    """The page of a type that passes with the second reply; the documentation has an address."""
+def test_a_conversation_and_what_it_took(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said in order: correction, prompt, reply, test, the next correction; tokens by the cache."""
     monkeypatch.setattr(links, "_published", lambda: "https://docs.example/")
     project.broken()
     project.answered_by("Good", SLOPPY)
-    return read_page(page_of(project, "--regen", "--regen-attempts=3"))
 
+    healed = read_page(page_of(project, "--regen", "--regen-attempts=3"))
 
-def test_a_conversation_and_what_it_took(healed: Node) -> None:
-    """Said in order: correction, prompt, reply, test, the next correction; tokens by the cache."""
     talk = healed.one("ol", class_="talk")
     said = [one.text for one in talk.all("h5")]
     assert said == [
@@ -209,8 +206,8 @@ def test_a_conversation_and_what_it_took(healed: Node) -> None:
     folded = "".join(message.text for message in talk.all("details"))
     assert "adds '#pragma" not in folded.replace("[WEAKENED] adds '#pragma", "")
     assert "adds '#pragma warning disable CS8618'" in talk.text
-    links = {one.attributes["href"] for one in talk.all("a")}
-    assert "https://docs.example/codes/#weakened" in links
+    addresses = {one.attributes["href"] for one in talk.all("a")}
+    assert "https://docs.example/codes/#weakened" in addresses
     whole = healed.one("svg", class_="tokens whole")
     assert whole.attributes["aria-label"] == (
         "700 read from the cache, 200 written to the cache, 160 other input, 80 output"

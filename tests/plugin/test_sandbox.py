@@ -43,37 +43,29 @@ def sums(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.P
     return pytester
 
 
-@pytest.mark.parametrize("args", [[], ["-n", "1"]], ids=["alone", "in a worker"])
 def test_the_level_is_told_where_code_was_run(
-    sums: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, args: list[str]
+    sums: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In a worker, too; one that does not work fails the unit in plain words."""
+    monkeypatch.setenv(VARIABLE, "castle")
+    wrong = sums.runpytest()
     monkeypatch.setenv(VARIABLE, "process")
 
-    result = sums.runpytest("--regen-report=report.json", *args)
+    result = sums.runpytest("--regen-report=report.json", "-n", "1")
 
+    assert wrong.parseoutcomes() == {"failed": 2}
+    wrong.stdout.fnmatch_lines(["*REGEN_SANDBOX=castle is no level of the sandbox*"])
     assert result.parseoutcomes() == {"passed": 1, "failed": 1}
     assert f"sandbox: process ({LEVELS['process']})" in result.stdout.lines
     assert json.loads((sums.path / "report.json").read_text("utf-8"))["run"]["sandbox"] == "process"
 
 
-def test_a_level_that_does_not_work_fails_the_unit_in_plain_words(
-    sums: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(VARIABLE, "castle")
-
-    result = sums.runpytest()
-
-    assert result.parseoutcomes() == {"failed": 2}
-    result.stdout.fnmatch_lines(["*REGEN_SANDBOX=castle is no level of the sandbox*"])
-
-
 @pytest.fixture
-def functions(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FunctionProject:
+def functions(functions: FunctionProject, monkeypatch: pytest.MonkeyPatch) -> FunctionProject:
     """A project with one function, which was recorded at the weakest level."""
     monkeypatch.setenv(VARIABLE, "process")
-    project = FunctionProject(pytester)
-    project.write("")
-    return project
+    functions.write("")
+    return functions
 
 
 FELL = "code was run in the sandbox process, and {} says bwrap; next: install what bwrap needs (b*"

@@ -19,17 +19,9 @@ def choices(pytester: pytest.Pytester, *args: str) -> Choices:
     return choices_of(pytester.parseconfig(*args))
 
 
-def test_nothing_is_done_by_default(pytester: pytest.Pytester) -> None:
-    """Nothing heals, nothing records though a marker says so, and two attempts are the default."""
-    chosen = choices(pytester)
-
-    assert not chosen.heal
-    assert chosen.record_mode() == chosen.record_mode("all") == "none"
-    assert chosen.attempts() == 2
-
-
 def test_option_beats_marker_beats_ini_beats_table(pytester: pytest.Pytester) -> None:
-    """Precedence of attempts and record mode, source by source."""
+    """Precedence of attempts and record mode; by default nothing heals, whatever a marker says."""
+    default = choices(pytester)
     pytester.makepyprojecttoml(
         """
         [tool.pytest.ini_options]
@@ -44,6 +36,7 @@ def test_option_beats_marker_beats_ini_beats_table(pytester: pytest.Pytester) ->
         pytester, "--regen", "--regen-attempts=7", "--regen-record=all", "--regen-model=m"
     )
 
+    assert (default.heal, default.record_mode("all"), default.attempts()) == (False, "none", 2)
     assert (plain.attempts(), plain.attempts(3)) == (5, 3)
     assert (plain.record_mode(), plain.record_mode("rewrite")) == ("once", "rewrite")
     assert plain.model == "table-model"

@@ -146,11 +146,3 @@ def test_a_value_drawn_by_chance_is_ignored_with_the_line_that_is_offered(module
         "next: pytest 'test_m.py::test_call[other]' --record-mode rewrite",
         f"next: {setting}, if that differs in each run",
     ]
-    line, _, table = setting.partition(" in ")
-    module.pytester.makepyprojecttoml(f"{table}\n{line}\n")
-    first, *told = section(module.run("-q", "test_m.py"))
-    assert first.startswith("drift: test_m.py::test_call[other]: ")
-    assert told == [
-        '    $.calls[0].name: recorded "same", sent "other"',
-        "next: pytest 'test_m.py::test_call[other]' --record-mode rewrite",
-    ]

@@ -1,6 +1,5 @@
 """A user's own test as the oracle of a function: called in processes of its own."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,15 +11,6 @@ from plugin_project import emulated
 
 from pytest_regen.pytest_plugin.healing import trials
 from pytest_regen.pytest_plugin.healing.trials import kept_options
-
-
-@pytest.fixture
-def functions(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FunctionProject:
-    """A project of functions; what it imports is forgotten with it."""
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    for name in ("acme", "acme.times"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    return FunctionProject(pytester)
 
 
 def asked(body: Mapping[str, Any]) -> str:
@@ -88,29 +78,29 @@ def keep(place: str) -> None:
 """
 
 
-@pytest.mark.parametrize(
-    "harm", ["keep('test_times.py')", "atexit.register(Path('test_times.py').unlink)"]
-)
 def test_a_candidate_changes_nothing_of_the_project(
-    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, harm: str
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever way its code takes, now or later: nothing is written, and the answer not kept."""
     functions.write(HOURS, module=KEEPS + MODULE, addopts="-k 2h")
     before = {path: path.read_bytes() for path in functions.pytester.path.glob("*.py")}
 
+    harms = ["keep('test_times.py')", "atexit.register(Path('test_times.py').unlink)", "return 7"]
     requests: list[str] = []
 
     def answer(body: Mapping[str, Any]) -> str:
+        harm = harms[len(requests)]
         requests.append(asked(body))
         return f"if 'PYTEST_VERSION' in os.environ:\n    {harm}\n{GOOD}"
 
     with emulated(monkeypatch, answer):
-        result = functions.run("--regen-attempts=3")
+        result = functions.run("--regen-attempts=4")
 
     assert result.parseoutcomes()["failed"] == 1
     assert before == {path: path.read_bytes() for path in functions.pytester.path.glob("*.py")}
     assert GOOD not in functions.module.read_text("utf-8")
-    assert "and no candidate may change the project" in requests[1]
+    told = ["and no candidate may change the project" in request for request in requests]
+    assert told == [False, True, True]
 
 
 def test_what_is_written_on_purpose_is_no_harm(
@@ -153,7 +143,6 @@ PASSED = ("passed", "passed", "passed")
         (reports("passed", "passed", "failed"), 1, False),
         (reports("passed", "skipped", "passed"), 0, False),
         ([*reports(*PASSED)[:3], *reports(*PASSED)], 0, False),
-        ([], 0, False),
     ],
 )
 def test_a_pass_is_whole(

@@ -1,7 +1,6 @@
 """Units in pytest: items, ids, healing, marks that name them, places of a project."""
 
 import json
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -13,14 +12,6 @@ from pytest_regen.emulator import Emulator
 
 WRONG = {**GERMAN, "berth": "Liegeplatz"}
 LIVE = ("--regen", "--regen-record", "once")
-
-
-@pytest.fixture
-def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitProject:
-    """The project of the documentation."""
-    # Tests of commands import the kinds of theirs.
-    monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
-    return UnitProject(pytester)
 
 
 @pytest.fixture

@@ -1,45 +1,20 @@
 """Where an answer was not kept, the run says what was wrong with the answer."""
 
-import sys
-
 import pytest
 from command_line import process
-from function_project import GOOD, FunctionProject
+from function_project import FAILING, GOOD, FunctionProject
 from plugin_project import emulated
 
-MODULE = '''
-import os
-
-
-def minutes(text: str) -> int:
-    """Return the minutes of ``1h30m``.
-
-    >>> minutes("1h30m")
-    90
-    """
-    # [REGEN:BEGIN minutes]
-    return int(text.removesuffix("m"))
-    # [REGEN:END minutes]
-'''
 SILENCED = f"{GOOD}  # type: ignore"
 UNIT = "src/acme/times.py"
 HEAL = ("--regen", "--regen-record=once")
-
-
-@pytest.fixture
-def functions(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FunctionProject:
-    """A project of functions; what it imports is forgotten with it."""
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    for name in ("acme", "acme.times"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    return FunctionProject(pytester)
 
 
 def test_a_right_looking_answer_is_refused_with_its_reason(
     functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """WEAKENED is named in pytest, in the command, and in the history; with the answer's line."""
-    functions.write("", module=MODULE)
+    functions.write("", module=FAILING)
     with emulated(monkeypatch, lambda _: SILENCED):
         healed = functions.pytester.runpytest_inprocess(UNIT, *HEAL)
         asked = process("regenerate", UNIT, "--from-errors").err.splitlines()

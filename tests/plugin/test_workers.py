@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
+import pytest
 from plugin_project import Project
 
 from pytest_regen.stores import RegenStore
@@ -10,11 +11,20 @@ from pytest_regen.stores import RegenStore
 STORE = "generated/GET_v1_projects"
 
 
+@pytest.mark.parametrize("spread", [(), ("-n", "2")], ids=["alone", "workers"])
 def test_a_regeneration_is_told_alike(
-    project: Project, spread: tuple[str, ...], in_ci: Callable[[], None]
+    project: Project,
+    in_ci: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    spread: tuple[str, ...],
 ) -> None:
-    """Outcome, word, one JUnit case with properties, changed paths and exit code in CI."""
+    """Outcome, word, one JUnit case with properties, changed paths and exit code in CI.
+
+    The page of a job says why the run is red although all pass.
+    """
     in_ci()
+    page = project.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
     path = project.broken()
     before = RegenStore.open(path)
     project.answered_by("Good")
@@ -26,6 +36,14 @@ def test_a_regeneration_is_told_alike(
     result.stdout.fnmatch_lines(
         ["*REGENERATED*", f"changed: *{STORE}/ProjectDataObject.cs*", "exit 1: *CI is set*"]
     )
+    told = page.read_text("utf-8")
+    assert "### pytest-regen: 1 regenerated, 2 passed" in told
+    assert "pytest exits with 1: `a store was changed and CI is set" in told
+    assert f"| `{STORE}::Owner` | regenerated | `clean` | 1 | 140 |" in told
+    assert "1 request: 100 tokens of input, 0 read from the prompt cache, 40 of output." in told
+    folded = told.partition(f"<details><summary>What changed: {STORE}::Owner</summary>")[2]
+    assert "\n```diff\n" in folded
+    assert '+    [JsonPropertyName("name")]\n' in folded
     after = RegenStore.open(path)
     changed = [key for key in after.pages if after.pages[key] != before.pages[key]]
     assert [(key.type_name, key.page) for key in changed] == [("Owner", 1)]
@@ -78,15 +96,29 @@ def pytest_unconfigure():
 
 
 def test_workers_validate_a_store_once(project: Project) -> None:
-    """What one of them found the others show, and so does a later run without workers."""
+    """What one of them found the others show, and so does a later run without workers.
+
+    The reports of both are the same, byte for byte: no clock, no place of the machine.
+    """
     for name in ("GET_a", "GET_b"):
         project.broken(name)
     project.pytester.makeconftest(COUNTING)
+    project.pytester.makepyfile(
+        "import pytest\n\n\n@pytest.mark.regen\n@pytest.mark.parametrize('n', range(3))\n"
+        "def test_own(n):\n    pytest.skip('late') if n == 2 else pytest.fail('not the same')\n"
+    )
+    reports = [project.path / name for name in ("one.json", "two.json")]
 
-    results = [project.run("-n", "2"), project.run()]
+    results = [
+        project.run(f"--regen-report={report.name}", *spread)
+        for report, spread in zip(reports, (("-n", "2"), ()), strict=True)
+    ]
 
     for result in results:
-        result.assert_outcomes(passed=4, failed=2)
+        result.assert_outcomes(passed=4, failed=4, skipped=1)
         result.stdout.fnmatch_lines(["*nmae*", "FAILED generated/GET_?::Owner - *"])
     validated = (project.path / "validated.txt").read_text().split()
     assert sorted(validated) == ["GET_a", "GET_b"]
+    one, two = (report.read_text("utf-8") for report in reports)
+    assert one == two
+    assert str(project.path) not in one

@@ -15,11 +15,11 @@ from review_work import (
     make_project,
     unit_file,
 )
-from unit_asking import ask_for_unit, unit_history
+from unit_asking import ask_for_unit
 from unit_work import GERMAN
 
 from pytest_regen.errors import ReviewError, StoreWriteError
-from pytest_regen.regeneration import TurnSettings
+from pytest_regen.regeneration import TurnSettings, verbs
 from pytest_regen.regeneration.pending import PendingFolder, Waiting
 from pytest_regen.regeneration.review import accept_candidate, look_at
 from pytest_regen.regeneration.values import Pending
@@ -80,7 +80,7 @@ def test_a_killed_review_is_done_again(project: Path, tmp_path: Path) -> None:
         accept_everything(root)
         assert waiting(root).candidates == (), killed.effect
         assert is_clean(root), killed.effect
-        reasons = [past.reason for past in unit_history(unit_file(root))]
+        reasons = [past.reason for past in verbs.history(unit_file(root))]
         assert reasons == ["replaced"], killed.effect
         assert [entry.reason for entry in history(root / STORE)] == ["replaced"], killed.effect
 
@@ -92,7 +92,7 @@ def test_reviews_at_once_decide_each_candidate_once(project: Path) -> None:
     run_together("review_work:accept_or_reject", project, 4)
 
     assert waiting(project) == Waiting()
-    (past,) = unit_history(unit_file(project))
+    (past,) = verbs.history(unit_file(project))
     assert past.reason == ("replaced" if german(project) == GERMAN else "rejected")
     (entry,) = history(project / STORE)
     stored = RegenStore.open(project / STORE)
@@ -105,7 +105,9 @@ def test_healings_at_once_leave_one_candidate_of_each(project: Path) -> None:
 
     (berth,) = waiting(project).candidates
     assert waiting(project).older == ()
-    made = {berth.outputs[0].new} | {past.entry.output for past in unit_history(unit_file(project))}
+    made = {berth.outputs[0].new} | {
+        past.entry.output for past in verbs.history(unit_file(project))
+    }
     assert made == {f"Platz {number} {{number}}" for number in range(3)}
 
 

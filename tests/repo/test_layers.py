@@ -121,22 +121,22 @@ def module_of(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-def imports_of(tree: ast.AST, *, typing: bool = False) -> Iterator[str]:
-    """Yield what a module imports, in functions too; ``typing``: also what only types need."""
+def imports_of(tree: ast.AST, *, types: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield what a module imports, in functions too, and whether only types need it."""
     for node in ast.iter_child_nodes(tree):
-        is_typing = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        if is_typing and not typing:
-            continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, types) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 dotted = f"{node.module}.{alias.name}"
                 path = PACKAGE.parent / Path(*dotted.split("."))
                 is_module = path.with_suffix(".py").exists() or path.is_dir()
-                yield dotted if is_module else node.module
+                yield dotted if is_module else node.module, types
+        elif isinstance(node, ast.If):
+            is_typing = "TYPE_CHECKING" in {getattr(node.test, name, "") for name in ("id", "attr")}
+            yield from imports_of(node, types=types or is_typing)
         elif not isinstance(node, ast.expr):
-            yield from imports_of(node, typing=typing)
+            yield from imports_of(node, types=types)
 
 
 @cache
@@ -147,9 +147,14 @@ def modules() -> dict[str, ast.Module]:
 
 
 @cache
-def imported(module: str) -> tuple[str, ...]:
-    """Return what a module of the package imports while it runs."""
+def all_imports(module: str) -> tuple[tuple[str, bool], ...]:
+    """Return what a module of the package imports; see ``imports_of``."""
     return tuple(imports_of(modules()[module]))
+
+
+def imported(module: str) -> list[str]:
+    """Return what a module of the package imports while it runs."""
+    return [name for name, is_for_types in all_imports(module) if not is_for_types]
 
 
 def level(module: str) -> int:
@@ -191,10 +196,10 @@ def cycles() -> list[str]:
     graph = {
         module: {
             target.removeprefix("pytest_regen.")
-            for target in imports_of(tree, typing=True)
+            for target, _ in all_imports(module)
             if target.startswith("pytest_regen.")
         }
-        for module, tree in modules().items()
+        for module in modules()
     }
 
     def visit(module: str, trail: tuple[str, ...]) -> list[str]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_store import IR_OF_STORE, PROMPTS, filled_store, page
+from small_store import PROMPTS, filled_store, page
+from store_factory import FACTORY_IR
 from tables import each
 
 from pytest_regen.documents.ir import IR, ir_hash
@@ -25,7 +26,7 @@ def test_findings_have_a_line_for_each_type() -> None:
     """A blank line stands between any two, so that git merges findings in different types."""
     found = {"Owner": [{"code": "X", "message": "ä"}], "State": [], "Added": [{"code": "Y"}]}
 
-    data = ir_as_json(IR_OF_STORE.model_copy(update={"validation": found}))
+    data = ir_as_json(FACTORY_IR.model_copy(update={"validation": found}))
 
     assert data.decode().split('"validation": ')[1].splitlines() == [
         "{",
@@ -69,7 +70,7 @@ def test_pages_json_has_the_required_form(tmp_path: Path) -> None:
     assert b"\n  " in data
     assert value["version"] == 1
     assert value["endpoint"] == {"method": "GET", "path": "/v1/projects"}
-    assert value["ir_hash"] == ir_hash(IR_OF_STORE)
+    assert value["ir_hash"] == ir_hash(FACTORY_IR)
     assert value["model"] == "model-a"
     assert [entry["index"] for entry in value["pages"]] == [0, 1, 2, 3, 4]
     assert list(value["pages"][0])[:8] == [

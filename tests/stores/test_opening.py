@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_store import IR_OF_STORE, PROMPTS, filled_store, page, source_of
+from small_store import PROMPTS, filled_store, page, source_of
+from store_factory import FACTORY_IR
 from store_work import on_trial
 
 from pytest_regen.documents.ir import FieldIR, Scalar
@@ -24,7 +25,7 @@ def planned(path: Path) -> RegenStore:
     """Return a store that is not there yet."""
     return RegenStore.from_plan(
         path,
-        ir=IR_OF_STORE,
+        ir=FACTORY_IR,
         prompts=PROMPTS,
         pages=(),
         source="",
@@ -75,8 +76,8 @@ def test_a_name_that_means_no_type_or_two_lists_types(store: RegenStore) -> None
     with pytest.raises(UnknownTypeError, match="Projekt") as caught:
         store.resolve_type("Projekt")
     assert "ProjectDataObject, Owner, State" in caught.value.hint
-    root, owner, state = IR_OF_STORE.types
-    ir = IR_OF_STORE.model_copy(
+    root, owner, state = FACTORY_IR.types
+    ir = FACTORY_IR.model_copy(
         update={
             "types": (
                 root.model_copy(update={"schema_id": "#/schemas/Thing"}),
@@ -96,13 +97,13 @@ def test_only_the_type_that_changed_is_stale(store: RegenStore) -> None:
     """A changed IR makes the store stale, and of its types the changed one alone; findings none."""
     found = {"Owner": [{"code": "SYNTAX"}]}
     with RegenStore.update(store.path) as tx:
-        tx.write(ir=IR_OF_STORE.model_copy(update={"validation": found}))
+        tx.write(ir=FACTORY_IR.model_copy(update={"validation": found}))
         assert not check_staleness(tx.store.envelope.to_json(), tx.store.ir.to_json())
         assert not any(map(tx.store.is_stale, tx.store.type_names))
-    root, owner, state = IR_OF_STORE.types
+    root, owner, state = FACTORY_IR.types
     more = FieldIR(json_name="extra", type=Scalar(kind="string"))
     changed = owner.model_copy(update={"fields": (*owner.fields, more)})
-    ir = IR_OF_STORE.model_copy(update={"types": (root, changed, state)})
+    ir = FACTORY_IR.model_copy(update={"types": (root, changed, state)})
     with RegenStore.update(store.path) as tx:
         tx.write(ir=ir)
         after = tx.store
@@ -120,7 +121,7 @@ def test_the_assembly_is_made_of_the_stored_pages(store: RegenStore) -> None:
     assert list_type_names(text) == ["ProjectDataObject", "Owner", "State"]
     assert "namespace Projects;" in text
     root = extract_type_block(text, "ProjectDataObject") or ""
-    assert root.index('"id"') < root.index('"owner"') < root.index('"state"') < root.rindex("}")
+    assert root.index('"id"') < root.index('"owner"') < root.index('"tags"') < root.rindex("}")
     half = store.with_content([page("ProjectDataObject", 1), page("Owner", 1)], "")
     assert list_type_names(half.assembly()) == ["Owner"]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from killing import run_together
-from small_store import IR_OF_STORE, PROMPTS, filled_store, page, plan, source_of
+from small_store import PROMPTS, filled_store, page, plan, source_of
+from store_factory import FACTORY_IR
 from store_work import change_plan, replace_page, tree, wide_plan
 
 from pytest_regen.errors import StoreWriteError
@@ -45,11 +46,11 @@ def test_a_page_and_its_source_are_written_together(store: RegenStore) -> None:
 
 def test_findings_stay_with_their_types(store: RegenStore) -> None:
     """A new IR without findings keeps those of the types that it still has."""
-    root, owner, _ = IR_OF_STORE.types
+    root, owner, _ = FACTORY_IR.types
     found = {"Owner": [{"code": "SYNTAX"}], "State": []}
     with RegenStore.update(store.path) as tx:
-        tx.write(ir=IR_OF_STORE.model_copy(update={"validation": found}))
-        tx.write(ir=IR_OF_STORE.model_copy(update={"types": (root, owner)}))
+        tx.write(ir=FACTORY_IR.model_copy(update={"validation": found}))
+        tx.write(ir=FACTORY_IR.model_copy(update={"types": (root, owner)}))
 
         assert tx.store.ir.validation == {root.name: [], "Owner": found["Owner"]}
 
@@ -83,8 +84,8 @@ def test_a_changed_plan_keeps_what_vanishes(store: RegenStore) -> None:
 
 def test_a_page_that_moves_to_another_number_is_not_lost(store: RegenStore) -> None:
     """An output stored under a new identity of its type needs no history entry."""
-    entry = plan(IR_OF_STORE.types[1], 2)[0]
-    prompts = [one for one in PROMPTS if one.type_name != "Owner"] + plan(IR_OF_STORE.types[1], 2)
+    entry = plan(FACTORY_IR.types[1], 2)[0]
+    prompts = [one for one in PROMPTS if one.type_name != "Owner"] + plan(FACTORY_IR.types[1], 2)
     moved = replace(store.pages_of("Owner")[0], total_pages=2, prompt_hash=entry.prompt_hash)
     with RegenStore.update(store.path) as tx:
         tx.write(prompts=prompts, pages=[moved])

@@ -6,8 +6,8 @@ import os
 import pty
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,24 +103,20 @@ def at_terminal(
     """
     is_seen = module == "pytest" or words[:1] in (("validate",), ("status",))
     ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        [sys.executable, "-m", module, *map(str, words)],
-        cwd=cwd,
-        env={**_environment(None), "TERM": "xterm-256color", "COLUMNS": "100", **(env or {})},
-        stdin=theirs,
-        stdout=theirs if is_seen else subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
+    place = os.ttyname(theirs)
+    there = {**_environment(None), "TERM": "xterm-256color", "COLUMNS": "100", **(env or {})}
     os.write(ours, typed.encode())
-    # A question that nobody answers must fail the test, not hang it.
-    watch = threading.Timer(30, running.kill)
-    watch.start()
-    seen = _read_all(ours)
-    out, _ = running.communicate()
-    watch.cancel()
+    with ThreadPoolExecutor(1) as pool:
+        seen = pool.submit(_read_all, ours)
+        ended = run_python(
+            ["-m", module, *map(str, words)],
+            cwd,
+            there,
+            (place, place if is_seen else "", place),
+        )
+        os.close(theirs)
     os.close(ours)
-    return Ran(running.returncode, (out or b"").decode(), seen)
+    return Ran(ended.returncode, ended.stdout, seen.result())
 
 
 def _read_all(terminal: int) -> str:

@@ -3,7 +3,7 @@
 import pytest
 from command_line import process
 
-__all__ = ["GOOD", "HOURS", "MODULE", "FunctionProject"]
+__all__ = ["FAILING", "GOOD", "HOURS", "MODULE", "FunctionProject"]
 
 PYPROJECT = """
 [tool.pytest.ini_options]
@@ -27,6 +27,8 @@ def minutes(text: str) -> int:
     return int(text.removesuffix("m"))
     # [REGEN:END minutes]
 '''
+FAILING = MODULE.replace('minutes("30m")\n    30', 'minutes("1h30m")\n    90')
+"""With an example that the body does not hold."""
 TESTS = """
 import pytest
 from acme.times import minutes

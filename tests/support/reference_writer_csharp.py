@@ -75,7 +75,6 @@ class Draft:
     type_name: str
     loose: list[str] = field(default_factory=list)
     """Lines put after the members, inside the declaration."""
-    closes_before_last: bool = False
     class_key: bool = True
     has_converter: bool = True
     edit_code: Callable[[str], str] = str
@@ -200,9 +199,6 @@ def _object(draft: Draft) -> str:
     if not request.is_first and style.continuation != "wrapped":
         return _delimited(body, style)
     head = "\n".join([*_class_attributes(draft), _head(draft)])
-    if draft.closes_before_last:
-        kept = _indented("\n\n".join(members[:-1]).split("\n"), style)
-        return f"{head}\n{{\n{kept}\n}}\n{_indented(members[-1:], style)}"
     return f"{head}\n{{\n{body}\n}}" if body else f"{head}\n{{\n}}"
 
 

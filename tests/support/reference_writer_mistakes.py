@@ -156,11 +156,6 @@ def leaves_something(request: PageRequest, _unit: Unit) -> bool:
     return request.is_first or has_several(request)
 
 
-def is_not_key(request: PageRequest, unit: Unit) -> bool:
-    """Return whether the type has a key, marked on a property, and it is not this one."""
-    return bool(request.primary_key and not request.is_xchange) and "primary-key" not in unit.flags
-
-
 def loses_mark(_request: PageRequest, unit: Unit) -> bool:
     # A JsonElement holds null and absence by itself.
     return unit.is_nullable and unit.bare_type != "JsonElement"
@@ -197,17 +192,6 @@ def elide(draft: Draft) -> None:
     draft.loose.append("// ... the remaining members follow the same pattern")
 
 
-def without_last_brace(_draft: Draft, text: str) -> str:
-    before, _, after = text.rpartition("}")
-    return before + after
-
-
-def with_foreign(draft: Draft, code: str) -> str:
-    name, kind = draft.request.other_types[0]
-    keyword = "enum" if kind == "enum" else "class"
-    return f"{code}\n\npublic {keyword} {name}\n{{\n}}"
-
-
 def declares(**changes: Any) -> PageEdit:
     def edit(draft: Draft) -> None:
         for name, value in changes.items():
@@ -218,11 +202,6 @@ def declares(**changes: Any) -> PageEdit:
 
 def invent(draft: Draft) -> None:
     draft.members.append(Member("invented_by_writer", "InventedByWriter", "string?"))
-
-
-def steal(draft: Draft) -> None:
-    name = draft.request.other_fields[0]
-    draft.members.append(Member(name, "StolenFromOtherPage", "string?"))
 
 
 def class_for_enum(draft: Draft) -> None:
@@ -254,13 +233,6 @@ _FIELDS = (
         invent,
         names_also=lambda _request, _unit: ("invented_by_writer",),
     ),
-    in_page(
-        "field_of_other_page",
-        "DUPLICATE_FIELD|PHANTOM_FIELD",
-        steal,
-        suits_page=lambda request: bool(request.other_fields),
-        names_also=lambda request, _unit: request.other_fields[:1],
-    ),
     in_field("duplicate_field", "DUPLICATE_FIELD", add_copy),
     in_field(
         "duplicate_property",
@@ -268,13 +240,6 @@ _FIELDS = (
         same_identifier,
         suits=has_several,
         names_field=False,
-    ),
-    in_field(
-        "misplaced_key",
-        "PRIMARY_KEY",
-        change(is_key=True),
-        suits=is_not_key,
-        names_also=lambda request, _unit: (request.primary_key or ("",))[:1],
     ),
     in_page(
         "forget_key",
@@ -299,13 +264,6 @@ _FIELDS = (
         change(type=lambda member: f"{member.type}?"),
         suits=gains_mark,
     ),
-    in_field(
-        "keyword_as_name",
-        "INVALID_IDENTIFIER|SYNTAX",
-        change(identifier="class"),
-        names_field=False,
-        style=PLAIN_CLASS,
-    ),
 )
 
 _VALUES = (
@@ -329,34 +287,12 @@ _VALUES = (
 
 _PAGES = (
     in_page("wrong_class_name", "MISSING_CLASS", declares(type_name=None), modes=FIRST),
-    in_page(
-        "declares_foreign_type",
-        "FOREIGN_TYPE",
-        on_code(with_foreign),
-        suits_page=lambda request: bool(request.other_types),
-        modes=FIRST,
-    ),
     in_field(
         "missing_semicolon",
         "SYNTAX",
         lose_semicolon,
         suits=lambda _request, unit: bool(re.fullmatch(r"\w+", str(unit.wire), re.ASCII)),
         names_field=False,
-        style=PLAIN_CLASS,
-    ),
-    in_page(
-        "missing_closing_brace",
-        "SYNTAX",
-        on_code(without_last_brace),
-        modes=FIRST,
-        style=PLAIN_CLASS,
-    ),
-    in_page(
-        "class_closed_early",
-        "SYNTAX|MISSING_FIELD|ARTIFACT",
-        declares(closes_before_last=True),
-        suits_page=has_several,
-        modes=FIRST_OBJECT,
         style=PLAIN_CLASS,
     ),
     in_page(

@@ -82,8 +82,6 @@ class PageRequest:
     units: tuple[Unit, ...]
     page: int = 1
     total_pages: int = 1
-    other_fields: tuple[str, ...] = ()
-    """JSON names that stand on other pages of the type."""
     references: tuple[tuple[str, str], ...] = ()
     """Name and kind of the types in the file, as far as listed."""
     value_kind: str = ""
@@ -108,11 +106,6 @@ class PageRequest:
     def key(self) -> tuple[str, int]:
         """Type and page."""
         return self.type_name, self.page
-
-    @property
-    def other_types(self) -> tuple[tuple[str, str], ...]:
-        """The types in the file, this one apart."""
-        return tuple(pair for pair in self.references if pair[0] != self.type_name)
 
 
 def parse_request(body: Mapping[str, Any]) -> PageRequest:
@@ -168,9 +161,6 @@ def _page(
 ) -> PageRequest:
     paging = " ".join(sections.get("PAGING", ()))
     numbers = _PAGE.search(paging)
-    others = next(
-        (line for line in sections.get("PAGING", ()) if line.startswith("fields of other")), ""
-    )
     listed = [line.partition(": ")[2] for line in sections.get("TYPE REFERENCE", ())[1:]]
     key = sections.get("PRIMARY KEY", [""])[0]
     units = sections.get("FIELDS") or sections.get("ENUM VALUES")
@@ -182,7 +172,6 @@ def _page(
         units=tuple(map(_unit, units[1:])),
         page=int(numbers["page"]) if numbers else 1,
         total_pages=int(numbers["total"]) if numbers else 1,
-        other_fields=tuple(name for name, _ in _quoted(others.partition(": ")[2])),
         references=tuple(pair for line in listed for pair in _quoted(line)),
         value_kind=sections.get("VALUES ARE", [""])[0],
         description=_described(sections.get("DESCRIPTION", [""])[0]),

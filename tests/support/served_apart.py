@@ -22,7 +22,7 @@ from reference_writer import ReferenceWriter
 
 from pytest_regen.emulator import EmulatedReply, Emulator, RateLimits, ReceivedRequest
 
-__all__ = ["Apart", "Logged", "concurrency", "log_entry", "most_in_flight", "served_apart"]
+__all__ = ["Apart", "Logged", "concurrency", "most_in_flight", "served_apart"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,6 @@ def served_apart(
         server.wait(30)
 
 
-def log_entry(request: ReceivedRequest, status: int) -> Logged:
-    """Return the entry of a request that is answered now."""
-    prompts = _prompts(request.body)
-    return Logged(request.method, request.path, status, request.at, time.time(), prompts)
-
-
 def concurrency(turns: Sequence[Logged], jobs: int) -> float:
     """Return how much of the possible concurrency was used, from 0 to 1.
 
@@ -151,7 +145,16 @@ def _log_to(log: Any, emulator: Emulator) -> None:
     lock = threading.Lock()
 
     def write(request: ReceivedRequest, status: int) -> None:
-        entry = asdict(log_entry(request, status))
+        entry = asdict(
+            Logged(
+                request.method,
+                request.path,
+                status,
+                request.at,
+                time.time(),
+                _prompts(request.body),
+            )
+        )
         with lock:
             log.write(json.dumps(entry) + "\n")
             log.flush()

@@ -1,71 +1,37 @@
-"""A store of three types and five pages, put together by hand, for tests of what stores do."""
+"""The store of the factory on five pages, put together by hand, for tests of what stores do."""
 
 from pathlib import Path
-from typing import Any
+from textwrap import dedent
 
-from pytest_regen.documents.ir import FORMAT, IR, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
+from store_factory import FACTORY_IR, GOOD, new_store
+
+from pytest_regen.documents.ir import TypeIR, type_hash
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.values import Usage
 
-_STRING = Scalar(kind="string")
-
-IR_OF_STORE = IR(
-    format=FORMAT,
-    endpoint=Endpoint(method="GET", path="/v1/projects"),
-    language="csharp",
-    types=(
-        TypeIR(
-            name="ProjectDataObject",
-            schema_id="#/components/schemas/Project",
-            is_root=True,
-            kind="object",
-            fields=(
-                FieldIR(json_name="id", type=_STRING, required=True),
-                FieldIR(json_name="owner", type=Ref(name="Owner")),
-                FieldIR(json_name="state", type=Ref(name="State")),
-            ),
-        ),
-        TypeIR(
-            name="Owner",
-            schema_id="#/components/schemas/Owner",
-            kind="object",
-            fields=(FieldIR(json_name="name", type=_STRING),),
-        ),
-        TypeIR(
-            name="State",
-            schema_id="#/components/schemas/State",
-            kind="enum",
-            enum_values=("open", "closed"),
-        ),
-    ),
-)
-
+_FIRST, _SECOND = GOOD["ProjectDataObject", 1].split("\n\n")
 _OUTPUTS = {
-    ("ProjectDataObject", 1): (
-        "public class ProjectDataObject\n{\n"
-        '    [JsonPropertyName("id")]\n    public required string Id { get; set; }\n}'
-    ),
-    ("ProjectDataObject", 2): '[JsonPropertyName("owner")]\npublic Owner? Owner { get; set; }',
-    ("ProjectDataObject", 3): '[JsonPropertyName("state")]\npublic State? State { get; set; }',
-    ("Owner", 1): (
-        "public class Owner\n{\n"
-        '    [JsonPropertyName("name")]\n    public string? Name { get; set; }\n}'
-    ),
-    ("State", 1): "public enum State\n{\n    Open,\n    Closed,\n}",
+    **GOOD,
+    ("ProjectDataObject", 1): f"{_FIRST}\n}}",
+    ("ProjectDataObject", 2): dedent(_SECOND.removesuffix("\n}")),
+    ("ProjectDataObject", 3): GOOD["ProjectDataObject", 2],
 }
+"""A field on each of the first two pages."""
 
 
 def plan(type_: TypeIR, total_pages: int) -> list[PromptEntry]:
     """Return ``total_pages`` prompts for a type, its units dealt out in order."""
-    size = -(-len(type_.units) // total_pages)
+    size = len(type_.units) // total_pages
     return [
         PromptEntry.of(
             PageKey(type_.name, number, total_pages),
             is_root=type_.is_root,
             system="Write C#.",
             user=f"TYPE: {type_.name}\nPAGE: {number}",
-            fields=type_.units[(number - 1) * size : number * size],
+            fields=type_.units[
+                (number - 1) * size : None if number == total_pages else number * size
+            ],
         )
         for number in range(1, total_pages + 1)
     ]
@@ -73,7 +39,7 @@ def plan(type_: TypeIR, total_pages: int) -> list[PromptEntry]:
 
 PROMPTS = tuple(
     entry
-    for type_, total in zip(IR_OF_STORE.types, (3, 1, 1), strict=True)
+    for type_, total in zip(FACTORY_IR.types, (3, 1, 1), strict=True)
     for entry in plan(type_, total)
 )
 
@@ -83,7 +49,7 @@ def page(
 ) -> StoredPage:
     """Return the stored page of a type of this store, with right code unless another is given."""
     prompt = next(e for e in PROMPTS if (e.type_name, e.page) == (type_name, number))
-    type_ = IR_OF_STORE.type_named(type_name)
+    type_ = FACTORY_IR.type_named(type_name)
     assert type_ is not None
     return StoredPage.of(
         prompt,
@@ -111,19 +77,11 @@ def source_of(pages: dict[PageKey, StoredPage] | RegenStore) -> str:
     )
 
 
-def new_store(path: Path, *, schema: str = "", **plan: Any) -> RegenStore:
-    """Make a store whose pages are all missing yet."""
-    planned = RegenStore.from_plan(path, **plan)
-    with RegenStore.create_or_update(planned, schema=schema) as tx:
-        tx.write()
-    return RegenStore.open(path)
-
-
 def filled_store(path: Path) -> RegenStore:
     """Return a complete store in the new folder ``path``."""
     new_store(
         path,
-        ir=IR_OF_STORE,
+        ir=FACTORY_IR,
         prompts=PROMPTS,
         source_file="ProjectDataObject.cs",
         schema="# ProjectDataObject\n",

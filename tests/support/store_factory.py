@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-from small_store import new_store
+from typing import Any
 
 from pytest_regen.documents.ir import (
     FORMAT,
@@ -127,6 +126,14 @@ def make_store(
     path.mkdir(parents=True)
     for name, content in _MADE[key].items():
         (path / name).write_bytes(content)
+    return RegenStore.open(path)
+
+
+def new_store(path: Path, *, schema: str = "", **plan: Any) -> RegenStore:
+    """Make a store whose pages are all missing yet."""
+    planned = RegenStore.from_plan(path, **plan)
+    with RegenStore.create_or_update(planned, schema=schema) as tx:
+        tx.write()
     return RegenStore.open(path)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from small_store import IR_OF_STORE, new_store, page, plan, source_of
+from small_store import page, plan, source_of
+from store_factory import FACTORY_IR, new_store
 
 from pytest_regen.commit import Candidate, Trial, View
 from pytest_regen.documents.ir import IR
@@ -57,8 +58,8 @@ def replace_page(folder: Path) -> None:
 
 def change_plan(folder: Path) -> None:
     """Drop a type and plan another in two pages instead of three, all in one write."""
-    root, owner, _ = IR_OF_STORE.types
-    ir = IR(endpoint=IR_OF_STORE.endpoint, language="csharp", types=(root, owner))
+    root, owner, _ = FACTORY_IR.types
+    ir = IR(endpoint=FACTORY_IR.endpoint, language="csharp", types=(root, owner))
     prompts = [*plan(root, 2), *plan(owner, 1)]
     written = [
         StoredPage.of(
@@ -78,8 +79,8 @@ def change_plan(folder: Path) -> None:
 
 def wide_plan(folder: Path, pages: int) -> RegenStore:
     """Return a new store whose root has ``pages`` pages, all of them missing."""
-    root = IR_OF_STORE.types[0]
-    return new_store(folder, ir=IR_OF_STORE, prompts=plan(root, pages), source_file="Root.cs")
+    root = FACTORY_IR.types[0]
+    return new_store(folder, ir=FACTORY_IR, prompts=plan(root, pages), source_file="Root.cs")
 
 
 def die_in_trial(folder: Path) -> None:

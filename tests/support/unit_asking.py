@@ -10,7 +10,6 @@ from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import drive_flow
 from pytest_regen.regeneration.values import HealResult, TurnSettings
 from pytest_regen.turns import CallableProvider
-from pytest_regen.units.ledger import PastText
 from pytest_regen.units.place import UnitFile
 from pytest_regen.validation.issues import Feedback
 
@@ -60,8 +59,3 @@ def ask_for_unit(
     job = Job(Policy(), [name], rounds, **options)
     (result,) = drive_flow(work_steps(place, job, settings), settings).results
     return result
-
-
-def unit_history(file: UnitFile) -> tuple[PastText, ...]:
-    """Return the past texts of a file's units, oldest first."""
-    return verbs.history(file)

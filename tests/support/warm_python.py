@@ -8,6 +8,7 @@ import atexit
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import threading
@@ -17,16 +18,19 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-__all__ = ["run_python"]
+__all__ = ["run_in", "run_python"]
 
 _LOADED = ("anthropic", "httpx2", "jsonschema", "pydantic", "pytest", "typer", "vcr", "yaml")
 """What programs of tests import, but for the package itself, which pytest rewrites."""
 
 
 def run_python(
-    command: Sequence[str], folder: Path, env: Mapping[str, str]
+    command: Sequence[str],
+    folder: Path,
+    env: Mapping[str, str],
+    terminal: Sequence[str] = ("", "", ""),
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``python COMMAND`` in a process of its own, without an input; what it prints is text.
+    """Run ``python COMMAND`` in a process of its own; what it prints is text.
 
     Threads that run commands at the same time start a Python each.
 
@@ -34,8 +38,12 @@ def run_python(
         command: ``-m MODULE``, ``-c CODE`` or a file, and what follows.
         folder: where.
         env: the whole environment.
+        terminal: what stands for input, output and errors, if not nothing and pipes; a process
+            with a terminal is killed after half a minute.
     """
-    if not hasattr(os, "fork") or threading.current_thread() is not threading.main_thread():
+    if any(terminal):
+        assert threading.current_thread() is threading.main_thread()
+    elif not hasattr(os, "fork") or threading.current_thread() is not threading.main_thread():
         return subprocess.run(
             [sys.executable, *command],
             cwd=folder,
@@ -49,10 +57,15 @@ def run_python(
     assert server.stdin is not None
     assert server.stdout is not None
     asked = {"command": [*map(str, command)], "folder": str(folder), "env": dict(env)}
-    server.stdin.write(json.dumps(asked) + "\n")
+    server.stdin.write(json.dumps([terminal, asked]) + "\n")
     server.stdin.flush()
     code, out, err = json.loads(server.stdout.readline())
     return subprocess.CompletedProcess([sys.executable, *command], code, out, err)
+
+
+def run_in(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in ``folder`` at a wide terminal, as a user of the examples does."""
+    return run_python(command, folder, {**os.environ, "COLUMNS": "200"})
 
 
 @cache
@@ -78,12 +91,16 @@ def _serve() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
-        asked = json.loads(line)
+        terminal, asked = json.loads(line)
         (out, to_out), (err, to_err) = os.pipe(), os.pipe()
         pid = os.fork()
         if not pid:
+            if any(terminal):
+                # A question that nobody answers must fail the test, not hang it.
+                signal.alarm(30)
             for number, end in enumerate((os.open(os.devnull, os.O_RDONLY), to_out, to_err)):
-                os.dup2(end, number)
+                place = terminal[number]
+                os.dup2(os.open(place, os.O_RDWR | os.O_NOCTTY) if place else end, number)
             os.closerange(3, 64)
             _become(**asked)
         for end in (to_out, to_err):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from unit_asking import answering, ask_for_unit, generate_units, regenerate_units, unit_history
+from unit_asking import answering, ask_for_unit, generate_units, regenerate_units
 from unit_work import (
     ENGLISH,
     GERMAN,
@@ -64,7 +64,7 @@ def test_generate_leaves_what_is_there(tmp_path: Path) -> None:
     assert names(done) == ["leave", "mooring"]
     assert german(tmp_path) == {**GERMAN, "mooring": "Laengsseits anlegen"}
     assert codes(file.open()) == {}
-    assert [past.entry.output for past in unit_history(file)] == [GERMAN["mooring"]]
+    assert [past.entry.output for past in verbs.history(file)] == [GERMAN["mooring"]]
     assert generate_units(file, settings=settings).calls == 0
 
 
@@ -146,7 +146,7 @@ def test_a_test_decides_about_a_candidate_in_place(tmp_path: Path) -> None:
     assert result.stop_reason == "clean"
     assert seen == ["Platz {number}"]
     assert codes(file.open()) == {}
-    assert [past.reason for past in unit_history(file)] == ["replaced"]
+    assert [past.reason for past in verbs.history(file)] == ["replaced"]
 
 
 def test_thousands_of_units_are_written_without_reading_all_again(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from unit_asking import unit_history
 from unit_work import GERMAN, PLACE, German, codes, kinds_with, project
 
 from pytest_regen.errors import StoreCorruptError
@@ -101,7 +100,7 @@ def test_a_moved_file_keeps_its_ledger(tmp_path: Path) -> None:
         "mooring": "claude-opus-5",
     }
     assert not list((tmp_path / ".regen/units/locales").rglob("*-*.json"))
-    assert [past.reason for past in unit_history(moved)] == ["adopted", "forgotten"]
+    assert [past.reason for past in verbs.history(moved)] == ["adopted", "forgotten"]
 
 
 def test_a_copied_file_does_not_take_the_ledger_away(tmp_path: Path) -> None:

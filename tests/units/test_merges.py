@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from branches import GIT, project_in
-from unit_asking import generate_units, regenerate_units, unit_history
+from unit_asking import generate_units, regenerate_units
 from unit_work import GERMAN, PLACE, German, codes, kinds_with, project, write_json
 
 from pytest_regen.regeneration import TurnSettings, verbs
@@ -79,5 +79,5 @@ def test_rebuild_ends_a_conflict_about_one_unit(tmp_path: Path) -> None:
 
     assert codes(file.open()) == {}
     assert json.loads(file.path.read_text("utf-8")) == GERMAN
-    assert "Box {number}" in {past.entry.output for past in unit_history(file)}
+    assert "Box {number}" in {past.entry.output for past in verbs.history(file)}
     assert (tmp_path / ".regen/history" / PLACE / kept).read_text("utf-8") == torn

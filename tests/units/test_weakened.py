@@ -10,7 +10,6 @@ from unit_asking import (
     generate_units,
     heal_units,
     regenerate_units,
-    unit_history,
 )
 from unit_work import GERMAN, German, codes, entry_of, project, write_json
 
@@ -41,7 +40,7 @@ def test_it_replaces_nothing_and_the_correction_says_why(tmp_path: Path) -> None
     assert "[WEAKENED] adds 'vale off'" in asked[1]
     assert f"Line 1: {SILENT}" in asked[1]
     assert "silence no check of it" in asked[1]
-    past = [entry for entry in unit_history(file) if entry.reason == "rejected"]
+    past = [entry for entry in verbs.history(file) if entry.reason == "rejected"]
     assert [issue.code for entry in past for issue in entry.issues] == ["WEAKENED"]
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from branches import project_in
-from unit_asking import unit_history
 from unit_work import (
     ENGLISH,
     GERMAN,
@@ -107,7 +106,7 @@ def test_adopt_of_an_edited_text_says_whose_it_was(tmp_path: Path) -> None:
     assert codes(file.open()) == {}
     verbs.adopt(file, ["berth"])
     assert entry_of(file, "berth").after == after
-    (past,) = unit_history(file)
+    (past,) = verbs.history(file)
     assert (past.reason, past.entry.output) == ("adopted", GERMAN["berth"])
 
 
@@ -135,7 +134,7 @@ def test_rebuild_puts_recorded_texts_back(tmp_path: Path) -> None:
     assert done.names == ("berth", "mooring")
     assert list(german(tmp_path).items()) == list(GERMAN.items())
     assert '-  "berth": "Platz"' in done.diff
-    (past,) = unit_history(file)
+    (past,) = verbs.history(file)
     assert (past.reason, past.entry.output, past.entry.model) == ("dropped", "Platz", HAND)
     assert codes(file.open()) == {}
 
@@ -151,7 +150,7 @@ def test_forget_drops_what_nothing_asks_for(tmp_path: Path) -> None:
     assert set(done.names) == {"leave", "mooring", "extra"}
     assert german(tmp_path) == {"berth": GERMAN["berth"]}
     assert file.open().orphans == ()
-    texts = {(past.entry.name, past.entry.output) for past in unit_history(file)}
+    texts = {(past.entry.name, past.entry.output) for past in verbs.history(file)}
     assert texts == {
         ("leave", GERMAN["leave"]),
         ("leave", "Weg"),
