@@ -4,6 +4,7 @@ Every run of every suite that has the package installed passes through here, so 
 not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
+import gc
 import sys
 from collections.abc import Generator
 from importlib.util import find_spec
@@ -116,6 +117,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         if not is_worker:
             manager.register(_Watch(config), "regen-watch")
         return
+    # What was imported stays until the end of the run. Importing more begins searches for garbage,
+    # which take a quarter of its time.
+    gc.freeze()
     from pytest_regen.pytest_plugin import choices, places, project
 
     chosen = choices.choices_of(config)
