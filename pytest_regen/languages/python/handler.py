@@ -208,7 +208,7 @@ def describe(module: Any, name: str, failed: list[str]) -> dict[str, Any]:
     if is_class and StandIn in kind.__mro__:
         return {"blocked": True}
     if is_class and issubclass(kind, Enum):
-        return values_of([[key, member.value] for key, member in kind.__members__.items()])
+        return values_of([[key, one.value] for key, one in kind.__members__.items()])
     # Each part, because ``Literal["a"] | Literal["b"]`` is an enum too.
     parts = args_of(kind) if origin_of(kind) in UNIONS else (kind,)
     if all(origin_of(part) in LITERALS for part in parts):
