@@ -3,6 +3,7 @@
 import gzip
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -377,7 +378,8 @@ def test_what_is_nested_too_deep_is_not_shown(
 ) -> None:
     """A message that a file makes deeper than any is told in one line."""
     results: object = "deep"
-    for _ in range(420):
+    # Comprehensions take no frame from 3.12 on; before, JSON of more levels is not read at all.
+    for _ in range(420 if sys.version_info < (3, 12) else 600):
         results = [{"type": "tool_result", "content": results}]
     foreign(folder / "c.yaml", {"messages": [{"role": "user", "content": results}]})
 
