@@ -138,3 +138,17 @@ def test_code_that_was_cut_and_continued_is_joined() -> None:
         joined = join_text([f"Here it is:\n```csharp\n{CODE[:place]}", more.format(CODE[place:])])
 
         assert extract_code(joined) == CODE, (place, joined)
+
+
+@each(
+    ("pieces", "whole"),
+    [
+        (["a = 1  ", "# one"], "a = 1  # one"),
+        (["a = ", " 1"], "a = 1"),
+        (["if a:\n", "    b"], "if a:\n    b"),
+        (["if a:\n", "\n    b"], "if a:\n    b"),
+    ],
+)
+def test_white_space_at_the_seam_is_said_again(pieces: list[str], whole: str) -> None:
+    """Or not: the API gets none at the end of what it is to go on from."""
+    assert join_text(pieces) == whole
