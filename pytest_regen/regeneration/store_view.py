@@ -23,7 +23,7 @@ from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, estimate_tokens
 from pytest_regen.validation import stores
-from pytest_regen.validation.edits import broken_file, edited_types
+from pytest_regen.validation.edits import broken_file, edited_types, edits
 from pytest_regen.validation.issues import (
     WEAKENED,
     Excerpt,
@@ -355,12 +355,15 @@ def _ways_out(drift: Sequence[Issue]) -> tuple[str, str]:
 
 def edit_error(store: RegenStore, name: str, why: str) -> HandEditError:
     """Return the error for a type that was edited by hand."""
-    place = shlex.quote(str(store.path))
+    place, pieces = shlex.quote(str(store.path)), split(store.source, store.envelope.language)
+    drift = [edit.issue for edit in edits(store, pieces) if edit.type_name == name]
+    keep, drop = _ways_out(drift)
+    file = next((issue.file for issue in drift if issue.file), store.source_path.name)
     return HandEditError(
-        f"{name} in {store.source_path} was edited by hand",
+        f"{name} in {store.path / file} was edited by hand",
         why=why,
-        hint=f"keep it: pytest-regen adopt {place} --type {name}; "
-        f"or drop it: pytest-regen rebuild {place} --type {name}",
+        hint=f"keep it: pytest-regen {keep} {place} --type {name}; "
+        f"or drop it: pytest-regen {drop} {place} --type {name}",
     )
 
 

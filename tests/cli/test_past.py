@@ -71,6 +71,9 @@ def test_an_edit_of_pages_json_is_taken_or_dropped(
     owner = text.index("public class Owner")
     file.write_text(text[:owner] + text[owner:].replace("? Name", "? FullName", 1), "utf-8")
     assert "[DRIFT] page 1 of 'Owner' was edited" in command("validate", good, "--no-write").told
+    refused = command("restore", good, "--type", "Owner").told
+    assert f"Owner in {file} was edited by hand" in refused
+    assert f"keep it: pytest-regen rebuild {good} --type Owner; or drop it: " in refused
 
     assert command(verb, good).code == 0
 
