@@ -75,6 +75,22 @@ def test_a_request_with_a_credential_is_found_again(tmp_path: Path, match_on: li
     assert post(tmp_path, address, TEXT, "none", config) == live
 
 
+def test_an_address_names_nobody(tmp_path: Path) -> None:
+    """Who asks is left out: with a placeholder there, vcrpy could not read the address."""
+
+    def ask(mode: str) -> bytes:
+        options = VcrOptions("c", tmp_path, mode, {"match_on": ["uri"]}, (), lambda _: None)
+        with use_vcr_cassette(options):
+            return httpx2.get(address, trust_env=False).content
+
+    with serving({"/*": Answer(b"yes")}) as url:
+        address = url.replace("://", "://ada:" + "hopper1906x@")
+        live = ask("once")
+
+    assert "hopper1906x" not in written(tmp_path)
+    assert ask("none") == live
+
+
 def test_answers_are_clean(tmp_path: Path) -> None:
     """A compressed answer with a credential is kept as text without it."""
     with serving({"/*": Answer(gzip.compress(TEXT), headers=PACKED)}) as url:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 from vcr.persisters.filesystem import CassetteNotFoundError
 from vcr.request import Request
@@ -139,8 +140,10 @@ def scrub_request(request: Any) -> Any:
         plain = unpack(body)
         clean = clean_body(plain)
         body = body if clean == plain else clean
+    # Without who asks, because with a placeholder there it is no address.
+    user, at, _ = urlsplit(request.uri).netloc.rpartition("@")
+    uri = scrub_literal(request.uri.replace(user + at, "", 1), ())
     # A new request, because vcrpy would hand the file behind a body to the serializer.
-    uri = scrub_literal(request.uri, ())
     return type(request)(request.method, uri, body, _keep_public(request.headers))
 
 
