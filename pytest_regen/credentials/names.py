@@ -11,14 +11,15 @@ from functools import lru_cache
 from typing import Final
 
 PASSWORDS: Final = (
-    *("password", "passwd", "passphrase", "passcode", "pwd"),
+    # The last two are OAuth's, RFC 6749, section 2.3.1.
+    *("password", "passwd", "passphrase", "passcode", "pwd", "client_secret", "clientsecret"),
     # In other languages, as in names of fields: with and without accents.
     *("passwort", "kennwort", "wachtwoord", "passord", "lösenord", "losenord", "adgangskode"),
     *("motdepasse", "mot_de_passe", "mot de passe", "contraseña", "contrasena", "contrasenha"),
     *("senha", "hasło", "haslo", "salasana", "jelszó", "jelszo", "lozinka", "şifre", "parola"),
     *("пароль", "密码", "密碼", "口令", "パスワード", "비밀번호"),
 )
-"""Ends of names of fields that hold a password, in lower case."""
+"""Ends of names of fields that hold a password, in lower case: any value there is private."""
 PRIVATE_NAMES: Final = (
     *("key", "token", "secret", "credential", "credentials", "auth", "authorization"),
     *("authentication", "session", "sessionid", "private_key_id", "privatekeyid"),

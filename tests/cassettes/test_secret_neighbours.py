@@ -169,6 +169,7 @@ def test_a_key_of_letters_alone(text: str) -> None:
         {"password": "correcthorsebattery"},
         {"passphrase": "correct horse battery staple"},
         {"db_password": "swordfish"},
+        {"client_secret": "swordfish"},
         {"Passwort": "geheimnis"},
         {"senha": "abracadabra1"},
         {"text": json.dumps({"password": "swordfish", "user": "joe"})},
