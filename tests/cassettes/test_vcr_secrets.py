@@ -81,10 +81,10 @@ def test_an_address_names_nobody(tmp_path: Path) -> None:
     def ask(mode: str) -> bytes:
         options = VcrOptions("c", tmp_path, mode, {"match_on": ["uri"]}, (), lambda _: None)
         with use_vcr_cassette(options):
-            return httpx2.get(address, trust_env=False).content
+            return httpx2.get(named, trust_env=False).content
 
     with serving({"/*": Answer(b"yes")}) as url:
-        address = url.replace("://", "://ada:" + "hopper1906x@")
+        named = url.replace("://", "://ada:" + "hopper1906x@")
         live = ask("once")
 
     assert "hopper1906x" not in written(tmp_path)

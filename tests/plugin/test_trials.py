@@ -66,6 +66,29 @@ def test_a_failure_of_the_process_at_hand_asks_nobody(
     result.stdout.no_fnmatch_line("next: *")
 
 
+def test_a_candidate_breaks_no_other_test_of_the_function(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before or after the test in question; what failed already is no matter of the candidate's."""
+    test = "@pytest.mark.regen(unit=UNIT, attempts={})\ndef test_{}():\n    assert {}\n\n\n"
+    facts = ("minutes('5m') == 5", "minutes('1h') == 60", "minutes('7m') == 7", "minutes('1') == 2")
+    attempts = (1, 3, 1, 1)
+    functions.write("".join(map(test.format, attempts, ("early", "hours", "late", "wrong"), facts)))
+    requests: list[str] = []
+
+    def answer(body: Mapping[str, Any]) -> str:
+        requests.append(asked(body))
+        spoilt = ("return 60 if 'h' in text else 5", GOOD)
+        return spoilt[len(requests) - 1]
+
+    with emulated(monkeypatch, answer):
+        result = functions.run()
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1, "failed": 1}
+    assert "[TEST] test_late fails: " in requests[1]
+    assert GOOD.split("\n", maxsplit=1)[0] in functions.module.read_text("utf-8")
+
+
 KEEPS = """
 import atexit
 import threading

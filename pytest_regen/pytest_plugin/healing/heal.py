@@ -174,7 +174,7 @@ class _Healing:
         if obstacle:
             self._skip(target, obstacle)
             return
-        calls = FreshCalls(self._item, target, self._failure)
+        calls = FreshCalls(self._item, target, self._failure, _others_about(target, self._item))
         is_old = bool(loaded_modules(self._config).changed())
         trial = calls.try_now()
         if trial.passed and is_old:
@@ -322,6 +322,17 @@ def _targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
         Target(look, name, feedback_about(feedback, name), item.nodeid, cassette)
         for look, name in units
     ]
+
+
+def _others_about(target: Target, item: pytest.Item) -> list[str]:
+    """Return the other tests of this run that are marked for a unit."""
+    others, unit = [], (target.look.path, target.name)
+    for other in item.session.items:
+        # What is wrong with its mark, the turn of a test tells.
+        with suppress(RegenError, pytest.UsageError):
+            units = [(look.path, name) for look, name in marked_units(other)]
+            others += [other.nodeid] if other is not item and unit in units else []
+    return others
 
 
 def _named_in(feedback: Iterable[Feedback]) -> list[str]:

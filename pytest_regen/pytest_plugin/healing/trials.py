@@ -87,10 +87,19 @@ class FreshCalls:
         item: the item.
         target: the unit that it is asked about.
         failure: what the item failed with before.
+        others: further tests about the unit, called along with the item. Those that pass with the
+            stored code must pass with every candidate.
     """
 
-    def __init__(self, item: pytest.Item, target: Target, failure: BaseException | None) -> None:
+    def __init__(
+        self,
+        item: pytest.Item,
+        target: Target,
+        failure: BaseException | None,
+        others: Sequence[str] = (),
+    ) -> None:
         self._item = item
+        self._tests = [item.nodeid, *others]
         self._name = target.name
         self._path = target.look.path
         self._seconds = target.look.home.trial_seconds
@@ -123,7 +132,7 @@ class FreshCalls:
         return trial
 
     def _run_apart(self) -> Trial:
-        item, config = self._item, self._item.config
+        config = self._item.config
         root = os.path.realpath(config.rootpath)
         about = {"path": os.path.realpath(self._path), "root": root, "writable": self._writable}
         with tempfile.TemporaryDirectory(prefix="regen-trial-") as folder:
@@ -137,24 +146,39 @@ class FreshCalls:
             # Last, so that it wins: one process, reported by our plugin, with a cache of its own.
             command += ["-o", "addopts=", "-o", f"cache_dir={folder}/cache"]
             command += ["-p", "no:xdist", "-p", "no:cov", "-p", TRIAL_PLUGIN, "--tb=no", "-q"]
-            command.append(f"{config.rootpath}{os.sep}{item.nodeid}")
+            # Because one of the others may be broken for a reason of its own.
+            command.append("--continue-on-collection-errors")
+            command += [f"{config.rootpath}{os.sep}{test}" for test in self._tests]
             log = Path(folder) / "output.txt"
-            reports, code = _run(command, start_folder, log, self._seconds, about)
+            seconds = self._seconds * len(self._tests)
+            reports, code = _run(command, start_folder, log, seconds, about)
             printed = log.read_text("utf-8", "replace").strip()[-_LONGEST:]
         changed = sorted({str(report["changed"]) for report in reports if "changed" in report})
         if self._writable is not None and changed:
             places = ", ".join(os.path.relpath(place, root) for place in changed)
             why = f"the code changes {places}, and no candidate may change the project"
             return self._broken(why)
-        self._writable = changed if self._writable is None else self._writable
-        return self._read(reports, code, printed)
+        codes = [0]
+        if self._writable is None:
+            self._writable = changed
+            others = self._tests[1:]
+            # What fails with the stored code as well, no candidate has to mend.
+            self._tests[1:] = [test for test in others if _passes(reports, test)]
+            codes = [0, 1] if others else [0]
+        return self._read(reports, code, printed, codes)
 
-    def _read(self, reports: Sequence[Mapping[str, Any]], code: int | None, printed: str) -> Trial:
-        """Return how a test ended.
+    def _read(
+        self,
+        reports: Sequence[Mapping[str, Any]],
+        code: int | None,
+        printed: str,
+        codes: Sequence[int] = (0,),
+    ) -> Trial:
+        """Return how the tests ended.
 
-        It passed only if it and nothing else said so, and the process ended as pytest does.
+        They passed only if they and nothing else said so, and the process ended as pytest does.
         """
-        phases = [report for report in reports if report.get("id") == self._item.nodeid]
+        phases = [report for report in reports if report.get("id") in self._tests]
         outcomes = {str(report.get("when")): str(report.get("outcome")) for report in phases}
         failed = next((report for report in phases if report.get("outcome") == "failed"), None)
         if failed is not None:
@@ -163,9 +187,8 @@ class FreshCalls:
         if "skipped" in outcomes.values():
             return self._broken("it is skipped in a process of its own", is_obstacle=True)
         ends = [report for report in reports if "exit" in report]
-        is_whole = outcomes == {"setup": "passed", "call": "passed", "teardown": "passed"}
-        # Code that forges a report cannot also keep pytest from sending its own.
-        if is_whole and len(phases) == 3 and code == 0 and ends == [{"exit": 0}]:
+        is_whole = all(_passes(reports, test) for test in self._tests)
+        if is_whole and code in codes and ends == [{"exit": code}]:
             return Trial(passed=True)
         if code is None:
             return self._broken(f"it did not end within {self._seconds:g} seconds")
@@ -180,6 +203,15 @@ class FreshCalls:
     def _broken(self, why: str, *, is_obstacle: bool = False) -> Trial:
         feedback = (f"[TEST] {self._item.name}: {why}",)
         return Trial(passed=False, feedback=feedback, obstacle=why if is_obstacle else "")
+
+
+def _passes(reports: Sequence[Mapping[str, Any]], test: str) -> bool:
+    """Return whether a test passed in each of its phases, and said so once.
+
+    Code that forges a report cannot also keep pytest from sending its own.
+    """
+    phases = [(each.get("when"), each.get("outcome")) for each in reports if each.get("id") == test]
+    return phases == [("setup", "passed"), ("call", "passed"), ("teardown", "passed")]
 
 
 def _drop_byte_code(path: Path) -> None:
