@@ -36,18 +36,16 @@ def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
     if line is None:
         return data, False
     sides = _sides(view, name)
-    ours, theirs = (_without_worked_out(json_or_none(side)) for side in sides)
-    if ours == theirs is not None:
+    ours, theirs = map(_without_worked_out, sides)
+    if ours and ours == theirs:
         # Because both sides say the same, whichever is read gives the same store.
         return sides[0], True
-    changed = "the same lines"
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        pages = [page for page in ours["pages"] if page not in theirs["pages"]]
-        names = (
-            f"{page.get('type_name')}, page {page.get('page')} of {page.get('total_pages')}"
-            for page in pages
-        )
-        changed = "; ".join(names) or changed
+    pages = [page for page in ours.get("pages", ()) if page not in theirs.get("pages", ())]
+    names = (
+        f"{page.get('type_name')}, page {page.get('page')} of {page.get('total_pages')}"
+        for page in pages
+    )
+    changed = "; ".join(names) or "the same lines"
     raise corrupt(
         file,
         f"line {line}",
@@ -58,9 +56,10 @@ def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
     )
 
 
-def _without_worked_out(value: Any) -> Any:
+def _without_worked_out(data: bytes) -> dict[str, Any]:
+    value = json_or_none(data)
     if not isinstance(value, dict):
-        return value
+        return {}
     left = {key: item for key, item in value.items() if key not in _WORKED_OUT}
     pages = value.get("pages")
     pages = pages if isinstance(pages, list) else []
