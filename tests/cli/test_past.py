@@ -90,6 +90,8 @@ def test_an_edit_of_pages_json_is_taken_or_dropped(
 def test_adopting_code_with_errors_says_so(good: Path) -> None:
     """It is stored, for a person said so; what is wrong with it is told, and the exit code is 1."""
     edit(good, '[JsonPropertyName("state")]', '[JsonPropertyName("stat")]')
+    assert command("adopt", good, "--type", "State").code == 0
+    assert RegenStore.open(good).pages_of("Owner")[0].model != "hand"
 
     ran = command("adopt", good)
 
