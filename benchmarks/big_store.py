@@ -34,17 +34,8 @@ def make_store(path: Path, types: int, language: str = "csharp") -> RegenStore:
         types=tuple(_type(number, types) for number in range(types)),
     )
     prompts = build_prompts(ir, language=find_language(language))
-    store = StorePlan(
-        path=path,
-        ir=ir,
-        prompts=prompts,
-        defects=(),
-        previous=None,
-        carried={},
-        namespace="Large",
-        profile="default",
-        source_file=_SOURCES[language],
-    ).unwritten
+    plan = StorePlan(path=path, ir=ir, prompts=prompts, source_file=_SOURCES[language])
+    store = plan.unwritten
     by_name = {type_.name: type_ for type_ in ir.types}
     pages = [_page(store, entry, by_name[entry.type_name]) for entry in prompts]
     with RegenStore.create_or_update(store, schema="") as tx:

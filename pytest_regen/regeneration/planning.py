@@ -52,20 +52,20 @@ class StoreOptions:
     store reports what is lost as REVIEW."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StorePlan:
     """A store as the document wants it, beside what is there."""
 
     path: Path
     ir: irs.IR
     prompts: tuple[PromptEntry, ...]
-    defects: tuple[Defect, ...]
-    previous: RegenStore | None
+    defects: tuple[Defect, ...] = ()
+    previous: RegenStore | None = None
     """What the folder holds now."""
-    carried: Mapping[PageKey, StoredPage]
+    carried: Mapping[PageKey, StoredPage] = field(default_factory=dict)
     """Stored pages that still answer, under the identity they have from now on."""
-    namespace: str
-    profile: str
+    namespace: str | None = None
+    profile: str = "default"
     source_file: str
     joined: tuple[str, ...] = ()
     """Artifacts that git could not merge, and of which our version was taken."""

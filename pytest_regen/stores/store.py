@@ -82,18 +82,14 @@ class Plan:
 
         A release that adds a key to types must not make all of them stale.
         """
-        spelt = zip(self.ir.types, self._spelt["types"], strict=True)
+        spelt = zip(self.ir.types, self.spelt["types"], strict=True)
         return {type_.name: canonical_hash(value) for type_, value in spelt}
 
     @cached_property
-    def _spelt(self) -> Mapping[str, Any]:
+    def spelt(self) -> Mapping[str, Any]:
+        """The IR as the file spells it."""
         spelt: dict[str, Any] = parse_json(self.ir_data, self.path / IR_FILE)
         return spelt
-
-    @cached_property
-    def hash_of_all(self) -> str:
-        """The hash of the whole IR."""
-        return ir_hash(self._spelt)
 
     @cached_property
     def edited_prompts(self) -> tuple[PageKey, ...]:
@@ -319,11 +315,11 @@ class RegenStore:
                 return True
         return hash_ is None
 
-    @property
+    @cached_property
     def _is_fresh(self) -> bool:
         """Whether the prompts as a whole were made from this IR, as far as the store says so."""
         recorded = self.envelope.ir_hash
-        return recorded is None or recorded == self.plan.hash_of_all
+        return recorded is None or recorded == ir_hash(self.plan.spelt)
 
     def prompt_type_hash(self, entry: PromptEntry) -> str | None:
         """Return the hash of the type's IR that a stored prompt was made from.

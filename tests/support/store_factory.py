@@ -132,8 +132,7 @@ def make_store(
 
 def planned_store(path: Path, **plan: Any) -> RegenStore:
     """Return a store that is not there yet, all of whose pages are missing."""
-    facts: dict[str, Any] = {"defects": (), "previous": None, "carried": {}, "namespace": None}
-    return StorePlan(path, **{**facts, "profile": "default", **plan}).unwritten
+    return StorePlan(path=path, **plan).unwritten
 
 
 def new_store(path: Path, *, schema: str = "", **plan: Any) -> RegenStore:
