@@ -87,7 +87,7 @@ def read_ours(path: Path) -> tuple[IR, formats.PagesEnvelope] | None:
         sides = {name: _sides(view, name) for name in (IR_FILE, PROMPTS_FILE, PAGES_FILE)}
         if all(ours == theirs for ours, theirs in sides.values()):
             return None
-        ir = formats.read_ir(sides[IR_FILE][0], path / IR_FILE)
+        ir = formats.read_ir(json_or_none(sides[IR_FILE][0]), path / IR_FILE)
         return ir, formats.read_pages(sides[PAGES_FILE][0], path / PAGES_FILE)
     except (OSError, StoreError):
         return None
@@ -128,7 +128,7 @@ def take_ours(path: Path) -> tuple[Sequence[str], Sequence[str], Sequence[str]] 
         ]
         sources = {source_name(source.decode("utf-8", "replace"), ours.source_file): source}
         sources = sources if ours.source_file in torn else {}
-        ir = formats.read_ir(sides[IR_FILE][0], path / IR_FILE)
+        ir = formats.read_ir(json_or_none(sides[IR_FILE][0]), path / IR_FILE)
         envelope = with_worked_out(replace(ours, pages=tuple(stays)), ir, prompts)
         # Theirs goes to the history in the change that takes ours, because a kill must not lose it.
         history = history_files(path, entries, sources)

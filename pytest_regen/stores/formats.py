@@ -25,10 +25,10 @@ _NO_INDEX = -1
 _ARTIFACT_NAMES = frozenset({"history", IR_FILE, PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE})
 
 
-def read_ir(data: bytes, file: Path) -> IR:
-    """Return the IR in ``data``; raises StoreCorruptError."""
+def read_ir(value: Any, file: Path) -> IR:
+    """Return the IR that ``file`` holds as this value; raises StoreCorruptError."""
     try:
-        return IR.of(parse_json(data, file))
+        return IR.of(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])

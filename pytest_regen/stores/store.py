@@ -58,7 +58,7 @@ class Plan:
     @cached_property
     def ir(self) -> IR:
         """What the types were read as; raises StoreCorruptError."""
-        return formats.read_ir(self.ir_data, self.path / IR_FILE)
+        return formats.read_ir(self.spelt, self.path / IR_FILE)
 
     @cached_property
     def by_type(self) -> Mapping[str, tuple[PromptEntry, ...]]:
