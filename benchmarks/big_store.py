@@ -7,6 +7,7 @@ from pytest_regen.languages import find_language
 from pytest_regen.modes import TEMPLATE
 from pytest_regen.prompts import build_prompts
 from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.regeneration.planning import StorePlan
 from pytest_regen.regeneration.store_view import write_page
 from pytest_regen.stores import RegenStore, StoredPage
 
@@ -33,7 +34,8 @@ def make_store(path: Path, types: int, language: str = "csharp") -> RegenStore:
         types=tuple(_type(number, types) for number in range(types)),
     )
     prompts = build_prompts(ir, language=find_language(language))
-    store = RegenStore.from_plan(path, ir=ir, prompts=prompts, source_file=_SOURCES[language])
+    plan = StorePlan(path=path, ir=ir, prompts=prompts, source_file=_SOURCES[language])
+    store = plan.unwritten
     by_name = {type_.name: type_ for type_ in ir.types}
     pages = [_page(store, entry, by_name[entry.type_name]) for entry in prompts]
     with RegenStore.create_or_update(store, schema="") as tx:

@@ -215,7 +215,7 @@ class StaleStoreError(StoreError):
 
 
 class ReviewError(RegenError):
-    """A candidate that waits for review cannot be accepted, or cannot be read."""
+    """A candidate that waits for review cannot be accepted."""
 
 
 class OutdatedCandidateError(ReviewError):

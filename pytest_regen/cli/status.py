@@ -18,7 +18,6 @@ from pytest_regen.cli.output import say
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.cli.work_left import WorkLeft
-from pytest_regen.regeneration.document_stores import DocumentStores
 from pytest_regen.regeneration.places import View
 from pytest_regen.units.loading import prepare_kinds
 
@@ -52,10 +51,8 @@ def status(
     if not (members or as_json):
         tell_unmarked(project)
         return
-    # Of stores that were named one by one, the others of their document are not missed.
     are_named = [place.path for place in members] == list(paths or ())
-    documents = DocumentStores(is_whole=not are_named)
-    left = WorkLeft(TurnOptions(project), documents)
+    left = WorkLeft(TurnOptions(project), is_whole=not are_named)
     report: dict[str, list[dict[str, Any]]] = {"stores": [], "files": []}
     code, models = 0, Counter[str]()
     prepare_kinds(project.kinds, [place.path for place in members])
@@ -84,18 +81,18 @@ def status(
             models.update(row["model"] for row in rows if row["model"])
     following = left.next_command()
     if as_json:
-        absent = [group.to_json() for group in documents.absent]
+        absent = [group.to_json() for group in left.documents.absent.values()]
         total = {**left.to_json(), "without_store": absent, "next": following or None}
         output.emit_json({**report, "sum": {**total, "written_by": models}})
     else:
-        _tell_sum(left, documents, models)
+        _tell_sum(left, models)
         if following:
             output.next_step(following)
     raise typer.Exit(code)
 
 
-def _tell_sum(left: WorkLeft, documents: DocumentStores, models: Counter[str]) -> None:
-    for group in documents.absent:
+def _tell_sum(left: WorkLeft, models: Counter[str]) -> None:
+    for group in left.documents.absent.values():
         say(str(group), "yellow")
     if models:
         written = (f"{number:,} by {model}" for model, number in models.most_common())

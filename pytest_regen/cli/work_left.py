@@ -3,11 +3,13 @@
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.cli.places import command
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.regeneration.costs import Estimate
+from pytest_regen.regeneration.document_stores import DocumentStores
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import fixable_issues, pages_at_fault
 from pytest_regen.text import plural
@@ -15,8 +17,6 @@ from pytest_regen.validation.stores import Origin, update_command
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pytest_regen.regeneration.document_stores import DocumentStores
 
 _NOT_MENDED: Final = frozenset({"CONFLICT", "KIND_ERROR", "LEDGER", "EDITED_PROMPT", "UNFIXABLE"})
 """Codes of what asking does not mend; ``validate`` says of each what does."""
@@ -44,12 +44,14 @@ class WorkLeft:
 
     Args:
         turns: with whom.
-        documents: gets the stores: where each operation has one, one command serves all.
+        is_whole: whether folders or the project are looked at: where each operation has a store,
+            one command serves all. Of stores that are named one by one the others are not missed.
     """
 
-    def __init__(self, turns: TurnOptions, documents: "DocumentStores") -> None:
+    def __init__(self, turns: TurnOptions, *, is_whole: bool) -> None:
         self._turns = turns
-        self._documents = documents
+        self._is_whole = is_whole
+        self._origins: list[Origin] = []
         self._estimate = Estimate(turns.price_of)
         self._work: Counter[tuple[str, str]] = Counter()
         """By its sort, and by what is counted."""
@@ -92,7 +94,7 @@ class WorkLeft:
         counts["not_mended"] += not counts["not_mended"] and bool(view.file_issues)
         self._count_place(place, len(chosen))
         if origin := view.origin:
-            self._documents.add(origin)
+            self._origins.append(origin)
             self._outdated += bool(counts["missing"] or counts["stale"])
             if counts["with_errors"]:
                 self._failing.append(place.path.parent)
@@ -116,11 +118,16 @@ class WorkLeft:
     def add_unreadable(self, place: Place[Any]) -> None:
         """Add a place that cannot be read; a store that git did not merge is made anew."""
         if origin := Origin.of_conflict(place.path):
-            self._documents.add(origin)
+            self._origins.append(origin)
             self._outdated += 1
         self._count_place(place, 0)
         following = update_command(origin) if origin else command("validate", place)
         self._note("not_mended", place.noun, 1, following, origin)
+
+    @cached_property
+    def documents(self) -> DocumentStores:
+        """The stores that were added, by the document that they are made of."""
+        return DocumentStores(self._origins if self._is_whole else ())
 
     def _count_place(self, place: Place[Any], number: int) -> None:
         self._places[place.group] += 1
@@ -180,10 +187,10 @@ class WorkLeft:
         for sort in filter(self._firsts.get, _SORTS):
             following, store = self._firsts[sort]
             if store is not None and self._outdated > 1:
-                return self._documents.command_for_all(store) or following
+                return self.documents.command_for_all(store) or following
             if sort == "with_errors" and len(self._failing) > 1:
                 # It looks for them in whole folders.
                 folders = dict.fromkeys(map(str, self._failing))
                 return shlex.join(["pytest-regen", "regenerate", *folders, "--from-errors"])
             return following
-        return next((absent.command for absent in self._documents.absent), "")
+        return next((absent.command for absent in self.documents.absent.values()), "")

@@ -1,6 +1,6 @@
 """The stores of a project by the document that they are made of: what one command serves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -55,38 +55,28 @@ def command_for_all(folders: Sequence[Path]) -> str:
     Args:
         folders: of the stores; the first decides which document is meant.
     """
-    documents = DocumentStores(is_whole=True)
     # Others beside them may have been made in another way.
     beside = [file.parent for file in sorted(folders[0].parent.glob("*/pages.json"))]
     origins: list[Origin | None] = []
     for folder in (*folders, *beside):
         try:
-            origin: Origin | None = Origin.of(RegenStore.open(folder))
+            origins.append(Origin.of(RegenStore.open(folder)))
         except StoreError:
-            origin = Origin.of_conflict(folder)
-        origins.append(origin)
-        if origin is not None:
-            documents.add(origin)
+            origins.append(Origin.of_conflict(folder))
+    documents = DocumentStores(filter(None, origins))
     return documents.command_for_all(origins[0]) if origins[0] else ""
 
 
 class DocumentStores:
-    """The stores of a project by the document and the folder that they are made of.
+    """Stores of a project by the document and the folder that they are made of."""
 
-    Args:
-        is_whole: whether folders or the project are looked at, not single stores: then what is not
-            there can be said.
-    """
-
-    def __init__(self, *, is_whole: bool) -> None:
-        self._is_whole = is_whole
+    def __init__(self, stores: Iterable[Origin]) -> None:
         self._stores: dict[_Group, list[Origin]] = {}
-
-    def add(self, store: Origin) -> None:
-        """Add a store; one that lies elsewhere than ``generate`` puts it says nothing."""
-        group = self._group_of(store)
-        if group is not None and self._is_whole:
-            self._stores.setdefault(group, []).append(store)
+        for store in stores:
+            group = self._group_of(store)
+            # One that lies elsewhere than ``generate`` puts it says nothing.
+            if group is not None:
+                self._stores.setdefault(group, []).append(store)
 
     @staticmethod
     def _group_of(store: Origin) -> _Group | None:
@@ -99,14 +89,10 @@ class DocumentStores:
         # Behind links, because stores may name one document by several paths.
         return _Group(document.resolve(), store.path.parent, is_request, store.ir.language)
 
-    @property
-    def absent(self) -> tuple[Absent, ...]:
-        """The operations without a store; of a document that cannot be read, none."""
-        return tuple(self._lacking.values())
-
     @cached_property
-    def _lacking(self) -> dict[_Group, Absent]:
-        lacking: dict[_Group, Absent] = {}
+    def absent(self) -> Mapping[_Group, Absent]:
+        """The operations without a store; of a document that cannot be read, none."""
+        absent: dict[_Group, Absent] = {}
         for group, (store, *_) in self._stores.items():
             try:
                 document = read_document(group.document)
@@ -130,8 +116,8 @@ class DocumentStores:
                 names = (str(p.operation if isinstance(p, Request) else p) for p in without)
                 following = f"{update_command(store, every=True)} --dry-run"
                 spec, out = from_here(group.document), group.out.as_posix()
-                lacking[group] = Absent(spec, out, tuple(names), following)
-        return lacking
+                absent[group] = Absent(spec, out, tuple(names), following)
+        return absent
 
     def command_for_all(self, store: Origin) -> str:
         """Return the command for all stores that lie beside one and have its document.
@@ -139,7 +125,7 @@ class DocumentStores:
         Empty where it would make stores that are not there, or others than those that are.
         """
         group = self._group_of(store)
-        if group not in self._stores or group in self._lacking:
+        if group not in self._stores or group in self.absent:
             return ""
         # Made with --status, which --all would not repeat.
         statuses = {other.ir.endpoint.status for other in self._stores[group]}

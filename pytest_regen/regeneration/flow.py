@@ -295,8 +295,9 @@ class Work(Generic[V]):
         """
         if policy.is_draft:
             groups = [[answer for group in groups for answer in group]]
-        # Before the lock, because code may be run to validate them, and others would wait for it.
-        self._place.prepare([answer for group in groups for answer in group])
+        if not policy.is_draft:
+            # Before the lock, because code may be run to validate them, and others would wait.
+            self._place.prepare([answer for group in groups for answer in group])
         decisions = []
         # What is compared is what is written: both happen under the place's lock, so that two
         # processes never overwrite each other's outputs. No model is asked meanwhile.

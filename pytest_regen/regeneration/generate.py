@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,10 +18,11 @@ from pytest_regen.regeneration.planning import StoreOptions, StorePlan, plan_sto
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import Flow, drive_flows
 from pytest_regen.regeneration.sharing import Recipient, Sharing
-from pytest_regen.regeneration.store_place import LockedStore, StorePlace
+from pytest_regen.regeneration.store_edits import LockedStore
+from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.regeneration.store_view import StoreView, edit_error
-from pytest_regen.regeneration.values import Answer, Ask, Known, StopReason, TurnSettings
-from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.regeneration.values import Ask, Known, StopReason, TurnSettings
+from pytest_regen.stores import RegenStore
 from pytest_regen.stores.store import refuse_unwritable
 from pytest_regen.text import source_diff
 from pytest_regen.turns import AnthropicProvider
@@ -215,16 +216,14 @@ class _PlannedStore(StorePlace):
         self._plan = plan
         self._run = run
         self._is_stored = False
-        self._followed: tuple[RegenStore, RegenStore] | None = None
         self._known: dict[PageKey, Known] = {}
         """Answers that are there without asking."""
         self._shared: dict[PageKey, str] = {}
         """Pages that another store answers, and its folder; some of ``_known``."""
-        is_all = isinstance(run.settings.provider, TemplateProvider)
         self._written = tuple(
             entry.key
             for entry in plan.asked
-            if is_all or store_view.keeps_template(plan.previous, entry, run.settings)
+            if store_view.keeps_template(plan.previous, entry, run.settings)
         )
         for entry in plan.asked:
             if entry.key not in self._written:
@@ -236,7 +235,7 @@ class _PlannedStore(StorePlace):
         type_ = self._plan.ir.type_named(entry.type_name)
         if type_ is not None and len(type_.enum_values) == 1:
             # Its language writes it, because a model could only get it wrong.
-            code = store_view.write_page(self._unwritten, entry)
+            code = store_view.write_page(self._plan.unwritten, entry)
             self._known[entry.key] = Known(code, template, template)
         elif not self._run.dry_run:
             self._note(entry, sharing.find(path, entry, self._recipient(entry)) or path.name)
@@ -261,7 +260,7 @@ class _PlannedStore(StorePlace):
         plan = self._plan
         asked = [e for e in plan.asked if e.key not in self._known and e.key not in self._shared]
         sizes = tuple(
-            store_view.page_size(self._unwritten, entry, self._recipient(entry)[1])
+            store_view.page_size(self._plan.unwritten, entry, self._recipient(entry)[1])
             for entry in asked
             if view is None and entry.key not in self._written
         )
@@ -287,7 +286,7 @@ class _PlannedStore(StorePlace):
                 if name in edited:
                     why = "the document changed this type, and updating it would discard the edit"
                     raise edit_error(previous, name, why)
-        refuse_unwritable(self._unwritten, self._schema)
+        refuse_unwritable(plan.unwritten, schema_markdown(plan.ir))
         unanswered = {entry.key for entry in plan.asked} - {*self._known, *self._written}
         if run.settings.ready and unanswered:
             run.settings.ready()
@@ -316,48 +315,7 @@ class _PlannedStore(StorePlace):
 
     def open(self) -> StoreView:
         """Return what the folder holds, or is going to hold, without its unwritten pages."""
-        return super().open() if self._is_stored else self.view_of(self._unwritten)
-
-    @cached_property
-    def _schema(self) -> str:
-        return schema_markdown(self._plan.ir)
-
-    @cached_property
-    def _unwritten(self) -> RegenStore:
-        previous, pages = self._plan.previous, self._plan.carried.values()
-        return self._planned(None, pages, previous.source if previous else "")
-
-    def _planned(
-        self, before: RegenStore | None, pages: Iterable[StoredPage], source: str
-    ) -> RegenStore:
-        plan = self._plan
-        return RegenStore.from_plan(
-            plan.path,
-            ir=plan.ir,
-            prompts=plan.prompts,
-            pages=pages,
-            source=source,
-            source_file=plan.source_file,
-            namespace=plan.namespace,
-            profile=plan.profile,
-            before=before,
-        )
-
-    def _follow(self, store: RegenStore) -> RegenStore:
-        """Return a store as it is going to be when it follows its document, before any answer."""
-        # Worked out once per store, because each group of answers is put on top of it.
-        if self._followed is not None and self._followed[0] is store:
-            return self._followed[1]
-        plan, types = self._plan, self._plan.types
-        stored = {**store.pages, **plan.carry_over(store)}
-        pages = [stored[entry.key] for entry in plan.prompts if entry.key in stored]
-        source = store_view.without_types(store.source, types["removed"])
-        planned = self._planned(store, pages, source)
-        # A type may have lost a page without any of its others changing.
-        whole = {*types["changed"]} - {entry.type_name for entry in plan.asked}
-        changed = [page for page in planned.pages.values() if page.type_name in whole]
-        self._followed = store, store_view.with_pages(planned, changed)
-        return self._followed[1]
+        return super().open() if self._is_stored else self.view_of(self._plan.unwritten)
 
     def written(self, view: StoreView) -> RegenStore | None:
         """Return what the folder holds, which says who wrote each page."""
@@ -390,54 +348,51 @@ class _PlannedStore(StorePlace):
             return answer
         return "ask" if answer == self.path.name else "wait"
 
-    def prepare(self, answers: Sequence[Answer]) -> None:
-        """Validate new outputs before others are locked out; drafts of half a store alone."""
-        view = self.open()
-        if not self._is_stored and self._plan.previous is not None:
-            view = self.view_of(self._follow(self._plan.previous))
-        after = view.with_answers(answers)
-        names = dict.fromkeys(answer.ask.name for answer in answers)
-        if not after.store.missing_pages or not any(view.missing(name) for name in names):
-            _ = after.results
-
     @contextmanager
     def update(self) -> Iterator[LockedStore]:
-        """Lock the store; the first change also makes the folder follow its document.
+        """Lock the store; before the first change, make the folder follow its document.
 
         From then on a run that was stopped can be resumed.
         """
-        plan = self._plan
-        if self._is_stored:
+        if self._is_stored or self._plan.previous is not None:
+            self._follow()
             with super().update() as locked:
                 yield locked
-        elif plan.previous is None:
+        else:
             # Another process may have made it while the first page was asked: that one serves.
-            creating = RegenStore.create_or_update(self._unwritten, schema=self._schema)
+            schema = schema_markdown(self._plan.ir)
+            creating = RegenStore.create_or_update(self._plan.unwritten, schema=schema)
             with creating as transaction:
                 yield LockedStore(self, transaction)
-        else:
-            # First and by itself, because the history is to have the edit as it stood.
-            if self._run.discard_edits:
-                touched = {*plan.types["changed"], *plan.types["removed"]}
-                names = [name for name in plan.previous.type_names if name in touched]
-                with StorePlace(plan.path).update() as locked:
-                    locked.rebuild(names)
-            with RegenStore.update(self.path) as transaction:
-                store = transaction.store
-                followed = self._follow(store)
-                changes = {
-                    "ir": plan.ir,
-                    "prompts": plan.prompts,
-                    "schema": self._schema,
-                    "pages": tuple(plan.carry_over(store).values()),
-                    "source": None if followed.source == store.source else followed.source,
-                    "envelope": followed.envelope,
-                }
-                yield LockedStore(self, transaction, followed, changes)
+            self._is_stored = True
+
+    def _follow(self) -> None:
+        """Make a store that was there before follow its document, before any answer is in it."""
+        if self._is_stored:
+            return
+        plan, types = self._plan, self._plan.types
+        # First and by itself, because the history is to have the edit as it stood.
+        if self._run.discard_edits and plan.previous is not None:
+            touched = {*types["changed"], *types["removed"]}
+            names = [name for name in plan.previous.type_names if name in touched]
+            with StorePlace(plan.path).update() as locked:
+                locked.rebuild(names)
+        with RegenStore.update(self.path) as transaction:
+            store, carried = transaction.store, plan.carry_over(transaction.store)
+            source = store_view.without_types(store.source, types["removed"])
+            # A type may have lost a page without any of its others changing.
+            whole = {*types["changed"]} - {entry.type_name for entry in plan.asked}
+            changed = [page for page in carried.values() if page.type_name in whole]
+            source = store_view.with_pages(replace(plan.unwritten, source=source), changed).source
+            transaction.write(
+                planned=plan.unwritten,
+                schema=schema_markdown(plan.ir),
+                pages=tuple(carried.values()),
+                source=None if source == store.source else source,
+            )
         self._is_stored = True
 
     def _store_plan(self) -> None:
         """Make the folder follow its document where no answer did."""
-        if not self._is_stored:
-            with self.update() as locked:
-                locked.write(locked.view, (), ())
+        with self.update() as locked:
+            locked.write(locked.view, (), ())

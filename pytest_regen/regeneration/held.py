@@ -14,7 +14,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Generic
 
-from pytest_regen.canonical import canonical_hash
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.regeneration.pending import Candidate, Output, PendingFolder
@@ -121,7 +120,8 @@ class HeldPlace(Generic[V]):
         """
         if answers:
             self.add(self._update.view, candidate, answers)
-        older = self._folder.read((self._name, name) for name in self.ids).older
+        pieces = {(self._name, name) for name in self.ids}
+        older = [item for item in self._folder.read().older if item.piece in pieces]
         past = (rejected_of(self._place, candidate, replaced) for replaced in older)
         # In one change with what is rejected, because a kill must not lose one of both.
         entries = [*rejected, *chain.from_iterable(past)]
@@ -141,7 +141,6 @@ class HeldPlace(Generic[V]):
                 answer.model,
                 answer.provider,
                 answer.stop_reason,
-                canonical_hash([answer.ask.request.system, *map(str, answer.ask.request.messages)]),
                 answer.usage.counts,
             )
             # By page, because the id of a candidate is a digest of its outputs in their order.

@@ -7,15 +7,15 @@ project. Its id is a digest of what it says; a file that says something else is 
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.commit import AtomicFiles, View, new_id, now
-from pytest_regen.errors import ReviewError, StoreCorruptError, StoreWriteError
+from pytest_regen.errors import StoreCorruptError, StoreWriteError
 from pytest_regen.files import is_linked, lock_file
 from pytest_regen.strict_json import as_json
 from pytest_regen.turns.values import TOKENS, Usage
@@ -48,8 +48,6 @@ class Output:
     provider: str | None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
     stop_reason: str
-    request: str
-    """Digest of what was asked, corrections included; cassettes hold the words."""
     tokens: dict[str, int]
 
     @property
@@ -172,32 +170,19 @@ class PendingFolder:
             )
         return cls(path)
 
-    def read(self, pieces: Iterable[Piece] | None = None) -> Waiting:
-        """Return what waits; files that hold no candidate are faults of it.
-
-        Args:
-            pieces: read the candidates of these alone; by default all.
-        """
-        marks = None if pieces is None else {_mark_of(piece) for piece in pieces}
-        try:
-            return self._files.read(partial(self._read, marks=marks))
-        except OSError as error:
-            raise ReviewError(
-                f"{self.path} cannot be read: {error.strerror or error}",
-                hint="make it readable, then run the same command again",
-            ) from error
+    def read(self) -> Waiting:
+        """Return what waits; files that hold no candidate are faults of it."""
+        return self._files.read(self._read)
 
     def waits(self, candidate: Candidate) -> bool:
         """Return whether a candidate is still there."""
         return candidate.id in map(_id_in, self._files.read(self._names))
 
-    def _read(self, view: View, *, marks: Collection[str] | None) -> Waiting:
+    def _read(self, view: View) -> Waiting:
         newest: dict[Piece, Candidate] = {}
         older: list[Candidate] = []
         faults: dict[Path, StoreCorruptError] = {}
         for name in self._names(view):
-            if marks is not None and _mark_in(name) not in marks:
-                continue
             try:
                 candidate = _read_candidate(view, name)
             except StoreCorruptError as error:
@@ -212,7 +197,7 @@ class PendingFolder:
 
     def _names(self, view: View) -> list[str]:
         """Return the names of candidates' files, oldest first."""
-        names = view.names(self._prefix, ".json") if self.path.is_dir() else ()
+        names = view.names(self._prefix, ".json")
         return sorted(name for name in names if "/" not in name.removeprefix(self._prefix))
 
     def change(self, *, add: Sequence[Candidate] = (), drop: Sequence[Candidate] = ()) -> None:
@@ -232,21 +217,11 @@ class PendingFolder:
             contents: dict[str, bytes | None] = dict.fromkeys(names)
             for candidate in add:
                 # Names sort by time; what is dropped with the old one is written with the new one.
-                moment = new_id().partition("-")[0]
-                name = f"{moment}-{_mark_of(candidate.piece)}-{candidate.id}.json"
-                contents[self._prefix + name] = as_json(candidate.to_json())
+                name = f"{self._prefix}{new_id()}-{candidate.id}.json"
+                contents[name] = as_json(candidate.to_json())
             if contents:
                 ignored = self._files.ignore_file(self._prefix.rstrip("/"))
                 self._files.commit({**contents, **ignored})
-
-
-def _mark_of(piece: Piece) -> str:
-    """Return what names of files hold of a piece, so that not all have to be read for one."""
-    return canonical_hash(piece).removeprefix("sha256:")[:_ID]
-
-
-def _mark_in(name: str) -> str:
-    return name.rpartition("-")[0].rpartition("-")[2]
 
 
 def _id_in(name: str) -> str:
@@ -274,6 +249,6 @@ def _read_candidate(view: View, name: str) -> Candidate:
     if is_odd or not {"", ".", ".."}.isdisjoint(place.split("/")):
         raise _no_candidate(path, f"{place!r:.80} is no path below the root of the project")
     # The id is a digest of what it says, so that an edit gives it another one.
-    if (candidate.id, _mark_of(candidate.piece)) != (_id_in(name), _mark_in(name)):
+    if candidate.id != _id_in(name):
         raise _no_candidate(path, f"it holds the candidate {candidate.id}")
     return candidate

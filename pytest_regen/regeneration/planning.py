@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from pytest_regen.documents import Defect, Document, Operation, build_ir, read_document
+from pytest_regen.commit import now
+from pytest_regen.documents import Defect, Document, Operation, build_ir
 from pytest_regen.documents import ir as irs
 from pytest_regen.documents.parts import Components, Part, endpoint_of
 from pytest_regen.errors import DocumentDefectError, StoreCorruptError, UsageError
@@ -22,6 +23,9 @@ from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.store_folders import is_store
 from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.stores.formats import PagesEnvelope
+from pytest_regen.stores.history import store_files
+from pytest_regen.stores.store import Plan
 from pytest_regen.text import join_names, plural, shorten
 
 
@@ -48,25 +52,50 @@ class StoreOptions:
     store reports what is lost as REVIEW."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StorePlan:
     """A store as the document wants it, beside what is there."""
 
     path: Path
     ir: irs.IR
     prompts: tuple[PromptEntry, ...]
-    defects: tuple[Defect, ...]
-    previous: RegenStore | None
+    defects: tuple[Defect, ...] = ()
+    previous: RegenStore | None = None
     """What the folder holds now."""
-    carried: Mapping[PageKey, StoredPage]
+    carried: Mapping[PageKey, StoredPage] = field(default_factory=dict)
     """Stored pages that still answer, under the identity they have from now on."""
-    namespace: str
-    profile: str
+    namespace: str | None = None
+    profile: str = "default"
     source_file: str
     joined: tuple[str, ...] = ()
     """Artifacts that git could not merge, and of which our version was taken."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Schemas with names that are no types by themselves, and what they are."""
+
+    @cached_property
+    def unwritten(self) -> RegenStore:
+        """The store with the pages that stay, before anything of it is written.
+
+        Raises:
+            StoreWriteError: no file can hold a text of the document.
+        """
+        ir, source = self.ir, self.previous.source if self.previous else ""
+        envelope = PagesEnvelope(
+            version=1,
+            endpoint={"method": ir.endpoint.method, "path": ir.endpoint.path},
+            language=ir.language,
+            namespace=self.namespace,
+            profile=self.profile,
+            boundary_tag="REGEN",
+            ir_hash=None if ir.endpoint.status == irs.SCHEMAS else irs.ir_hash(ir),
+            generated_at=now(),
+            model="",
+            source_file=self.source_file,
+        )
+        with store_files(self.path).explain_errors():
+            plan = Plan.of(self.path, ir, self.prompts)
+        envelope = envelope.with_pages(self.carried.values(), self.prompts)
+        return RegenStore(self.path, envelope, plan, source, bool(source))
 
     def carry_over(self, store: RegenStore) -> Mapping[PageKey, StoredPage]:
         """Return the pages to keep as ``store`` has them, which others may have written since."""
@@ -114,18 +143,18 @@ class StorePlan:
 
 
 def plan_store(
-    document: Document | Path | str,
+    document: Document,
     part: Part | str,
     out: Path | str,
-    options: StoreOptions | None = None,
+    options: StoreOptions,
     *,
-    resolve: bool = False,
-    is_shared: bool = False,
+    resolve: bool,
+    is_shared: bool,
 ) -> StorePlan:
     """Return what generating a part of a document into the folder ``out`` comes to.
 
     Args:
-        document: an API description, or the path of one.
+        document: an API description.
         part: an operation, whose response is read, or its method and path: ``GET /v1/projects``;
             ``Request`` of an operation; ``Components``, the schemas with names.
         out: the folder in which each store has a folder of its own.
@@ -139,9 +168,6 @@ def plan_store(
         UnknownOperationError, UsageError: an argument is wrong.
         StoreCorruptError: the folder holds a store that cannot be read.
     """
-    options = options or StoreOptions()
-    if not isinstance(document, Document):
-        document = read_document(Path(document))
     part = document.find(part) if isinstance(part, str) else part
     endpoint = endpoint_of(part, document)
     path = Path(out) / endpoint.folder

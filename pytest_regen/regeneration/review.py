@@ -118,21 +118,18 @@ def _fitting_answers(place: Place[V], view: V, candidate: Candidate) -> list[Ans
     Raises:
         OutdatedCandidateError: what it was made for has changed since.
     """
-    name, outputs = candidate.name, candidate.outputs
+    name = candidate.name
     # Accepted by a process that was killed before it could say so, it is no more out of date.
     stands = _stands(view, candidate)
     why = "" if stands else view.obstacle(name)
+    answers = [] if why else answers_of(place, view, candidate)
+    if answers and (stands or view.basis(name) == candidate.basis):
+        return answers
     if not why:
-        answers = answers_of(place, view, candidate)
-        if answers and (stands or view.basis(name) == candidate.basis):
-            return answers
-        if not answers:
-            why = "nothing asks for it any more"
-        elif any(view.output(name, output.page) != output.old for output in outputs):
-            why = "another text stands there than the one it was to replace"
-        else:
+        why = "nothing asks for it any more"
+        if answers:
             why = "what it was made from has changed since: its prompt, its inputs, or the text "
-            why += "around it"
+            why += "in or around its place"
         why += "; reject the candidate, then ask again"
     raise OutdatedCandidateError(
         f"candidate {candidate.id} for {candidate.place}::{name} is out of date",

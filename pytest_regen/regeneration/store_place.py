@@ -5,18 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_regen.commit import Candidate, Trial
 from pytest_regen.commit import View as FilesView
-from pytest_regen.errors import UsageError
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
-from pytest_regen.regeneration import store_edits, store_view
+from pytest_regen.regeneration import store_view
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.regeneration.store_edits import LockedStore
 from pytest_regen.regeneration.store_view import StoreView
-from pytest_regen.regeneration.values import Answer, Ask, Changes, Rejected, TurnSettings
+from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
 from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores import HistoryEntry, RegenStore, StoreUpdate, history
 from pytest_regen.stores.conflicts import take_ours
@@ -197,7 +197,7 @@ class StorePlace:
         return Changes(names, (*history, *rebuilt.history), rebuilt.diff, joined=tuple(files))
 
     @contextmanager
-    def update(self) -> Iterator["LockedStore"]:
+    def update(self) -> Iterator[LockedStore]:
         """Lock the store and read it afresh."""
         with RegenStore.update(self.path) as transaction:
             yield LockedStore(self, transaction)
@@ -225,71 +225,3 @@ class StorePlace:
         """Return the files that a kept output changes."""
         store = (self._view or self.open()).store
         return (store.source_path, store.path / PAGES_FILE)
-
-
-class LockedStore:
-    """A store that is locked for writing.
-
-    Args:
-        place: the store.
-        transaction: holds its lock.
-        planned: the store as it is going to be with the first change, if that is more than pages.
-        plan: what that change writes beside pages, as arguments of ``StoreUpdate.write``.
-    """
-
-    def __init__(
-        self,
-        place: StorePlace,
-        transaction: StoreUpdate,
-        planned: RegenStore | None = None,
-        plan: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._place = place
-        self._transaction = transaction
-        self._plan = dict(plan or {})
-        self.view = place.view_of(planned or transaction.store)
-        """What it holds, read under the lock and again after ``write``."""
-        self.restore = partial(store_edits.restore, transaction)
-        self.rebuild = partial(store_edits.rebuild, transaction)
-
-    def write(
-        self, candidate: StoreView, answers: Sequence[Answer], rejected: Sequence[Rejected]
-    ) -> tuple[str, ...]:
-        """Write what is kept and put the rest in the history; return the ids of the rest."""
-        entries = [
-            HistoryEntry.of(
-                store_view.page_of(self.view.store, output.answer), "rejected", output.issues
-            )
-            for output in rejected
-        ]
-        # What the plan changes is written once, with the first output that is kept or rejected.
-        plan, self._plan = self._plan, {}
-        if answers:
-            pages = [candidate.store.pages[answer.ask.entry.key] for answer in answers]
-            plan["pages"] = (*plan.get("pages", ()), *pages)
-            plan["source"] = candidate.store.source or None
-        ids = self._transaction.write(**plan, replaced=entries)
-        if answers:
-            # What is stored now was validated as a candidate.
-            self._transaction.store.memo.update(candidate.store.memo)
-        self.view = self._place.view_of(self._transaction.store)
-        return ids[: len(entries)]
-
-    def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> Changes:
-        """Make what was edited by hand the stored outputs."""
-        if with_stale:
-            place = self._place.here
-            raise UsageError(
-                f"--stale is about files with units, and {place} is a store",
-                why="a type that is stale has new prompts",
-                hint=f"pytest-regen generate, as pytest-regen validate {place} says",
-            )
-        return store_edits.adopt(self._transaction, names)
-
-    def forget(self, names: Sequence[str] | None) -> Changes:
-        """Refuse: what a store holds follows its document."""
-        raise UsageError(
-            f"{self._place.here} is a store, of which nothing is forgotten",
-            why="what its document no longer has goes to the history by itself",
-            hint="pytest-regen generate on the document",
-        )

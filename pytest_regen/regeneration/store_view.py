@@ -20,6 +20,7 @@ from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, estimate_tokens
 from pytest_regen.validation import stores
@@ -165,8 +166,7 @@ class StoreView(View):
 
     def missing(self, name: str) -> tuple[int, ...]:
         """Return the pages of a type without an output."""
-        stored = {page.page for page in self.store.pages_of(name)}
-        return tuple(e.page for e in self.store.prompts_of(name) if e.page not in stored)
+        return tuple(key.page for key in self.store.missing_pages if key.type_name == name)
 
     def page_count(self, name: str) -> int:
         """Return how many prompts a type has."""
@@ -198,12 +198,11 @@ class StoreView(View):
     def hand_edit(self, name: str) -> HandEditError | EditedPromptError | None:
         """Return what is raised where a type is named that somebody edited, or a prompt of it."""
         store = self.store
-        place = shlex.quote(str(store.path))
         if self._broken and store.has_source:
             return HandEditError(
                 f"{store.source_path}: {self._broken}",
                 why="the blocks of the file cannot be found, so no reply could be put into it",
-                hint=f"pytest-regen rebuild {place}",
+                hint=_command(store, "rebuild"),
             )
         if name in self._edited:
             return edit_error(store, name, "regenerating it would discard the edit")
@@ -217,7 +216,7 @@ class StoreView(View):
 
     def advice(self, issues: Sequence[Issue]) -> values.Advice | None:
         """Return the command for what is wrong; an edit is kept or dropped, not regenerated."""
-        store, place = self.store, shlex.quote(str(self.store.path))
+        store = self.store
         errors = [issue for issue in issues if issue.severity == "error"]
         codes = {issue.code for issue in errors}
         is_old = any(issue.code == "STALE" for issue in issues)
@@ -231,17 +230,16 @@ class StoreView(View):
         keep, drop = _ways_out(drift)
         if fixable_issues(issue for issue in errors if (issue.type_name or "") not in edited):
             return values.Advice(stores.from_errors_command(store))
-        types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
-        if codes == {"DRIFT"} and not self._broken:
-            return values.Advice(f"pytest-regen {keep} {place} {types}", values.KEEPS_EDIT)
         if edited:
-            return values.Advice(f"pytest-regen {drop} {place} {types}", values.DROPS_EDIT)
+            verb, note = drop, values.DROPS_EDIT
+            if codes == {"DRIFT"} and not self._broken:
+                verb, note = keep, values.KEEPS_EDIT
+            return values.Advice(_command(store, verb, *edited), note)
         if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
             return values.Advice(stores.update_command(store))
         if "CONFLICT" in codes:
-            return values.Advice(
-                f"pytest-regen rebuild {place}", "it writes the source from its pages"
-            )
+            note = "it writes the source from its pages"
+            return values.Advice(_command(store, "rebuild"), note)
         return values.Advice("correct the file as the lines above say")
 
     def repairs(
@@ -249,20 +247,17 @@ class StoreView(View):
     ) -> tuple[values.Advice, ...]:
         """Return the commands about a type that call for no healing, each with a word for it."""
         del asking  # Updating asks whom the document's own command names.
-        place = shlex.quote(str(self.store.path))
         codes, drift = {issue.code for issue in issues}, [i for i in issues if i.code == "DRIFT"]
         if drift:
             # Where the block is gone, nothing can be adopted.
             is_there = all(issue.line is not None or issue.file is not None for issue in drift)
-            keep, drop = (
-                values.Advice(f"pytest-regen {verb} {place} --type {shlex.quote(name)}", word)
-                for verb, word in zip(_ways_out(drift), ("keep", "drop"), strict=True)
-            )
-            return (keep, drop) if is_there else (drop,)
+            verbs = zip(_ways_out(drift), ("keep", "drop"), strict=True)
+            ways = [values.Advice(_command(self.store, verb, name), word) for verb, word in verbs]
+            return tuple(ways if is_there else ways[1:])
         if codes & {"STALE", "EDITED_PROMPT"}:
             return (values.Advice(stores.update_command(self.store), "update"),)
         if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
-            return (values.Advice(f"pytest-regen rebuild {place}", "rebuild"),)
+            return (values.Advice(_command(self.store, "rebuild"), "rebuild"),)
         return ()
 
     def output(self, name: str, page: int) -> str | None:
@@ -296,10 +291,7 @@ class StoreView(View):
 
     def _score(self, name: str, result: ValidationResult, *, is_unasked: bool) -> values.Score:
         """Return a type's score; an issue without a page is about all of them."""
-        ran = sum(issue.code in BEHAVIOUR_CODES for issue in result.errors)
-        score = values.Score(
-            len(result.errors), found_by_running=0 if is_unasked else ran, is_unasked=is_unasked
-        )
+        ran = 0 if is_unasked else sum(issue.code in BEHAVIOUR_CODES for issue in result.errors)
         hiding = {issue.page for issue in result.errors if issue.code in _HIDING_CODES}
         unreadable = [
             entry
@@ -310,7 +302,7 @@ class StoreView(View):
         reported = {issue.field for issue in result.errors}
         hidden = sum(str(unit) not in reported for entry in unreadable for unit in entry.fields)
         pages = frozenset(entry.page for entry in unreadable)
-        return replace(score, errors=score.errors + hidden, unreadable=pages)
+        return values.Score(len(result.errors) + hidden, pages, ran, is_unasked)
 
     def _weakened(self, name: str) -> Iterator[Issue]:
         """Yield by what a type is tested less than as it stands.
@@ -345,6 +337,11 @@ class StoreView(View):
             )
 
 
+def _command(store: RegenStore, verb: str, *type_names: str) -> str:
+    options = [word for name in type_names for word in ("--type", name)]
+    return shlex.join(["pytest-regen", verb, str(store.path), *options])
+
+
 def _ways_out(drift: Sequence[Issue]) -> tuple[str, str]:
     """Return the commands that keep and that drop what was edited."""
     # The source goes into the pages by the one, the pages into the source by the other, so that it
@@ -355,15 +352,14 @@ def _ways_out(drift: Sequence[Issue]) -> tuple[str, str]:
 
 def edit_error(store: RegenStore, name: str, why: str) -> HandEditError:
     """Return the error for a type that was edited by hand."""
-    place, pieces = shlex.quote(str(store.path)), split(store.source, store.envelope.language)
+    pieces = split(store.source, store.envelope.language)
     drift = [edit.issue for edit in edits(store, pieces) if edit.type_name == name]
     keep, drop = _ways_out(drift)
     file = next((issue.file for issue in drift if issue.file), store.source_path.name)
     return HandEditError(
         f"{name} in {store.path / file} was edited by hand",
         why=why,
-        hint=f"keep it: pytest-regen {keep} {place} --type {name}; "
-        f"or drop it: pytest-regen {drop} {place} --type {name}",
+        hint=f"keep it: {_command(store, keep, name)}; or drop it: {_command(store, drop, name)}",
     )
 
 
@@ -388,12 +384,10 @@ def page_of(store: RegenStore, answer: values.Answer) -> StoredPage:
 def keeps_template(
     store: RegenStore | None, entry: PromptEntry, settings: values.TurnSettings
 ) -> bool:
-    """Return whether the template writes a page because it wrote the type before."""
-    return (
-        settings.keeps_template
-        and store is not None
-        and stores.is_by_template(store, entry.type_name)
-    )
+    """Return whether the template writes a page: it was chosen, or wrote the type before."""
+    if store is None or not settings.keeps_template:
+        return isinstance(settings.provider, TemplateProvider)
+    return stores.is_by_template(store, entry.type_name)
 
 
 def write_page(store: RegenStore, entry: PromptEntry) -> str:
@@ -442,13 +436,9 @@ def model_for(store: RegenStore | None, entry: PromptEntry, override: str | None
     Where no model of the API wrote it, but a person or a provider of the user's, the one that wrote
     another page last is asked.
     """
-    if override:
-        return override
-    if store is None:
-        return DEFAULT_MODEL
-    # A store that was just made names the model that is going to be asked.
-    default = DEFAULT_MODEL if store.pages else store.envelope.model or DEFAULT_MODEL
-    return model_to_ask(store.pages.get(entry.key), store.pages.values(), default)
+    if override or store is None:
+        return override or DEFAULT_MODEL
+    return model_to_ask(store.pages.get(entry.key), store.pages.values())
 
 
 def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
@@ -457,8 +447,10 @@ def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
     Every other byte of the source stays as it is, edits made by hand included.
     """
     merged = {**store.pages, **{page.key: page for page in pages}}
-    source = store.source
-    candidate = store.with_content(merged.values(), source)
+    ordered = [merged[entry.key] for entry in store.prompts if entry.key in merged]
+    envelope, source = store.envelope.with_pages(ordered, store.prompts), store.source
+    # Of its own, because what is found about it must not be taken for what the folder holds.
+    candidate = replace(store, envelope=envelope, pages_data=b"", memo={**store.memo})
     names = dict.fromkeys(page.type_name for page in pages)
     stitched = {name: code for name in names if (code := candidate.stitch_type(name)) is not None}
     # Read once, because it takes as long as the file is, and no block moves another one.

@@ -36,18 +36,16 @@ def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
     if line is None:
         return data, False
     sides = _sides(view, name)
-    ours, theirs = (_without_worked_out(json_or_none(side)) for side in sides)
-    if ours == theirs is not None:
+    ours, theirs = map(_without_worked_out, sides)
+    if ours and ours == theirs:
         # Because both sides say the same, whichever is read gives the same store.
         return sides[0], True
-    changed = "the same lines"
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        pages = [page for page in ours["pages"] if page not in theirs["pages"]]
-        names = (
-            f"{page.get('type_name')}, page {page.get('page')} of {page.get('total_pages')}"
-            for page in pages
-        )
-        changed = "; ".join(names) or changed
+    pages = [page for page in ours.get("pages", ()) if page not in theirs.get("pages", ())]
+    names = (
+        f"{page.get('type_name')}, page {page.get('page')} of {page.get('total_pages')}"
+        for page in pages
+    )
+    changed = "; ".join(names) or "the same lines"
     raise corrupt(
         file,
         f"line {line}",
@@ -58,9 +56,10 @@ def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
     )
 
 
-def _without_worked_out(value: Any) -> Any:
+def _without_worked_out(data: bytes) -> dict[str, Any]:
+    value = json_or_none(data)
     if not isinstance(value, dict):
-        return value
+        return {}
     left = {key: item for key, item in value.items() if key not in _WORKED_OUT}
     pages = value.get("pages")
     pages = pages if isinstance(pages, list) else []
@@ -88,7 +87,7 @@ def read_ours(path: Path) -> tuple[IR, formats.PagesEnvelope] | None:
         sides = {name: _sides(view, name) for name in (IR_FILE, PROMPTS_FILE, PAGES_FILE)}
         if all(ours == theirs for ours, theirs in sides.values()):
             return None
-        ir = formats.read_ir(sides[IR_FILE][0], path / IR_FILE)
+        ir = formats.read_ir(json_or_none(sides[IR_FILE][0]), path / IR_FILE)
         return ir, formats.read_pages(sides[PAGES_FILE][0], path / PAGES_FILE)
     except (OSError, StoreError):
         return None
@@ -129,7 +128,7 @@ def take_ours(path: Path) -> tuple[Sequence[str], Sequence[str], Sequence[str]] 
         ]
         sources = {source_name(source.decode("utf-8", "replace"), ours.source_file): source}
         sources = sources if ours.source_file in torn else {}
-        ir = formats.read_ir(sides[IR_FILE][0], path / IR_FILE)
+        ir = formats.read_ir(json_or_none(sides[IR_FILE][0]), path / IR_FILE)
         envelope = with_worked_out(replace(ours, pages=tuple(stays)), ir, prompts)
         # Theirs goes to the history in the change that takes ours, because a kill must not lose it.
         history = history_files(path, entries, sources)

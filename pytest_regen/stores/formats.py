@@ -1,7 +1,7 @@
 """``pages.json`` and ``prompts.json`` as values: what they hold, how they are read and written."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -25,10 +25,10 @@ _NO_INDEX = -1
 _ARTIFACT_NAMES = frozenset({"history", IR_FILE, PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE})
 
 
-def read_ir(data: bytes, file: Path) -> IR:
-    """Return the IR in ``data``; raises StoreCorruptError."""
+def read_ir(value: Any, file: Path) -> IR:
+    """Return the IR that ``file`` holds as this value; raises StoreCorruptError."""
     try:
-        return IR.of(parse_json(data, file))
+        return IR.of(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
@@ -64,7 +64,7 @@ def describe_page(key: PageKey) -> str:
     return f"{key.type_name}, page {key.page} of {key.total_pages}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StoredPage:
     """One entry of ``pages.json``: what a model wrote for one page, and how."""
 
@@ -90,13 +90,13 @@ class StoredPage:
     """Read from the prompt cache."""
     cache_creation_input_tokens: int | None
     """Written to the prompt cache."""
-    stop_reason: str | None
+    stop_reason: str | None = None
     """Of the last reply, as the Messages API words it."""
-    attempt: int
+    attempt: int = 1
     """Running number of this page's outputs, from 1."""
-    provider: str | None
+    provider: str | None = None
     """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
-    shared_from: str | None
+    shared_from: str | None = None
     """Folder of the store beside this one whose page this is a copy of: it has the same prompt."""
     prompt_hash: str | None
     """Of the prompt that was answered."""
@@ -109,35 +109,21 @@ class StoredPage:
 
     @classmethod
     def of(
-        cls,
-        prompt: PromptEntry,
-        output: str,
-        *,
-        model: str,
-        type_hash: str | None,
-        usage: Usage | None = None,
-        stop_reason: str | None = None,
-        attempt: int = 1,
-        generated_at: str | None = None,
-        provider: str | None = None,
-        shared_from: str | None = None,
+        cls, prompt: PromptEntry, output: str, *, usage: Usage | None = None, **facts: Any
     ) -> Self:
         """Return the page that ``output`` makes of ``prompt``, its hash computed.
 
         Args:
             prompt: what was answered.
             output: the code extracted from the reply.
-            model: who answered.
-            type_hash: hash of the type's IR that the prompt was made from
-                (``documents.ir.type_hash``).
             usage: tokens of all calls that the output took.
-            stop_reason: of the last reply, as the Messages API words it; ``None``: not said.
-            attempt: running number of this page's outputs.
-            generated_at: UTC moment as ``now()`` gives it, which is the default.
-            provider: who was asked, as ``module:name``; ``None`` for the Messages API.
-            shared_from: folder of the store that it was asked for.
+            **facts: ``model``; ``type_hash``, of the IR that the prompt was made from
+                (``documents.ir.type_hash``); where they are known ``stop_reason``, ``attempt``,
+                ``generated_at`` (as ``now()`` gives it, which is the default), ``provider`` and
+                ``shared_from``.
         """
         usage = usage or Usage()
+        facts["generated_at"] = facts.get("generated_at") or now()
         # Half surrogate pairs go, because a reply may hold them and no file can.
         output = output.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return cls(
@@ -146,20 +132,14 @@ class StoredPage:
             is_root=prompt.is_root,
             page=prompt.page,
             total_pages=prompt.total_pages,
-            model=model,
-            generated_at=generated_at or now(),
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cache_read_input_tokens=usage.cache_read_tokens,
             cache_creation_input_tokens=usage.cache_write_tokens,
-            stop_reason=stop_reason,
-            attempt=attempt,
             prompt_hash=prompt.prompt_hash,
-            type_hash=type_hash,
             output_hash=text_hash(output),
             output=output,
-            provider=provider,
-            shared_from=shared_from,
+            **facts,
         )
 
     @property
@@ -178,18 +158,6 @@ class StoredPage:
         if self.shared_from is None:
             del data["shared_from"]
         return data
-
-    @classmethod
-    def from_json(cls, data: object, file: Path, where: str = "$") -> Self:
-        """Return the entry that ``to_json`` wrote; keys beyond the requirement's may be absent.
-
-        Raises:
-            StoreCorruptError: it is not one; the message names ``file``, the JSON path and the
-                value.
-        """
-        node = Node(data, file, where)
-        defaults = {"index": 0, "attempt": 1, "output_hash": text_hash(node.text("output"))}
-        return cls(**node.values(cls, defaults))
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,25 +239,21 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
     # A hidden one neither, because the store needs those while it is written.
     if not plain or name[0] == "." or set(name) & set("/\\:\0") or plain in _ARTIFACT_NAMES:
         raise node.error("source_file", f"{name!r} is no plain file name for a source")
-    pages = tuple(
-        StoredPage.from_json(entry, file, f"$.pages[{number}]")
-        for number, entry in enumerate(node.list("pages"))
-    )
-    _refuse_duplicates([page.key for page in pages], file, "$.pages")
+    pages: dict[PageKey, StoredPage] = {}
+    for number, value in enumerate(node.list("pages")):
+        entry = Node(value, file, f"$.pages[{number}]")
+        # Keys beyond the requirement's may be absent.
+        defaults = {"index": 0, "output_hash": text_hash(entry.text("output"))}
+        page = StoredPage(**entry.values(StoredPage, defaults))
+        if page.key in pages:
+            what = f"{describe_page(page.key)} is there twice"
+            raise corrupt(file, f"$.pages[{number}]", what)
+        pages[page.key] = page
     return PagesEnvelope(
         endpoint={"method": endpoint.text("method"), "path": endpoint.text("path")},
-        pages=pages,
+        pages=tuple(pages.values()),
         **node.values(PagesEnvelope, {"profile": "default", "boundary_tag": "REGEN"}),
     )
-
-
-def _refuse_duplicates(keys: Sequence[PageKey], file: Path, where: str) -> None:
-    first: dict[PageKey, int] = {}
-    for number, key in enumerate(keys):
-        if key in first:
-            what = f"{describe_page(key)} is there twice, first at {where}[{first[key]}]"
-            raise corrupt(file, f"{where}[{number}]", what)
-        first[key] = number
 
 
 def read_prompts(data: bytes, file: Path) -> tuple[PromptEntry, ...]:
@@ -308,7 +272,6 @@ def read_prompts(data: bytes, file: Path) -> tuple[PromptEntry, ...]:
         units = tuple(node.list("fields", ()))
         defaults = {"fields": units, "prompt_hash": canonical_hash(asked)}
         entries.append(PromptEntry(**node.values(PromptEntry, defaults)))
-    _refuse_duplicates([entry.key for entry in entries], file, "$")
     by_type: dict[str, list[PageKey]] = {}
     for entry in entries:
         by_type.setdefault(entry.type_name, []).append(entry.key)

@@ -21,9 +21,9 @@ HISTORY = "history"
 """Folder of a store in which it is kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class HistoryEntry:
-    """One output that was replaced or rejected."""
+    """One output that was replaced or rejected; the fields stand in its file in this order."""
 
     type_name: str
     page: int
@@ -32,14 +32,14 @@ class HistoryEntry:
     attempt: int
     generated_at: str
     reason: HistoryReason
-    issues: tuple[Issue, ...]
-    """What was found in it, where that is why."""
-    output: str
     stop_reason: str | None = None
     prompt_hash: str | None = None
     type_hash: str | None = None
     provider: str | None = None
     shared_from: str | None = None
+    issues: tuple[Issue, ...]
+    """What was found in it, where that is why."""
+    output: str
     id: str = ""
     """Name of its file without the suffix; no other process can give the same. Sorts by time."""
 
@@ -71,14 +71,12 @@ class HistoryEntry:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the entry's file; why it is there comes before its output."""
-        names = [f.name for f in fields(self) if f.name not in {"id", "issues", "output"}]
+        data = {field.name: getattr(self, field.name) for field in fields(self)}
+        data["issues"] = [issue.to_json() for issue in self.issues]
+        del data["id"]
         if self.shared_from is None:
-            names.remove("shared_from")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "issues": [issue.to_json() for issue in self.issues],
-            "output": self.output,
-        }
+            del data["shared_from"]
+        return data
 
 
 def store_files(path: Path) -> AtomicFiles:

@@ -5,7 +5,7 @@ time, all or nothing, and nothing that a model wrote is lost.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -14,8 +14,8 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.commit import LOCK_TIMEOUT, Candidate, Contents, View, now
-from pytest_regen.documents.ir import IR, SCHEMAS, TypeIR, ir_hash, type_hash
+from pytest_regen.commit import Candidate, Contents, View
+from pytest_regen.documents.ir import IR, TypeIR, ir_hash
 from pytest_regen.errors import StoreMissingError, UnknownPageError, UnknownTypeError
 from pytest_regen.files import fsync_folder, make_folder, refuse_obstacle
 from pytest_regen.modes import HAND
@@ -23,37 +23,42 @@ from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores import formats
 from pytest_regen.stores.conflicts import read_artifact, with_worked_out
-from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
+from pytest_regen.stores.history import (
+    HistoryEntry,
+    HistoryReason,
+    history_files,
+    source_name,
+    store_files,
+)
 from pytest_regen.strict_json import as_json, corrupt, parse_json
 from pytest_regen.validation.issues import Issue
 
 
+# Compared by identity, because states of a store share it.
+@dataclass(frozen=True, eq=False)
 class Plan:
     """``ir.json`` and ``prompts.json`` of a store.
 
     A value that states of a store share, because most of what follows from it takes long.
     """
 
-    def __init__(
-        self, path: Path, prompts: Sequence[PromptEntry], ir_data: bytes, prompts_data: bytes
-    ) -> None:
-        self.path = path
-        self.prompts = tuple(prompts)
-        self.ir_data = ir_data
-        """``ir.json`` as it is in the folder."""
-        self.prompts_data = prompts_data
-        """``prompts.json`` as it is in the folder."""
+    path: Path
+    prompts: tuple[PromptEntry, ...]
+    ir_data: bytes
+    """``ir.json`` as it is in the folder."""
+    prompts_data: bytes
+    """``prompts.json`` as it is in the folder."""
 
     @classmethod
     def of(cls, path: Path, ir: IR, prompts: Sequence[PromptEntry]) -> "Plan":
         """Return the plan that is not written yet; raises UnicodeEncodeError for half a pair."""
         prompts_data = as_json([entry.to_json() for entry in prompts])
-        return cls(path, prompts, formats.ir_as_json(ir), prompts_data)
+        return cls(path, tuple(prompts), formats.ir_as_json(ir), prompts_data)
 
     @cached_property
     def ir(self) -> IR:
         """What the types were read as; raises StoreCorruptError."""
-        return formats.read_ir(self.ir_data, self.path / IR_FILE)
+        return formats.read_ir(self.spelt, self.path / IR_FILE)
 
     @cached_property
     def by_type(self) -> Mapping[str, tuple[PromptEntry, ...]]:
@@ -73,32 +78,18 @@ class Plan:
 
     @cached_property
     def hashes(self) -> Mapping[str, str]:
-        """The hash of each type."""
-        return {name: type_hash(type_) for name, type_ in self.types.items()}
-
-    @cached_property
-    def _spelt(self) -> Mapping[str, Any]:
-        spelt: dict[str, Any] = parse_json(self.ir_data, self.path / IR_FILE)
-        return spelt
-
-    @cached_property
-    def _spelt_hashes(self) -> frozenset[tuple[str, str]]:
-        return frozenset((type_["name"], canonical_hash(type_)) for type_ in self._spelt["types"])
-
-    def has_type(self, name: str, hash_: str) -> bool:
-        """Return whether a hash is that of a type, as this release spells it or the file does.
+        """The hash of each type, as the file spells it.
 
         A release that adds a key to types must not make all of them stale.
         """
-        return self.hashes.get(name) == hash_ or (name, hash_) in self._spelt_hashes
-
-    def is_of(self, recorded: str | None) -> bool:
-        """Return whether a hash is that of the whole IR, spelt in either way."""
-        return recorded is None or recorded in {self._hash, ir_hash(self._spelt)}
+        spelt = zip(self.ir.types, self.spelt["types"], strict=True)
+        return {type_.name: canonical_hash(value) for type_, value in spelt}
 
     @cached_property
-    def _hash(self) -> str:
-        return ir_hash(self.ir)
+    def spelt(self) -> Mapping[str, Any]:
+        """The IR as the file spells it."""
+        spelt: dict[str, Any] = parse_json(self.ir_data, self.path / IR_FILE)
+        return spelt
 
     @cached_property
     def edited_prompts(self) -> tuple[PageKey, ...]:
@@ -191,14 +182,13 @@ class RegenStore:
 
     @classmethod
     @contextmanager
-    def update(cls, path: Path | str, *, timeout: float = LOCK_TIMEOUT) -> Iterator["StoreUpdate"]:
+    def update(cls, path: Path | str) -> Iterator["StoreUpdate"]:
         """Lock the store, read it afresh and yield it as ``tx.store``, with ``tx.write(…)``.
 
         Keep it short and ask no model inside: everybody else waits.
 
         Args:
             path: folder of the store.
-            timeout: seconds to wait for another writer.
 
         Raises:
             StoreMissingError, StoreCorruptError: as by ``open``.
@@ -206,51 +196,8 @@ class RegenStore:
         """
         path = Path(path)
         refuse_no_store(path)  # First, because a lock would make a folder that is no store.
-        with store_files(path).locked(timeout):
+        with store_files(path).locked():
             yield StoreUpdate(cls.open(path))
-
-    @classmethod
-    def from_plan(
-        cls,
-        path: Path | str,
-        *,
-        ir: IR,
-        prompts: Sequence[PromptEntry],
-        source_file: str,
-        pages: Iterable[formats.StoredPage] = (),
-        source: str = "",
-        namespace: str | None = None,
-        profile: str = "default",
-        before: "RegenStore | None" = None,
-    ) -> "RegenStore":
-        """Return a store as it would be, before anything of it is written.
-
-        Args:
-            path: its folder, which need not be there.
-            ir: value of ``ir.json``.
-            prompts: all of them, in the order of the source.
-            source_file: plain name of the source file, such as ``ProjectDataObject.cs``.
-            pages: those that are there already.
-            source: the whole source file.
-            namespace: of the source, where it has one.
-            profile: of the language's assembly.
-            before: the store that is there, whose moment, model and boundaries stay.
-        """
-        path, old = Path(path), before.envelope if before else None
-        envelope = formats.PagesEnvelope(
-            version=1,
-            endpoint={"method": ir.endpoint.method, "path": ir.endpoint.path},
-            language=ir.language,
-            namespace=namespace,
-            profile=profile,
-            boundary_tag=old.boundary_tag if old else "REGEN",
-            ir_hash=None if ir.endpoint.status == SCHEMAS else ir_hash(ir),
-            generated_at=old.generated_at if old else now(),
-            model=old.model if old else "",
-            source_file=source_file,
-        ).with_pages(pages, prompts)
-        with store_files(path).explain_errors():
-            return cls(path, envelope, Plan.of(path, ir, prompts), source, bool(source))
 
     @classmethod
     @contextmanager
@@ -262,7 +209,7 @@ class RegenStore:
         meanwhile, ``tx`` is an ``update`` of that one.
 
         Args:
-            planned: from ``from_plan``.
+            planned: the store with all that is known of it.
             schema: text of ``schema.md``.
 
         Raises:
@@ -280,28 +227,8 @@ class RegenStore:
             else:
                 # Because what is written need not be read again but for its bytes.
                 _open[path.absolute()] = planned
-                yield StoreUpdate(planned, schema)
-
-    def with_content(self, pages: Iterable[formats.StoredPage], source: str) -> "RegenStore":
-        """Return the store as it would be with these pages and this source; nothing is written.
-
-        Args:
-            pages: all of them, each with a prompt in the store.
-            source: the whole source file; empty before the first page.
-
-        Raises:
-            StoreCorruptError: ``ir.json`` is unreadable.
-        """
-        stored = {page.key: page for page in pages}
-        ordered = (stored[entry.key] for entry in self.prompts if entry.key in stored)
-        return replace(
-            self,
-            envelope=self.envelope.with_pages(ordered, self.prompts),
-            pages_data=b"",
-            memo={**self.memo},
-            source=source,
-            has_source=self.has_source or bool(source),
-        )
+                # The first write makes all of it.
+                yield StoreUpdate(planned, {"planned": planned, "schema": schema})
 
     @property
     def prompts(self) -> tuple[PromptEntry, ...]:
@@ -372,27 +299,27 @@ class RegenStore:
                 meant.append(type_.name)
         if len(meant) == 1:
             return meant[0]
-        what, why = f"{self.path} has no type {name!r}", ""
-        if meant:
-            what = f"{name!r} is the schema of several types in {self.path}"
-            why = "a type is meant by the name its source declares"
-        hint = f"name one of: {', '.join(meant or by_type)}"
-        raise UnknownTypeError(what, why=why, hint=hint)
+        what = f"{self.path} has {'several types' if meant else 'no type'} {name!r}"
+        raise UnknownTypeError(what, hint=f"name one of: {', '.join(meant or by_type)}")
 
     def is_stale(self, type_name: str) -> bool:
         """Return whether a type's pages were written for another IR than ``ir.json`` holds."""
-        if type_name not in self.plan.types:
-            return True
+        hash_ = self.plan.hashes.get(type_name)
         for entry in self.prompts_of(type_name):
             page = self.pages.get(entry.key)
-            made_from = self.prompt_type_hash(entry) if page is None else page.type_hash
-            if made_from is None:
-                # The page does not say, so that the store as a whole has to.
-                if not self.plan.is_of(self.envelope.ir_hash):
-                    return True
-            elif not self.plan.has_type(type_name, made_from):
+            made_from = page.type_hash if page else entry.type_hash
+            # Where it does not say, the store as a whole has to.
+            if made_from is None and self._is_fresh:
+                continue
+            if made_from != hash_:
                 return True
-        return False
+        return hash_ is None
+
+    @cached_property
+    def _is_fresh(self) -> bool:
+        """Whether the prompts as a whole were made from this IR, as far as the store says so."""
+        recorded = self.envelope.ir_hash
+        return recorded is None or recorded == ir_hash(self.plan.spelt)
 
     def prompt_type_hash(self, entry: PromptEntry) -> str | None:
         """Return the hash of the type's IR that a stored prompt was made from.
@@ -402,7 +329,7 @@ class RegenStore:
         """
         if entry.type_hash is not None:
             return entry.type_hash
-        if not self.plan.is_of(self.envelope.ir_hash):
+        if not self._is_fresh:
             page = self.pages.get(entry.key)
             return (page.type_hash if page else None) or self.envelope.ir_hash
         return self.plan.hashes.get(entry.type_name)
@@ -439,12 +366,9 @@ def refuse_no_store(path: Path) -> None:
     """Raise a StoreMissingError unless ``path`` is a folder with an artifact of a store in it."""
     if path.is_dir() and is_store(path):
         return
-    why = "it is a file" if path.exists() else "there is no such folder"
-    if path.is_dir():
-        why = f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}"
     raise StoreMissingError(
         f"there is no store at {path}",
-        why=why,
+        why=f"it is no folder with an {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE} in it",
         hint="name the folder that pytest-regen generate printed, or generate one: "
         'pytest-regen generate SPEC "GET /path" --out DIR',
     )
@@ -468,129 +392,90 @@ def refuse_unwritable(planned: RegenStore, schema: str) -> None:
         folder = next(place for place in (path, *path.resolve().parents) if place.is_dir())
         # Written, because permissions tell neither whether one may nor of a full disk.
         with tempfile.TemporaryFile(dir=folder) as probe:
-            plan = planned.plan
-            probe.writelines((plan.ir_data, plan.prompts_data, schema.encode()))
+            probe.writelines((planned.plan.ir_data, planned.plan.prompts_data, schema.encode()))
             probe.flush()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Change:
-    """What is written of a store, all or nothing; what is not given stays."""
+def _change(
+    store: RegenStore,
+    *,
+    pages: Sequence[formats.StoredPage] = (),
+    source: str | None = None,
+    ir: IR | None = None,
+    planned: RegenStore | None = None,
+    schema: str | None = None,
+    aside: Sequence[HistoryEntry] = (),
+    reason: HistoryReason = "replaced",
+    keeps_source: bool = False,
+) -> tuple[Contents, tuple[str, ...]]:
+    """Return what files are to hold, and the names of what goes to the history.
 
-    store: RegenStore
-    pages: Iterable[formats.StoredPage] = ()
-    source: str | None = None
-    ir: IR | None = None
-    prompts: Sequence[PromptEntry] | None = None
-    schema: str | None = None
-    envelope: formats.PagesEnvelope | None = None
-    replaced: Iterable[HistoryEntry] = ()
-    keeps_source: bool = False
+    The arguments are those of ``StoreUpdate.write``; what is not given stays.
+    """
+    old, prompts = store.envelope, (planned or store).prompts
+    keys = {entry.key for entry in prompts}
+    for page in pages:
+        if page.key not in keys:
+            raise UnknownPageError(
+                f"{formats.describe_page(page.key)} has no prompt in {store.path}",
+                hint="store pages for prompts of the store, or give the new prompts with them",
+            )
+    by_key = {**store.pages, **{page.key: page for page in pages}}
+    stored = [by_key[entry.key] for entry in prompts if entry.key in by_key]
+    # Pages change nothing else, and that only where another one wrote them, because branches that
+    # regenerate different types must merge.
+    answered = [page for page in pages if page.model != HAND]
+    envelope = replace(
+        (planned or store).envelope,
+        boundary_tag=old.boundary_tag,
+        generated_at=old.generated_at,
+        model=max(answered, key=lambda page: page.generated_at, default=old).model,
+    ).with_pages(stored, prompts)
+    is_moved = envelope.source_file != old.source_file and store.has_source
+    # By type and not by page, because pages may be numbered anew around the same output.
+    stays = {(page.type_name, page.output) for page in stored}
+    lost = [page for page in store.pages.values() if (page.type_name, page.output) not in stays]
+    entries = [
+        *aside,
+        *(HistoryEntry.of(page, reason if page.key in keys else "vanished") for page in lost),
+    ]
+    sources = {}
+    if keeps_source or is_moved:
+        sources = {source_name(store.source, old.source_file): store.source.encode()}
+    contents: dict[str, bytes | None] = {**history_files(store.path, entries, sources)}
+    if is_moved:
+        contents[old.source_file] = None
+        source = store.source if source is None else source
+    ir = planned.ir if planned else ir
+    if ir is not None:
+        contents[IR_FILE] = formats.ir_as_json(_with_findings(ir, store.ir.validation or {}))
+    if planned is not None:
+        contents[PROMPTS_FILE] = planned.plan.prompts_data
+    if schema is not None:
+        contents[formats.SCHEMA_FILE] = schema.encode()
+    if source is not None:
+        contents[envelope.source_file] = source.encode()
+    if pages or source is not None or ir or planned:
+        contents[PAGES_FILE] = as_json(envelope.to_json())
+    return contents, (*(entry.id for entry in entries), *sources)
 
-    @cached_property
-    def plan(self) -> Sequence[PromptEntry]:
-        """All prompts from now on."""
-        return self.store.prompts if self.prompts is None else self.prompts
 
-    @cached_property
-    def stored(self) -> dict[PageKey, formats.StoredPage]:
-        """All pages from now on; raises UnknownPageError for one without a prompt."""
-        planned = {entry.key for entry in self.plan}
-        for page in self.pages:
-            if page.key not in planned:
-                raise UnknownPageError(
-                    f"{formats.describe_page(page.key)} has no prompt in {self.store.path}",
-                    hint="store pages for prompts of the store, or give the new prompts with them",
-                )
-        pages = {**self.store.pages, **{page.key: page for page in self.pages}}
-        return {entry.key: pages[entry.key] for entry in self.plan if entry.key in pages}
-
-    @cached_property
-    def history(self) -> tuple[HistoryEntry, ...]:
-        """What goes to the history: what is given, and each output that is stored no more."""
-        planned = {entry.key for entry in self.plan}
-        given = list(self.replaced)
-        # Not twice, because an entry that is given also says what was wrong with the output.
-        explained = {(entry.key, entry.output) for entry in given}
-        # By type and not by page, because pages may be numbered anew around the same output.
-        stays = {(page.type_name, page.output) for page in self.stored.values()}
-        for page in self.store.pages.values():
-            output = page.output
-            if (page.type_name, output) not in stays and (page.key, output) not in explained:
-                given.append(
-                    HistoryEntry.of(page, "replaced" if page.key in planned else "vanished")
-                )
-        return tuple(given)
-
-    @cached_property
-    def kept_source(self) -> dict[str, bytes]:
-        """The source as it was, where it goes to the history as a file of its own."""
-        name = self.store.envelope.source_file
-        is_moved = self.store.has_source and self.new_envelope.source_file != name
-        if not (self.keeps_source or is_moved):
-            return {}
-        return {source_name(self.store.source, name): self.store.source.encode()}
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The names of what goes to the history."""
-        return (*(entry.id for entry in self.history), *self.kept_source)
-
-    @cached_property
-    def new_envelope(self) -> formats.PagesEnvelope:
-        """What the store says of itself from now on.
-
-        Pages change nothing of it but the model, and that only where another one wrote them,
-        because branches that regenerate different types must merge.
-        """
-        old, ir = self.store.envelope, self.ir or self.store.ir
-        answered = [page for page in self.pages if page.model != HAND]
-        last = max(answered, key=lambda page: page.generated_at, default=old)
-        # The prompts were made from this IR; an IR without prompts leaves the store stale.
-        new_hash = old.ir_hash if self.prompts is None else ir_hash(ir)
-        return replace(
-            self.envelope or old,
-            # Older releases wrote it in stores of schemas, too.
-            ir_hash=None if ir.endpoint.status == SCHEMAS else new_hash,
-            generated_at=old.generated_at,
-            model=last.model,
-        ).with_pages(self.stored.values(), self.plan)
-
-    def contents(self) -> Contents:
-        """Return what the files are to hold."""
-        store, envelope = self.store, self.new_envelope
-        contents: dict[str, bytes | None] = {}
-        contents |= history_files(store.path, self.history, self.kept_source)
-        if envelope.source_file != store.envelope.source_file and store.has_source:
-            contents |= {store.envelope.source_file: None}
-            contents |= {envelope.source_file: store.source.encode()}
-        if self.ir is not None:
-            ir = self.ir
-            if ir.validation is None:
-                findings = store.ir.validation or {}
-                names = [type_.name for type_ in ir.types if type_.name in findings]
-                stays = {name: findings[name] for name in names}
-                ir = ir.model_copy(update={"validation": stays})
-            contents[IR_FILE] = formats.ir_as_json(ir)
-        if self.prompts is not None:
-            contents[PROMPTS_FILE] = as_json([entry.to_json() for entry in self.prompts])
-        if self.schema is not None:
-            contents[formats.SCHEMA_FILE] = self.schema.encode()
-        if self.source is not None:
-            contents[envelope.source_file] = self.source.encode()
-        if any((self.pages, self.source is not None, self.ir, self.prompts, self.envelope)):
-            contents[PAGES_FILE] = as_json(envelope.to_json())
-        return contents
+def _with_findings(ir: IR, findings: Mapping[str, Any]) -> IR:
+    """Return an IR with the findings of its types from before, unless it has its own."""
+    if ir.validation is not None:
+        return ir
+    names = [type_.name for type_ in ir.types if type_.name in findings]
+    return ir.model_copy(update={"validation": {name: findings[name] for name in names}})
 
 
 class StoreUpdate:
     """A store under its lock: no other process writes to it."""
 
-    def __init__(self, store: RegenStore, schema: str | None = None) -> None:
+    def __init__(self, store: RegenStore, first: Mapping[str, Any] | None = None) -> None:
         self.store = store
         """What the folder holds, read under the lock and again after each ``write``."""
-        self._schema = schema
-        """The text of ``schema.md`` where there is no store yet; the first write makes it."""
+        self._first = first or {}
+        """What the first write writes beside what it is given."""
 
     def write(self, **parts: Any) -> tuple[str, ...]:
         """Write what is given, all or nothing, and keep everything else.
@@ -600,16 +485,16 @@ class StoreUpdate:
         Args:
             parts: ``pages``, to be stored in place of those with the same identity; ``source``, the
                 whole source file, line ends as they shall be; ``ir``, the value of ``ir.json``,
-                where one without findings keeps those of its types; ``prompts``, all of the store,
-                where the plan changes; ``schema``, the text of ``schema.md``; ``envelope``, with a
-                new namespace, profile, source file, …, of which pages and hashes are not used (a
-                source file of another name is moved, its old content kept in the history);
-                ``replaced``, entries for the history with their reasons and issues, which stand in
-                for automatic ones about the same pages; ``keeps_source``, whether the source as it
-                was is kept in the history, as a file of its own.
+                where one without findings keeps those of its types; ``planned``, the store with
+                another IR, other prompts, namespace, profile, source file, …, where the plan
+                changes: its pages are not used, and a source file of another name is moved, its old
+                content kept in the history; ``schema``, the text of ``schema.md``; ``aside``,
+                entries for the history of outputs that are not stored; ``reason``, why stored pages
+                are replaced; ``keeps_source``, whether the source as it was is kept in the history,
+                as a file of its own.
 
         Returns:
-            The ids of the history entries written: those of ``replaced`` first, in their order;
+            The ids of the history entries written: those of ``aside`` first, in their order;
             then the name of the source that is kept.
 
         Raises:
@@ -618,17 +503,12 @@ class StoreUpdate:
         """
         store, files = self.store, store_files(self.store.path)
         with files.explain_errors():
-            new: dict[str, bytes] = {}
-            if self._schema is not None:
-                new = {IR_FILE: store.plan.ir_data, PROMPTS_FILE: store.plan.prompts_data}
-                parts = {"schema": self._schema, "envelope": store.envelope, **parts}
-            change = _Change(store=store, **parts)
-            contents = {**new, **change.contents()}
+            contents, ids = _change(store, **{**self._first, **parts})
         # One change: a kill leaves pages, source and history as before it or as after it.
         files.commit(contents)
-        self._schema = None
+        self._first = {}
         self.store = RegenStore.open(store.path)
-        return change.ids
+        return ids
 
     def candidate(
         self,
@@ -646,8 +526,9 @@ class StoreUpdate:
         rejected = [
             HistoryEntry.of(page, "rejected", issues.get(page.type_name, ())) for page in pages
         ]
+        contents, _ = _change(self.store, pages=pages, source=source)
         return Candidate(
-            _Change(store=self.store, pages=pages, source=source).contents(),
+            contents,
             rejected=history_files(self.store.path, rejected),
             history=tuple(entry.id for entry in rejected),
         )

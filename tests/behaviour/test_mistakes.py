@@ -62,8 +62,8 @@ def store_with(folder: Path, mistakes: Sequence[BehaviourMistake], language: str
     store = RegenStore.open(made.plan.path)
     wrong = [page for mistake in mistakes for page in pages_with(store, mistake)]
     with RegenStore.update(store.path) as tx:
-        pages = [*({**store.pages, **{page.key: page for page in wrong}}).values()]
-        tx.write(pages=wrong, source=store.with_content(pages, "").assembly())
+        tx.write(pages=wrong)
+        tx.write(source=tx.store.assembly())
     return Broken(store.path, {page.key.type_name: page.key.page for page in wrong})
 
 

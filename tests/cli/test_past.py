@@ -31,7 +31,7 @@ def test_restore_takes_the_last_of_the_type_that_is_named(broken: Path) -> None:
     written = file.read_text("utf-8")
     file.write_text(written.replace('"total_pages": 1', '"total_pages": 2'), "utf-8")
     ran = command("restore", broken, "--type", "Owner", "--to", entry["id"])
-    assert "Owner has no page 1 of 2 any more" in ran.told
+    assert "a page that the type no longer has" in ran.told
     file.write_text(written, "utf-8")
 
     ran = command("restore", broken, "--type", "Owner", "--json")
@@ -90,6 +90,8 @@ def test_an_edit_of_pages_json_is_taken_or_dropped(
 def test_adopting_code_with_errors_says_so(good: Path) -> None:
     """It is stored, for a person said so; what is wrong with it is told, and the exit code is 1."""
     edit(good, '[JsonPropertyName("state")]', '[JsonPropertyName("stat")]')
+    assert command("adopt", good, "--type", "State").code == 0
+    assert RegenStore.open(good).pages_of("Owner")[0].model != "hand"
 
     ran = command("adopt", good)
 

@@ -19,7 +19,7 @@ def store(tmp_path: Path) -> RegenStore:
         with RegenStore.update(store.path) as tx:
             tx.write(pages=[new])
     with RegenStore.update(store.path) as tx:
-        tx.write(replaced=[HistoryEntry.of(page("State", 1, ""), "rejected", [issue])])
+        tx.write(aside=[HistoryEntry.of(page("State", 1, ""), "rejected", [issue])])
     return store
 
 

@@ -14,6 +14,7 @@ from store_work import on_trial
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.files import lock_file
 from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.stores.history import store_files
 
 STORE = Path("generated", "GET_v1_projects")
 
@@ -69,7 +70,7 @@ def test_processes_in_different_folders_share_a_lock(
     with (
         held_by_another(named, project / "sess"),
         pytest.raises(StoreWriteError, match="another process"),
-        RegenStore.update(STORE, timeout=0.05),
+        store_files(STORE).locked(0.05),
     ):
         pass
 

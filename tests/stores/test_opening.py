@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from small_store import PROMPTS, filled_store, page, source_of
-from store_factory import FACTORY_IR
+from store_factory import FACTORY_IR, planned_store
 from store_work import on_trial
 
 from pytest_regen.documents.ir import FieldIR, Scalar
@@ -23,16 +23,7 @@ def store(tmp_path: Path) -> RegenStore:
 
 def planned(path: Path) -> RegenStore:
     """Return a store that is not there yet."""
-    return RegenStore.from_plan(
-        path,
-        ir=FACTORY_IR,
-        prompts=PROMPTS,
-        pages=(),
-        source="",
-        source_file="ProjectDataObject.cs",
-        namespace="Projects",
-        profile="default",
-    )
+    return planned_store(path, ir=FACTORY_IR, prompts=PROMPTS, source_file="Project.cs")
 
 
 def test_a_new_store_is_made_together_with_its_first_pages(tmp_path: Path) -> None:
@@ -122,15 +113,18 @@ def test_the_assembly_is_made_of_the_stored_pages(store: RegenStore) -> None:
     assert "namespace Projects;" in text
     root = extract_type_block(text, "ProjectDataObject") or ""
     assert root.index('"id"') < root.index('"owner"') < root.index('"tags"') < root.rindex("}")
-    half = store.with_content([page("ProjectDataObject", 1), page("Owner", 1)], "")
+    pages = (page("ProjectDataObject", 1), page("Owner", 1))
+    half = replace(store, envelope=replace(store.envelope, pages=pages))
     assert list_type_names(half.assembly()) == ["Owner"]
 
 
 def test_a_store_with_boundaries_of_another_tag_is_read(store: RegenStore) -> None:
     """Files that say SCHMITH load, take a candidate and give it back."""
     source = store.source.replace("[REGEN:", "[SCHMITH:")
+    pages = store.path / "pages.json"
+    pages.write_text(pages.read_text("utf-8").replace('"REGEN"', '"SCHMITH"'), "utf-8")
     with RegenStore.update(store.path) as tx:
-        tx.write(source=source, envelope=replace(tx.store.envelope, boundary_tag="SCHMITH"))
+        tx.write(source=source)
     old = RegenStore.open(store.path)
     new = page("Owner", 1, "// new", attempt=2)
     with on_trial(old, new, source.replace(old.pages[new.key].output, "// new")):

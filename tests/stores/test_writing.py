@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from killing import run_together
 from small_store import PROMPTS, filled_store, page, plan, source_of
-from store_factory import FACTORY_IR
+from store_factory import FACTORY_IR, planned_store
 from store_work import change_plan, replace_page, tree, wide_plan
 
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.files import observe_effects
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.stores import HistoryEntry, RegenStore, history
+from pytest_regen.stores import RegenStore, history
+from pytest_regen.stores.history import store_files
 
 
 @pytest.fixture
@@ -55,14 +56,10 @@ def test_findings_stay_with_their_types(store: RegenStore) -> None:
         assert tx.store.ir.validation == {root.name: [], "Owner": found["Owner"]}
 
 
-def test_an_entry_given_stands_in_for_the_automatic_one(store: RegenStore) -> None:
-    """The caller's reason for the same output is the one that is kept, once."""
-    old = store.pages_of("Owner")[0]
+def test_what_is_replaced_says_why(store: RegenStore) -> None:
+    """By the reason that the caller gives."""
     with RegenStore.update(store.path) as tx:
-        tx.write(
-            pages=[page("Owner", 1, "// edited by hand", attempt=2)],
-            replaced=[HistoryEntry.of(old, "adopted")],
-        )
+        tx.write(pages=[page("Owner", 1, "// edited by hand", attempt=2)], reason="adopted")
 
     assert [entry.reason for entry in history(store.path)] == ["adopted"]
 
@@ -87,8 +84,9 @@ def test_a_page_that_moves_to_another_number_is_not_lost(store: RegenStore) -> N
     entry = plan(FACTORY_IR.types[1], 2)[0]
     prompts = [one for one in PROMPTS if one.type_name != "Owner"] + plan(FACTORY_IR.types[1], 2)
     moved = replace(store.pages_of("Owner")[0], total_pages=2, prompt_hash=entry.prompt_hash)
+    planned = planned_store(store.path, ir=FACTORY_IR, prompts=prompts, source_file="Project.cs")
     with RegenStore.update(store.path) as tx:
-        tx.write(prompts=prompts, pages=[moved])
+        tx.write(planned=planned, pages=[moved])
 
         assert tx.store.missing_pages == (PageKey("Owner", 2, 2),)
     assert history(store.path) == ()
@@ -97,7 +95,8 @@ def test_a_page_that_moves_to_another_number_is_not_lost(store: RegenStore) -> N
 def test_a_source_file_of_another_name_is_moved(store: RegenStore) -> None:
     """A renamed root leaves no second source behind, and what it held is kept."""
     with RegenStore.update(store.path) as tx:
-        tx.write(envelope=replace(tx.store.envelope, source_file="Other.cs", namespace="N"))
+        envelope = replace(tx.store.envelope, source_file="Other.cs", namespace="N")
+        tx.write(planned=replace(tx.store, envelope=envelope))
 
     after = RegenStore.open(store.path)
     assert [path.name for path in store.path.glob("*.cs")] == ["Other.cs"]
@@ -125,7 +124,7 @@ def test_a_writer_that_does_not_finish_is_told(store: RegenStore) -> None:
     with (
         RegenStore.update(store.path),
         pytest.raises(StoreWriteError, match="another process") as caught,
-        RegenStore.update(store.path, timeout=0.05),
+        store_files(store.path).locked(0.05),
     ):
         pass
 

@@ -222,3 +222,29 @@ def test_a_hand_edit_of_another_type_is_kept(work: Work) -> None:
     after = store_in(work)
     assert texts(after)["Address"] == edited
     assert {issue.type_name for issue in issues_of(after)} == {"Address"}
+
+
+def test_what_is_gone_leaves_the_source_and_a_discarded_edit_is_kept(work: Work) -> None:
+    """A type that lost a page is put together anew, without a call; the tag of the lines stays."""
+    store = store_in(work)
+    pages = store.path / "pages.json"
+    pages.write_text(pages.read_text("utf-8").replace('"REGEN"', '"SCHMITH"'), "utf-8")
+    edit_by_hand(store, "Money")
+
+    def change(schemas: Schemas) -> None:
+        add_field("Money", 1)(schemas)
+        del schemas["Vessel"]["properties"]["photo"]
+        del schemas["BerthWindow"]["properties"]["tide"]
+
+    work.edit(change)
+
+    made = work.generate(discard_edits=True)
+
+    after = store_in(work)
+    assert sorted(work.asked) == [("BerthWindow", 1), ("Money", 1)]
+    assert made.types["removed"] == ("TideWindow",)
+    check_kept(store, after, {"BerthWindow", "Money", "TideWindow", "Vessel"})
+    assert len(after.pages_of("Vessel")) == 1
+    assert after.envelope.boundary_tag == "SCHMITH"
+    reasons = {entry.reason: entry.type_name for entry in history(store.path)}
+    assert reasons["dropped"] == "Money"

@@ -18,6 +18,7 @@ from pytest_regen.documents.ir import (
 )
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import PromptEntry, build_prompts
+from pytest_regen.regeneration.planning import StorePlan
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.values import Usage
 
@@ -129,10 +130,14 @@ def make_store(
     return RegenStore.open(path)
 
 
+def planned_store(path: Path, **plan: Any) -> RegenStore:
+    """Return a store that is not there yet, all of whose pages are missing."""
+    return StorePlan(path=path, **plan).unwritten
+
+
 def new_store(path: Path, *, schema: str = "", **plan: Any) -> RegenStore:
     """Make a store whose pages are all missing yet."""
-    planned = RegenStore.from_plan(path, **plan)
-    with RegenStore.create_or_update(planned, schema=schema) as tx:
+    with RegenStore.create_or_update(planned_store(path, **plan), schema=schema) as tx:
         tx.write()
     return RegenStore.open(path)
 

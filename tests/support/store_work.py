@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from small_store import page, plan, source_of
-from store_factory import FACTORY_IR, new_store
+from store_factory import FACTORY_IR, new_store, planned_store
 
 from pytest_regen.commit import Candidate, Trial, View
 from pytest_regen.documents.ir import IR
@@ -53,7 +53,7 @@ def replace_page(folder: Path) -> None:
     new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
     rejected = HistoryEntry.of(page("Owner", 1, "// rejected"), "rejected")
     with RegenStore.update(folder) as tx:
-        tx.write(pages=[new], source=with_new_page(tx.store, new), replaced=[rejected])
+        tx.write(pages=[new], source=with_new_page(tx.store, new), aside=[rejected])
 
 
 def change_plan(folder: Path) -> None:
@@ -71,10 +71,12 @@ def change_plan(folder: Path) -> None:
         )
         for entry in prompts[:2]
     ]
+    name = RegenStore.open(folder).envelope.source_file
+    planned = planned_store(folder, ir=ir, prompts=prompts, source_file=name)
     with RegenStore.update(folder) as tx:
         kept = {key: one for key, one in tx.store.pages.items() if key.type_name == "Owner"}
         source = source_of({**{one.key: one for one in written}, **kept})
-        tx.write(pages=written, source=source, ir=ir, prompts=prompts, schema="# replanned\n")
+        tx.write(pages=written, source=source, planned=planned, schema="# replanned\n")
 
 
 def wide_plan(folder: Path, pages: int) -> RegenStore:
