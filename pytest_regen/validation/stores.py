@@ -8,7 +8,12 @@ from typing import Final, NamedTuple
 
 from pytest_regen.documents.digests import document_at
 from pytest_regen.documents.ir import FORMAT, IR, REQUEST, SCHEMAS, TypeIR, type_hash
-from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
+from pytest_regen.errors import (
+    DocumentUnreadableError,
+    RegenError,
+    UnknownOperationError,
+    UnknownSchemaError,
+)
 from pytest_regen.files import from_here
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language, find_runner
 from pytest_regen.modes import BEHAVIOUR_CODES, HAND, TEMPLATE, is_ci
@@ -54,8 +59,8 @@ def stale_types(store: RegenStore) -> dict[str, str]:
     """Return the stale types of ``store``, each with the reason in words.
 
     A type is stale where ``ir.json`` has moved on since its pages were written, or where the
-    document is at hand and gives another IR, read as the store's was. A document that cannot be
-    read says nothing about any type.
+    document gives another IR, read as the store's was. Where the document cannot be read, that is
+    told once, of the first type: nobody knows what it would say.
 
     Raises:
         StoreCorruptError: ``ir.json`` does not hold an IR.
@@ -65,7 +70,12 @@ def stale_types(store: RegenStore) -> dict[str, str]:
         for name in store.type_names
         if store.pages_of(name) and store.is_stale(name)
     }
-    fresh = _types_of_the_document(store) if store.ir.format == FORMAT else None
+    fresh = None
+    try:
+        fresh = _types_of_the_document(store) if store.ir.format == FORMAT else None
+    except DocumentUnreadableError as error:
+        lost = f"{error.what}: put it back, or name its new place to pytest-regen generate"
+        reasons |= dict.fromkeys(store.type_names[:1], lost)
     if fresh is not None and store.ir.document is not None:
         for type_ in store.ir.types:
             now = fresh.get(type_.name)
@@ -184,14 +194,16 @@ def update_command(store: "RegenStore | Origin", *, every: bool = False) -> str:
 
 
 def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
-    """Return each type that the document gives now; ``None`` where it is not at hand."""
+    """Return each type that the document gives now; ``None`` where the store names none.
+
+    Raises:
+        DocumentUnreadableError: it is gone, or no document any more.
+    """
     reference = store.ir.document
     if reference is None:
         return None
     try:
         path = document_at(store.path, reference.path)
-        if not path.is_file():
-            return None
         from pytest_regen.documents import rebuild_ir
         from pytest_regen.documents.document import read_shared_document
 
@@ -204,8 +216,10 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
             memo = store.memo[_DOCUMENT] = document, store.plan, by_name
     except (UnknownOperationError, UnknownSchemaError):
         return {}
+    except DocumentUnreadableError:
+        raise
     except (OSError, RegenError):
-        return None
+        return None  # What else reading takes is not here.
     types: Mapping[str, TypeIR] = memo[2]
     return types
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from store_factory import FACTORY_IR, GOOD, MISSPELT, make_store
 
+from pytest_regen.documents.ir import FORMAT, DocumentRef
 from pytest_regen.errors import UsageError
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import Issue, validate_store
@@ -100,6 +101,23 @@ def test_an_older_description_is_stale(tmp_path: Path) -> None:
     assert [issue.code for issue in results["Owner"].warnings] == ["STALE"]
     assert not any(result.has_errors for result in results.values())
     assert results["ProjectDataObject"].is_clean
+
+
+def test_a_description_that_is_gone_is_told_once(tmp_path: Path) -> None:
+    """Whether types are stale nobody knows then, and no run is green for that."""
+    store = make_store(tmp_path / "store")
+    told = {"document": DocumentRef(path="../api.yaml"), "format": FORMAT}
+    with RegenStore.update(store.path) as transaction:
+        transaction.write(ir=FACTORY_IR.model_copy(update=told))
+
+    (issue,) = [
+        issue
+        for result in validate_store(RegenStore.open(store.path)).values()
+        for issue in result.issues
+    ]
+
+    assert (issue.code, issue.type_name) == ("STALE", "ProjectDataObject")
+    assert issue.message.startswith(f"cannot read '{tmp_path / 'api.yaml'}': No such file")
 
 
 @pytest.mark.parametrize(
