@@ -439,7 +439,11 @@ def test_a_turn_that_streams_is_told_to_be_wrapped() -> None:
 
 def test_a_check_that_cannot_be_made_loses_no_other() -> None:
     """A factory that no process can import is told beside what fails."""
-    failures = failing_checks(partial(Percent))
+
+    def make(provider: Provider) -> Any:
+        return Percent(provider)
+
+    failures = failing_checks(make)
 
     assert list(failures) == ["stateless", "structure_holds"]
     assert "another process" in str(failures["stateless"])
