@@ -18,6 +18,7 @@ from pytest_regen.canonical import canonical_json
 from pytest_regen.context.questions import BLANK_CHARACTERS
 from pytest_regen.errors import UsageError
 from pytest_regen.testing import agents, canaries, fresh, remote
+from pytest_regen.testing.agents import AgentFactory, ContextLossError
 from pytest_regen.testing.canaries import Lab, Sample, Shape, leaves, new_mark
 
 # A failure shows the code of the test that called, none of the lines in between.
@@ -380,9 +381,7 @@ class Options(TypedDict, total=False):
     skeleton: Callable[[str], object] | None
 
 
-def failing_checks(
-    make: agents.AgentFactory, **options: Unpack[Options]
-) -> dict[str, agents.ContextLossError]:
+def failing_checks(make: AgentFactory, **options: Unpack[Options]) -> dict[str, ContextLossError]:
     """Return the failures of an agent by the name of the check; empty for a good one.
 
     Args:
@@ -393,7 +392,7 @@ def failing_checks(
         UsageError: the agent has a form that no check can use.
     """
     lab = Lab(make, **options)
-    failures: dict[str, agents.ContextLossError] = {}
+    failures: dict[str, ContextLossError] = {}
     failure = lab.observe(lab.samples[0].turn).failure
     for name in CHECKS if lab.checks is None else lab.checks:
         find, summary = CHECKS[name]
@@ -404,11 +403,11 @@ def failing_checks(
             # As a failure of this check, because the others can be made.
             findings, summary = [str(error)], "the check could not be made"
         if findings:
-            failures[name] = agents.ContextLossError(name, summary.format(len(findings)), findings)
+            failures[name] = ContextLossError(name, summary.format(len(findings)), findings)
     return failures
 
 
-def check_stateless_agent(make: agents.AgentFactory, **options: Unpack[Options]) -> None:
+def check_stateless_agent(make: AgentFactory, **options: Unpack[Options]) -> None:
     """Check an agent in every way.
 
     Args:
@@ -434,4 +433,4 @@ def check_stateless_agent(make: agents.AgentFactory, **options: Unpack[Options])
         raise failures[0]
     if failures:
         names = ", ".join(failure.check for failure in failures)
-        raise agents.ContextLossError(names, f"{len(failures)} checks fail", map(str, failures))
+        raise ContextLossError(names, f"{len(failures)} checks fail", map(str, failures))

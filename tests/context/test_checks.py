@@ -9,7 +9,7 @@ from datetime import date
 from functools import partial
 from html import escape
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import BaseModel
@@ -217,6 +217,20 @@ class LastGood(Foreign):
         return self.last
 
 
+class TellsOfAnother(Foreign):
+    """Names the issue of the person before where it fails."""
+
+    issue = ""
+
+    def turn(self, request: ClarificationRequest) -> Any:
+        """Take one turn."""
+        before, self.issue = self.issue, request.message
+        try:
+            return super().turn(request)
+        except ValueError:
+            raise ValueError(f"no subject line after {before}") from None
+
+
 class Counting(Foreign):
     """Numbers its prompts, for the whole process."""
 
@@ -240,15 +254,17 @@ class Remembering(Foreign):
         return self.memory[request.message]
 
 
-class StoredContext(Remembering):
-    """Keeps the first context of an interaction."""
+class StoredContext(Foreign):
+    """Keeps the first context of an interaction, for the whole process."""
+
+    contexts: ClassVar[dict[str, Any]] = {}
 
     def turn(self, request: ClarificationRequest) -> Any:
         """Take one turn."""
         if request.interaction_id and request.conversation_context:
-            context = self.memory.setdefault(request.interaction_id, request.conversation_context)
+            context = self.contexts.setdefault(request.interaction_id, request.conversation_context)
             request = request.with_context(context)
-        return Foreign.turn(self, request)
+        return super().turn(request)
 
 
 class StoredFirst(Remembering):
@@ -349,6 +365,7 @@ def test_a_correct_agent_of_every_style_passes(maker: AgentFactory) -> None:
         ("legacy_ignored", LegacyFirst, "clarification_answers beside the context"),
         ("skip_works", HelplessWithoutAnswers, "KeyError"),
         ("stateless", LastGood, "after another conversation"),
+        ("stateless", TellsOfAnother, "after another conversation"),
         ("stateless", Race, "two turns at once"),
         ("stateless", Together, "two turns at once"),
         ("stateless", Counting, "a fresh process"),
