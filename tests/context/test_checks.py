@@ -21,7 +21,6 @@ from pytest_regen.testing import (
     CHECKS,
     AgentFactory,
     ContextLossError,
-    Replies,
     check_stateless_agent,
     completion,
     failing_checks,
@@ -202,21 +201,6 @@ class HelplessWithoutAnswers(Foreign):
             raise KeyError("answers")
 
 
-class LastGood(Foreign):
-    """Returns the result of the person before."""
-
-    last: Any = None
-
-    def turn(self, request: ClarificationRequest) -> Any:
-        """Take one turn."""
-        try:
-            self.last = super().turn(request)
-        except ValueError:
-            if self.last is None:
-                raise
-        return self.last
-
-
 class TellsOfAnother(Foreign):
     """Names the issue of the person before where it fails."""
 
@@ -364,7 +348,6 @@ def test_a_correct_agent_of_every_style_passes(maker: AgentFactory) -> None:
         ("reasking_bounded", Endless, "calls or more, 3 at most"),
         ("legacy_ignored", LegacyFirst, "clarification_answers beside the context"),
         ("skip_works", HelplessWithoutAnswers, "KeyError"),
-        ("stateless", LastGood, "after another conversation"),
         ("stateless", TellsOfAnother, "after another conversation"),
         ("stateless", Race, "two turns at once"),
         ("stateless", Together, "two turns at once"),
@@ -414,13 +397,6 @@ def test_a_leaf_may_be_exempt() -> None:
 
     exempt = ["questions_asked.*.placeholder"]
     check_stateless_agent(changing(forget), checks=checks, ignore=exempt)
-
-
-def test_an_agent_that_never_stops_is_stopped() -> None:
-    """Also where it takes no reply for a finished one."""
-    replies = Replies(generate="?")
-
-    assert failing_checks(Endless, replies=replies, checks=["reasking_bounded"])
 
 
 def test_values_may_keep_their_lines_where_delimiters_hold_them() -> None:
