@@ -5,10 +5,10 @@
     python benchmarks/scale.py processes            eight processes on one store, a model of 1 s
     python benchmarks/scale.py emulator             how fast the emulator answers by itself
 
-The model is the emulator, in a process of its own, over real HTTP on loopback; its log says what
-was asked, refused and in flight. Nothing is known here about latency, tokenizer or limits of the
-real API. ``rate`` runs against a smaller limit in two minutes; ``--whole`` asks 10,000 pages under
-1,000 requests a minute in real time, which takes ten.
+The model is the emulator, in this process, and what asks it is in others, over real HTTP on
+loopback; its log says what was asked, refused and in flight. Nothing is known here about latency,
+tokenizer or limits of the real API. ``rate`` runs against a smaller limit in two minutes;
+``--whole`` asks 10,000 pages under 1,000 requests a minute in real time, which takes ten.
 """
 
 import argparse
@@ -23,8 +23,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from byte_code import keep_byte_code
@@ -34,7 +36,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from at_once import PROCESSES, regenerated_at_once
 from many_operations import FIELDS_PER_PAGE, PAGES, write_many_operations
-from served_apart import Apart, Logged, concurrency, most_in_flight, served_apart
+from reference_writer import ReferenceWriter
+
+from pytest_regen.canonical import canonical_json, text_hash
+from pytest_regen.emulator import EmulatedReply, Emulator, RateLimits, ReceivedRequest
 
 JOBS = (16, 64)
 STORES = 40
@@ -62,6 +67,27 @@ finally:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """One request for a page that was answered, or refused."""
+
+    status: int
+    began: float
+    """When it had arrived, in seconds since the epoch."""
+    ended: float
+    """When its reply began to be sent."""
+    prompt: str
+    """Digest of what it asks, wherever its cache marks stand."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The emulator while it serves, and what it was asked."""
+
+    base_url: str
+    turns: list[Turn]
+
+
+@dataclass(frozen=True)
 class Run:
     """What one command did."""
 
@@ -72,12 +98,12 @@ class Run:
     """Seconds of the processor, children included."""
     memory: tuple[float, ...]
     """MB in use, one value per tick, in the order of time."""
-    turns: Sequence[Logged]
+    turns: Sequence[Turn]
     """All requests for a reply, refused ones too."""
     output: str
 
     @property
-    def pages(self) -> list[Logged]:
+    def pages(self) -> list[Turn]:
         """The requests that were answered with a page."""
         return [turn for turn in self.turns if turn.status < REFUSED]
 
@@ -128,7 +154,7 @@ def show_concurrency(*, alone: bool) -> int:
                 f"{shares[-1]:.0%}",
                 f"{run.asking:.1f} s",
                 f"{ideal:.1f} s",
-                f"{concurrency(run.turns, jobs) * jobs:.1f} of {jobs}",
+                f"{sum(turn.ended - turn.began for turn in run.turns) / run.asking:.1f} of {jobs}",
                 str(most_in_flight(run.turns)),
                 f"{run.seconds:.1f} s",
                 f"{1_000 * run.cpu / pages:.0f} ms",
@@ -142,6 +168,16 @@ def show_concurrency(*, alone: bool) -> int:
     )
     print(f"\nThe bar is 80 % at {' and '.join(map(str, JOBS))} jobs.")
     return int(min(shares[: len(JOBS)]) < 0.8)
+
+
+def most_in_flight(turns: Sequence[Turn]) -> int:
+    """Return how many requests were in flight at the busiest moment."""
+    changes = [(turn.began, 1) for turn in turns] + [(turn.ended, -1) for turn in turns]
+    flying = most = 0
+    for _, change in sorted(changes):
+        flying += change
+        most = max(most, flying)
+    return most
 
 
 def generate_all(jobs: int) -> list[str]:
@@ -178,7 +214,7 @@ def show_rate(*, whole: bool, alone: bool) -> int:
         rows.append(
             (
                 name,
-                f"{len({turn.prompts for turn in run.pages}):,}",
+                f"{len({turn.prompt for turn in run.pages}):,}",
                 f"{share_of_rate(run, limit):.1%}",
                 f"{share_refused(run):.1%}",
                 f"{len(run.turns):,}",
@@ -251,16 +287,25 @@ def show_emulator() -> int:
     connections, count = 64, 4_000
     with project(1) as (folder, model):
         body = one_page(folder, model)
-        if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(model.pid, {min(os.sched_getaffinity(0))})
-        took, slow = asyncio.run(ask_often(model.base_url, body, connections, count))
+        # Another process asks, because it would take the emulator's time here.
+        with ProcessPoolExecutor(1, get_context("spawn")) as asker:
+            asker.submit(os.getpid).result()
+            if hasattr(os, "sched_setaffinity"):
+                os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+            asked = asker.submit(ask_all, model.base_url, body, connections, count)
+            took, slow = asked.result()
     head = ("connections", "requests a second", "95 % of replies within")
     print_table(head, [(str(connections), f"{count / took:.0f}", f"{1_000 * slow:.0f} ms")])
     print(f"\nRequests of {len(body):,} bytes, each for one page. The bar is 400 a second.")
     return int(count / took < 400)
 
 
-def one_page(folder: Path, model: Apart) -> bytes:
+def ask_all(url: str, body: bytes, connections: int, count: int) -> tuple[float, float]:
+    """Do as ``ask_often`` in an event loop."""
+    return asyncio.run(ask_often(url, body, connections, count))
+
+
+def one_page(folder: Path, model: Model) -> bytes:
     """Return the body of a request for a page."""
     run = run_command(generate_all(1), folder, model)
     check_pages(run, PAGES)
@@ -307,18 +352,28 @@ async def ask_often(url: str, body: bytes, connections: int, count: int) -> tupl
 @contextmanager
 def project(
     stores: int, *, delay: float = 0.0, limit: int | None = None
-) -> Iterator[tuple[Path, Apart]]:
-    """Yield a folder with a document, and a model that is served by another process."""
-    with tempfile.TemporaryDirectory() as name:
+) -> Iterator[tuple[Path, Model]]:
+    """Yield a folder with a document, and a model that is served while the block runs."""
+    limits = RateLimits(limit, input_tokens=10**9, output_tokens=10**9) if limit else None
+    write = ReferenceWriter()
+    emulator = Emulator(lambda body: EmulatedReply(write(body), delay=delay), limits=limits)
+    turns: list[Turn] = []
+
+    def log(request: ReceivedRequest, status: int) -> None:
+        prompt = text_hash(canonical_json((request.body or {}).get("messages")))
+        turns.append(Turn(status, request.at, time.time(), prompt))
+        emulator.requests.clear()  # Ten thousand bodies would fill the memory.
+
+    emulator.answering = log
+    with tempfile.TemporaryDirectory() as name, emulator:
         folder = Path(name)
         write_many_operations(folder / "api.json", stores)
-        with served_apart(folder, delay=delay, requests_per_minute=limit) as model:
-            yield folder, model
+        yield folder, Model(emulator.base_url, turns)
 
 
-def run_command(command: str | list[str], folder: Path, model: Apart) -> Run:
+def run_command(command: str | list[str], folder: Path, model: Model) -> Run:
     """Run one of our commands, a program, or a line of the shell, and watch it."""
-    before = len(model.requests())
+    before = len(model.turns)
     ours = isinstance(command, list) and command[0] == "generate"
     if ours:
         command = [sys.executable, "-c", COUNTED, *command, str(folder / "fsyncs.json")]
@@ -329,7 +384,12 @@ def run_command(command: str | list[str], folder: Path, model: Apart) -> Run:
             shell=isinstance(command, str),
             cwd=folder,
             # Limits known of the machine are kept in the user's cache folder; this run has its own.
-            env={**os.environ, **model.environment, "XDG_CACHE_HOME": str(folder / "cache")},
+            env={
+                **os.environ,
+                "ANTHROPIC_BASE_URL": model.base_url,
+                "ANTHROPIC_API_KEY": "sk-ant-of-a-test",
+                "XDG_CACHE_HOME": str(folder / "cache"),
+            },
             stdout=output,
             stderr=subprocess.STDOUT,
         )
@@ -342,7 +402,7 @@ def run_command(command: str | list[str], folder: Path, model: Apart) -> Run:
         output.seek(0)
         text = output.read()
     cpu = used.ru_utime + used.ru_stime
-    return Run(code, seconds, cpu, tuple(memory), model.requests()[before:], text)
+    return Run(code, seconds, cpu, tuple(memory), model.turns[before:], text)
 
 
 def watch_memory(pid: int, memory: list[float]) -> None:
@@ -359,7 +419,7 @@ def watch_memory(pid: int, memory: list[float]) -> None:
 
 def check_pages(run: Run, count: int) -> None:
     """End the benchmark where a run did not ask each page once and end well."""
-    prompts = {turn.prompts for turn in run.pages}
+    prompts = {turn.prompt for turn in run.pages}
     if run.code or len(prompts) != count or len(run.pages) != count:
         raise SystemExit(
             f"exit code {run.code}, {len(prompts)} of {count} pages, {len(run.pages)} replies\n"

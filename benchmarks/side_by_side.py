@@ -31,7 +31,8 @@ def main() -> None:
     parser.add_argument("python", nargs=2, help="interpreters of the two environments")
     parser.add_argument("words", nargs="*", help="arguments of pytest, behind --")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each (default: 3)")
-    options = parser.parse_args()
+    # Intermixed, because an option before ``--`` ends what a list of words takes else.
+    options = parser.parse_intermixed_args()
     rounds = [
         [run(python, options.words) for python in options.python] for _ in range(options.rounds)
     ]

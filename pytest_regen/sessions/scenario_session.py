@@ -151,7 +151,10 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
         task = super()._task(feedback)
         # Of this feedback alone, because tools of an earlier one were asked for by then.
         tools: list[Any] = [f.facts for f in task.findings if f.section == UNTESTED]
-        return replace(task, lacks=self._untested_by(tools))
+        # An oracle's words about items stay, because no verdict of a scenario says them.
+        is_of_items = isinstance(feedback, ItemFeedback)
+        text = task.message if is_of_items else message_of(task.findings)
+        return replace(task, message=text, lacks=self._untested_by(tools))
 
     def _findings(self, feedback: Any) -> Iterator[Finding[TestScenario]]:
         by_id = self._memory.by_key
@@ -160,9 +163,6 @@ class ScenarioGeneratorSession(ItemSession[TestScenario]):
                 check_spares_people(fault.item, by_id, "replaced")
             return super()._findings(feedback)
         return findings_of(check_feedback(feedback, by_id, self._tools, self._memory.wrong), by_id)
-
-    def _message(self, findings: Sequence[Finding[TestScenario]]) -> str:
-        return message_of(findings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,12 @@
 """An agent under test: what it sends while a scripted model answers it."""
 
 import asyncio
-import dataclasses
 import inspect
 import json
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
 from typing import Any, Final
@@ -17,6 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from pytest_regen.canonical import canonical_json, text_hash
 from pytest_regen.errors import UsageError
+from pytest_regen.turns.background import run_in_background
 from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest
 
 # A failure shows the code of the test that called, none of the lines in between.
@@ -29,9 +28,9 @@ is itself a function of the request, a ``ClarificationRequest``; either may be a
 
 Request = Mapping[str, Any]
 """A request to the model as JSON."""
-Script = Callable[[Request], str]
-"""From a request to the text of its reply."""
 
+ANY_MARK: Final = "00000000"
+"""Stands in tokens that are compared with those of another mark."""
 _MOST_CALLS: Final = 25
 _SECONDS: Final = 0.5
 """How long one of two turns at once waits for the other."""
@@ -99,17 +98,19 @@ class ScriptEndError(BaseException):
 class Agent:
     """One agent, and the scripted model that it speaks to: the provider it is made with."""
 
-    def __init__(self, make: AgentFactory) -> None:
+    def __init__(self, make: AgentFactory, replies: Replies) -> None:
+        self._replies = replies
         self._requests: list[Request] = []
-        self._script: Script = Replies().render
+        self._first: Iterator[str] = iter(())
+        self._mark = ANY_MARK
         self._meeting: threading.Barrier | None = None
         agent = make(self)
         self._turn = agent.turn if hasattr(agent, "turn") else agent
 
     def send(self, request: TurnRequest) -> Reply:
-        """Answer the agent as the script of the turn says."""
+        """Answer the agent with what the turn begins with, then with a finished text."""
         # A copy as JSON, because an agent may go on building the list that it sends.
-        plain = json.loads(json.dumps(dataclasses.asdict(request)))
+        plain = self._plain(request)
         self._requests.append(plain)
         if len(self._requests) > _MOST_CALLS:
             raise ScriptEndError
@@ -118,17 +119,23 @@ class Agent:
                 self._meeting.wait(_SECONDS)
             except threading.BrokenBarrierError:
                 self._meeting = None  # One turn after the other, or as many calls as do not pair.
-        return Reply(self._script(plain), model="scripted")
+        return Reply(next(self._first, self._replies.render(plain)), model="scripted")
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Answer as over a network: whatever else waits for its turn gets it."""
         await asyncio.sleep(0)
         return self.send(request)
 
-    def take(self, request: Any, script: Script) -> Observed:
-        """Let the agent take a turn; its deprecation warnings are not heeded."""
+    def take(self, request: Any, first: Iterable[str] = (), mark: str = ANY_MARK) -> Observed:
+        """Let the agent take a turn; its deprecation warnings are not heeded.
+
+        Args:
+            request: of the turn.
+            first: what the model replies before it writes.
+            mark: of the tokens in the request; what is seen has ``ANY_MARK`` in its place.
+        """
         requests: list[Request] = []
-        self._requests, self._script = requests, script
+        self._requests, self._first, self._mark = requests, iter(first), mark
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)
@@ -136,37 +143,37 @@ class Agent:
         except AgentFormError:
             raise  # Because it is about how the checks call the agent, not what it sends.
         except Exception as error:  # noqa: BLE001 - whatever the agent raises is what it did
-            return Observed(requests, repr(error), error=error)
+            return Observed(requests, self._plain(error), error=error)
         except ScriptEndError:
             # No error of the agent's, because it would go on for ever.
             return Observed(requests, None)
-        plain = plain_result(result)
+        plain = self._plain(result)
         asks = plain.get("needs_clarification") if isinstance(plain, dict) else None
         return Observed(requests, plain, bool(asks or getattr(result, "needs_clarification", None)))
 
-    def take_at_once(self, requests: Sequence[Any], script: Script) -> Any:
+    def take_at_once(self, requests: Sequence[Any], first: Iterable[str], mark: str) -> Any:
         """Let the agent take several turns at once; return requests, sorted, and results."""
-        self._requests, self._script = [], script
+        self._requests, self._first, self._mark = [], iter(first), mark
         is_async = inspect.iscoroutinefunction(self._turn)
         # Each waits in its calls until the others are there, because threads alone meet by luck.
         self._meeting = None if is_async else threading.Barrier(len(requests))
 
-        async def take(request: Any) -> Any:
-            if is_async:
-                return await self._turn(request)
-            return await asyncio.to_thread(self._run, request)
+        def turn(request: Any) -> Any:
+            return self._turn(request) if is_async else asyncio.to_thread(self._run, request)
 
         async def gather() -> Any:
-            return await asyncio.gather(*map(take, requests), return_exceptions=True)
+            return await asyncio.gather(*map(turn, requests), return_exceptions=True)
 
-        results = [
-            repr(result) if isinstance(result, BaseException) else plain_result(result)
-            for result in resolve(gather())
-        ]
-        return sorted(map(canonical_json, self._requests)), results
+        results = resolve(gather())
+        return sorted(map(canonical_json, self._requests)), [*map(self._plain, results)]
 
     def _run(self, request: Any) -> Any:
         return resolve(self._turn(request))
+
+    def _plain(self, value: object) -> Any:
+        """Return a request, a result or an error as JSON, with ``ANY_MARK`` in its tokens."""
+        plain = repr(value) if isinstance(value, BaseException) else plain_result(value)
+        return json.loads(json.dumps(plain).replace(self._mark, ANY_MARK))
 
 
 class AgentFormError(UsageError):
@@ -192,8 +199,7 @@ def resolve(result: Any) -> Any:
         return await result
 
     # In a thread, because an event loop may run in this one already.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, finish()).result()
+    return run_in_background(finish())
 
 
 def completion(provider: Provider) -> Callable[[Sequence[Mapping[str, str]]], str]:

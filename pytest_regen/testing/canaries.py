@@ -3,7 +3,7 @@
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -13,9 +13,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from pytest_regen.canonical import canonical_json
-from pytest_regen.context.requests import parse_context, parse_request
-from pytest_regen.context.values import ConversationContext, InferredContext
+from pytest_regen.context import ConversationContext, InferredContext, parse_context, parse_request
 from pytest_regen.errors import UsageError
 from pytest_regen.testing import agents
 
@@ -56,6 +54,8 @@ _SPARKS: Final = {
     "state": "Nevada",
     "country": "America",
 }
+AN_ID: Final = "an id"
+"""Stands for an ``interaction_id``, which has the mark of the tokens."""
 _MOST: Final = 20_000
 """Characters of a text that is as long as it may be, at most."""
 
@@ -115,11 +115,8 @@ class Sample:
         # The outermost and of these the last, because earlier rounds have answers of their own.
         self.answers_at: Keys = min(reversed(places), key=len, default=())
         if not self.answers_at:
-            raise UsageError(
-                f"the {self.model.__name__} given as conversation has no answers",
-                why="the checks look at what becomes of answers, by the ids of their questions",
-                hint="give one in which every question is answered, each with words of its own",
-            )
+            what = f"the {self.model.__name__} given as conversation has no answers by question id"
+            raise UsageError(what, hint="give one in which every question is answered")
         self.ids = list(value_at(self.wire, self.answers_at))
         self._names = {question: str(n) for n, question in enumerate(self.ids)}
         # By the first place of a text, because ids are repeated where answers stand.
@@ -131,7 +128,8 @@ class Sample:
         }
         """The place of each text by its path."""
         self.texts = {path: str(value_at(self.wire, keys)) for path, keys in self.keys.items()}
-        self._lengths: dict[str, int] = {}
+        self.longest = {path: self._longest(text) for path, text in self.texts.items()}
+        """How many characters each may have."""
 
     def path(self, keys: Keys) -> str:
         """Return the path of a leaf; ids of questions are told by their number."""
@@ -158,17 +156,14 @@ class Sample:
                 return "question", self._names[part["id"]]
         return "", ""
 
-    def longest(self, path: str) -> int:
-        """Return how many characters a text may have."""
-        if path not in self._lengths:
-            # Tried, because a limit may stand in a validator that no schema shows.
-            low, high = 1, _MOST
-            while low < high:
-                middle = (low + high + 1) // 2
-                fits = self.accepts(swap_texts(self.wire, {self.texts[path]: "x" * middle}))
-                low, high = (middle, high) if fits else (low, middle - 1)
-            self._lengths[path] = low
-        return self._lengths[path]
+    def _longest(self, text: str) -> int:
+        # Tried, because a limit may stand in a validator that no schema shows.
+        low, high = 1, _MOST
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = self.accepts(swap_texts(self.wire, {text: "x" * middle}))
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
 
     @property
     def turn(self) -> "Shape":
@@ -205,11 +200,9 @@ class Shape:
     wire: Any
     """The conversation as JSON, with the texts of the sample."""
     is_long: bool = False
-    is_first: bool = False
-    has_id: bool = False
-    """Whether the request has an ``interaction_id``."""
-    legacy: Mapping[str, str] | None = None
-    """Answers as they are deprecated."""
+    """Whether its texts are as long as they may be."""
+    members: Mapping[str, Any] = field(default_factory=dict)
+    """What the request has beside the conversation, or in its place, as JSON with such texts."""
 
     def answering(self, *numbers: int) -> "Shape":
         """Return the turn of somebody who answered these questions alone."""
@@ -231,12 +224,12 @@ class Shape:
         paths, letter = enumerate(self.sample.texts), self.sample.letter
         return {path: f"K{mark}Ä{letter}{number:02d},{{z}}" for number, path in paths}
 
-    def sent_tokens(self, mark: str) -> dict[str, str]:
-        """Return the tokens of texts that are in this turn, ids left out."""
+    def sent_tokens(self) -> dict[str, str]:
+        """Return the tokens of texts that are seen of this turn, ids left out."""
         sent = {leaf for _, leaf in leaves(self.wire) if isinstance(leaf, str)}
         return {
             path: token
-            for path, token in self.tokens(mark).items()
+            for path, token in self.tokens(agents.ANY_MARK).items()
             # Ids only name something, so that no model needs them.
             if self.sample.texts[path] in sent and self.sample.keys[path][-1] != "id"
         }
@@ -244,27 +237,22 @@ class Shape:
     def missing(self, prompt: str) -> list[str]:
         """Return the paths of the texts whose tokens do not stand in a prompt."""
         text = agents.readable(prompt)
-        return [path for path, token in self.sent_tokens(ANY_MARK).items() if token not in text]
+        return [path for path, token in self.sent_tokens().items() if token not in text]
 
     def request(self, mark: str, texts: Mapping[str, str] | None = None) -> Any:
         """Return the request with tokens of a mark, but for some texts by their path."""
         tokens = self.tokens(mark) | dict(texts or {})
         for path, token in tokens.items() if self.is_long else ():
-            room = self.sample.longest(path) - len(token)
+            room = self.sample.longest[path] - len(token)
             # More bytes than characters, and the token last, because that is where a cut is.
             tokens[path] = ("täxt " * (room // 5 + 1))[:room] + token
         swapped = {text: tokens[path] for path, text in self.sample.texts.items()}
-        wire = swap_texts(self.wire, swapped)
         # Of other models nobody knows what a request around the conversation looks like.
         if self.sample.model is not ConversationContext:
-            return self.sample.model.model_validate_json(json.dumps(wire))
-        members = {
-            "message": wire["original_description"],
-            "conversationContext": None if self.is_first else wire,
-            "interactionId": f"i{mark}" if self.has_id else None,
-            "clarificationAnswers": swap_texts(self.legacy, swapped),
-        }
-        return parse_request({name: value for name, value in members.items() if value is not None})
+            return self.sample.model.model_validate_json(json.dumps(swap_texts(self.wire, swapped)))
+        members = {"message": self.wire["original_description"], "conversationContext": self.wire}
+        names = {**swapped, AN_ID: f"i{mark}"}
+        return parse_request(swap_texts({**members, **self.members}, names))
 
 
 @cache
@@ -291,8 +279,6 @@ def new_mark() -> str:
     return secrets.token_hex(4)
 
 
-ANY_MARK: Final = "00000000"
-"""Stands in tokens that are compared with those of another mark."""
 TOKEN: Final = re.compile(r"K[0-9a-f]{8}Ä[a-z]\d\d,\{z\}")
 
 
@@ -309,10 +295,9 @@ class Lab:
     replies: agents.Replies = field(default_factory=agents.Replies)
     checks: Iterable[str] | None = None
     conversation: BaseModel | Sequence[BaseModel] = ()
-    ignore: Iterable[str] = ()
+    ignore: Collection[str] = ()
     max_calls: int = 3
     skeleton: Callable[[str], object] | None = None
-    _seen: dict[str, agents.Observed] = field(default_factory=dict)
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
@@ -321,11 +306,6 @@ class Lab:
         turns = (turns,) if isinstance(turns, BaseModel) else turns
         samples = tuple(map(Sample, turns, ascii_lowercase))
         return samples or default_samples()
-
-    @property
-    def is_default(self) -> bool:
-        """Whether turns have the members of the built-in agent's."""
-        return self.samples == default_samples()
 
     def observe(
         self,
@@ -337,43 +317,22 @@ class Lab:
     ) -> agents.Observed:
         """Return what happens in a turn, with ``ANY_MARK`` in every token.
 
-        Without a mark it is one that no agent has seen, and the turn is taken once.
-
         Args:
             shape: the turn.
             first: what the model replies before it writes.
-            mark: of the tokens.
+            mark: of the tokens; by default one that no agent has seen.
             agent: who takes it; a new instance by default.
         """
-        # By what the shape holds, because each check makes its shapes anew.
-        key = canonical_json({**vars(shape), "sample": id(shape.sample), "first": first})
-        if not mark and key in self._seen:
-            return self._seen[key]
-        its_mark = mark or new_mark()
-        agent = agent or agents.Agent(self.make)
-        seen = agent.take(shape.request(its_mark), self.script(its_mark, first))
-        requests, result = json.loads(json.dumps(seen.plain).replace(its_mark, ANY_MARK))
-        seen = replace(seen, requests=requests, result=result)
-        return seen if mark else self._seen.setdefault(key, seen)
+        mark = mark or new_mark()
+        agent = agent or self.new_agent()
+        return agent.take(shape.request(mark), first, mark)
 
-    def script(self, mark: str, first: Sequence[str] = ()) -> agents.Script:
-        """Return the script of a model whose reply does not depend on the mark of its request."""
-        replies = iter(first)
-
-        def reply(request: agents.Request) -> str:
-            # With the same mark for all turns, because replies are compared as requests are.
-            plain = json.loads(json.dumps(request).replace(mark, ANY_MARK))
-            return next(replies, self.replies.render(plain))
-
-        return reply
+    def new_agent(self) -> agents.Agent:
+        """Return a new instance of the agent."""
+        return agents.Agent(self.make, self.replies)
 
     def same(self, one: Shape, other: Shape) -> bool:
         """Return whether an agent makes the same of two requests with the same tokens."""
         # One mark for both, because an agent may keep what it made by ids that hold tokens.
         mark = new_mark()
         return bool(self.observe(one, mark=mark).plain == self.observe(other, mark=mark).plain)
-
-    def differ(self, one: Shape, other: Shape) -> bool:
-        """Return whether an agent takes two requests for different, because they are."""
-        # Not by memory or by the clock, because another check looks at these.
-        return not self.same(one, other) and self.same(one, one)

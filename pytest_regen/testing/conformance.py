@@ -9,7 +9,6 @@ Each test works on a copy of the project, in which the units of ``Kind.examples`
 wrote them.
 """
 
-import importlib.util
 import json
 import os
 import shutil
@@ -17,7 +16,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -25,10 +23,8 @@ import pytest
 
 from pytest_regen.emulator import Emulator
 from pytest_regen.regeneration import verbs
-from pytest_regen.regeneration.flow import Job, Work, work_steps
 from pytest_regen.regeneration.places import open_place, places_in
-from pytest_regen.regeneration.policies import Policy
-from pytest_regen.regeneration.queue import drive_flow
+from pytest_regen.regeneration.queue import Flow, drive_flow
 from pytest_regen.regeneration.values import Ask, TurnSettings
 from pytest_regen.settings import read_settings
 from pytest_regen.turns.providers import CallableProvider
@@ -41,10 +37,6 @@ _LEFT_OUT: Final = (*("__pycache__", "build", "cassettes", "dist", "env", "node_
 _MEMORY: Final = frozenset({".regen", ".pytest_cache", "cassettes", "__pycache__"})
 """What a run remembers, which is not the same after another way to the same texts."""
 _MODEL: Final = "conformance"
-_EXAMPLES: Final = 'set examples = [("name of a unit", "good text", "bad text")]'
-
-Model = Callable[[Sequence[Mapping[str, Any]]], str]
-"""From messages to a reply, as both a provider and the emulator can ask it."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +46,6 @@ class Lab:
     root: Path
     place: str
     examples: tuple[Example, ...]
-
-    @property
-    def name(self) -> str:
-        """The unit that laws about one unit take."""
-        return self.examples[0][0]
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        """Its good text, and its bad one."""
-        return self.examples[0][1:]
 
     @property
     def path(self) -> Path:
@@ -87,17 +69,17 @@ class Lab:
         """Return the file with its kind, made anew."""
         return open_place(self, self.root / self.place)
 
-    def codes(self, name: str = "") -> list[str]:
+    def codes(self, name: str) -> list[str]:
         """Return the codes of what is wrong with a unit, in order, but for its own warnings."""
         return [
             issue.code
-            for issue in self.file().open().issues(name or self.name)
+            for issue in self.file().open().issues(name)
             if issue.severity == "error" or issue.code in {"STALE", "UNRECORDED"}
         ]
 
-    def text(self, name: str = "") -> str:
+    def text(self, name: str) -> str:
         """Return what stands in the file for a unit."""
-        return self.file().open().output(name or self.name, 1) or ""
+        return self.file().open().output(name, 1) or ""
 
     def same(self, old: str, new: str) -> bool:
         """Return whether two texts of a unit mean the same."""
@@ -108,27 +90,21 @@ class Lab:
         view = self.file().open()
         return put_text(view.kind, view.text, name, text, list(view.names), place=self.place)
 
-    def put(self, text: str, name: str = "") -> None:
+    def put(self, text: str, name: str) -> None:
         """Edit a unit as somebody would."""
-        name = name or self.name
         edited = self.with_text(name, text)
         assert isinstance(edited, str), f"{name} cannot hold this text: {edited.message}"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_bytes(edited.encode("utf-8"))
 
-    def let_be_wrong(self, name: str = "", text: str = "") -> None:
-        """Let a unit be wrong as it was written: the file and the ledger have the bad text."""
-        self.put(text or self.texts[1], name)
-        verbs.adopt(self.file(), [name or self.name])
-
     def asks(self) -> list[Ask]:
         """Return what is asked for each unit."""
         place, settings = self.file(), TurnSettings(CallableProvider(str, model=_MODEL))
-        asks = (place.asks(place.open(), name, {1: ()}, settings) for name, *_ in self.examples)
-        return list(chain.from_iterable(asks))
+        view, names = place.open(), [name for name, *_ in self.examples]
+        return [ask for name in names for ask in place.asks(view, name, {1: ()}, settings)]
 
-    def learn(self) -> Model:
-        """Return a model that answers with the good texts."""
+    def learn(self) -> Callable[[Sequence[Mapping[str, Any]]], str]:
+        """Return a model that answers messages with the good texts."""
         replies: dict[str, str] = {}
         for (_, text, _), ask in zip(self.examples, self.asks(), strict=True):
             # As it is, in a fence, or as JSON, because a kind reads replies in a way of its own.
@@ -148,11 +124,11 @@ class Lab:
 
         return model
 
-    def ask(self, policy: Policy, model: Model) -> Work[Any]:
-        """Let the engine work on the units that a policy names, by default on the one."""
-        settings = TurnSettings(CallableProvider(model, model=_MODEL))
-        job = Job(policy, policy.pages or [self.name], 1)
-        return drive_flow(work_steps(self.file(), job, settings), settings)
+    def ask(self, steps: Callable[..., Flow[Any]], **options: Any) -> None:
+        """Let the engine work on the examples, by a verb; each is answered with its good text."""
+        settings = TurnSettings(CallableProvider(self.learn(), model=_MODEL))
+        names = [name for name, *_ in self.examples]
+        drive_flow(steps(self.file(), names, settings=settings, attempts=1, **options), settings)
 
     def files(self) -> dict[str, bytes]:
         """Return the project's files, but for what a run remembers."""
@@ -197,26 +173,37 @@ class KindConformance:
     settings: ClassVar[str] = ""
     """``[tool.pytest-regen]`` for the copy, as TOML; by default it names the kind."""
 
-    _template: ClassVar[Lab]
-
     @pytest.fixture
-    def lab(
-        self,
-        request: pytest.FixtureRequest,
-        tmp_path: Path,
-        tmp_path_factory: pytest.TempPathFactory,
-    ) -> Lab:
-        """A copy of the project for one test; it is made once for all of them."""
-        cls, kind = type(self), self.kind
-        if "_template" not in vars(cls):
-            root = tmp_path_factory.mktemp("kind") / "project"
-            root.mkdir()
-            self.make_project(root, request.config.rootpath)
-            name = kind if isinstance(kind, str) else f"{kind.__module__}:{kind.__qualname__}"
-            settings = self.settings or f'[tool.pytest-regen]\nkinds = ["{name}"]\n'
-            (root / "pyproject.toml").write_text(settings, "utf-8")
-            cls._template = _make_template(root, self.examples)
-        return cls._template.copy(tmp_path / "project")
+    def lab(self, request: pytest.FixtureRequest, tmp_path: Path) -> Lab:
+        """A copy of the project, with the units of the examples as a model wrote them."""
+        root, kind = tmp_path / "project", self.kind
+        root.mkdir()
+        self.make_project(root, request.config.rootpath)
+        reference = kind if isinstance(kind, str) else f"{kind.__module__}:{kind.__qualname__}"
+        settings = self.settings or f'[tool.pytest-regen]\nkinds = ["{reference}"]\n'
+        (root / "pyproject.toml").write_text(settings, "utf-8")
+        names: list[str] = []
+        place: Any
+        for place in places_in(Lab(root, "", ())):
+            units = place.open().names
+            examples = self.examples or place.kind.examples
+            lab = Lab(root, place.place, tuple(e for e in examples if e[0] in units))
+            if lab.examples:
+                break
+            names += units
+        else:
+            pytest.fail(
+                "no file has a unit of the examples: the kind's units are "
+                f"{', '.join(names[:8]) or 'none'}; "
+                'set examples = [("name of a unit", "good text", "bad text")]',
+                pytrace=False,
+            )
+        for name, good, _ in lab.examples:
+            lab.put(good, name)
+        # Of all that stands there, because nothing but the examples is to be looked at later.
+        verbs.adopt(lab.file())
+        lab.ask(verbs.generate_steps, force=True)
+        return lab
 
     def make_project(self, root: Path, rootdir: Path) -> None:
         """Fill the empty folder ``root`` with what the kind needs, by default with the rootdir.
@@ -257,10 +244,13 @@ class KindConformance:
 
     # What the engine owes the kind
 
-    def test_pytest_heals_and_replays_offline_with_workers(self, lab: Lab) -> None:
+    def test_pytest_heals_and_replays_offline_with_workers(
+        self, lab: Lab, pytestconfig: pytest.Config
+    ) -> None:
         """``--regen`` heals what fails, and does so again from its recording, without a model."""
         for name, _, bad in lab.examples:
-            lab.let_be_wrong(name, bad)
+            lab.put(bad, name)
+        verbs.adopt(lab.file())
         broken, model = lab.copy(lab.root.with_name("broken")), lab.learn()
         summary = f"{len(lab.examples)} regenerated"
 
@@ -272,30 +262,9 @@ class KindConformance:
         assert all(lab.codes(name) == [] for name, *_ in lab.examples)
 
         shutil.copytree(lab.root / "cassettes", broken.root / "cassettes")
-        workers = ("-p", "xdist.plugin", "-n", "2") if importlib.util.find_spec("xdist") else ()
+        has_workers = pytestconfig.pluginmanager.has_plugin("xdist")
+        workers = ("-p", "xdist.plugin", "-n", "2") if has_workers else ()
         replayed = broken.pytest("--regen", *workers, url=url)
 
         assert summary in replayed, replayed
         assert broken.files() == lab.files()
-
-
-def _make_template(root: Path, examples: Sequence[Example] | None) -> Lab:
-    """Return the project with the units of the examples as a model wrote them."""
-    names: list[str] = []
-    place: Any
-    for place in places_in(Lab(root, "", ())):
-        units = place.open().names
-        chosen = tuple(e for e in examples or place.kind.examples if e[0] in units)
-        if chosen:
-            break
-        names += units
-    else:
-        why = f"the kind's units are {', '.join(names[:8])}" if names else "the kind names no unit"
-        pytest.fail(f"no file has a unit of the examples: {why}; {_EXAMPLES}", pytrace=False)
-    lab = Lab(root, place.place, chosen)
-    for name, good, _ in chosen:
-        lab.put(good, name)
-    # Of all that stands there, because nothing but the examples is to be looked at later.
-    verbs.adopt(lab.file())
-    lab.ask(Policy({name: {1: ()} for name, *_ in chosen}), lab.learn())
-    return lab

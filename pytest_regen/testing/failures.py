@@ -49,15 +49,13 @@ def fail(
     __tracebackhide__ = True
     problems = (issues,) if isinstance(issues, Issue) else tuple(issues)
     words = (corrections,) if isinstance(corrections, str) else tuple(corrections)
+    error = FeedbackError((*problems, *words))
     if feedback is not None:
         sent = feedback.with_notes((*map(_line, problems), *words))
-        lines = tuple(sent.lines())
-        if not any(map(str.strip, lines)):
-            raise TypeError("the feedback given to pytest_regen.fail() is empty")
-        raise FeedbackError(lines, sent)
-    if not problems and not words:
-        raise TypeError("pytest_regen.fail() needs issues=, corrections= or feedback=")
-    raise FeedbackError((*problems, *words))
+        error = FeedbackError(tuple(sent.lines()), sent)
+    if not str(error).strip():
+        raise TypeError("pytest_regen.fail() needs issues=, corrections= or feedback=, not empty")
+    raise error
 
 
 def _line(item: Feedback) -> str:

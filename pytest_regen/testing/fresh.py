@@ -3,7 +3,7 @@
 import importlib
 import json
 import os
-import pkgutil
+import pickle
 import pydoc
 import subprocess
 import sys
@@ -17,6 +17,7 @@ from pytest_regen.testing.agents import Agent, AgentFactory, Replies
 
 _ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
 """What a prompt must not depend on: the order of sets, and language."""
+_MAIN: Final = "from pytest_regen.testing.fresh import main; main()"
 _SECONDS: Final = 120
 _NOT_THEIRS: Final = ("<", str(Path(os.__file__).parent), str(Path(__file__).parents[1]))
 """How the files of Python's own modules, and of ours, begin."""
@@ -35,20 +36,22 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
     Raises:
         UsageError: the agent's factory cannot be imported there, or the process fails.
     """
-    model = type(request)
-    work = {
-        "factory": _reference(make),
-        "model": _reference(model),
-        "request": request.model_dump_json(),
-        "generate": replies.generate,
-    }
+    modules = {sys.modules.get(thing.__module__) for thing in (make, type(request))}
+    files = {str(module.__name__): module.__file__ for module in modules if module}
+    try:
+        work = pickle.dumps((make, request, replies))
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        raise UsageError(
+            f"{make!r} cannot be found by another process",
+            why=str(error),
+            hint="define it at the top of a module: def make_agent(provider): …",
+        ) from None
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
     child = subprocess.run(
         # Without the folder it is started in, because this process may not import from there.
-        [sys.executable, "-P", "-c", "from pytest_regen.testing.fresh import main; main()"],
-        input=json.dumps(work),
+        [sys.executable, "-P", "-c", _MAIN, json.dumps(files)],
+        input=work,
         capture_output=True,
-        encoding="utf-8",
         env={**os.environ, **_ELSEWHERE, **path},
         timeout=_SECONDS,
         check=False,
@@ -56,35 +59,28 @@ def take_turn_elsewhere(make: AgentFactory, request: Any, replies: Replies) -> d
     if child.returncode:
         raise UsageError(
             f"the agent could not take its turn in a process of its own (exit {child.returncode})",
-            why=child.stderr.strip()[-600:] or "it said nothing",
-            hint="make it importable and free of side effects, or leave the check 'stateless' out: "
-            "check_stateless_agent(make, checks=[name for name in CHECKS if name != 'stateless'])",
+            why=child.stderr.decode("utf-8", "replace").strip()[-600:] or "it said nothing",
+            hint="make it importable and free of side effects, or leave the check 'stateless' out",
         )
     # The last line, because an agent may print.
-    plain, later = json.loads(child.stdout.rpartition("\n")[2])
+    plain, later = json.loads(child.stdout.rpartition(b"\n")[2])
     return {"a fresh process": tuple(plain), "another day in another time zone": tuple(later)}
-
-
-def _reference(thing: Any) -> list[str]:
-    name, module = getattr(thing, "__qualname__", "<>"), getattr(thing, "__module__", "")
-    if "<" in name or not module:
-        raise UsageError(
-            f"{thing!r} cannot be found by another process",
-            why="a fresh process imports the factory by its name",
-            hint="define it at the top of a module: def make_agent(provider): …",
-        )
-    return [module, name, str(getattr(sys.modules[module], "__file__", ""))]
 
 
 def main() -> None:
     """Take the turn that standard input describes."""
-    work = json.load(sys.stdin)
-    replies = Replies(work["generate"])
-    make, model = _import(*work["factory"]), _import(*work["model"])
-    request = model.model_validate_json(work["request"])
+    for name, file in json.loads(sys.argv[1]).items():
+        try:
+            is_same = getattr(importlib.import_module(name), "__file__", file) == file
+        except ImportError:
+            is_same = False
+        # Test modules are often not importable by name, or another one has the same.
+        if not is_same:
+            sys.modules[name] = pydoc.importfile(file)
+    make, request, replies = pickle.load(sys.stdin.buffer)  # noqa: S301 - it is our own
 
     def turn() -> Any:
-        return Agent(make).take(request, replies.render).plain
+        return Agent(make, replies).take(request).plain
 
     plain = turn()
     # Only now: all that the agent imports has found the classes that it may subclass or pickle.
@@ -138,14 +134,3 @@ class _Standing(type):
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, datetime)
-
-
-def _import(module: str, name: str, file: str) -> Any:
-    try:
-        is_same = getattr(importlib.import_module(module), "__file__", file) == file
-    except ImportError:
-        is_same = False
-    # Test modules are often not importable by name, or another one has the same.
-    if not is_same:
-        sys.modules[module] = pydoc.importfile(file)
-    return pkgutil.resolve_name(f"{module}:{name}")

@@ -6,10 +6,9 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
-from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException
+from http.client import OK, HTTPConnection, HTTPException
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -18,7 +17,7 @@ from pydantic.alias_generators import to_camel
 from pytest_regen.emulator.messages import events_of
 from pytest_regen.emulator.values import EmulatedReply, HttpResponse, dump
 from pytest_regen.extras import needs
-from pytest_regen.testing.agents import AgentFormError, ScriptEndError, request_of
+from pytest_regen.testing.agents import ScriptEndError, request_of
 from pytest_regen.turns.values import Provider
 
 _SECONDS: Final = 60
@@ -47,12 +46,6 @@ def _served(port: int) -> tuple[str, list[Provider]]:
 
     server = LoopbackServer(answer, port=port)
     return f"http://127.0.0.1:{server.server_address[1]}", providers
-
-
-def _address(provider: Provider, port: int = 0) -> str:
-    address, providers = _served(port)
-    providers.append(provider)
-    return f"{address}/{len(providers) - 1}"
 
 
 def _answer(body: Mapping[str, Any], provider: Provider, *, is_chat: bool) -> HttpResponse:
@@ -130,13 +123,19 @@ def _chat(body: Mapping[str, Any], text: str, tool: str) -> dict[str, Any]:
     }
 
 
-def base_url(provider: Provider) -> str:
+def base_url(provider: Provider, *, port: int = 0) -> str:
     """Return an address of loopback at which ``provider`` answers, for agents with clients.
 
     It speaks the Messages API, and chat completions below ``/v1``; plain, streamed, and with forced
     tools. Any key will do.
+
+    Args:
+        provider: who answers.
+        port: of the address; by default a free one.
     """
-    return _address(provider)
+    address, providers = _served(port)
+    providers.append(provider)
+    return f"{address}/{len(providers) - 1}"
 
 
 class HttpAgent:
@@ -144,7 +143,7 @@ class HttpAgent:
 
     def __init__(self, url: str, command: Sequence[str], port: int) -> None:
         self._url, self._command = urlsplit(url), command
-        self._address = _address(self, port)
+        self._address = base_url(self, port=port)
         self._provider: Provider
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -159,13 +158,15 @@ class HttpAgent:
             self._provider = provider
             members = request.model_dump(mode="json", by_alias=True, exclude_none=True)
             body = json.dumps({to_camel(name): value for name, value in members.items()})
+            if self._command and self._process is None:
+                self._start()
             # A new one for each turn, because two turns may be taken at once.
-            with closing(self._connect()) as connection:
+            with closing(self._connection()) as connection:
                 headers = _JSON | {"connection": "close"}
                 connection.request("POST", self._url.path or "/", body, headers)
                 response = connection.getresponse()
                 text = response.read().decode("utf-8", "replace")
-            if response.status != HTTPStatus.OK:
+            if response.status != OK:
                 raise HTTPException(f"{response.status} {text[:200]}")
             try:
                 return json.loads(text)
@@ -174,40 +175,25 @@ class HttpAgent:
 
         return turn
 
-    def stop(self) -> None:
-        """Stop the agent's process, if it was started here."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+    def _connection(self) -> HTTPConnection:
+        return HTTPConnection(self._url.hostname or "", self._url.port, timeout=_SECONDS)
 
-    def _connect(self) -> HTTPConnection:
-        """Return a connection to the agent, which is started if need be."""
-        if self._command and self._process is None:
-            model = {"ANTHROPIC_BASE_URL": self._address, "OPENAI_BASE_URL": f"{self._address}/v1"}
-            keys = {"ANTHROPIC_API_KEY": "none-needed", "OPENAI_API_KEY": "none-needed"}
-            env = {**os.environ, **model, **keys, "PORT": str(self._url.port)}
-            self._process = subprocess.Popen(self._command, env=env, stdout=subprocess.DEVNULL)
-            # Because nobody else stops it: a check has no end that the agent is told of.
-            atexit.register(self.stop)
+    def _start(self) -> None:
+        """Start the agent, and wait until it listens."""
+        model = {"ANTHROPIC_BASE_URL": self._address, "OPENAI_BASE_URL": f"{self._address}/v1"}
+        keys = {"ANTHROPIC_API_KEY": "none-needed", "OPENAI_API_KEY": "none-needed"}
+        env = {**os.environ, **model, **keys, "PORT": str(self._url.port)}
+        self._process = subprocess.Popen(self._command, env=env, stdout=subprocess.DEVNULL)
+        # Because nobody else stops it: a check has no end that the agent is told of. What is
+        # registered last is called first.
+        atexit.register(self._process.wait)
+        atexit.register(self._process.kill)
         end = time.monotonic() + _SECONDS
-        while True:
-            connection = HTTPConnection(self._url.hostname or "", self._url.port, timeout=_SECONDS)
-            try:
+        while self._process.poll() is None and time.monotonic() < end:
+            with suppress(ConnectionRefusedError), closing(self._connection()) as connection:
                 connection.connect()
-            except ConnectionRefusedError:
-                code = self._process.poll() if self._process else None
-                # Because a process that was started just now may not listen yet.
-                if self._process and code is None and time.monotonic() < end:
-                    time.sleep(0.05)
-                    continue
-                raise AgentFormError(
-                    f"no agent answers at {self._url.geturl()}",
-                    why="nothing listens there" if code is None else f"it ended with {code}",
-                    hint="start it first, or give the command that starts it: "
-                    'http(url, command=["node", "agent.js"]); PORT says where it has to listen',
-                ) from None
-            return connection
+                break
+            time.sleep(0.05)
 
 
 def http(url: str, *, command: Sequence[str] = (), model_port: int = 0) -> HttpAgent:

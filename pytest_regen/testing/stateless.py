@@ -6,7 +6,7 @@ is needed, and no failure is a matter of luck: asking again cannot make one pass
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import groupby, islice, pairwise
@@ -17,10 +17,9 @@ from pydantic import BaseModel
 from pytest_regen.canonical import canonical_json
 from pytest_regen.context.questions import BLANK_CHARACTERS
 from pytest_regen.errors import UsageError
-from pytest_regen.testing import agents, canaries, fresh
+from pytest_regen.testing import agents, canaries, fresh, remote
 from pytest_regen.testing.agents import AgentFactory, ContextLossError
 from pytest_regen.testing.canaries import Lab, Sample, Shape, leaves, new_mark
-from pytest_regen.testing.remote import HttpAgent
 
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
@@ -56,9 +55,8 @@ def carries_full_context(lab: Lab) -> Iterator[str]:
         for path, turn in sample.variants():
             if lab.same(sample.turn, turn):
                 lost.setdefault(path, "")
-    patterns = tuple(lab.ignore)
     for path, where in lost.items():
-        if not any(fnmatchcase(path, pattern) for pattern in patterns):
+        if not any(fnmatchcase(path, pattern) for pattern in lab.ignore):
             yield f"{path}{where}"
 
 
@@ -87,12 +85,13 @@ def stateless(lab: Lab) -> Iterator[str]:
     first = shapes[0]
     other = shapes[1] if len(shapes) > 1 else first.answering()
     cases = [("the same instance", first, first), ("after another conversation", other, first)]
-    if lab.is_default:
-        under, before = replace(first, has_id=True), replace(other, has_id=True)
+    if not lab.conversation:
+        same_id = {"interactionId": canaries.AN_ID}
+        under, before = replace(first, members=same_id), replace(other, members=same_id)
         cases.append(("after another context under the same interaction_id", before, under))
-        before = replace(under, is_first=True)
+        before = replace(under, members={**same_id, "conversationContext": None})
         cases.append(("after the first turn under the same interaction_id", before, under))
-    mark, agent = new_mark(), agents.Agent(lab.make)
+    mark, agent = new_mark(), lab.new_agent()
     scripts = ((), lab.replies.unusable[-1:] * _FOR_EVER)
     for name, before, shape in cases:
         lab.observe(before, mark=mark, agent=agent)
@@ -104,18 +103,18 @@ def stateless(lab: Lab) -> Iterator[str]:
     for replies in scripts:
         mark = new_mark()
         requests = [shape.request(mark) for shape in (first, other)]
-        alone = [agents.Agent(lab.make).take(it, lab.script(mark, replies)) for it in requests]
+        alone = [lab.new_agent().take(request, replies, mark) for request in requests]
         sent = sorted(canonical_json(request) for seen in alone for request in seen.requests)
         # A new instance, because what the last two turns left must not show.
-        at_once = agents.Agent(lab.make).take_at_once(requests, lab.script(mark, replies))
+        at_once = lab.new_agent().take_at_once(requests, replies, mark)
         # Of turns without an end nothing is compared, because they stop each other.
         has_end = all(len(seen.requests) <= lab.max_calls for seen in alone)
         if has_end and at_once != (sent, [seen.result for seen in alone]):
             yield f"two turns at once: {_DIFFERS}"
     # Over HTTP it is in another process already, which is somebody else's.
-    if not isinstance(lab.make, HttpAgent):
+    if not isinstance(lab.make, remote.HttpAgent):
         request = first.request(new_mark())
-        expected = agents.Agent(lab.make).take(request, lab.replies.render).plain
+        expected = lab.new_agent().take(request).plain
         for name, plain in fresh.take_turn_elsewhere(lab.make, request, lab.replies).items():
             if plain != expected:
                 yield f"{name}: {_DIFFERS}"
@@ -125,13 +124,15 @@ def legacy_ignored(lab: Lab) -> Iterator[str]:
     """Yield the deprecated members that change something beside a context."""
     shape = lab.samples[0].turn
     answers = dict.fromkeys(lab.samples[0].ids, "a legacy answer")
-    legacy = {
-        "interaction_id": replace(shape, has_id=True),
-        "clarification_answers": replace(shape, legacy=answers),
-        "empty clarification_answers": replace(shape, legacy={}),
+    legacy: dict[str, dict[str, Any]] = {
+        "interaction_id": {"interactionId": canaries.AN_ID},
+        "clarification_answers": {"clarificationAnswers": answers},
+        "empty clarification_answers": {"clarificationAnswers": {}},
     }
-    for name, turn in legacy.items() if lab.is_default else ():
-        if lab.differ(shape, turn):
+    for name, members in legacy.items() if not lab.conversation else ():
+        is_same = lab.same(shape, replace(shape, members=members))
+        # Not by memory or by the clock, because another check looks at these.
+        if not is_same and lab.same(shape, shape):
             yield f"{name} beside the context: {_DIFFERS}"
 
 
@@ -170,10 +171,6 @@ def skip_works(lab: Lab) -> Iterator[str]:
             yield "asks again"
         if not seen.requests:
             continue  # Somebody else's result, remembered by answers: another check looks at that.
-        blanks = dict.fromkeys(sample.ids, " \t\u200b")
-        blank = replace(skipped, wire=canaries.with_value(shape.wire, sample.answers_at, blanks))
-        if lab.is_default and lab.differ(skipped, blank):
-            yield "blank answers are not taken for none"
         lost = skipped.missing(answered)
         yield from (f"{path} is lost" for path in skipped.missing(seen.prompt) if path not in lost)
         # All are skipped, or all but one.
@@ -188,26 +185,20 @@ def find_misplaced(shape: Shape, prompt: str) -> list[str]:
     Questions and answers are paired by their number. Each answer may stand next to its question,
     or all of them in the order in which the questions are first asked.
     """
-    tokens = shape.sent_tokens(canaries.ANY_MARK)
+    tokens = shape.sent_tokens()
     roles = {token: shape.sample.role(path) for path, token in tokens.items()}
-    marks = [
-        roles.get(match[0], ("", "")) for match in canaries.TOKEN.finditer(agents.readable(prompt))
-    ]
-    order = [mark for mark, _ in groupby(mark for mark in marks if mark[0])]
+    spoken = (roles.get(token) for token in canaries.TOKEN.findall(agents.readable(prompt)))
+    order = [mark for mark, _ in groupby(mark for mark in spoken if mark and mark[0])]
     # Both ways, because some prompts have the answer before its question.
     for way in (order, order[::-1]):
         pairs = pairwise([("", ""), *way])
         if all(before == ("question", mark[1]) for before, mark in pairs if mark[0] == "answer"):
             return []
-    answers = list(dict.fromkeys(number for kind, number in order if kind == "answer"))
-    questions = dict.fromkeys(number for kind, number in order if kind == "question")
-    due = [number for number in questions if number in answers]
-    # Where a question is not sent at all, which another check tells, nothing is due.
-    if len(answers) > len(due):
-        return []
-    wrong = {
-        ("answer", answer) for answer, right in zip(answers, due, strict=True) if answer != right
-    }
+    first = dict.fromkeys(order)
+    # Of both, because another check tells where a question is not sent at all.
+    answers = [n for kind, n in first if kind == "answer" and ("question", n) in first]
+    due = [n for kind, n in first if kind == "question" and ("answer", n) in first]
+    wrong = [("answer", n) for n, right in zip(answers, due, strict=True) if n != right]
     return [path for path, token in tokens.items() if roles[token] in wrong]
 
 
@@ -219,7 +210,7 @@ def posing(shape: Shape, answered: str, skipped: str) -> Iterator[tuple[str, str
         answered: the prompt with answers.
         skipped: the same with fewer.
     """
-    tokens = shape.sent_tokens(canaries.ANY_MARK)
+    tokens = shape.sent_tokens()
     with_answers, without = labels(answered), labels(skipped)
     answers = [path for path in tokens if shape.sample.role(path)[0] == "answer"]
     gone = [path for path in answers if tokens[path] not in without]
@@ -324,23 +315,20 @@ def _faults(lab: Lab, sample: Sample) -> Iterator[str]:
         # Of letters that nothing escapes, where no hostile text stands.
         fitted = {path: f"K{mark}a{number:02d}z" for number, path in enumerate(sample.texts)}
         for number, (path, text) in enumerate(texts.items()):
-            longest = sample.longest(path)
+            longest = sample.longest[path]
             is_short = longest <= _SHORT and path.endswith(("id", "label"))
             # Numbered, because ids and labels have to differ; the end is cut, because a forged
             # line comes early.
             whole = f"{text[:_LONGEST_ID]}{number}" if is_short else f"K{mark}{text}"
             fitted[path] = whole[:longest]
         request = sample.turn.request(mark, fitted)
-        return agents.Agent(lab.make).take(request, lab.replies.render)
+        return lab.new_agent().take(request)
 
     plain = take({})
 
     def holds(seen: agents.Observed) -> bool:
-        if lab.skeleton is not None:
-            return bool(lab.skeleton(seen.prompt) == lab.skeleton(plain.prompt))
-        kinds, whole = line_kinds(seen.prompt), line_kinds(plain.prompt)
-        # Or the beginning of it, because a prompt may be cut.
-        return seen.error is None and kinds == whole[: len(kinds)]
+        skeleton = lab.skeleton or line_kinds
+        return seen.error is None and skeleton(seen.prompt) == skeleton(plain.prompt)
 
     for text in HOSTILE_TEXTS:
         seen = take(dict.fromkeys(sample.texts, text))
@@ -373,10 +361,7 @@ CHECKS: Final[Mapping[str, tuple[Callable[[Lab], Iterator[str]], str]]] = {
         (answers_in_place, "answers are not where they belong"),
         (stateless, "a second turn depends on more than its request"),
         (legacy_ignored, "legacy fields win over the context"),
-        (
-            retry_keeps_context,
-            "leaves that the first request held are missing when the model is asked again",
-        ),
+        (retry_keeps_context, "leaves are missing when the model is asked again"),
         (reasking_bounded, "asking again has no end"),
         (skip_works, "skipping is not graceful"),
         (structure_holds, "texts become structure of the prompt, or make the turn fail"),
@@ -391,7 +376,7 @@ class Options(TypedDict, total=False):
     replies: agents.Replies
     checks: Iterable[str]
     conversation: BaseModel | Sequence[BaseModel]
-    ignore: Iterable[str]
+    ignore: Collection[str]
     max_calls: int
     skeleton: Callable[[str], object] | None
 

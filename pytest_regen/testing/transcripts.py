@@ -7,26 +7,27 @@ meant, and shows, section by section, where a prompt is no longer the one that w
 import difflib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.cassettes.scrubbing import scrub_value
-from pytest_regen.context.requests import ClarificationRequest, parse_request
-from pytest_regen.context.values import Ask
+from pytest_regen.context import Ask, ClarificationRequest, parse_request
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.testing.agents import AgentFactory, plain_result, resolve
 from pytest_regen.text import plural
+from pytest_regen.turns import Provider, Reply, ScriptedProvider, TurnRequest
 from pytest_regen.turns.exchange import TurnExchange
-from pytest_regen.turns.providers import CallableProvider
-from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 # A failure shows the code of the test that called, none of the lines in between.
 __tracebackhide__ = True
+
+RECORD_COMMAND: Final = "pytest --regen-record rewrite"
 
 
 class TranscriptError(RegenError):
@@ -85,9 +86,7 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def read_transcript(
-    path: Path, record_command: str = "pytest --regen-record rewrite"
-) -> Transcript:
+def read_transcript(path: Path, record_command: str = RECORD_COMMAND) -> Transcript:
     """Return the transcript at ``path``.
 
     Args:
@@ -100,37 +99,26 @@ def read_transcript(
     try:
         return Transcript.model_validate(yaml.safe_load(path.read_text("utf-8")))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        is_missing = isinstance(error, FileNotFoundError)
-        what = "there is no such transcript" if is_missing else "this is no transcript of a flow"
-        raise TranscriptError(f"{path}: {what}", why=str(error), hint=record_command) from None
+        what = f"there is no transcript of a flow at {path}"
+        raise TranscriptError(what, why=str(error), hint=record_command) from None
 
 
+@dataclass
 class ClarificationFlow:
-    """A flow that is taken turn by turn, each with a fresh agent and a context that was JSON.
+    """A flow that is taken turn by turn, each with a fresh agent and a context that was JSON."""
 
-    Args:
-        make: makes the agent.
-        provider: who answers.
-        recorded: the transcript to compare with; ``None`` records a new one.
-        record_command: what an error says to run.
-    """
-
-    def __init__(
-        self,
-        make: AgentFactory,
-        provider: Provider,
-        *,
-        recorded: Transcript | None = None,
-        record_command: str = "pytest --regen-record rewrite",
-    ) -> None:
-        self._make = make
-        self._provider = provider
-        self._recorded = recorded
-        self._command = record_command
-        self.transcript = Transcript()
-        """What happened so far."""
-        self._message = ""
-        self._ask: Ask | None = None
+    make: AgentFactory
+    """Makes the agent."""
+    provider: Provider
+    """Who answers."""
+    recorded: Transcript | None = None
+    """What to compare with; ``None`` records anew."""
+    record_command: str = RECORD_COMMAND
+    """What an error says to run."""
+    transcript: Transcript = field(default_factory=Transcript, init=False)
+    """What happened so far."""
+    _message: str = field(default="", init=False)
+    _ask: Ask | None = field(default=None, init=False)
 
     def start(self, description: str) -> Any:
         """Take the first turn.
@@ -158,11 +146,8 @@ class ClarificationFlow:
             TranscriptError: the prompt is not the one that was recorded.
         """
         if self._ask is None:
-            raise UsageError(
-                "no question was asked",
-                why="only a flow whose first turn returned questions can be answered",
-                hint="take flow.start(description) first, and look at what it returns",
-            )
+            hint = "call flow.start(…) first, and look at what it returns"
+            raise UsageError("no question was asked", hint=hint)
         ask = self._ask.model_dump(mode="json", by_alias=True)
         context = {
             "originalDescription": self._message,
@@ -184,20 +169,19 @@ class ClarificationFlow:
             TranscriptError: one was not.
         """
         taken = len(self.transcript.turns)
-        left = len(self._recorded.turns) - taken if self._recorded else 0
+        left = len(self.recorded.turns) - taken if self.recorded else 0
         if left > 0:
-            what = f"{plural(left, 'recorded turn')} not taken"
-            raise TranscriptError(what, why=f"{taken} were", hint=self._command)
+            raise self._drift(f"{plural(left, 'recorded turn')} not taken", f"{taken} were")
 
     def take(self, request: ClarificationRequest) -> Any:
         """Take the next turn, whichever it is; raises as ``start`` does."""
         wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         number = len(self.transcript.turns) + 1
-        recorded = self._recorded.turns if self._recorded else []
+        recorded = self.recorded.turns if self.recorded else []
         expected = recorded[number - 1] if number <= len(recorded) else None
-        if self._recorded and expected is None:
-            what, why = f"turn {number} was not recorded", f"the transcript has {len(recorded)}"
-            raise TranscriptError(what, why=why, hint=self._command)
+        if self.recorded and expected is None:
+            why = f"the transcript has {len(recorded)}"
+            raise self._drift(f"turn {number} was not recorded", why)
         calls: list[TranscriptCall] = []
 
         def compare(request: TurnRequest) -> None:
@@ -205,38 +189,42 @@ class ClarificationFlow:
                 return
             if len(calls) >= len(expected.calls):
                 what = f"turn {number} calls the model once more than was recorded"
-                raise TranscriptError(what, why=f"{len(calls)} calls were", hint=self._command)
+                raise self._drift(what, f"{len(calls)} calls were")
             recorded, call = expected.calls[len(calls)], _call(request)
             if recorded.prompt != call.prompt:
                 section = _section(recorded.prompt, call.prompt)
                 what = f"turn {number} tells the model something else{section}"
-                raise self._drift(what, recorded.prompt, call.prompt)
+                raise self._drift(what, _diff(recorded.prompt, call.prompt))
             if recorded.system_sha256 != call.system_sha256:
-                raise self._drift(f"turn {number} has another system prompt", "", "")
+                raise self._drift(f"turn {number} has another system prompt", "")
 
         def keep(request: TurnRequest, reply: Reply) -> None:
             calls.append(_call(request, reply.text))
 
-        agent = self._make(TurnExchange(self._provider, before=compare, after=keep))
+        agent = self.make(TurnExchange(self.provider, before=compare, after=keep))
         turn = agent.turn if hasattr(agent, "turn") else agent
-        # Through JSON, because the caller holds the context between two turns.
-        result = resolve(turn(parse_request(json.loads(json.dumps(wire)))))
+        # Made of JSON, because the caller holds the context between two turns.
+        result = resolve(turn(parse_request(wire)))
         # Scrubbed, because a transcript is kept beside the cassette.
         plain = scrub_value(plain_result(result))
         if expected is not None and plain != expected.result:
-            before, now = (
-                json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True)
-                for value in (expected.result, plain)
-            )
-            raise self._drift(f"turn {number} returns something else", before, now)
+            why = _diff(_json(expected.result), _json(plain))
+            raise self._drift(f"turn {number} returns something else", why)
         turn_taken = TranscriptTurn(input=scrub_value(wire), calls=calls, result=plain)
         self.transcript.turns.append(turn_taken)
         return result
 
-    def _drift(self, what: str, before: str, now: str) -> TranscriptError:
-        lines = before.splitlines(), now.splitlines()
-        diff = difflib.unified_diff(*lines, "recorded", "now", lineterm="", n=1)
-        return TranscriptError(what, why="\n".join(diff), hint=self._command)
+    def _drift(self, what: str, why: str) -> TranscriptError:
+        return TranscriptError(what, why=why, hint=self.record_command)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True)
+
+
+def _diff(before: str, now: str) -> str:
+    lines = before.splitlines(), now.splitlines()
+    return "\n".join(difflib.unified_diff(*lines, "recorded", "now", lineterm="", n=1))
 
 
 def _section(before: str, now: str) -> str:
@@ -269,8 +257,7 @@ def verify_transcript(path: Path | str, make: AgentFactory) -> Transcript:
     """
     recorded = read_transcript(Path(path))
     replies = [call.reply for turn in recorded.turns for call in turn.calls]
-    provider = CallableProvider(lambda _: replies.pop(0), model="recorded")
-    flow = ClarificationFlow(make, provider, recorded=recorded)
+    flow = ClarificationFlow(make, ScriptedProvider(replies), recorded=recorded)
     for turn in recorded.turns:
         flow.take(parse_request(turn.input))
     return recorded

@@ -103,6 +103,7 @@ def test_regenerating_such_a_store_needs_no_key(document: Path) -> None:
     break_page(STORE)
 
     planned = command("regenerate", STORE, "--yes", "--dry-run")
+    priced = command("regenerate", STORE, "--yes", "--dry-run", "--correction", "shorter")
     healed = command("regenerate", STORE, "--from-errors")
     asked = [
         command("regenerate", STORE, "--type", "Maker", *words)
@@ -114,6 +115,7 @@ def test_regenerating_such_a_store_needs_no_key(document: Path) -> None:
     ]
 
     assert (planned.code, "to write; nothing written" in planned.err) == (0, True)
+    assert "to ask" in priced.err
     assert (healed.code, AGAIN in healed.err) == (0, True)
     assert all("ANTHROPIC_API_KEY is not set" in ran.err for ran in asked)
     assert {ran.code for ran in asked} == {3}

@@ -87,7 +87,7 @@ def test_a_flow_is_recorded_and_replayed(run: Run) -> None:
     replayed = run("-p", "no:cacheprovider", **words)
 
     unrecorded.assert_outcomes(errors=1)
-    unrecorded.stdout.fnmatch_lines(["*there is no such transcript*", "*--regen-record once*"])
+    unrecorded.stdout.fnmatch_lines(["*no transcript of a flow at *", "*--regen-record once*"])
     recorded.assert_outcomes(passed=1)
     replayed.assert_outcomes(passed=1)
     assert run.transcript == written

@@ -31,6 +31,7 @@ from pytest_regen.sessions import (
     ScenarioGeneratorSession,
     TestScenario,
     generate_scenarios,
+    generate_verify_repair,
 )
 from pytest_regen.turns import Provider, Reply, ScriptedProvider, Usage
 
@@ -88,6 +89,18 @@ def test_messages_grow_and_the_system_prompt_stays() -> None:
     assert ["JSON Schema" in told(provider, number) for number in (0, 1)] == [True, False]
     with pytest.raises(UsageError, match="regenerate"):
         talk.generate()
+
+
+def test_an_oracle_has_a_wrong_scenario_replaced_as_any_item() -> None:
+    """What is right stays, and its words go to the model."""
+    provider = ScriptedProvider([said([A, B]), said([FIXED])])
+
+    report = generate_verify_repair(
+        session(provider), lambda one: "ask for approval" if one == B else None
+    )
+
+    assert (report.passed, report.items, report.repairs) == (True, (A, FIXED), 1)
+    assert "ask for approval" in told(provider)
 
 
 def test_the_first_message_asks_for_scenarios_and_tells_the_handwritten() -> None:

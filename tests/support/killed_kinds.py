@@ -19,7 +19,6 @@ import pytest
 
 from pytest_regen.files import observe_effects
 from pytest_regen.regeneration import verbs
-from pytest_regen.regeneration.policies import Policy
 from pytest_regen.sources.boundaries import extract_type_block, replace_type_block
 from pytest_regen.store_folders import is_store
 from pytest_regen.testing import KindConformance
@@ -27,17 +26,10 @@ from pytest_regen.testing.conformance import Lab
 from pytest_regen.units import loading
 from pytest_regen.units.ledger import entry_name
 
-
-def generate(lab: Lab) -> None:
-    """Ask for the unit where it is missing; for one that cannot be missing, all the same."""
-    is_missing = lab.file().open().missing(lab.name)
-    lab.ask(Policy(is_draft=True) if is_missing else Policy({lab.name: {1: ()}}), lab.learn())
-
-
 EFFORTS: Final[Mapping[str, Callable[[Lab], object]]] = {
-    "heal": lambda lab: lab.ask(Policy(), lab.learn()),
-    "generate": generate,
-    "adopt": lambda lab: verbs.adopt(lab.file(), [lab.name]),
+    "heal": lambda lab: lab.ask(verbs.heal_steps),
+    "generate": lambda lab: lab.ask(verbs.generate_steps, force=True),
+    "adopt": lambda lab: verbs.adopt(lab.file(), [lab.examples[0][0]]),
 }
 """What is killed; each may be done again."""
 
@@ -57,6 +49,8 @@ class KilledKindConformance(KindConformance):
         """Whatever was left loads, and the work can be done again."""
         if not hasattr(os, "fork"):
             pytest.skip("the system cannot fork")
+        # One unit, because each write of each of them would only be killed again.
+        lab = replace(lab, examples=lab.examples[:1])
         before = {effort: prepare(lab.copy(tmp_path / effort), effort) for effort in EFFORTS}
 
         facts = [type(lab).__name__, str(tmp_path), lab.place, json.dumps(lab.examples)]
@@ -70,18 +64,19 @@ class KilledKindConformance(KindConformance):
         )
 
         assert run.returncode == 0, run.stdout + run.stderr
+        name, good, bad = lab.examples[0]
         for effort, killed in json.loads(run.stdout).items():
-            after = lab.texts[1] if effort == "adopt" else lab.texts[0]
+            after = bad if effort == "adopt" else good
             assert len(killed) > 1, f"{effort}: nothing was written"
             for folder, effect in killed:
                 copy, case = replace(lab, root=Path(folder)), f"{effort}, killed {effect}"
-                codes = set(copy.codes())
-                is_new = lab.same(copy.text(), after) and "DRIFT" not in codes
+                codes = set(copy.codes(name))
+                is_new = lab.same(copy.text(name), after) and "DRIFT" not in codes
                 assert is_new or codes == before[effort], f"{case}: {codes}"
                 files = copy.files().keys() ^ lab.files().keys()
                 assert files <= {lab.place}, f"{case}: {files}"
                 EFFORTS[effort](copy)
-                assert lab.same(copy.text(), after), case
+                assert lab.same(copy.text(name), after), case
 
 
 class StoreLab(Lab):
@@ -97,9 +92,9 @@ class StoreLab(Lab):
         """Return all stores."""
         return [path for path in sorted(self.root.rglob("*")) if is_store(path)]
 
-    def text(self, name: str = "") -> str:
+    def text(self, name: str) -> str:
         """Return the code of a type."""
-        return extract_type_block(self.file().open().text, name or self.name) or ""
+        return extract_type_block(self.file().open().text, name) or ""
 
     def same(self, old: str, new: str) -> bool:
         """Return whether two texts are the same code."""
@@ -126,23 +121,24 @@ def take_out(lab: Lab) -> None:
     """
     if isinstance(lab, StoreLab):
         return
-    view = lab.file().open()
+    view, name = lab.file().open(), lab.examples[0][0]
     remove = getattr(view.kind.region, "remove", None) if view.has_named_units else None
-    text = remove(view.text, [lab.name]) if remove else lab.with_text(lab.name, "")
+    text = remove(view.text, [name]) if remove else lab.with_text(name, "")
     if isinstance(text, str):
         lab.path.write_bytes(text.encode("utf-8"))
 
 
 def prepare(lab: Lab, effort: str) -> set[str]:
     """Leave work to do; return the codes of the unit before it is done."""
-    if effort == "heal":
-        lab.let_be_wrong()
-    elif effort == "generate":
+    name, _, bad = lab.examples[0]
+    if effort == "generate":
         take_out(lab)
-        (lab.root / entry_name(lab.place, lab.name)).unlink(missing_ok=True)
+        (lab.root / entry_name(lab.place, name)).unlink(missing_ok=True)
     else:
-        lab.put(lab.texts[1])
-    return set(lab.codes())
+        lab.put(bad, name)
+    if effort == "heal":
+        verbs.adopt(lab.file(), [name])
+    return set(lab.codes(name))
 
 
 def kill_at_writes(lab: Lab, effort: str, step: int) -> list[tuple[str, str]]:
