@@ -295,7 +295,7 @@ class Work(Generic[V]):
         """
         if policy.is_draft:
             groups = [[answer for group in groups for answer in group]]
-        if not policy.is_draft:
+        else:
             # Before the lock, because code may be run to validate them, and others would wait.
             self._place.prepare([answer for group in groups for answer in group])
         decisions = []

@@ -354,8 +354,10 @@ class _PlannedStore(StorePlace):
 
         From then on a run that was stopped can be resumed.
         """
-        if self._is_stored or self._plan.previous is not None:
-            self._follow()
+        previous = self._plan.previous
+        if not self._is_stored and previous is not None:
+            self._follow(previous)
+        if self._is_stored:
             with super().update() as locked:
                 yield locked
         else:
@@ -366,15 +368,13 @@ class _PlannedStore(StorePlace):
                 yield LockedStore(self, transaction)
             self._is_stored = True
 
-    def _follow(self) -> None:
+    def _follow(self, previous: RegenStore) -> None:
         """Make a store that was there before follow its document, before any answer is in it."""
-        if self._is_stored:
-            return
         plan, types = self._plan, self._plan.types
         # First and by itself, because the history is to have the edit as it stood.
-        if self._run.discard_edits and plan.previous is not None:
+        if self._run.discard_edits:
             touched = {*types["changed"], *types["removed"]}
-            names = [name for name in plan.previous.type_names if name in touched]
+            names = [name for name in previous.type_names if name in touched]
             with StorePlace(plan.path).update() as locked:
                 locked.rebuild(names)
         with RegenStore.update(self.path) as transaction:
@@ -394,5 +394,9 @@ class _PlannedStore(StorePlace):
 
     def _store_plan(self) -> None:
         """Make the folder follow its document where no answer did."""
-        with self.update() as locked:
-            locked.write(locked.view, (), ())
+        previous = self._plan.previous
+        if not self._is_stored and previous is not None:
+            self._follow(previous)
+        if not self._is_stored:
+            with self.update() as locked:
+                locked.write(locked.view, (), ())

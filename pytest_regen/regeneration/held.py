@@ -120,8 +120,7 @@ class HeldPlace(Generic[V]):
         """
         if answers:
             self.add(self._update.view, candidate, answers)
-        pieces = {(self._name, name) for name in self.ids}
-        older = [item for item in self._folder.read().older if item.piece in pieces]
+        older = self._folder.read((self._name, name) for name in self.ids).older
         past = (rejected_of(self._place, candidate, replaced) for replaced in older)
         # In one change with what is rejected, because a kill must not lose one of both.
         entries = [*rejected, *chain.from_iterable(past)]

@@ -7,9 +7,9 @@ project. Its id is a digest of what it says; a file that says something else is 
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -170,19 +170,26 @@ class PendingFolder:
             )
         return cls(path)
 
-    def read(self) -> Waiting:
-        """Return what waits; files that hold no candidate are faults of it."""
-        return self._files.read(self._read)
+    def read(self, pieces: Iterable[Piece] | None = None) -> Waiting:
+        """Return what waits; files that hold no candidate are faults of it.
+
+        Args:
+            pieces: read the candidates of these alone; by default all.
+        """
+        marks = None if pieces is None else {_mark_of(piece) for piece in pieces}
+        return self._files.read(partial(self._read, marks=marks))
 
     def waits(self, candidate: Candidate) -> bool:
         """Return whether a candidate is still there."""
         return candidate.id in map(_id_in, self._files.read(self._names))
 
-    def _read(self, view: View) -> Waiting:
+    def _read(self, view: View, *, marks: Collection[str] | None) -> Waiting:
         newest: dict[Piece, Candidate] = {}
         older: list[Candidate] = []
         faults: dict[Path, StoreCorruptError] = {}
         for name in self._names(view):
+            if marks is not None and _mark_in(name) not in marks:
+                continue
             try:
                 candidate = _read_candidate(view, name)
             except StoreCorruptError as error:
@@ -217,11 +224,21 @@ class PendingFolder:
             contents: dict[str, bytes | None] = dict.fromkeys(names)
             for candidate in add:
                 # Names sort by time; what is dropped with the old one is written with the new one.
-                name = f"{self._prefix}{new_id()}-{candidate.id}.json"
-                contents[name] = as_json(candidate.to_json())
+                moment = new_id().partition("-")[0]
+                name = f"{moment}-{_mark_of(candidate.piece)}-{candidate.id}.json"
+                contents[self._prefix + name] = as_json(candidate.to_json())
             if contents:
                 ignored = self._files.ignore_file(self._prefix.rstrip("/"))
                 self._files.commit({**contents, **ignored})
+
+
+def _mark_of(piece: Piece) -> str:
+    """Return what names of files hold of a piece, so that not all have to be read for one."""
+    return canonical_hash(piece).removeprefix("sha256:")[:_ID]
+
+
+def _mark_in(name: str) -> str:
+    return name.rpartition("-")[0].rpartition("-")[2]
 
 
 def _id_in(name: str) -> str:
@@ -249,6 +266,6 @@ def _read_candidate(view: View, name: str) -> Candidate:
     if is_odd or not {"", ".", ".."}.isdisjoint(place.split("/")):
         raise _no_candidate(path, f"{place!r:.80} is no path below the root of the project")
     # The id is a digest of what it says, so that an edit gives it another one.
-    if candidate.id != _id_in(name):
+    if (candidate.id, _mark_of(candidate.piece)) != (_id_in(name), _mark_in(name)):
         raise _no_candidate(path, f"it holds the candidate {candidate.id}")
     return candidate

@@ -194,7 +194,7 @@ def update_command(store: "RegenStore | Origin", *, every: bool = False) -> str:
 
 
 def _types_of_the_document(store: RegenStore) -> Mapping[str, TypeIR] | None:
-    """Return each type that the document gives now; ``None`` where the store names none.
+    """Return each type that the document gives now; ``None`` where nothing can tell.
 
     Raises:
         DocumentUnreadableError: it is gone, or no document any more.

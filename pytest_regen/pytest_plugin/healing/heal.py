@@ -331,7 +331,8 @@ def _others_about(target: Target, item: pytest.Item) -> list[str]:
         # What is wrong with its mark, the turn of a test tells.
         with suppress(RegenError, pytest.UsageError):
             units = [(look.path, name) for look, name in marked_units(other)]
-            others += [other.nodeid] if other is not item and unit in units else []
+            if other is not item and unit in units:
+                others.append(other.nodeid)
     return others
 
 

@@ -102,7 +102,7 @@ class FreshCalls:
         self._tests = [item.nodeid, *others]
         self._name = target.name
         self._path = target.look.path
-        self._seconds = target.look.home.trial_seconds
+        self._seconds = target.look.home.trial_seconds * len(self._tests)
         self._first = failure
         self._writable: list[str] | None = None
         """What the stored code changes: its test is made for that, and no candidate does more."""
@@ -150,8 +150,7 @@ class FreshCalls:
             command.append("--continue-on-collection-errors")
             command += [f"{config.rootpath}{os.sep}{test}" for test in self._tests]
             log = Path(folder) / "output.txt"
-            seconds = self._seconds * len(self._tests)
-            reports, code = _run(command, start_folder, log, seconds, about)
+            reports, code = _run(command, start_folder, log, self._seconds, about)
             printed = log.read_text("utf-8", "replace").strip()[-_LONGEST:]
         changed = sorted({str(report["changed"]) for report in reports if "changed" in report})
         if self._writable is not None and changed:
