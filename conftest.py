@@ -141,9 +141,9 @@ def _clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _no_code_run_before() -> None:
     """Let no test take the level of the sandbox at which another one had code run for its own."""
-    processes = sys.modules.get("pytest_regen.sandbox.processes")
-    if processes:
-        processes.forget_used_level()
+    levels = sys.modules.get("pytest_regen.sandbox.levels")
+    if levels:
+        levels.forget_used_level()
 
 
 @pytest.fixture(autouse=True)

@@ -111,8 +111,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config, manager = session.config, session.config.pluginmanager
     is_worker = hasattr(config, "workerinput")
     # What ran in this process before, as with pytester, is no matter of this run.
-    if processes := sys.modules.get("pytest_regen.sandbox.processes"):
-        processes.forget_used_level()
+    if levels := sys.modules.get("pytest_regen.sandbox.levels"):
+        levels.forget_used_level()
     if not options.is_used(config):
         if not is_worker:
             manager.register(_Watch(config), "regen-watch")

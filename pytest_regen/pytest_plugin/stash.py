@@ -87,9 +87,9 @@ SESSION_MAKERS: pytest.StashKey[list[Any]] = pytest.StashKey()
 
 def used_sandbox() -> tuple[str, bool]:
     """Return the level of the sandbox that verdicts of this run came from, and whether code ran."""
-    processes = sys.modules.get("pytest_regen.sandbox.processes")
-    level = processes.used_level() if processes else None
-    return (level, processes.has_run()) if processes and level else ("", False)
+    levels = sys.modules.get("pytest_regen.sandbox.levels")
+    level = levels.used_level() if levels else None
+    return (level, levels.has_run()) if levels and level else ("", False)
 
 
 def notes_on_models() -> tuple[str, ...]:

@@ -56,6 +56,30 @@ def is_weaker(level: str, other: str) -> bool:
     return names.index(level) > names.index(other)
 
 
+_used: dict[Level, bool] = {}
+"""Levels that verdicts of this process came from, and whether code was run at each here."""
+
+
+def used_level() -> Level | None:
+    """Return the weakest level that verdicts of this process came from; ``None``: no code ran."""
+    return max(_used, key=[*LEVELS].index, default=None)
+
+
+def has_run() -> bool:
+    """Return whether code was run in this process: else all verdicts were kept ones."""
+    return any(_used.values())
+
+
+def note_used_level(level: Level, *, is_kept: bool = True) -> None:
+    """Note that code was run at a level, here or in the run whose verdict is kept."""
+    _used[level] = _used.get(level, False) or not is_kept
+
+
+def forget_used_level() -> None:
+    """Begin anew, for a run of pytest within a process that has had children before."""
+    _used.clear()
+
+
 def strongest_level() -> Level:
     """Return the strongest level that works here, or the one that is asked for.
 

@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Final
 
 from pytest_regen.errors import SandboxError
-from pytest_regen.sandbox.levels import LEVELS, Level, command, strongest_level
+from pytest_regen.sandbox.levels import command, note_used_level, strongest_level
 from pytest_regen.sandbox.mounts import Mounts, plain_path
 
 
@@ -55,30 +55,6 @@ class Outcome:
     """What was written to the file descriptor that ``REGEN_REPORT_FD`` names."""
     stopped: str | None
     """The limit that it was ended for: ``seconds``, ``processes``, ``report``; or ``None``."""
-
-
-_used: dict[Level, bool] = {}
-"""Levels that verdicts of this process came from, and whether code was run at each here."""
-
-
-def used_level() -> Level | None:
-    """Return the weakest level that verdicts of this process came from; ``None``: no code ran."""
-    return max(_used, key=[*LEVELS].index, default=None)
-
-
-def has_run() -> bool:
-    """Return whether code was run in this process: else all verdicts were kept ones."""
-    return any(_used.values())
-
-
-def note_used_level(level: Level, *, is_kept: bool = True) -> None:
-    """Note that code was run at a level, here or in the run whose verdict is kept."""
-    _used[level] = _used.get(level, False) or not is_kept
-
-
-def forget_used_level() -> None:
-    """Begin anew, for a run of pytest within a process that has had children before."""
-    _used.clear()
 
 
 def run(

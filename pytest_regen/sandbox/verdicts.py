@@ -5,8 +5,15 @@ from typing import Any, Final
 
 from pytest_regen.cache import Cache
 from pytest_regen.errors import RegenError
-from pytest_regen.sandbox.levels import LEVELS, Level, is_weaker, missing, strongest_level
-from pytest_regen.sandbox.processes import note_used_level, used_level
+from pytest_regen.sandbox.levels import (
+    LEVELS,
+    Level,
+    is_weaker,
+    missing,
+    note_used_level,
+    strongest_level,
+    used_level,
+)
 
 REMEMBERED: Final = ".regen/sandbox"
 """The file, from the root of the project, that names the strongest level it was recorded at."""

@@ -121,7 +121,7 @@ class UnitUpdate:
             contents[ledgers.system_name(system)] = text
         is_code = view.kind.is_imported
         # Nothing is run of what is not code, and nothing is imported for that.
-        if is_code or "pytest_regen.sandbox.processes" in sys.modules:
+        if is_code or "pytest_regen.sandbox.levels" in sys.modules:
             from pytest_regen.sandbox.verdicts import level_to_remember
 
             contents |= level_to_remember(self.file.root, is_code=is_code)

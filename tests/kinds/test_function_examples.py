@@ -10,7 +10,6 @@ from tables import each
 
 from pytest_regen import sandbox
 from pytest_regen.kinds.functions import Function, function_kinds
-from pytest_regen.kinds.functions import examples as examples_module
 from pytest_regen.units.kind import Unit, issues_from
 from pytest_regen.validation.issues import Issue
 
@@ -165,7 +164,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         runs.append(len(jobs))
         return run(jobs, **options)
 
-    monkeypatch.setattr(examples_module, "run_examples", counting)
+    monkeypatch.setattr(sandbox, "run_examples", counting)
     return runs
 
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_regen import sandbox
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.errors import SandboxError
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import ModuleSource
-from pytest_regen.sandbox import ExamplesResult, Limits, Module, run_examples
 from pytest_regen.sandbox.verdicts import VerdictCache
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
@@ -110,10 +110,10 @@ class Examples:
         """The examples that have not run, by unit."""
 
     @property
-    def job(self) -> tuple[Module, Sequence[doctest.DocTest]]:
+    def job(self) -> tuple["sandbox.Module", Sequence[doctest.DocTest]]:
         """What is to be run next."""
         source = self._module.with_bodies(self._bodies)
-        return Module(self._name, source, str(self.path)), list(self.waiting.values())
+        return sandbox.Module(self._name, source, str(self.path)), list(self.waiting.values())
 
     def give_up(self, what: str, why: str = "") -> None:
         """Note that nothing can be run here."""
@@ -122,7 +122,7 @@ class Examples:
         self.issues |= dict.fromkeys(self.waiting, (issue,))
         self.waiting.clear()
 
-    def take(self, result: ExamplesResult) -> None:
+    def take(self, result: "sandbox.ExamplesResult") -> None:
         """Note what came of a run."""
         if result.raised is not None or (result.stopped and result.reached is None):
             # The module could not be imported: it is tried again without the unit at fault.
@@ -143,7 +143,7 @@ class Examples:
             self.issues[name] = tuple(self._judge(name, number, self.waiting.pop(name), result))
 
     def _judge(
-        self, name: str, number: int, test: doctest.DocTest, result: ExamplesResult
+        self, name: str, number: int, test: doctest.DocTest, result: "sandbox.ExamplesResult"
     ) -> Iterator[Issue]:
         """Yield an issue for each example that failed, and one where the process ended."""
         ended = result.reached[1] if result.reached and result.reached[0] == number else None
@@ -183,10 +183,10 @@ def run_all(all_examples: Sequence[Examples], project: Project, *, seconds: floa
         seconds: that those of one module may take.
     """
     folders = dict.fromkeys(examples.folder for examples in all_examples)
-    limits = Limits(seconds=seconds, cpu_seconds=max(1, round(seconds)))
+    limits = sandbox.Limits(seconds=seconds, cpu_seconds=max(1, round(seconds)))
     while waiting := [examples for examples in all_examples if examples.waiting]:
         try:
-            results = run_examples(
+            results = sandbox.run_examples(
                 [examples.job for examples in waiting],
                 import_path=tuple(dict.fromkeys((*folders, *project.import_path))),
                 hidden=tuple(examples.path for examples in waiting),

@@ -21,9 +21,9 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+from pytest_regen import sandbox
 from pytest_regen.kinds.functions.project import Project
 from pytest_regen.kinds.functions.source import Marks, Place, parse
-from pytest_regen.sandbox import Job, Limits, Module, ask, without_examples
 from pytest_regen.text import in_quotes
 from pytest_regen.units.kind import Unit
 from pytest_regen.validation.issues import Weakness
@@ -144,12 +144,12 @@ def find_answers(project: Project, old: Place, new: Place, unit: Unit) -> Iterat
     name, folder = project.module_of(unit.path)
     child = files("pytest_regen") / "kinds" / "functions" / "nearby_child.py"
     # One run of the sandbox for all inputs and constants, because its start takes most of the time.
-    (result,) = ask(
-        [Job(Module(name, source, str(unit.path)), (question,))],
+    (result,) = sandbox.ask(
+        [sandbox.Job(sandbox.Module(name, source, str(unit.path)), (question,))],
         handler=child.read_text("utf-8"),
         import_path=tuple(dict.fromkeys((folder, *project.import_path))),
         hidden=(unit.path,),
-        limits=Limits(seconds=5, cpu_seconds=5),
+        limits=sandbox.Limits(seconds=5, cpu_seconds=5),
     )
     (answer,) = result.answers
     outcomes = [_Outcome(*facts) for facts in (answer.value if answer else None) or ()]
@@ -239,7 +239,7 @@ def _is_respelt(value: _Constant, outcome: _Outcome) -> bool:
 
 def _lifted(place: Place) -> tuple[str, list[tuple[_Constant, int]]]:
     """Return a module whose code reads its constants from an object, and them with their lines."""
-    tree = parse(without_examples(place.module.with_bodies(place.module.spans)))
+    tree = parse(sandbox.without_examples(place.module.with_bodies(place.module.spans)))
     lifter = _Lifter(place.marks)
     lifter.visit(tree)
     return ast.unparse(ast.fix_missing_locations(tree)), lifter.constants
