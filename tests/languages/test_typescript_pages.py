@@ -117,5 +117,5 @@ def test_the_code_of_a_reply_is_taken(code: str) -> None:
     """Out of its sentences, and out of a block that is called ts, not out of one of JavaScript."""
     fenced = f"Here it is:\n\n```ts\n{code}\n```\nUse it:\n```js\nconst far = [1];\n```"
 
-    for reply in (fenced, f"Of course:\n\n{code}\nLet me know!"):
+    for reply in (fenced, f"Sure!\n\n{code}\n\nDone."):
         assert extract_code(reply, language=TYPESCRIPT) == code
