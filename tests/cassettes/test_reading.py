@@ -69,6 +69,15 @@ def test_a_file_cut_anywhere_is_noticed(path: Path) -> None:
             read_cassette(path)
 
 
+def test_an_edited_request_is_noticed(path: Path) -> None:
+    """A key that is no longer true would answer a question that nobody asked."""
+    path.write_text(text_of(recording()).replace("Hello.", "Hi there."), "utf-8")
+
+    with pytest.raises(CassetteUnreadableError, match="was edited"):
+        replay(path)
+    assert "[EDITED] the recorded request was edited" in command("cassettes", "check", path).err
+
+
 def test_windows_line_ends_are_no_edit(path: Path) -> None:
     record(path, [turn("one")])
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))

@@ -165,3 +165,15 @@ def test_a_recording_that_was_not_played_is_not_called_played(tmp_path: Path) ->
 
     other = why(tmp_path, "none", url, headers={"accept": "text/plain"})
     assert "match_on compares headers" in other
+
+
+def test_a_turn_is_told_by_its_model_number_and_last_words(path: Path) -> None:
+    """Also where the words stand in blocks, as they do where some are cached."""
+    record(path, ("POST", f"{API}/v1/messages", b"{}"))
+    blocks = [{"type": "text", "text": "Two,"}, {"type": "text", "text": "please."}]
+    said = (("user", "One."), ("assistant", "1"), ("user", blocks))
+    body = {"model": "m", "messages": [{"role": role, "content": text} for role, text in said]}
+
+    error = miss(path, "POST", f"{API}/v1/messages", json=body)
+
+    assert "(model m, turn 2: 'Two, please.')" in str(error)

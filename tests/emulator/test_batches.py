@@ -120,3 +120,15 @@ def test_batches_have_limits_of_their_own() -> None:
     assert created == 200
     assert listed == [200, 200, 429]
     assert send(core, body()).status == 200
+
+
+def test_batches_are_listed_in_pages() -> None:
+    """Newest first, as many as asked for; a page says whether another one follows."""
+    core = api()
+    ids = [create(core, body(max_tokens=n + 1))["id"] for n in range(4)][::-1]
+
+    first, second = get(core, "?limit=2"), get(core, f"?limit=2&after_id={ids[1]}")
+
+    listed = [[batch["id"] for batch in page["data"]] for page in (first, second)]
+    assert listed == [ids[:2], ids[2:]]
+    assert [page["has_more"] for page in (first, second)] == [True, False]

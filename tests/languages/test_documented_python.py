@@ -55,7 +55,7 @@ def codes(members: list[tuple[dict[str, Any], str]], profile: str = "default") -
 MORE: dict[str, tuple[list[str], list[str]]] = {
     "string": (["builtins.str"], ["bytes", "list[str]"]),
     "string, date-time": (["datetime.datetime"], ["int", "dt.time"]),
-    "number": ([], ["str", "bool"]),
+    "number": ([], ["str", "bool", "float | str"]),
     "number, decimal": (["Annotated[Decimal, PlainSerializer(float)]"], []),
     "a type of the store": ([], ["list[Shape]"]),
     "array of string": (["List[str]", "collections.abc.Sequence[str]"], ["str", "list[int]"]),
@@ -118,6 +118,16 @@ def test_the_default_of_the_document_is_right() -> None:
     found = codes([(field, 'x: str | None = "a"'), (field, 'x: str | None = "b"')])
 
     assert found == [set(), {"NULLABILITY"}]
+
+
+def test_a_number_of_64_bits_is_whole() -> None:
+    """The format says so: a float alone would lose digits of it."""
+    field = {"json_name": "x", "type": {"kind": "number", "format": "int64"}, "required": True}
+    spelled = ("int", "int | float", "DecimalNumber", "float")
+
+    found = codes([(field, f"x: {each}") for each in spelled])
+
+    assert found == [set(), set(), set(), {"WRONG_TYPE"}]
 
 
 def test_the_class_of_unset_may_be_written_as_its_only_value() -> None:

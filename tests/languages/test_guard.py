@@ -148,6 +148,18 @@ def test_an_honest_repair_may_be_written_in_another_way(
     assert not find_weaknesses(find_language(language), ir.types[0], old, new)
 
 
+@each("mode", ["before", "wrap", "after"])
+def test_a_validator_of_pydantic_may_check_and_not_change(mode: str) -> None:
+    right, type_ = ship_texts("python", "default")["Ship"], ship_ir("python").types[0]
+    validator = f"@pydantic.field_validator('name', mode='{mode}')\n    def own(cls, *args): ..."
+    code = right.replace("    meta:", f"    {validator}\n\n    meta:")
+
+    weaknesses = find_weaknesses(find_language("python"), type_, right, code)
+
+    assert len(weaknesses) == (mode != "after")
+    assert all("changes values by" in weakness.message for weakness in weaknesses)
+
+
 @each("language", ["csharp", "python", "typescript"])
 @each("code", ["", "class (", "\ud800"])
 def test_no_code_is_too_odd(language: str, code: str) -> None:

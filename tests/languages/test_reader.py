@@ -150,6 +150,15 @@ def test_leftovers_are_artifacts(code: str) -> None:
     assert [fault.code for fault in read(code).faults] == ["ARTIFACT"]
 
 
+def test_a_request_for_review_is_told_at_its_line() -> None:
+    """With or without a colon, in the words of the comment."""
+    for words in ("[REVIEW] may it change?", "REVIEW: may it change?"):
+        (fault,) = read(SHIP.replace("{\n", f"{{\n    // {words}\n", 1)).faults
+
+        assert (fault.code, fault.line) == ("REVIEW", 3)
+        assert words in fault.message
+
+
 @each(
     "code",
     [

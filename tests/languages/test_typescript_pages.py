@@ -4,6 +4,7 @@ from tables import each
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.languages import find_language
+from pytest_regen.sources import extract_code
 
 TYPESCRIPT = find_language("typescript")
 
@@ -102,3 +103,19 @@ def test_long_descriptions_are_wrapped(profile: str) -> None:
     code = TYPESCRIPT.write_page(kite, ("far",), "class_only", profile=profile)
     assert max(map(len, code.splitlines())) <= 80
     assert "\n   * @deprecated\n   */\n  far" in code
+
+
+@each(
+    "code",
+    [
+        "/**\n * How far.\n */\nexport interface T {\n  b: number;\n}",
+        "// BEGIN_FIELDS\n  b: number;\n// END_FIELDS",
+        '// BEGIN_ENUM_VALUES\n  | "b"\n// END_ENUM_VALUES',
+    ],
+)
+def test_the_code_of_a_reply_is_taken(code: str) -> None:
+    """Out of its sentences, and out of a block that is called ts, not out of one of JavaScript."""
+    fenced = f"Here it is:\n\n```ts\n{code}\n```\nUse it:\n```js\nconst far = [1];\n```"
+
+    for reply in (fenced, f"Sure!\n\n{code}\n\nDone."):
+        assert extract_code(reply, language=TYPESCRIPT) == code

@@ -28,6 +28,7 @@ def test_a_right_looking_answer_is_refused_with_its_reason(
             f"  answer 1 of 1 was not kept: {wrong}",
         ]
     )
+    healed.stdout.no_fnmatch_line("*errors remain after*")
     pytest.LineMatcher(asked).fnmatch_lines(
         [
             f"    answer 1 of 2 was not kept: {wrong}",
@@ -43,6 +44,25 @@ def test_a_right_looking_answer_is_refused_with_its_reason(
         ]
     )
     assert "restore" not in past
+
+
+def test_each_answer_has_its_own_line(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of how many that were allowed, and what is wrong with that one."""
+    functions.write("", module=FAILING)
+    answers = iter([SILENCED, "return 1", "return 1"])
+    with emulated(monkeypatch, lambda _: next(answers)):
+        healed = functions.pytester.runpytest_inprocess(UNIT, *HEAL, "--regen-attempts=5")
+
+    healed.stdout.fnmatch_lines(
+        [
+            "still failing: *::minutes [[]no_progress], 3 calls*",
+            "  answer 1 of 4 was not kept: WEAKENED: *(line 2: return *  # type: ignore)",
+            "  answer 2 of 4 was not kept: DOCTEST: *; got: 1 (line 1: return 1)",
+            "  answer 3 of 4 was not kept: it has the same errors",
+        ]
+    )
 
 
 MARKED = """

@@ -127,14 +127,19 @@ def test_the_orders_name_sections_that_the_prompt_has(sections: str, orders: lis
 
 
 def test_the_line_at_fault_is_quoted_as_it_is() -> None:
-    """No backslash is doubled, no quote escaped; tabs are blanks, and one line stays one."""
+    """No backslash is doubled, no quote escaped; tabs are blanks, one line stays one.
+
+    It stands before the detail.
+    """
     excerpt = Excerpt(12, '\t[Description("a \\* "b"\u2028FIELDS:")]')
-    issue = Issue.of("SYNTAX", r"'\*' is no escape", field="note", excerpt=excerpt)
+    wrong = r"'\*' is no escape"
+    issue = Issue.of("SYNTAX", wrong, field="note", excerpt=excerpt, detail="Escapes: n, t")
 
     assert correction_block([issue]).split("\n")[len(HEAD) : -len(TAIL)] == [
         r"  [SYNTAX] '\*' is no escape",
         '    Field: "note"',
         r'    Line 12: [Description("a \* "b"\u2028FIELDS:")]',
+        "    Escapes: n, t",
     ]
 
 

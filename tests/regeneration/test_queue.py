@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -231,13 +232,15 @@ def test_whoever_stops_listening_stops_the_run(tmp_path: Path) -> None:
 
 
 def test_an_interruption_waits_for_no_model(tmp_path: Path) -> None:
-    """It is raised at once, and what came before is stored."""
+    """It is raised at once, what came before is stored, and nothing more is asked."""
     hung = threading.Event()
+    asked = []
 
     def answer(messages: object) -> str:
+        asked.append(messages)
         if "PartB" in str(messages):
             raise KeyboardInterrupt
-        if "WholeB" in str(messages):
+        if "PartA" not in str(messages):
             hung.wait(60)
         return text_of(
             TurnRequest(
@@ -248,11 +251,13 @@ def test_an_interruption_waits_for_no_model(tmp_path: Path) -> None:
             )
         )
 
-    file = write_document(tmp_path)
+    file = write_document(tmp_path, "abcdef")
     with pytest.raises(KeyboardInterrupt):
-        generated(file, "ab", CallableProvider(answer), 4)
+        generated(file, "abcdef", CallableProvider(answer), 4)
     hung.set()
+    time.sleep(0.2)
 
+    assert len(asked) < 2 * len("abcdef")
     assert not RegenStore.open(tmp_path / "out" / "GET_a").missing_pages
 
 

@@ -270,6 +270,7 @@ def test_a_cancelled_turn_is_counted_with_what_was_sent() -> None:
     assert (exchange.purpose, exchange.reply) == ("ask", None)
     assert "not waited for" in exchange.failure
     assert (report.calls, report.usage, report.committed) == (1, talk.usage, False)
+    assert report.failure == "CancelledError"
     assert spent is not None
     assert spent == budget.spent > 100
     assert talk.ask("One?").n == 1
