@@ -207,9 +207,7 @@ class TurnOptions:
         is_paid = self.cassette is not None and (is_once or self.record is RecordChoice.NONE)
         with ExitStack() as stack:
             # The line of progress first, because it has to stand until the last reply is stored.
-            progress = stack.enter_context(
-                progress_line_of(places, as_json=as_json, is_free=is_free)
-            )
+            progress = stack.enter_context(progress_line_of(places, as_json=as_json))
             if self.cassette is not None:
                 from pytest_regen.cassettes import use_cassette
 
@@ -240,7 +238,6 @@ class TurnOptions:
                     model=self.model_asked,
                     budget=Budget(self.budget),
                     jobs=self.jobs,
-                    progress=progress.page,
                     watch=progress.watch,
                     # Before the first request only, because a run that asks nothing needs no key.
                     ready=getattr(provider, "require_key", None) if provider else find_key,

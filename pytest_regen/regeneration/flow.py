@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Generic
 
 from pytest_regen.errors import RegenError
-from pytest_regen.prompts.values import PageKey
 from pytest_regen.regeneration import policies, values
 from pytest_regen.regeneration.asking import meets_all, note_stored, stop_reason_of
 from pytest_regen.regeneration.held import HeldPlace
@@ -141,7 +140,7 @@ class Work(Generic[V]):
             name: _Piece(values.HealResult(name, None, allowed=job.rounds), tuple(job.feedback))
             for name in dict.fromkeys(job.names)
         }
-        self._round = self._drafts = self._drafts_done = 0
+        self._round = 0
         self._ended_by: values.StopReason | None = None
 
     @property
@@ -224,7 +223,6 @@ class Work(Generic[V]):
                 yield asks
             else:
                 piece.is_reached = True
-        self._drafts += len(drafts)
         yield from ([ask] for ask in drafts)
 
     def _findings(self, name: str, piece: _Piece) -> tuple[Feedback, ...]:
@@ -273,19 +271,6 @@ class Work(Generic[V]):
             piece.result.calls += answer.calls
             if answer.failure is None:
                 piece.rounds.add(self._round)
-        if self._drafts_done < self._drafts:
-            self._drafts_done += 1
-            if self._settings.progress:
-                ask = first.ask
-                key = PageKey(ask.name, ask.page, self.view.page_count(ask.name))
-                step = values.Progress(key, self._drafts_done, self._drafts)
-                if first.failure:
-                    step = replace(step, what="failed")
-                elif ask.known is not None and ask.known.shared_from is not None:
-                    step = replace(step, what="shared")
-                elif first.by_template:
-                    step = replace(step, what="written")
-                self._settings.progress(step)
 
     def _keep_better(self, policy: Policy, groups: Sequence[Sequence[values.Answer]]) -> None:
         """Keep the new outputs that may stay, those of a unit together or else some on their own.

@@ -25,11 +25,6 @@ class PartialRegenResult(verbs.Result):
     """
 
     @property
-    def source(self) -> str:
-        """The source, as it stands now."""
-        return self._store.source
-
-    @property
     def validation(self) -> ValidationResult:
         """What is wrong with it."""
         issues = [issue for result in self.view.results.values() for issue in result.issues]
@@ -47,19 +42,14 @@ class PartialRegenResult(verbs.Result):
         return self._store.path / "pages.json"
 
     @property
-    def source_path(self) -> Path:
-        """The file of the source."""
-        return self._store.source_path
-
-    @property
     def cs_code(self) -> str:
-        """Another name for ``source``."""
-        return self.source
+        """The source, as it stands now, whatever its language."""
+        return self._store.source
 
     @property
     def cs_path(self) -> Path:
-        """Another name for ``source_path``."""
-        return self.source_path
+        """The file of the source."""
+        return self._store.source_path
 
     @property
     def _store(self) -> RegenStore:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from pytest_regen.errors import RegenError
-from pytest_regen.prompts.values import PageKey
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Feedback, Issue
@@ -31,16 +30,6 @@ StopReason = Literal[
 
 Mark = tuple[str, ...]
 """What a finding says, whatever its line: code, field and message, or words alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """One step of long work, for whoever shows it."""
-
-    key: PageKey
-    done: int
-    total: int
-    what: Literal["asked", "written", "shared", "failed"] = "asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +77,6 @@ class TurnSettings:
     """
     after_turn: Callable[[TurnRequest, Reply], None] | None = None
     """Called with each request and its reply, in the same thread."""
-    progress: Callable[[Progress], None] | None = None
     ready: Callable[[], None] | None = None
     """Called before a store is begun whose pages are to be asked; raises what would stop the first
     of them, a missing key for one."""
@@ -279,11 +267,6 @@ class HealResult:
     """Whether the new outputs are those of the template, so that no model was asked."""
     transcript: tuple[Attempt, ...] = ()
     """What was asked and what came back, in order; nothing of first drafts and of the template."""
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether no error and no feedback of the test is left."""
-        return self.stop_reason == "clean"
 
 
 class Advice(NamedTuple):
