@@ -12,7 +12,7 @@ from pytest_regen.documents.changes import Change, compare_types
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration import store_view, verbs
-from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.regeneration.costs import AskSize, asks_for
 from pytest_regen.regeneration.flow import Job, work_steps
 from pytest_regen.regeneration.planning import StoreOptions, StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Policy
@@ -259,11 +259,11 @@ class _PlannedStore(StorePlace):
         """Return what came of the store, or would."""
         plan = self._plan
         asked = [e for e in plan.asked if e.key not in self._known and e.key not in self._shared]
-        sizes = tuple(
-            store_view.page_size(self._plan.unwritten, entry, self._recipient(entry)[1])
-            for entry in asked
-            if view is None and entry.key not in self._written
-        )
+        sizes: tuple[AskSize, ...] = ()
+        if view is None:
+            pages = [(e.type_name, e.page) for e in asked if e.key not in self._written]
+            planned = self.view_of(plan.unwritten)
+            sizes = tuple(map(AskSize.of, asks_for(self, planned, pages, self._run.settings)))
         return GenerateResult(
             self,
             view,

@@ -5,7 +5,7 @@ and has pages, counted from 1: a type has one per prompt, any other unit has one
 which class a place is of; ``open_place`` and ``places_in`` find them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from pytest_regen.errors import RegenError
 from pytest_regen.regeneration import values
-from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.validation.issues import Feedback, Issue
 
 if TYPE_CHECKING:
@@ -248,17 +247,6 @@ class Place(Protocol[V]):
 
     has_users: bool
     """Whether units may use one another."""
-
-    def sizes(
-        self, view: V, names: Sequence[str], model: str | None
-    ) -> Iterator[tuple[str, int, AskSize]]:
-        """Yield about how large the request for each page of units is, and its reply.
-
-        Args:
-            view: what the place holds.
-            names: of the units.
-            model: asked in place of the one that wrote each.
-        """
 
     def past(self) -> Sequence[Any]:
         """Return what was replaced or rejected, oldest first, as entries of the place's history.

@@ -13,7 +13,6 @@ from pytest_regen.languages import find_language
 from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
 from pytest_regen.regeneration import store_view
 from pytest_regen.regeneration.asking import FIRST_LIMIT
-from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.store_edits import LockedStore
 from pytest_regen.regeneration.store_view import StoreView
 from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
@@ -141,15 +140,6 @@ class StorePlace:
     def written(self, view: StoreView) -> RegenStore | None:
         """Return what the folder holds, which says who wrote each page."""
         return view.store
-
-    def sizes(
-        self, view: StoreView, names: Sequence[str], model: str | None
-    ) -> Iterator[tuple[str, int, AskSize]]:
-        """Yield about how large the request for each page of types is, and its reply."""
-        store = view.store
-        for entry in (entry for name in names for entry in store.prompts_of(name)):
-            recipient = store_view.model_for(store, entry, model)
-            yield entry.type_name, entry.page, store_view.page_size(store, entry, recipient)
 
     def past(self) -> tuple[HistoryEntry, ...]:
         """Return what was replaced or rejected, oldest first."""

@@ -12,17 +12,15 @@ from pytest_regen.errors import EditedPromptError, HandEditError, SourceError, S
 from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.languages.base import Language
 from pytest_regen.modes import BEHAVIOUR_CODES
-from pytest_regen.prompts import estimated_input_tokens, estimated_output_tokens
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration import values
 from pytest_regen.regeneration.asking import model_to_ask
-from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import DEFAULT_MODEL, estimate_tokens
+from pytest_regen.turns.values import DEFAULT_MODEL
 from pytest_regen.validation import stores
 from pytest_regen.validation.edits import broken_file, edited_types, edits
 from pytest_regen.validation.issues import (
@@ -49,9 +47,6 @@ _HIDING_CODES: Final = frozenset(
         "TRUNCATED",
     }
 )
-
-# Tokens of the fence around the code of a reply.
-_FENCE: Final = 10
 
 _CLEAN: Final = values.Score()
 
@@ -407,19 +402,6 @@ def write_page(store: RegenStore, entry: PromptEntry) -> str:
     mode = output_mode(type_.kind, is_root=type_.is_root, page=entry.page)
     language = find_language(store.ir.language)
     return language.write_page(type_, entry.fields, mode, profile=store.envelope.profile)
-
-
-def page_size(store: RegenStore, entry: PromptEntry, model: str) -> AskSize:
-    """Return about how large the request for a page is, and its reply.
-
-    The reply is as large as the page that the language itself writes: enum values take a tenth of
-    what fields do, and languages differ by two.
-    """
-    try:
-        output_tokens = estimate_tokens(write_page(store, entry)) + _FENCE
-    except Exception:  # noqa: BLE001 - a prompt of an older document, or a language that cannot
-        output_tokens = estimated_output_tokens(entry)
-    return AskSize.of(model, entry.system, estimated_input_tokens(entry), output_tokens)
 
 
 def code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:

@@ -1,6 +1,6 @@
 """A file with units as a place of the main flow: opened, asked about, written."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from pytest_regen.errors import StoreCorruptError, UsageError
 from pytest_regen.files import from_here
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
-from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
 from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
@@ -230,7 +229,10 @@ class UnitFile:
                 name,
                 1,
                 request,
-                output_tokens=max(_LEAST_TOKENS, estimate_tokens(prompt)),
+                # Of a text that was never written, as long as the recorded ones are on average.
+                output_tokens=estimate_tokens(recorded.output)
+                if recorded and recorded.output
+                else view.usual_tokens or max(_LEAST_TOKENS, estimate_tokens(prompt)),
                 title=f"{name} of {self.place}",
                 extract=partial(_extract, view.bare_unit(name)),
                 entry=Asked(prompt, inputs, tests, failures),
@@ -243,37 +245,6 @@ class UnitFile:
         """Return the texts that were replaced or rejected, oldest first."""
         units = self.open()
         return list(read_history(units.files, units.ledger.place))
-
-    def sizes(
-        self, view: FileUnits, names: Iterable[str], model: str | None
-    ) -> Iterator[tuple[str, int, AskSize]]:
-        """Yield about how large the request for each of these units is, and its reply.
-
-        A unit that was never written is taken to be as long as the recorded ones are on average.
-
-        Args:
-            view: what the file holds.
-            names: of the units.
-            model: asked in place of the one that wrote each.
-        """
-        entries = view.ledger.entries.values()
-        lengths = [estimate_tokens(entry.output) for entry in entries if entry.output]
-        usual = sum(lengths) // len(lengths) if lengths else 0
-        # Once for all that were never written, because it looks through every entry.
-        other = model or _model_of(view, "")
-        for name in names:
-            prompt, entry = view.prompt(name), view.entry(name)
-            expected = usual or max(_LEAST_TOKENS, estimate_tokens(prompt))
-            yield (
-                name,
-                1,
-                AskSize.of(
-                    (model or _model_of(view, name)) if entry else other,
-                    view.system,
-                    estimate_tokens(view.system + prompt),
-                    estimate_tokens(entry.output) if entry and entry.output else expected,
-                ),
-            )
 
     def record_issues(self, view: FileUnits) -> None:
         """Do nothing: the ledger says nothing of issues."""

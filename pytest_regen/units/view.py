@@ -20,6 +20,7 @@ from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Score
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names, shorten
+from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.units import texts as unit_texts
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, short_hash
@@ -208,6 +209,12 @@ class FileUnits(View):
     def entry(self, name: str) -> Entry | None:
         """Return what is remembered of a unit."""
         return self.ledger.entries.get(name)
+
+    @cached_property
+    def usual_tokens(self) -> int:
+        """About how large the recorded texts are on average; 0 where there are none."""
+        texts = [entry.output for entry in self.ledger.entries.values() if entry.output]
+        return sum(map(estimate_tokens, texts)) // len(texts) if texts else 0
 
     def author(self, name: str) -> Author:
         """Return who wrote a unit, as the ledger says."""
