@@ -252,7 +252,7 @@ class _PlannedStore(StorePlace):
 
     def _recipient(self, entry: PromptEntry) -> Recipient:
         settings = self._run.settings
-        model = store_view.model_for(self._plan.previous, entry, settings.model)
+        model = store_view.model_for(self._plan.previous, entry, settings)
         return provider_reference(settings.provider), model
 
     def result(self, view: StoreView | None = None, **facts: Any) -> GenerateResult:

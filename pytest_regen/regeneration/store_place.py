@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from pytest_regen.commit import Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.languages import find_language
-from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
+from pytest_regen.prompts import correction_block, estimated_output_tokens
 from pytest_regen.regeneration import store_view
-from pytest_regen.regeneration.asking import FIRST_LIMIT
+from pytest_regen.regeneration.asking import request_for
 from pytest_regen.regeneration.store_edits import LockedStore
 from pytest_regen.regeneration.store_view import StoreView
 from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
@@ -22,7 +22,6 @@ from pytest_regen.stores.conflicts import take_ours
 from pytest_regen.stores.history import store_files
 from pytest_regen.stores.store import refuse_no_store
 from pytest_regen.turns.providers import TemplateProvider
-from pytest_regen.turns.values import Message, TurnRequest
 from pytest_regen.validation.issues import Feedback, Ignore
 
 if TYPE_CHECKING:
@@ -113,13 +112,8 @@ class StorePlace:
             # The template reads no corrections; what a person or a test says, a model is told.
             is_told = any(isinstance(note, str) for note in notes)
             by_template = not is_told and store_view.keeps_template(before, entry, settings)
-            request = TurnRequest(
-                entry.system,
-                (Message("user", with_correction(entry.user, correction)),),
-                store_view.model_for(before, entry, settings.model),
-                settings.max_tokens or FIRST_LIMIT,
-                cache="5m",
-            )
+            model = store_view.model_for(before, entry, settings)
+            request = request_for(entry.system, entry.user, correction, model, settings)
             ask = Ask(
                 name,
                 entry.page,

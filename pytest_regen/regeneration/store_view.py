@@ -20,7 +20,6 @@ from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import DEFAULT_MODEL
 from pytest_regen.validation import stores
 from pytest_regen.validation.edits import broken_file, edited_types, edits
 from pytest_regen.validation.issues import (
@@ -412,15 +411,10 @@ def code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) ->
     )
 
 
-def model_for(store: RegenStore | None, entry: PromptEntry, override: str | None) -> str:
-    """Return the model to ask for a page: the one named, else the one that wrote it, else ours.
-
-    Where no model of the API wrote it, but a person or a provider of the user's, the one that wrote
-    another page last is asked.
-    """
-    if override or store is None:
-        return override or DEFAULT_MODEL
-    return model_to_ask(store.pages.get(entry.key), store.pages.values())
+def model_for(store: RegenStore | None, entry: PromptEntry, settings: values.TurnSettings) -> str:
+    """Return the model to ask for a page; what another one has is looked at where it has none."""
+    pages = store.pages if store else {}
+    return model_to_ask(settings, pages.get(entry.key), pages.values())
 
 
 def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:

@@ -10,12 +10,12 @@ from pytest_regen.commit import AtomicFiles, Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import StoreCorruptError, UsageError
 from pytest_regen.files import from_here
-from pytest_regen.prompts import list_corrections, with_correction
-from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
+from pytest_regen.prompts import list_corrections
+from pytest_regen.regeneration.asking import model_to_ask, request_for
 from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
 from pytest_regen.text import quoted
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import Message, TurnRequest, estimate_tokens
+from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
 from pytest_regen.units.ledger import PastText, entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
@@ -218,26 +218,24 @@ class UnitFile:
             for note in notes
             if isinstance(note, str) or note.code != WEAKENED
         )
-        user = with_correction(prompt, correction)
+        recorded = view.entry(name)
+        reply = recorded.output if recorded else ""
         # With a correction it is another request, because its words are in it.
-        recorded = None if correction else view.entry(name)
-        limit = settings.max_tokens or FIRST_LIMIT
-        model = settings.model or _model_of(view, name)
-        request = TurnRequest(view.system, (Message("user", user),), model, limit, cache="5m")
+        is_answered = recorded is not None and not correction and recorded.answers(prompt)
+        model = model_to_ask(settings, recorded, view.ledger.entries.values())
         return [
             Ask(
                 name,
                 1,
-                request,
-                # Of a text that was never written, as long as the recorded ones are on average.
-                output_tokens=estimate_tokens(recorded.output)
-                if recorded and recorded.output
-                else view.usual_tokens or max(_LEAST_TOKENS, estimate_tokens(prompt)),
+                request_for(view.system, prompt, correction, model, settings),
+                estimate_tokens(reply)
+                or view.usual_tokens
+                or max(_LEAST_TOKENS, estimate_tokens(prompt)),
                 title=f"{name} of {self.place}",
                 extract=partial(_extract, view.bare_unit(name)),
                 entry=Asked(prompt, inputs, tests, failures),
                 correction=correction,
-                stored=recorded.output if recorded and recorded.answers(prompt) else None,
+                stored=reply if is_answered else None,
             )
         ]
 
@@ -275,11 +273,6 @@ class UnitFile:
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the file; its ledger is committed with it."""
         return (self.path, self.root / ".regen")
-
-
-def _model_of(units: FileUnits, name: str) -> str:
-    """Return the model that wrote a unit, else one that wrote another of its file, else ours."""
-    return model_to_ask(units.entry(name), units.ledger.entries.values())
 
 
 def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> str:

@@ -212,7 +212,7 @@ class FileUnits(View):
 
     @cached_property
     def usual_tokens(self) -> int:
-        """About how large the recorded texts are on average; 0 where there are none."""
+        """About how large a text is that was never written: as the recorded ones are on average."""
         texts = [entry.output for entry in self.ledger.entries.values() if entry.output]
         return sum(map(estimate_tokens, texts)) // len(texts) if texts else 0
 
