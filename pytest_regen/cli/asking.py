@@ -12,9 +12,9 @@ from pytest_regen.cli.output import describe_failure, emit_json, fact, say
 from pytest_regen.cli.places import Request
 from pytest_regen.modes import split_provider
 from pytest_regen.regeneration.costs import AskSize, Estimate, asks_for
-from pytest_regen.regeneration.places import Place, View
+from pytest_regen.regeneration.places import Advice, Place, View
 from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
-from pytest_regen.regeneration.values import Advice, RunState, TurnSettings
+from pytest_regen.regeneration.values import RunState, TurnSettings
 from pytest_regen.regeneration.verbs import Result
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget

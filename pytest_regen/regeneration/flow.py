@@ -99,7 +99,7 @@ class _Piece:
     """What the asking test reports of it as it is stored."""
     rejected: tuple[Feedback, ...] = ()
     """What is wrong with the last outputs that were not kept: said first by the next correction."""
-    seen: list[frozenset[values.Mark]] = field(default_factory=list)
+    seen: list[frozenset[policies.Mark]] = field(default_factory=list)
     """What was wrong after each round: the same twice is no progress."""
     refused: Sequence[values.Answer] = ()
     """The last outputs that were not kept."""

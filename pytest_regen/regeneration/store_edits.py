@@ -8,8 +8,9 @@ from pytest_regen.errors import RegenError, StoreMissingError, UnknownPageError,
 from pytest_regen.languages import find_language
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PromptEntry, output_mode
+from pytest_regen.regeneration.places import Changes, Written
 from pytest_regen.regeneration.store_view import StoreView, edit_error, page_of, with_pages
-from pytest_regen.regeneration.values import Answer, Changes, Rejected, Written
+from pytest_regen.regeneration.values import Answer, Rejected
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate, history
 from pytest_regen.stores.history import HistoryReason
 from pytest_regen.text import source_diff

@@ -13,9 +13,10 @@ from pytest_regen.languages import find_language
 from pytest_regen.prompts import correction_block, estimated_output_tokens
 from pytest_regen.regeneration import store_view
 from pytest_regen.regeneration.asking import request_for
+from pytest_regen.regeneration.places import Changes
 from pytest_regen.regeneration.store_edits import LockedStore
 from pytest_regen.regeneration.store_view import StoreView
-from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
+from pytest_regen.regeneration.values import Answer, Ask, TurnSettings
 from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores import HistoryEntry, RegenStore, StoreUpdate, history
 from pytest_regen.stores.conflicts import take_ours

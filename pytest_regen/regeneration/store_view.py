@@ -13,9 +13,8 @@ from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.languages.base import Language
 from pytest_regen.modes import BEHAVIOUR_CODES
 from pytest_regen.prompts.values import PromptEntry, output_mode
-from pytest_regen.regeneration import values
+from pytest_regen.regeneration import places, values
 from pytest_regen.regeneration.asking import model_to_ask
-from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.providers import TemplateProvider
@@ -47,10 +46,10 @@ _HIDING_CODES: Final = frozenset(
     }
 )
 
-_CLEAN: Final = values.Score()
+_CLEAN: Final = places.Score()
 
 
-class StoreView(View):
+class StoreView(places.View):
     """A store at one moment, with the issues of each type."""
 
     def __init__(self, store: RegenStore, ignore: Ignore = ()) -> None:
@@ -73,7 +72,7 @@ class StoreView(View):
         return results
 
     @cached_property
-    def _scores(self) -> dict[str, values.Score]:
+    def _scores(self) -> dict[str, places.Score]:
         unasked: Collection[str] = ()
         if stores.runs_any(self.names, self._ignore):
             unasked = stores.behaviour_of_store(self.store).unasked
@@ -117,10 +116,10 @@ class StoreView(View):
         """The document that the store is made of."""
         return stores.Origin.of(self.store)
 
-    def author(self, name: str) -> values.Author:
+    def author(self, name: str) -> places.Author:
         """Return the models that wrote the pages of a type, and when the last of them did."""
         pages = self.store.pages_of(name)
-        return values.Author(
+        return places.Author(
             ", ".join(dict.fromkeys(page.model for page in pages)),
             max((page.generated_at for page in pages), default=""),
             max((page.attempt for page in pages), default=0),
@@ -154,7 +153,7 @@ class StoreView(View):
         line = lines_of(self.store).get(name)
         return None if line is None else line + 1
 
-    def score(self, name: str) -> values.Score:
+    def score(self, name: str) -> places.Score:
         """Return the errors of a type, and its pages that cannot be read."""
         return self._scores.get(name, _CLEAN)
 
@@ -208,7 +207,7 @@ class StoreView(View):
             )
         return None
 
-    def advice(self, issues: Sequence[Issue]) -> values.Advice | None:
+    def advice(self, issues: Sequence[Issue]) -> places.Advice | None:
         """Return the command for what is wrong; an edit is kept or dropped, not regenerated."""
         store = self.store
         errors = [issue for issue in issues if issue.severity == "error"]
@@ -216,29 +215,29 @@ class StoreView(View):
         is_old = any(issue.code == "STALE" for issue in issues)
         if is_old and codes != {"DRIFT"}:
             # First, because regenerating refuses the old prompts of a stale type.
-            return values.Advice(stores.update_command(store))
+            return places.Advice(stores.update_command(store))
         if not errors:
             return None
         drift = [issue for issue in errors if issue.code == "DRIFT"]
         edited = dict.fromkeys(issue.type_name or "" for issue in drift)
         keep, drop = _ways_out(drift)
         if fixable_issues(issue for issue in errors if (issue.type_name or "") not in edited):
-            return values.Advice(stores.from_errors_command(store))
+            return places.Advice(stores.from_errors_command(store))
         if edited:
-            verb, note = drop, values.DROPS_EDIT
+            verb, note = drop, places.DROPS_EDIT
             if codes == {"DRIFT"} and not self._broken:
-                verb, note = keep, values.KEEPS_EDIT
-            return values.Advice(_command(store, verb, *edited), note)
+                verb, note = keep, places.KEEPS_EDIT
+            return places.Advice(_command(store, verb, *edited), note)
         if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
-            return values.Advice(stores.update_command(store))
+            return places.Advice(stores.update_command(store))
         if "CONFLICT" in codes:
             note = "it writes the source from its pages"
-            return values.Advice(_command(store, "rebuild"), note)
-        return values.Advice("correct the file as the lines above say")
+            return places.Advice(_command(store, "rebuild"), note)
+        return places.Advice("correct the file as the lines above say")
 
     def repairs(
         self, name: str, issues: Sequence[Issue], asking: Sequence[str] = ()
-    ) -> tuple[values.Advice, ...]:
+    ) -> tuple[places.Advice, ...]:
         """Return the commands about a type that call for no healing, each with a word for it."""
         del asking  # Updating asks whom the document's own command names.
         codes, drift = {issue.code for issue in issues}, [i for i in issues if i.code == "DRIFT"]
@@ -246,12 +245,12 @@ class StoreView(View):
             # Where the block is gone, nothing can be adopted.
             is_there = all(issue.line is not None or issue.file is not None for issue in drift)
             verbs = zip(_ways_out(drift), ("keep", "drop"), strict=True)
-            ways = [values.Advice(_command(self.store, verb, name), word) for verb, word in verbs]
+            ways = [places.Advice(_command(self.store, verb, name), word) for verb, word in verbs]
             return tuple(ways if is_there else ways[1:])
         if codes & {"STALE", "EDITED_PROMPT"}:
-            return (values.Advice(stores.update_command(self.store), "update"),)
+            return (places.Advice(stores.update_command(self.store), "update"),)
         if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
-            return (values.Advice(_command(self.store, "rebuild"), "rebuild"),)
+            return (places.Advice(_command(self.store, "rebuild"), "rebuild"),)
         return ()
 
     def output(self, name: str, page: int) -> str | None:
@@ -283,7 +282,7 @@ class StoreView(View):
             self._candidates[key] = answers, view
         return self._candidates[key][1]
 
-    def _score(self, name: str, result: ValidationResult, *, is_unasked: bool) -> values.Score:
+    def _score(self, name: str, result: ValidationResult, *, is_unasked: bool) -> places.Score:
         """Return a type's score; an issue without a page is about all of them."""
         ran = 0 if is_unasked else sum(issue.code in BEHAVIOUR_CODES for issue in result.errors)
         hiding = {issue.page for issue in result.errors if issue.code in _HIDING_CODES}
@@ -296,7 +295,7 @@ class StoreView(View):
         reported = {issue.field for issue in result.errors}
         hidden = sum(str(unit) not in reported for entry in unreadable for unit in entry.fields)
         pages = frozenset(entry.page for entry in unreadable)
-        return values.Score(len(result.errors) + hidden, pages, ran, is_unasked)
+        return places.Score(len(result.errors) + hidden, pages, ran, is_unasked)
 
     def _weakened(self, name: str) -> Iterator[Issue]:
         """Yield by what a type is tested less than as it stands.

@@ -11,10 +11,10 @@ from typing import Any
 from pytest_regen.errors import RegenError, UnknownPageError
 from pytest_regen.regeneration.asking import meets_all
 from pytest_regen.regeneration.flow import Job, work_steps
-from pytest_regen.regeneration.places import Place, View
+from pytest_regen.regeneration.places import Changes, Place, View
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import Flow
-from pytest_regen.regeneration.values import Changes, HealResult, StopReason, TurnSettings
+from pytest_regen.regeneration.values import HealResult, StopReason, TurnSettings
 from pytest_regen.text import source_diff
 from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Feedback

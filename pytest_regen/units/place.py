@@ -4,25 +4,24 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_regen.commit import AtomicFiles, Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import StoreCorruptError, UsageError
 from pytest_regen.files import from_here
-from pytest_regen.prompts import list_corrections
-from pytest_regen.regeneration.asking import model_to_ask, request_for
-from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
 from pytest_regen.text import quoted
-from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
 from pytest_regen.units.ledger import PastText, entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.texts import texts_or_none, units_in
 from pytest_regen.units.view import Asked, FileUnits
-from pytest_regen.units.writing import UnitUpdate
 from pytest_regen.validation.issues import WEAKENED, FailedTest, Feedback
+
+if TYPE_CHECKING:
+    from pytest_regen.regeneration.places import Changes
+    from pytest_regen.regeneration.values import Answer, Ask, TurnSettings
+    from pytest_regen.units.writing import UnitUpdate
 
 # What the shortest answer costs in output, for the budget's estimate.
 _LEAST_TOKENS: Final = 64
@@ -170,8 +169,10 @@ class UnitFile:
         return units
 
     @contextmanager
-    def update(self) -> Iterator[UnitUpdate]:
+    def update(self) -> "Iterator[UnitUpdate]":
         """Lock the project's units and read the file afresh."""
+        from pytest_regen.units.writing import UnitUpdate
+
         with self.files.locked() as files:
             view = self._last
             # What this object wrote last, unless the file or its ledger changed since.
@@ -206,9 +207,14 @@ class UnitFile:
         view: FileUnits,
         name: str,
         findings: Mapping[int, Sequence[Feedback]],
-        settings: TurnSettings,
-    ) -> list[Ask]:
+        settings: "TurnSettings",
+    ) -> "list[Ask]":
         """Return the request for a unit, with its corrections."""
+        # Here, because a run that asks nothing of a model is to load nothing that asks.
+        from pytest_regen.regeneration.asking import model_to_ask, request_for
+        from pytest_regen.regeneration.values import Ask
+        from pytest_regen.turns.values import estimate_tokens
+
         prompt, inputs = view.prompt(name), view.inputs(name)
         notes = [note for page in findings.values() for note in page]
         correction = _correction(view, name, notes)
@@ -247,16 +253,18 @@ class UnitFile:
     def record_issues(self, view: FileUnits) -> None:
         """Do nothing: the ledger says nothing of issues."""
 
-    def prepare(self, answers: Sequence[Answer]) -> None:
+    def prepare(self, answers: "Sequence[Answer]") -> None:
         """Do nothing: a text is put into its file and checked in no time."""
 
-    def join(self) -> Changes | None:
+    def join(self) -> "Changes | None":
         """Return nothing: a file that git tore can be read, and is rebuilt as any other."""
         return None
 
     @contextmanager
-    def trial(self, candidate: FileUnits, answers: Sequence[Answer]) -> Iterator[Trial]:
+    def trial(self, candidate: FileUnits, answers: "Sequence[Answer]") -> Iterator[Trial]:
         """Put texts in place for a test that reads the file."""
+        from pytest_regen.units.writing import UnitUpdate
+
         issues = {answer.ask.name: candidate.all_issues(answer.ask.name) for answer in answers}
 
         def place(files: FilesView) -> Candidate:
@@ -280,6 +288,8 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
 
     The model sees neither the file nor its last answer.
     """
+    from pytest_regen.prompts import list_corrections
+
     # That there was no answer yet is nothing to correct.
     errors = [
         finding
@@ -301,6 +311,8 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
 
 def _extract(unit: Unit, pieces: Sequence[str]) -> str:
     """Return the text in a reply, which may have come in several pieces."""
+    from pytest_regen.turns.reply_text import join_text
+
     # Half surrogate pairs go, because a reply may hold them and no file can.
     whole = join_text(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     kind = unit.kind

@@ -15,12 +15,9 @@ from pytest_regen.commit import now
 from pytest_regen.errors import HandEditError, KindError, SourceError, UsageError
 from pytest_regen.files import from_here
 from pytest_regen.modes import is_ci
-from pytest_regen.regeneration.places import View
-from pytest_regen.regeneration.policies import fixable_issues
-from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Score
+from pytest_regen.regeneration.places import KEEPS_EDIT, Advice, Author, Score, View
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names, shorten
-from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.units import texts as unit_texts
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, short_hash
@@ -29,6 +26,7 @@ from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.commit import View as FilesView
+    from pytest_regen.regeneration.values import Answer
 
 T = TypeVar("T")
 
@@ -213,6 +211,8 @@ class FileUnits(View):
     @cached_property
     def usual_tokens(self) -> int:
         """About how large a text is that was never written: as the recorded ones are on average."""
+        from pytest_regen.turns.values import estimate_tokens
+
         texts = [entry.output for entry in self.ledger.entries.values() if entry.output]
         return sum(map(estimate_tokens, texts)) // len(texts) if texts else 0
 
@@ -658,7 +658,7 @@ class FileUnits(View):
         """Return a digest of a unit's text, its prompt and its inputs; raises KindError."""
         return canonical_hash([self.output(name, 1), self.prompt(name), self.inputs(name)])
 
-    def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":
+    def with_answers(self, answers: "Sequence[Answer]") -> "FileUnits":
         """Return the file with new texts in place; nothing is written."""
         text, placed, unplaced = self.text, dict[str, Entry](), dict(self._unplaced)
         by_name = {answer.ask.name: answer for answer in answers}
@@ -695,7 +695,7 @@ class FileUnits(View):
         """The candidates, and the units that use them."""
         return frozenset(self._answers).union(*map(self.users, self._answers))
 
-    def entry_of(self, answer: Answer) -> Entry:
+    def entry_of(self, answer: "Answer") -> Entry:
         """Return what the ledger is going to say of an answer."""
         source, old = answer.ask.entry, self.entry(answer.ask.name)
         assert isinstance(source, Asked)  # `asks` made the request
@@ -742,6 +742,8 @@ class FileUnits(View):
 
     def advice(self, issues: Sequence[Issue]) -> Advice | None:
         """Return the command that does the most about what is wrong; ``None`` if an editor does."""
+        from pytest_regen.regeneration.policies import fixable_issues
+
         codes = {"BY_HAND" if issue.is_by_hand else issue.code for issue in issues}
         errors = [*self.file_issues, *(i for i in self.orphans if i.severity == "error")]
         if "CONFLICT" not in codes and (self.fault or errors or "KIND_ERROR" in codes):

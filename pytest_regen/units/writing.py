@@ -11,7 +11,8 @@ from typing import Any
 
 from pytest_regen.commit import Candidate, new_id, now
 from pytest_regen.errors import SourceError, UnknownPageError, UsageError
-from pytest_regen.regeneration.values import Answer, Changes, Rejected, Written
+from pytest_regen.regeneration.places import Changes, Written
+from pytest_regen.regeneration.values import Answer, Rejected
 from pytest_regen.strict_json import as_json
 from pytest_regen.text import source_diff
 from pytest_regen.units import ledger as ledgers
