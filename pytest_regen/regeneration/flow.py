@@ -7,7 +7,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Generic
 
 from pytest_regen.errors import RegenError
@@ -203,10 +203,9 @@ class Work(Generic[V]):
                 # Now and not earlier, because those before it may have changed what is wrong.
                 piece.is_begun = True
                 piece.result.issues_before = self.view.issues(name)
-                obstacle = self.view.obstacle(name)
-                piece.result.skipped = obstacle
-                piece.is_open = not obstacle
-                piece.is_reached = bool(obstacle)
+                piece.result.skipped = self.view.obstacle(name)
+                piece.is_reached = bool(piece.result.skipped)
+                piece.is_open = not piece.is_reached
             if not piece.is_open:
                 continue
             findings = () if policy.is_draft else self._findings(name, piece)
@@ -233,8 +232,8 @@ class Work(Generic[V]):
     def _take(self, policy: Policy, arrived: Sequence[Sequence[values.Answer]]) -> None:
         """Keep or reject what has arrived, and stop units that got no reply."""
         kept_before = len(self.kept)
-        for answers in arrived:
-            self._count(answers)
+        every = [answer for answers in arrived for answer in answers]
+        self._count(every)
         groups = [[answer for answer in answers if not answer.failure] for answers in arrived]
         groups = [group for group in groups if group]
         if self._job.check is not None:
@@ -244,9 +243,8 @@ class Work(Generic[V]):
             self._keep_better(policy, groups)
         # A run that was killed begins anew and is given what it had rejected; the next round goes
         # on from there, and nothing is paid for twice.
-        every = [answer for answers in arrived for answer in answers]
-        settled = dict.fromkeys(self.kept[kept_before:])
-        settled |= dict.fromkeys(answer for answer in every if answer.failure)
+        failed = [answer for answer in every if answer.failure]
+        settled = dict.fromkeys([*self.kept[kept_before:], *failed])
         note_stored(settled, self._settings)
         self.rejected += [answer for answer in every if answer not in settled]
         for answer in every:
@@ -260,13 +258,12 @@ class Work(Generic[V]):
                     for piece in self._pieces.values():
                         piece.is_open = False
 
-    def _count(self, answers: Sequence[values.Answer]) -> None:
-        """Add up what a batch of one unit cost."""
-        first = answers[0]
-        piece = self._pieces[first.ask.name]
-        piece.is_reached = True
-        piece.result.by_template = first.by_template
+    def _count(self, answers: Iterable[values.Answer]) -> None:
+        """Add up what answers cost."""
         for answer in answers:
+            piece = self._pieces[answer.ask.name]
+            piece.is_reached = True
+            piece.result.by_template = answer.by_template
             piece.result.usage += answer.usage
             piece.result.calls += answer.calls
             if answer.failure is None:
@@ -292,7 +289,7 @@ class Work(Generic[V]):
                 decisions.append(_decide(policy, best, replies))
                 best = decisions[-1].view
             chosen = [answer for decision in decisions for answer in decision.answers]
-            rejected = [output for decision in decisions for output in decision.rejected]
+            rejected = dict(chain.from_iterable(d.rejected.items() for d in decisions))
             ids = iter(update.write(best, chosen, rejected))
             self.view = update.view
         for decision in decisions:
@@ -318,7 +315,7 @@ class Work(Generic[V]):
         self.view = self._place.open()
         if is_better:
             piece.feedback = fails
-        rejected = [] if is_better else [values.Rejected(answer, ()) for answer in replies]
+        rejected = {} if is_better else dict.fromkeys(replies, ())
         decision = _Decision(tried, tried, replies if is_better else (), rejected, fails)
         self._note(decision, iter(trial.history))
 
@@ -334,14 +331,14 @@ class Work(Generic[V]):
         for answer in decision.answers:
             result = self._pieces[answer.ask.name].result
             result.regenerated = (*result.regenerated, (answer.ask.name, answer.ask.page))
-        for output in decision.rejected:
-            result = self._pieces[output.answer.ask.name].result
+        for answer, issues in decision.rejected.items():
+            result = self._pieces[answer.ask.name].result
             result.rejected += tuple(islice(ids, 1))
             if is_draft:
-                self._note_findings(output.answer.ask.name, output.issues, is_stored=False)
+                self._note_findings(answer.ask.name, issues, is_stored=False)
         if is_draft:
             return
-        refused, tried = [output.answer for output in decision.rejected], decision.tried
+        refused, tried = [*decision.rejected], decision.tried
         name = (*decision.answers, *refused)[0].ask.name
         self._write_down(decision.answers, decision.view, decision.fails, is_kept=True)
         self._write_down(refused, tried, decision.fails)
@@ -404,7 +401,7 @@ class _Decision(Generic[V]):
     view: V
     """With those that are kept."""
     answers: Sequence[values.Answer]
-    rejected: Sequence[values.Rejected]
+    rejected: values.Rejected
     fails: Sequence[Feedback] = ()
     """What the asking test says with all of them in place."""
 
@@ -421,7 +418,7 @@ def _decide(policy: Policy, before: V, replies: Sequence[values.Answer]) -> _Dec
             candidate = before.with_answers([*answers, answer])
             if policy.may_replace(Change(name, best, candidate)):
                 best, answers = candidate, [*answers, answer]
-    rejected = [values.Rejected(a, _issues_on(tried, a)) for a in replies if a not in answers]
+    rejected = {a: _issues_on(tried, a) for a in replies if a not in answers}
     return _Decision(tried, best, answers, rejected)
 
 

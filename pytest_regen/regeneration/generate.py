@@ -388,4 +388,4 @@ class _PlannedStore(StorePlace):
         is_stored = self._is_stored
         with self.update() as locked:
             if not is_stored and self._plan.previous is None:
-                locked.write(locked.view, (), ())
+                locked.write(locked.view, (), {})

@@ -257,7 +257,7 @@ class PlaceUpdate(Protocol[V]):
     """What it holds, read under the lock and again after ``write``."""
 
     def write(
-        self, candidate: V, answers: "Sequence[Answer]", rejected: "Sequence[Rejected]"
+        self, candidate: V, answers: "Sequence[Answer]", rejected: "Rejected"
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history, all in one change.
 
@@ -402,10 +402,7 @@ class Project(Protocol):
         """Return the stores that it names; raises UsageError where it names none."""
 
 
-PLACES: list[str] = [
-    "pytest_regen.regeneration.store_place",
-    "pytest_regen.units.opening",
-]
+PLACES: list[str] = ["pytest_regen.regeneration.store_place", "pytest_regen.units.opening"]
 """Modules with two functions: ``at`` returns the place at a path, or ``None``; ``below`` returns
 the paths of places at or below a folder, or, given ``None``, of the project."""
 

@@ -1,6 +1,6 @@
 """What regenerating asks for and gives back, as values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -179,13 +179,8 @@ class Answer:
     """Whether no model was asked at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """An output that is not kept."""
-
-    answer: Answer
-    issues: tuple[Issue, ...]
-    """What is wrong with it."""
+Rejected = Mapping[Answer, Sequence[Issue]]
+"""Outputs that are not kept, each with what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)

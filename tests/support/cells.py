@@ -286,12 +286,10 @@ class LockedCells:
         return [(name, text) for name in names if (text := self.view.output(name, 1))]
 
     def write(
-        self, candidate: CellsView, kept: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: CellsView, kept: Sequence[Answer], rejected: Rejected
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history; return the ids of the rest."""
-        ids = self._write(
-            self.view, [(one.answer.ask.name, one.answer.output) for one in rejected], "rejected"
-        )
+        ids = self._write(self.view, [(one.ask.name, one.output) for one in rejected], "rejected")
         self._write(candidate, self._gone(answer.ask.name for answer in kept), "replaced")
         return ids
 
