@@ -311,6 +311,7 @@ def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[i
     names = list(dict.fromkeys(name for name, _ in targets))
     estimate = Estimate(turns.price_of)
     tokens = dict.fromkeys(targets, 0)
+    # The requests themselves, because what they cost depends on the model that would be asked.
     asks = list(asks_for(place, view, targets, turns.planning()))
     for ask in asks:
         if not turns.writes(place, view, ask.name):

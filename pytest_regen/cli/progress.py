@@ -59,6 +59,7 @@ class RunProgress:
             if unchanged % _SILENT_TIMES == 0:
                 told = line
                 say(f"  {line}")
+        # Of a short run nothing, because its results say the same.
         if told or self.state.pages_done > _MANY_PAGES:
             say(f"  {self.line(is_over=True)}")
 

@@ -107,6 +107,7 @@ class WorkLeft:
             self._note(sort, noun, counts[sort], following, None if words else origin)
         # No model is asked for what a person wrote.
         to_ask = sorted(key for key in sorts if sorts[key] != "by_hand")
+        # Uncorrected, because what is wrong with a text may be another thing by then.
         for ask in asks_for(place, view, to_ask, self._turns.planning()):
             if self._turns.writes(place, view, ask.name):
                 self._written += 1

@@ -133,16 +133,10 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Answer:
         failure = error
     except BaseException as error:  # noqa: BLE001 - raised again where the run is driven
         fatal = error
-    answer = Answer(
-        ask,
-        usage=turns.tally.usage,
-        calls=turns.tally.calls,
-        requests=tuple(turns.requests),
-        failure=failure,
-        fatal=fatal,
-    )
+    tally = turns.tally
+    answer = Answer(ask, usage=tally.usage, calls=tally.calls, requests=tuple(turns.requests))
     if whole is None:
-        return answer
+        return replace(answer, failure=failure, fatal=fatal)
     reference, reply = provider_reference(provider), whole.reply
     model = reply.model or reference or ask.request.model
     answered = replace(answer, pieces=whole.pieces, stop_reason=reply.stop_reason)
@@ -222,14 +216,9 @@ def answer_at_once(ask: Ask, settings: TurnSettings) -> Answer | None:
 
     template, ready = TemplateProvider.reference, ask.known
     if ready is not None:
-        return Answer(
-            ask,
-            ready.output,
-            stop_reason=ready.stop_reason,
-            model=ready.model,
-            provider=ready.provider,
-            by_template=ready.provider == template and ready.shared_from is None,
-        )
+        answer = Answer(ask, ready.output, (), ready.stop_reason, ready.model, ready.provider)
+        by_template = ready.provider == template and ready.shared_from is None
+        return replace(answer, by_template=by_template)
     if not isinstance(ask.provider or settings.provider, TemplateProvider):
         return None
     if ask.template is None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -187,8 +187,9 @@ class StorePlace:
         with RegenStore.update(self.path) as transaction:
             yield LockedStore(self, transaction)
 
-    @contextmanager
-    def trial(self, candidate: StoreView, answers: Sequence[Answer]) -> Iterator[Trial]:
+    def trial(
+        self, candidate: StoreView, answers: Sequence[Answer]
+    ) -> AbstractContextManager[Trial]:
         """Put outputs in place for a test that reads the folder."""
         issues = {answer.ask.name: candidate.issues(answer.ask.name) for answer in answers}
 
@@ -199,8 +200,7 @@ class StorePlace:
             return StoreUpdate(RegenStore.open(self.path)).candidate(pages, tried.source, issues)
 
         # By `trial`, because what is in place is undone whatever becomes of the test.
-        with store_files(self.path).trial(place) as trial:
-            yield trial
+        return store_files(self.path).trial(place)
 
     def is_on_trial(self) -> bool:
         """Return whether a test looks at a candidate that is in place for that time only."""

@@ -73,9 +73,8 @@ class StoreView(places.View):
 
     @cached_property
     def _scores(self) -> dict[str, places.Score]:
-        unasked: Collection[str] = ()
-        if stores.runs_any(self.names, self._ignore):
-            unasked = stores.behaviour_of_store(self.store).unasked
+        is_run = stores.runs_any(self.names, self._ignore)
+        unasked = stores.behaviour_of_store(self.store).unasked if is_run else ()
         return {
             name: self._score(name, result, is_unasked=name in unasked)
             for name, result in self.results.items()
@@ -231,8 +230,7 @@ class StoreView(places.View):
         if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
             return places.Advice(stores.update_command(store))
         if "CONFLICT" in codes:
-            note = "it writes the source from its pages"
-            return places.Advice(_command(store, "rebuild"), note)
+            return places.Advice(_command(store, "rebuild"), "it writes the source from its pages")
         return places.Advice("correct the file as the lines above say")
 
     def repairs(
@@ -315,19 +313,12 @@ class StoreView(places.View):
         for weakness in find_weaknesses(language, type_, old, new.text):
             if is_wrong and weakness.key[0] == "validator":
                 continue
-            place: dict[str, Any] = {}
+            facts: dict[str, Any] = {"detail": weakness.detail, "field": weakness.field}
             if weakness.line is not None and weakness.line <= len(new.line_pages):
                 page, line = new.line_pages[weakness.line - 1], new.page_lines[weakness.line - 1]
                 excerpt = Excerpt(line, new.text.splitlines()[weakness.line - 1])
-                place = {"page": page, "excerpt": excerpt}
-            yield Issue.of(
-                WEAKENED,
-                weakness.message,
-                type_name=name,
-                detail=weakness.detail,
-                field=weakness.field,
-                **place,
-            )
+                facts |= {"page": page, "excerpt": excerpt}
+            yield Issue.of(WEAKENED, weakness.message, type_name=name, **facts)
 
 
 def _command(store: RegenStore, verb: str, *type_names: str) -> str:

@@ -111,11 +111,7 @@ def generate_steps(
     results: list[HealResult] = []
     # Apart, because a missing unit has no findings to correct, and a stale one keeps its text
     # unless the new one is as good.
-    groups: tuple[tuple[Policy, list[str]], ...] = (
-        (Policy(is_draft=True), missing),
-        (Policy(anew), again),
-    )
-    for policy, group in groups:
+    for policy, group in ((Policy(is_draft=True), missing), (Policy(anew), again)):
         if group and not any(meets_all(result.failure) for result in results):
             work = yield from work_steps(place, Job(policy, group, attempts), settings, view)
             results += work.results
@@ -266,8 +262,7 @@ def rebuild(place: Place[Any], names: Sequence[str] | None = None) -> Changes:
         SourceError: the file cannot be read, or has no place for a unit.
     """
     # A place that git tore may not be readable, so that it cannot be locked as what it holds.
-    joined = place.join()
-    if joined is not None:
+    if (joined := place.join()) is not None:
         return joined
     with place.update() as update:
         return update.rebuild(names)

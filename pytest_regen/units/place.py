@@ -1,7 +1,7 @@
 """A file with units as a place of the main flow: opened, asked about, written."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_regen.commit import AtomicFiles, Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import StoreCorruptError, UsageError
-from pytest_regen.files import from_here
+from pytest_regen.files import Stamp, from_here, stamp
 from pytest_regen.text import quoted
 from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
 from pytest_regen.units.ledger import PastText, entry_name, hand_name, read_history
@@ -49,11 +49,7 @@ def project_files(root: Path) -> AtomicFiles:
 
 
 def open_units(
-    kinds: ProjectKinds,
-    path: Path | str,
-    *,
-    ignore: Ignored = lambda _: (),
-    is_lost: bool = False,
+    kinds: ProjectKinds, path: Path | str, *, ignore: Ignored = lambda _: (), is_lost: bool = False
 ) -> "UnitFile":
     """Return the file at ``path`` with its units.
 
@@ -96,16 +92,10 @@ class UnitFile:
     noun, group, option, has_pages = "unit", "files", "--unit", False
     history_path = ".regen/history"
     _last: FileUnits | None = None
-    _stamps: tuple[object, ...] = ()
+    _stamps: tuple[Stamp | None, ...] = ()
 
     def __init__(
-        self,
-        kinds: ProjectKinds,
-        place: str,
-        kind: Kind,
-        ignore: Ignored = lambda _: (),
-        *,
-        is_lost: bool = False,
+        self, kinds: ProjectKinds, place: str, kind: Kind, ignore: Ignored, *, is_lost: bool = False
     ) -> None:
         self.kind = kind
         self.ignore = ignore
@@ -130,8 +120,7 @@ class UnitFile:
         package, _, module = kind.__module__.partition(".kinds.")
         if package != "pytest_regen":
             return kind.__name__
-        shipped = {"translation": "translations", "gettext": "translations"}
-        return shipped.get(module, module.partition(".")[0])
+        return "functions" if module.startswith("functions") else "translations"
 
     def elsewhere(self, name: str) -> str:
         """Return another file that has a unit, or had it but for its marks, and tests it not."""
@@ -184,21 +173,13 @@ class UnitFile:
             if update.view is not view:
                 self._last, self._stamps = update.view, self._stamp()
 
-    def _stamp(self) -> tuple[object, ...]:
+    def _stamp(self) -> tuple[Stamp | None, ...]:
         """Return what is another as soon as the file or its ledger is another.
 
         Entries are replaced by renames, as git does it too, so that their folder changes.
         """
         folder = (self.root / entry_name(self.place, "-")).parent
-        stamps: list[object] = []
-        for path in (self.path, folder, self.root / hand_name(self.place)):
-            try:
-                facts = path.stat()
-            except OSError:
-                stamps.append(None)
-            else:
-                stamps.append((facts.st_ino, facts.st_mtime_ns, facts.st_size))
-        return tuple(stamps)
+        return tuple(map(stamp, (self.path, folder, self.root / hand_name(self.place))))
 
     # The main flow
 
@@ -260,8 +241,9 @@ class UnitFile:
         """Return nothing: a file that git tore can be read, and is rebuilt as any other."""
         return None
 
-    @contextmanager
-    def trial(self, candidate: FileUnits, answers: "Sequence[Answer]") -> Iterator[Trial]:
+    def trial(
+        self, candidate: FileUnits, answers: "Sequence[Answer]"
+    ) -> AbstractContextManager[Trial]:
         """Put texts in place for a test that reads the file."""
         from pytest_regen.units.writing import UnitUpdate
 
@@ -271,8 +253,7 @@ class UnitFile:
             # Made anew under the lock, because others may have written since.
             return UnitUpdate(self, self._read(files)).candidate(answers, issues)
 
-        with self.files.trial(place) as trial:
-            yield trial
+        return self.files.trial(place)
 
     def is_on_trial(self) -> bool:
         """Return whether a test looks at a candidate that is in place for that time only."""

@@ -199,11 +199,6 @@ class FileUnits(View):
 
         return find_moved_ledger(self.files, self.texts, is_same, is_left) or ledger
 
-    @property
-    def has_named_units(self) -> bool:
-        """Whether the kind knows from elsewhere which units there are, whatever the file holds."""
-        return type(self.kind).units is not Kind.units
-
     def entry(self, name: str) -> Entry | None:
         """Return what is remembered of a unit."""
         return self.ledger.entries.get(name)
@@ -396,7 +391,8 @@ class FileUnits(View):
         if fault is not None:
             yield issue("LEDGER", self._without_root(fault.what))
         elif entry is None:
-            if not self.has_named_units:
+            # Of names that the kind knows from elsewhere a text needs no record: it is tested.
+            if type(self.kind).units is Kind.units:
                 yield issue("UNRECORDED", "no entry of the ledger says where this text came from")
         elif not (entry.is_by_hand or unit_texts.same_text(self.kind, entry.output, unit.text)):
             number, detail = unit_texts.difference(
