@@ -11,14 +11,13 @@ from pytest_regen.cli import output, places
 from pytest_regen.cli.output import describe_failure, emit_json, fact, say
 from pytest_regen.cli.places import Request
 from pytest_regen.modes import split_provider
-from pytest_regen.regeneration.costs import Estimate
-from pytest_regen.regeneration.places import Place, View
+from pytest_regen.regeneration.costs import AskSize, Estimate, asks_for
+from pytest_regen.regeneration.places import Advice, Place, View
 from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows
-from pytest_regen.regeneration.values import Advice, RunState, TurnSettings
+from pytest_regen.regeneration.values import RunState, TurnSettings
 from pytest_regen.regeneration.verbs import Result
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns import Budget
-from pytest_regen.turns.models import tokens_for
 from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Issue
 
@@ -312,12 +311,14 @@ def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[i
     names = list(dict.fromkeys(name for name, _ in targets))
     estimate = Estimate(turns.price_of)
     tokens = dict.fromkeys(targets, 0)
-    for name, page, size in place.sizes(view, names, turns.model_asked):
-        # Sizes come for whole units, because the prompts of a unit are worked out together.
-        if (name, page) in targets and not turns.writes(place, view, name):
+    # The requests themselves, because what they cost depends on the model that would be asked.
+    asks = list(asks_for(place, view, targets, turns.planning()))
+    for ask in asks:
+        if not turns.writes(place, view, ask.name):
+            size = AskSize.of(ask)
             estimate.add(size)
             total.add(size)
-            tokens[name, page] = tokens_for(size.input_tokens, size.model)
+            tokens[ask.name, ask.page] = size.input_tokens
     faults = view.file_issues
     code = int(bool(faults) or (request.check and bool(targets)))
     report: dict[str, Any] = {
@@ -333,14 +334,10 @@ def _plan_place(place: Place[Any], request: Request, total: Estimate) -> tuple[i
     }
     if not place.has_pages:
         # Those of stores stand in their files.
-        requests = {
-            ask.name: ask.request
-            for name in names
-            for ask in place.asks(view, name, {1: ()}, turns.planning())
-        }
-        report["system"] = next((sent.system for sent in requests.values()), "")
+        report["system"] = asks[0].request.system if asks else ""
+        prompts = {ask.name: ask.request.messages[0].content for ask in asks}
         for row in report["asked"]:
-            row["prompt"] = requests[row["name"]].messages[0].content
+            row["prompt"] = prompts[row["name"]]
     if not request.as_json:
         _tell_plan(place, view, request, tokens, estimate)
     return code, report
@@ -387,10 +384,11 @@ def confirm_everything(targets: Places, request: Request) -> None:
     estimate = Estimate(turns.price_of)
     for place in targets:
         view = place.open()
-        pages += len(places.asked_pages(place, view, request))
-        for name, _, size in place.sizes(view, view.names, turns.model_asked):
-            if not turns.writes(place, view, name):
-                estimate.add(size)
+        asked_pages = places.asked_pages(place, view, request)
+        pages += len(asked_pages)
+        for ask in asks_for(place, view, asked_pages, turns.planning()):
+            if not turns.writes(place, view, ask.name):
+                estimate.add(AskSize.of(ask))
     is_alike = len({place.group for place in targets}) == 1
     asked, sort = (_asked(first), _noun(first)) if is_alike else ("text", "place")
     of = first.here if len(targets) == 1 else plural(len(targets), sort)

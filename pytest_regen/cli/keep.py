@@ -19,8 +19,7 @@ from pytest_regen.github import annotate, validated
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import verbs
 from pytest_regen.regeneration.answers import issue_lines
-from pytest_regen.regeneration.places import Place
-from pytest_regen.regeneration.values import Advice, Changes
+from pytest_regen.regeneration.places import Advice, Changes, Place
 from pytest_regen.text import plural, shorten
 from pytest_regen.units.loading import prepare_kinds
 from pytest_regen.validation.issues import Issue

@@ -33,7 +33,8 @@ class StoreResults(Outcome):
 
     def estimate(self, turns: TurnOptions) -> Estimate:
         """Return what the pages of all stores take that are to be asked."""
-        return turns.estimate_all(size for result in self.done for size in result.sizes)
+        sizes = (size for result in self.done for size in result.sizes)
+        return Estimate(turns.price_of, sizes)
 
     @property
     def others(self) -> dict[str, Any]:

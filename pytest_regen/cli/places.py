@@ -12,9 +12,9 @@ from pytest_regen.cli.output import say
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import StaleStoreError, UsageError
 from pytest_regen.regeneration import policies, verbs
-from pytest_regen.regeneration.places import Place, View
+from pytest_regen.regeneration.places import Advice, Place, View
 from pytest_regen.regeneration.queue import Flow
-from pytest_regen.regeneration.values import Advice, TurnSettings
+from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.regeneration.verbs import Result
 from pytest_regen.text import plural, shorten
 from pytest_regen.units import naming

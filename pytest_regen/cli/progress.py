@@ -8,20 +8,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_regen.cli.output import console, say
 from pytest_regen.regeneration.progress import progress_line
 from pytest_regen.regeneration.values import RunState
 
-if TYPE_CHECKING:
-    from pytest_regen.regeneration.values import Progress
-
-_FIRST_PAGES: Final = 20
-"""Pages that are told one by one where lines are plain; of a larger run the log has its sums."""
+_MANY_PAGES: Final = 20
+"""Of a run with more of them a plain line says what it came to, however short it was."""
 
 _SECONDS: Final = 10.0
-"""Between two plain lines of a large run."""
+"""Between two plain lines."""
 
 _SILENT_TIMES: Final = 6
 """After as many of these without any change a plain line says that the run goes on."""
@@ -30,27 +27,17 @@ _SILENT_TIMES: Final = 6
 class RunProgress:
     """What is known of a run while it goes on, and what was told of it in plain lines.
 
-    ``page`` and ``watch`` are called from any thread.
+    ``watch`` is called from any thread.
 
     Args:
         places: what the run works on, in the singular: ``store``.
-        first_pages: how many pages are told one by one.
     """
 
-    def __init__(self, places: str, first_pages: int) -> None:
+    def __init__(self, places: str) -> None:
         self.state = RunState()
         self.batches: Callable[[], int] = lambda: 0
         """Returns how many batches are under way."""
         self._places = places
-        self._first_pages = first_pages
-        self._pages = 0
-
-    def page(self, step: "Progress") -> None:
-        """Take in one page that ended, and tell it if it is one of the first."""
-        self._pages += 1
-        if self._pages <= self._first_pages:
-            page = f"{step.key.type_name} page {step.key.page} of {step.key.total_pages}"
-            say(f"  {step.done:,}/{step.total:,} {page}: {step.what}")
 
     def watch(self, state: RunState) -> None:
         """Take in a new state of the run."""
@@ -72,26 +59,24 @@ class RunProgress:
             if unchanged % _SILENT_TIMES == 0:
                 told = line
                 say(f"  {line}")
-        if told or self._pages > _FIRST_PAGES:
+        # Of a short run nothing, because its results say the same.
+        if told or self.state.pages_done > _MANY_PAGES:
             say(f"  {self.line(is_over=True)}")
 
 
 @contextmanager
-def progress_line_of(
-    places: str = "store", *, as_json: bool = False, is_free: bool = False
-) -> Iterator[RunProgress]:
+def progress_line_of(places: str = "store", *, as_json: bool = False) -> Iterator[RunProgress]:
     """Show how far a command is while the block runs.
 
     Args:
         places: what it works on, in the singular.
         as_json: whether a program reads the output: then lines are plain.
-        is_free: whether no model is asked: then nobody waits for a single page.
     """
     # A line that is drawn over and over must be seen, and be wanted.
     environment = os.environ
     is_plain = environment.get("NO_COLOR") or environment.get("CI") or not sys.stderr.isatty()
     if as_json or is_plain or environment.get("TERM", "") == "dumb":
-        plain = RunProgress(places, 0 if is_free else _FIRST_PAGES)
+        plain = RunProgress(places)
         is_over = threading.Event()
         clock = threading.Thread(target=plain.tell_lines, args=[is_over], daemon=True)
         clock.start()
@@ -104,7 +89,7 @@ def progress_line_of(
     from rich.live import Live
     from rich.spinner import Spinner
 
-    run = RunProgress(places, 0)
+    run = RunProgress(places)
     spinner = Spinner("line")
 
     def draw() -> Spinner:

@@ -276,7 +276,7 @@ def enclose(project: Project, path: Path, names: Sequence[str]) -> None:
         )
     if kind is None or place is None:
         return
-    with UnitFile(kinds, place, kind).update() as update:
+    with UnitFile(kinds, place, kind, lambda _: ()).update() as update:
         new = update.enclose(names)
     if new:
         fact("marked", f"{plural(len(new), 'function')}: {shorten(new)}")

@@ -17,6 +17,7 @@ from pytest_regen.documents.changes import direction_of
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import GenerateResult
+from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.stores import RegenStore
 from pytest_regen.text import plural, shorten
 from pytest_regen.turns.models import tokens_for
@@ -51,7 +52,7 @@ def plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
         ],
         **_others_json(result),
         "defects": [defect.to_json() for defect in result.plan.defects],
-        "estimate": turns.estimate_all(result.sizes).to_json(),
+        "estimate": Estimate(turns.price_of, result.sizes).to_json(),
     }
 
 
@@ -96,7 +97,7 @@ def show_plan(result: GenerateResult, turns: TurnOptions) -> None:
         text = f"error: {defect}" if is_error else str(defect)
         fact("document", text, "red" if is_error else "yellow")
     _show_without_calls(result)
-    turns.show_cost(turns.estimate_all(result.sizes))
+    turns.show_cost(Estimate(turns.price_of, result.sizes))
     if is_up_to_date:
         say(f"{plan.path}: up to date", "green")
         return
@@ -172,5 +173,5 @@ def check_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
         "changes": changes_json(result.changes, direction_of(result.plan.ir)) if is_old else [],
         "asked": [key._asdict() for key in result.asked] if is_old else [],
         "note": result.note,
-        "estimate": turns.estimate_all(result.sizes).to_json(),
+        "estimate": Estimate(turns.price_of, result.sizes).to_json(),
     }

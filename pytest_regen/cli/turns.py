@@ -1,9 +1,9 @@
 """How a command's turns with a model are made, from its options and the project's settings."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import StrEnum
 from functools import wraps
@@ -18,7 +18,7 @@ from pytest_regen.cli.progress import RunProgress, progress_line_of
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import MissingKeyError, UsageError
 from pytest_regen.regeneration import TurnSettings
-from pytest_regen.regeneration.costs import AskSize, Estimate
+from pytest_regen.regeneration.costs import Estimate
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.values import Pending
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of, providers
@@ -123,17 +123,7 @@ class TurnOptions:
     def planning(self) -> TurnSettings:
         """Return the settings of a dry run, which asks nobody."""
         provider = providers.TemplateProvider() if self.by_template else providers.DryRunProvider()
-        return TurnSettings(provider, keeps_template=self.keeps_template)
-
-    def size(self, size: AskSize) -> AskSize:
-        """Return a request as this command would make it: a model that is named is asked."""
-        # Else the one that wrote the page, because that one is asked again.
-        return replace(size, model=self.model_asked) if self.model_asked else size
-
-    def estimate_all(self, sizes: Iterable[AskSize]) -> Estimate:
-        """Return what requests for pages take; the template writes pages for nothing."""
-        requests = () if self.by_template else map(self.size, sizes)
-        return Estimate(self.price_of, requests)
+        return TurnSettings(provider, self.model_asked, keeps_template=self.keeps_template)
 
     def show_cost(self, estimate: Estimate) -> None:
         """Tell about what requests take, where there are any."""
@@ -207,9 +197,7 @@ class TurnOptions:
         is_paid = self.cassette is not None and (is_once or self.record is RecordChoice.NONE)
         with ExitStack() as stack:
             # The line of progress first, because it has to stand until the last reply is stored.
-            progress = stack.enter_context(
-                progress_line_of(places, as_json=as_json, is_free=is_free)
-            )
+            progress = stack.enter_context(progress_line_of(places, as_json=as_json))
             if self.cassette is not None:
                 from pytest_regen.cassettes import use_cassette
 
@@ -240,7 +228,6 @@ class TurnOptions:
                     model=self.model_asked,
                     budget=Budget(self.budget),
                     jobs=self.jobs,
-                    progress=progress.page,
                     watch=progress.watch,
                     # Before the first request only, because a run that asks nothing needs no key.
                     ready=getattr(provider, "require_key", None) if provider else find_key,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.cli.places import command
 from pytest_regen.cli.turns import TurnOptions
-from pytest_regen.regeneration.costs import Estimate
+from pytest_regen.regeneration.costs import AskSize, Estimate, asks_for
 from pytest_regen.regeneration.document_stores import DocumentStores
 from pytest_regen.regeneration.places import Place, View
 from pytest_regen.regeneration.policies import fixable_issues, pages_at_fault
@@ -106,14 +106,13 @@ class WorkLeft:
             following = command(words[0], place, None, *words[1:]) if words else again
             self._note(sort, noun, counts[sort], following, None if words else origin)
         # No model is asked for what a person wrote.
-        to_ask = {key for key in sorts if sorts[key] != "by_hand"}
-        for name, page, size in place.sizes(view, sorted({name for name, _ in to_ask}), None):
-            if (name, page) not in to_ask:
-                continue
-            if self._turns.writes(place, view, name):
+        to_ask = sorted(key for key in sorts if sorts[key] != "by_hand")
+        # Uncorrected, because what is wrong with a text may be another thing by then.
+        for ask in asks_for(place, view, to_ask, self._turns.planning()):
+            if self._turns.writes(place, view, ask.name):
                 self._written += 1
             else:
-                self._estimate.add(self._turns.size(size))
+                self._estimate.add(AskSize.of(ask))
 
     def add_unreadable(self, place: Place[Any]) -> None:
         """Add a place that cannot be read; a store that git did not merge is made anew."""

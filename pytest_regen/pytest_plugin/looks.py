@@ -22,7 +22,6 @@ from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.project import RunProject, from_here, from_rootdir
 from pytest_regen.regeneration.places import Place, View, open_place
-from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.text import excerpt, shorten
 from pytest_regen.units.naming import command, decode_name, encode_name, node_id
 from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
@@ -77,6 +76,8 @@ class Target:
 
     def obstacle(self) -> tuple[str, str]:
         """Return why the unit must not be asked for, and what to run; empty if it may."""
+        from pytest_regen.regeneration.policies import fixable_issues
+
         look, name, view = self.look, self.name, self.look.view
         issues = look.issues(name)
         is_stale = any(issue.code == "STALE" for issue in issues)
@@ -269,6 +270,8 @@ class Look:
 
     def may_heal(self, name: str, issues: Sequence[Issue]) -> bool:
         """Return whether another reply could correct what is wrong with a unit."""
+        from pytest_regen.regeneration.policies import fixable_issues
+
         is_fixable = name in self.names and bool(fixable_issues(issues))
         return is_fixable and not self.view.obstacle(name)
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen import errors
 from pytest_regen.modes import HAND
+from pytest_regen.prompts import with_correction
 from pytest_regen.regeneration.values import Answer, Ask, StopReason, TurnSettings
 from pytest_regen.turns.exchange import Tally, TurnExchange, Whole, whole_reply
 from pytest_regen.turns.steps import adrive
 from pytest_regen.turns.values import (
     DEFAULT_MODEL,
+    Message,
     Provider,
     Reply,
     TurnRequest,
@@ -39,24 +41,34 @@ _STOP_REASONS: Final[dict[type[errors.RegenError], StopReason]] = {
 }
 
 
-def model_to_ask(stored: Any, beside: Iterable[Any], default: str = DEFAULT_MODEL) -> str:
-    """Return the model that wrote a text, else the one that wrote another one last, else ours.
+def model_to_ask(settings: TurnSettings, stored: Any, beside: Iterable[Any]) -> str:
+    """Return the model of the settings, or that wrote a text, or another one last, or ours.
 
     A person, or a provider of the user's, is no model that the API could be asked for.
 
     Args:
+        settings: may name the model.
         stored: what is known of who wrote the text: its ``model``, the ``provider`` that was asked,
             and ``generated_at``; ``None`` where there is none.
         beside: the same of the other texts.
-        default: where neither is a model.
     """
+    model = settings.model
     for outputs in ([stored] if stored else [], beside):
+        if model:
+            break
         models = [o for o in outputs if o.provider is None and o.model not in _NO_MODELS]
         # The last one, because projects move from one model to the next.
-        if models:
-            model: str = max(models, key=lambda output: output.generated_at).model
-            return model
-    return default
+        model = max(models, key=lambda output: output.generated_at).model if models else None
+    return model or DEFAULT_MODEL
+
+
+def request_for(
+    system: str, prompt: str, correction: str, model: str, settings: TurnSettings
+) -> TurnRequest:
+    """Return the request for a text, what was wrong with the last one before its prompt."""
+    message = Message("user", with_correction(prompt, correction))
+    limit = settings.max_tokens or FIRST_LIMIT
+    return TurnRequest(system, (message,), model, limit, cache="5m")
 
 
 def stop_reason_of(failure: errors.RegenError) -> StopReason:
@@ -121,16 +133,10 @@ async def ask_model(ask: Ask, settings: TurnSettings) -> Answer:
         failure = error
     except BaseException as error:  # noqa: BLE001 - raised again where the run is driven
         fatal = error
-    answer = Answer(
-        ask,
-        usage=turns.tally.usage,
-        calls=turns.tally.calls,
-        requests=tuple(turns.requests),
-        failure=failure,
-        fatal=fatal,
-    )
+    tally = turns.tally
+    answer = Answer(ask, usage=tally.usage, calls=tally.calls, requests=tuple(turns.requests))
     if whole is None:
-        return answer
+        return replace(answer, failure=failure, fatal=fatal)
     reference, reply = provider_reference(provider), whole.reply
     model = reply.model or reference or ask.request.model
     answered = replace(answer, pieces=whole.pieces, stop_reason=reply.stop_reason)
@@ -210,14 +216,9 @@ def answer_at_once(ask: Ask, settings: TurnSettings) -> Answer | None:
 
     template, ready = TemplateProvider.reference, ask.known
     if ready is not None:
-        return Answer(
-            ask,
-            ready.output,
-            stop_reason=ready.stop_reason,
-            model=ready.model,
-            provider=ready.provider,
-            by_template=ready.provider == template and ready.shared_from is None,
-        )
+        answer = Answer(ask, ready.output, (), ready.stop_reason, ready.model, ready.provider)
+        by_template = ready.provider == template and ready.shared_from is None
+        return replace(answer, by_template=by_template)
     if not isinstance(ask.provider or settings.provider, TemplateProvider):
         return None
     if ask.template is None:

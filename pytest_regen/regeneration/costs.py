@@ -4,37 +4,64 @@ Tokens are estimated from the prompts, money from list prices. Every figure is s
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final, Self
 
+from pytest_regen.regeneration.places import Place, V
+from pytest_regen.regeneration.values import Ask, TurnSettings
 from pytest_regen.turns.models import BATCH_SHARE, min_cacheable_tokens, tokens_for
-from pytest_regen.turns.values import Cost, Usage, dollars, estimate_tokens
+from pytest_regen.turns.values import Cost, Usage, dollars, estimate_tokens, size_of
 
 PriceOf = Callable[[Usage, str], Decimal | None]
 """Returns what one request to a model costs in US dollars; ``None`` where no price is known."""
 
 
+# Tokens of the fence around the code of a reply.
+_FENCE: Final = 10
+
+
 @dataclass(frozen=True, slots=True)
 class AskSize:
-    """About how large one request and its reply are."""
+    """About how large one request and its reply are, as the model that is asked counts tokens."""
 
     model: str
-    """That is going to be asked."""
     system: int
     """Tells system prompts apart: one is read from the cache after the first request that has it.
     Thousands of sizes are kept, so not the prompt itself."""
     system_tokens: int
-    """As estimated for any model, as are all the others."""
     input_tokens: int
     """Of system prompt and message together."""
     output_tokens: int
 
     @classmethod
-    def of(cls, model: str, system: str, input_tokens: int, output_tokens: int) -> "AskSize":
-        """Return the size of a request with this system prompt."""
-        return cls(model, hash(system), estimate_tokens(system), input_tokens, output_tokens)
+    def of(cls, ask: Ask) -> Self:
+        """Return about how large a request is, and its reply.
+
+        The reply is as large as what the language itself writes, where it can: enum values take a
+        tenth of what fields do, and languages differ by two.
+        """
+        request, reply = ask.request, ask.output_tokens
+        if ask.template is not None:
+            # Where it cannot, the prompt may be of an older document.
+            with suppress(Exception):
+                reply = estimate_tokens(ask.template()) + _FENCE
+        estimates = estimate_tokens(request.system), size_of(request), reply
+        tokens = (tokens_for(estimate, request.model) for estimate in estimates)
+        return cls(request.model, hash(request.system), *tokens)
+
+
+def asks_for(
+    place: Place[V], view: V, pages: Iterable[tuple[str, int]], settings: TurnSettings
+) -> Iterator[Ask]:
+    """Yield the requests for pages of units, nothing of them corrected."""
+    by_name: dict[str, dict[int, tuple[()]]] = {}
+    for name, page in pages:
+        by_name.setdefault(name, {})[page] = ()
+    for name, numbers in by_name.items():
+        yield from place.asks(view, name, numbers, settings)
 
 
 class Estimate:
@@ -60,11 +87,6 @@ class Estimate:
 
     def add(self, size: AskSize) -> None:
         """Add one request."""
-        size = replace(
-            size,
-            input_tokens=tokens_for(size.input_tokens, size.model),
-            output_tokens=tokens_for(size.output_tokens, size.model),
-        )
         self.pages += 1
         self.input_tokens += size.input_tokens
         self.output_tokens += size.output_tokens
@@ -74,8 +96,7 @@ class Estimate:
 
     def _usage_of(self, size: AskSize) -> Usage:
         """Return what a request is billed as: its system prompt is paid in full only once."""
-        prefix = min(tokens_for(size.system_tokens, size.model), size.input_tokens)
-        least = min_cacheable_tokens(size.model)
+        prefix, least = size.system_tokens, min_cacheable_tokens(size.model)
         # Paid in full each time, because the API caches no prompt that is shorter.
         if least is None or prefix < least:
             return Usage(input_tokens=size.input_tokens, output_tokens=size.output_tokens)

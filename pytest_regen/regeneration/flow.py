@@ -7,11 +7,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Generic
 
 from pytest_regen.errors import RegenError
-from pytest_regen.prompts.values import PageKey
 from pytest_regen.regeneration import policies, values
 from pytest_regen.regeneration.asking import meets_all, note_stored, stop_reason_of
 from pytest_regen.regeneration.held import HeldPlace
@@ -100,7 +99,7 @@ class _Piece:
     """What the asking test reports of it as it is stored."""
     rejected: tuple[Feedback, ...] = ()
     """What is wrong with the last outputs that were not kept: said first by the next correction."""
-    seen: list[frozenset[values.Mark]] = field(default_factory=list)
+    seen: list[frozenset[policies.Mark]] = field(default_factory=list)
     """What was wrong after each round: the same twice is no progress."""
     refused: Sequence[values.Answer] = ()
     """The last outputs that were not kept."""
@@ -141,7 +140,7 @@ class Work(Generic[V]):
             name: _Piece(values.HealResult(name, None, allowed=job.rounds), tuple(job.feedback))
             for name in dict.fromkeys(job.names)
         }
-        self._round = self._drafts = self._drafts_done = 0
+        self._round = 0
         self._ended_by: values.StopReason | None = None
 
     @property
@@ -204,10 +203,9 @@ class Work(Generic[V]):
                 # Now and not earlier, because those before it may have changed what is wrong.
                 piece.is_begun = True
                 piece.result.issues_before = self.view.issues(name)
-                obstacle = self.view.obstacle(name)
-                piece.result.skipped = obstacle
-                piece.is_open = not obstacle
-                piece.is_reached = bool(obstacle)
+                piece.result.skipped = self.view.obstacle(name)
+                piece.is_reached = bool(piece.result.skipped)
+                piece.is_open = not piece.is_reached
             if not piece.is_open:
                 continue
             findings = () if policy.is_draft else self._findings(name, piece)
@@ -224,7 +222,6 @@ class Work(Generic[V]):
                 yield asks
             else:
                 piece.is_reached = True
-        self._drafts += len(drafts)
         yield from ([ask] for ask in drafts)
 
     def _findings(self, name: str, piece: _Piece) -> tuple[Feedback, ...]:
@@ -235,8 +232,8 @@ class Work(Generic[V]):
     def _take(self, policy: Policy, arrived: Sequence[Sequence[values.Answer]]) -> None:
         """Keep or reject what has arrived, and stop units that got no reply."""
         kept_before = len(self.kept)
-        for answers in arrived:
-            self._count(answers)
+        every = [answer for answers in arrived for answer in answers]
+        self._count(every)
         groups = [[answer for answer in answers if not answer.failure] for answers in arrived]
         groups = [group for group in groups if group]
         if self._job.check is not None:
@@ -246,9 +243,8 @@ class Work(Generic[V]):
             self._keep_better(policy, groups)
         # A run that was killed begins anew and is given what it had rejected; the next round goes
         # on from there, and nothing is paid for twice.
-        every = [answer for answers in arrived for answer in answers]
-        settled = dict.fromkeys(self.kept[kept_before:])
-        settled |= dict.fromkeys(answer for answer in every if answer.failure)
+        failed = [answer for answer in every if answer.failure]
+        settled = dict.fromkeys([*self.kept[kept_before:], *failed])
         note_stored(settled, self._settings)
         self.rejected += [answer for answer in every if answer not in settled]
         for answer in every:
@@ -262,30 +258,16 @@ class Work(Generic[V]):
                     for piece in self._pieces.values():
                         piece.is_open = False
 
-    def _count(self, answers: Sequence[values.Answer]) -> None:
-        """Add up what a batch of one unit cost."""
-        first = answers[0]
-        piece = self._pieces[first.ask.name]
-        piece.is_reached = True
-        piece.result.by_template = first.by_template
+    def _count(self, answers: Iterable[values.Answer]) -> None:
+        """Add up what answers cost."""
         for answer in answers:
+            piece = self._pieces[answer.ask.name]
+            piece.is_reached = True
+            piece.result.by_template = answer.by_template
             piece.result.usage += answer.usage
             piece.result.calls += answer.calls
             if answer.failure is None:
                 piece.rounds.add(self._round)
-        if self._drafts_done < self._drafts:
-            self._drafts_done += 1
-            if self._settings.progress:
-                ask = first.ask
-                key = PageKey(ask.name, ask.page, self.view.page_count(ask.name))
-                step = values.Progress(key, self._drafts_done, self._drafts)
-                if first.failure:
-                    step = replace(step, what="failed")
-                elif ask.known is not None and ask.known.shared_from is not None:
-                    step = replace(step, what="shared")
-                elif first.by_template:
-                    step = replace(step, what="written")
-                self._settings.progress(step)
 
     def _keep_better(self, policy: Policy, groups: Sequence[Sequence[values.Answer]]) -> None:
         """Keep the new outputs that may stay, those of a unit together or else some on their own.
@@ -307,7 +289,7 @@ class Work(Generic[V]):
                 decisions.append(_decide(policy, best, replies))
                 best = decisions[-1].view
             chosen = [answer for decision in decisions for answer in decision.answers]
-            rejected = [output for decision in decisions for output in decision.rejected]
+            rejected = dict(chain.from_iterable(d.rejected.items() for d in decisions))
             ids = iter(update.write(best, chosen, rejected))
             self.view = update.view
         for decision in decisions:
@@ -333,7 +315,7 @@ class Work(Generic[V]):
         self.view = self._place.open()
         if is_better:
             piece.feedback = fails
-        rejected = [] if is_better else [values.Rejected(answer, ()) for answer in replies]
+        rejected = {} if is_better else dict.fromkeys(replies, ())
         decision = _Decision(tried, tried, replies if is_better else (), rejected, fails)
         self._note(decision, iter(trial.history))
 
@@ -349,14 +331,14 @@ class Work(Generic[V]):
         for answer in decision.answers:
             result = self._pieces[answer.ask.name].result
             result.regenerated = (*result.regenerated, (answer.ask.name, answer.ask.page))
-        for output in decision.rejected:
-            result = self._pieces[output.answer.ask.name].result
+        for answer, issues in decision.rejected.items():
+            result = self._pieces[answer.ask.name].result
             result.rejected += tuple(islice(ids, 1))
             if is_draft:
-                self._note_findings(output.answer.ask.name, output.issues, is_stored=False)
+                self._note_findings(answer.ask.name, issues, is_stored=False)
         if is_draft:
             return
-        refused, tried = [output.answer for output in decision.rejected], decision.tried
+        refused, tried = [*decision.rejected], decision.tried
         name = (*decision.answers, *refused)[0].ask.name
         self._write_down(decision.answers, decision.view, decision.fails, is_kept=True)
         self._write_down(refused, tried, decision.fails)
@@ -419,7 +401,7 @@ class _Decision(Generic[V]):
     view: V
     """With those that are kept."""
     answers: Sequence[values.Answer]
-    rejected: Sequence[values.Rejected]
+    rejected: values.Rejected
     fails: Sequence[Feedback] = ()
     """What the asking test says with all of them in place."""
 
@@ -436,7 +418,7 @@ def _decide(policy: Policy, before: V, replies: Sequence[values.Answer]) -> _Dec
             candidate = before.with_answers([*answers, answer])
             if policy.may_replace(Change(name, best, candidate)):
                 best, answers = candidate, [*answers, answer]
-    rejected = [values.Rejected(a, _issues_on(tried, a)) for a in replies if a not in answers]
+    rejected = {a: _issues_on(tried, a) for a in replies if a not in answers}
     return _Decision(tried, best, answers, rejected)
 
 

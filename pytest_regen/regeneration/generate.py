@@ -12,11 +12,11 @@ from pytest_regen.documents.changes import Change, compare_types
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration import store_view, verbs
-from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.regeneration.costs import AskSize, asks_for
 from pytest_regen.regeneration.flow import Job, work_steps
 from pytest_regen.regeneration.planning import StoreOptions, StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Policy
-from pytest_regen.regeneration.queue import Flow, drive_flows
+from pytest_regen.regeneration.queue import Flow, drive_flows, only_result
 from pytest_regen.regeneration.sharing import Recipient, Sharing
 from pytest_regen.regeneration.store_edits import LockedStore
 from pytest_regen.regeneration.store_place import StorePlace
@@ -55,8 +55,7 @@ class GenerateResult(verbs.Result):
         """Names of types by what became of them: ``added``, ``changed``, ``removed``, ``kept``."""
         if self.is_stored or self.view is None:
             return self.plan.types
-        previous = self.plan.previous
-        stays = previous.type_names if previous else ()
+        stays = self.plan.previous.type_names if self.plan.previous else ()
         return {**dict.fromkeys(self.plan.types, ()), "kept": stays}
 
     @property
@@ -111,12 +110,8 @@ def generate_store(
         DocumentError, UsageError, StoreError: the work cannot start; nothing was written.
     """
     sharing = sharing or Sharing(out, is_for_many=False, reads_stored=False)
-    ((_, result),) = generate_stores(
-        document, [part], out, ignore=lambda _: ignore, sharing=sharing, **options
-    )
-    if isinstance(result, RegenError):
-        raise result
-    return result
+    options |= {"ignore": lambda _: ignore, "sharing": sharing}
+    return only_result(generate_stores(document, [part], out, **options))
 
 
 def generate_stores(
@@ -174,13 +169,9 @@ def generate_stores(
 
     def steps(part: Part | str) -> Flow[GenerateResult]:
         # Planned in its turn, because the plans of many stores take much memory.
+        is_shared = sharing.is_for_many
         plan = plan_store(
-            document,
-            part,
-            out,
-            store_options,
-            resolve=not dry_run,
-            is_shared=sharing.is_for_many,
+            document, part, out, store_options, resolve=not dry_run, is_shared=is_shared
         )
         place = _PlannedStore(plan, run)
         return place.result(is_stored=False) if dry_run else (yield from place.steps())
@@ -252,18 +243,18 @@ class _PlannedStore(StorePlace):
 
     def _recipient(self, entry: PromptEntry) -> Recipient:
         settings = self._run.settings
-        model = store_view.model_for(self._plan.previous, entry, settings.model)
+        model = store_view.model_for(self._plan.previous, entry, settings)
         return provider_reference(settings.provider), model
 
     def result(self, view: StoreView | None = None, **facts: Any) -> GenerateResult:
         """Return what came of the store, or would."""
         plan = self._plan
         asked = [e for e in plan.asked if e.key not in self._known and e.key not in self._shared]
-        sizes = tuple(
-            store_view.page_size(self._plan.unwritten, entry, self._recipient(entry)[1])
-            for entry in asked
-            if view is None and entry.key not in self._written
-        )
+        sizes: tuple[AskSize, ...] = ()
+        if view is None:
+            pages = [(e.type_name, e.page) for e in asked if e.key not in self._written]
+            planned = self.view_of(plan.unwritten)
+            sizes = tuple(map(AskSize.of, asks_for(self, planned, pages, self._run.settings)))
         return GenerateResult(
             self,
             view,
@@ -394,9 +385,7 @@ class _PlannedStore(StorePlace):
 
     def _store_plan(self) -> None:
         """Make the folder follow its document where no answer did."""
-        previous = self._plan.previous
-        if not self._is_stored and previous is not None:
-            self._follow(previous)
-        if not self._is_stored:
-            with self.update() as locked:
-                locked.write(locked.view, (), ())
+        is_stored = self._is_stored
+        with self.update() as locked:
+            if not is_stored and self._plan.previous is None:
+                locked.write(locked.view, (), {})

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Generic
 
@@ -92,9 +91,9 @@ class HeldPlace(Generic[V]):
                     self.add(stored, candidate, answers)
             finally:
                 trial.reject(keeps=False)
-        rejected = [Rejected(answer, candidate.issues(answer.ask.name)) for answer in answers]
+        issues = {answer: candidate.issues(answer.ask.name) for answer in answers}
         with self.update():
-            waiting.history = self.write(candidate, (), () if waiting.is_accepted else rejected)
+            waiting.history = self.write(candidate, (), {} if waiting.is_accepted else issues)
 
     def add(self, stored: V, candidate: V, answers: Sequence[Answer]) -> None:
         """Let outputs wait.
@@ -111,9 +110,7 @@ class HeldPlace(Generic[V]):
         self._folder.change(add=candidates)
         self.ids |= {candidate.name: candidate.id for candidate in candidates}
 
-    def write(
-        self, candidate: V, answers: Sequence[Answer], rejected: Sequence[Rejected]
-    ) -> tuple[str, ...]:
+    def write(self, candidate: V, answers: Sequence[Answer], rejected: Rejected) -> tuple[str, ...]:
         """Let what is kept wait and put the rest in the history; return the ids of the rest.
 
         Candidates that newer ones stand in for go there, too.
@@ -121,9 +118,10 @@ class HeldPlace(Generic[V]):
         if answers:
             self.add(self._update.view, candidate, answers)
         older = self._folder.read((self._name, name) for name in self.ids).older
-        past = (rejected_of(self._place, candidate, replaced) for replaced in older)
-        # In one change with what is rejected, because a kill must not lose one of both.
-        entries = [*rejected, *chain.from_iterable(past)]
+        entries = dict(rejected)
+        for replaced in older:
+            # In one change with what is rejected, because a kill must not lose one of both.
+            entries |= rejected_of(self._place, candidate, replaced)
         ids = self._update.write(self._update.view, (), entries) if entries else ()
         if older:
             # Dropped last, because a kill before it leaves them to whoever writes next.
@@ -214,10 +212,10 @@ def answers_of(place: Place[V], view: V, candidate: Candidate) -> list[Answer]:
     return answers if len(answers) == len(outputs) else []
 
 
-def rejected_of(place: Place[V], view: V, candidate: Candidate) -> list[Rejected]:
+def rejected_of(place: Place[V], view: V, candidate: Candidate) -> Rejected:
     """Return a candidate as entries for the history; none where nothing asks for it now."""
     try:
         answers = answers_of(place, view, candidate)
     except KindError:
-        return []
-    return [Rejected(answer, candidate.issues_after) for answer in answers]
+        return {}
+    return dict.fromkeys(answers, candidate.issues_after)

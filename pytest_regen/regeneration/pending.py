@@ -102,10 +102,8 @@ class Candidate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the candidate's file."""
-        issues = {
-            "issues_before": [issue.to_json() for issue in self.issues_before],
-            "issues_after": [issue.to_json() for issue in self.issues_after],
-        }
+        names = ("issues_before", "issues_after")
+        issues = {name: [issue.to_json() for issue in getattr(self, name)] for name in names}
         return {"id": self.id, **asdict(self), **issues}
 
 

@@ -5,20 +5,101 @@ and has pages, counted from 1: a type has one per prompt, any other unit has one
 which class a place is of; ``open_place`` and ``places_in`` find them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeVar
 
 from pytest_regen.errors import RegenError
-from pytest_regen.regeneration import values
-from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.validation.issues import Feedback, Issue
 
 if TYPE_CHECKING:
+    from pytest_regen.regeneration.values import Answer, Ask, Rejected, TurnSettings
     from pytest_regen.units.loading import ProjectKinds
     from pytest_regen.validation.stores import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What is wrong with one piece, as far as it decides what is kept."""
+
+    errors: int = 0
+    """Its errors, and one for each field or value that could be hidden by one of them."""
+    unreadable: frozenset[int] = frozenset()
+    """Its pages that were not read in full."""
+    found_by_running: int = 0
+    """How many of its errors only show where its code is run."""
+    is_unasked: bool = False
+    """Whether its code could not be run, or not because of other code."""
+
+    def errors_beside(self, other: "Score") -> int:
+        """Return the errors that count beside those of another state of the piece.
+
+        What only running shows was there before as well, where that could not be run.
+        """
+        return self.errors - (self.found_by_running if other.is_unasked else 0)
+
+    def is_as_readable_as(self, other: "Score") -> bool:
+        """Return whether every page that could be read, and code that could be run, still can."""
+        return self.unreadable <= other.unreadable and self.is_unasked <= other.is_unasked
+
+    def is_no_worse_than(self, other: "Score") -> bool:
+        """Return whether errors have not risen, and nothing hides more of them."""
+        return self.errors_beside(other) <= other.errors and self.is_as_readable_as(other)
+
+
+class Advice(NamedTuple):
+    """What to run next."""
+
+    command: str
+    note: str = ""
+    """What else could be done, or what the command does."""
+
+
+KEEPS_EDIT: Final = "the next command keeps what was edited by hand"
+DROPS_EDIT: Final = "the next command drops what was edited by hand"
+
+
+class Author(NamedTuple):
+    """Who wrote a unit; empty where nothing of it is recorded."""
+
+    model: str = ""
+    """``hand`` for a person."""
+    generated_at: str = ""
+    attempt: int = 0
+    """Running number of its texts."""
+
+
+class Written(NamedTuple):
+    """A page that is the stored one now."""
+
+    name: str
+    page: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What became of the units of a place without a turn: adopted, rebuilt, restored, forgotten."""
+
+    names: tuple[str, ...]
+    """The units that were changed."""
+    history: tuple[str, ...] = ()
+    """Ids of what went to the history; names of whole files that were kept there."""
+    diff: str = ""
+    """Unified diff of the file that people read."""
+    pages: tuple[Written, ...] = ()
+    """What is stored now in place of something else."""
+    notes: tuple[str, ...] = ()
+    """What is left to do by hand."""
+    dropped: tuple[str, ...] = ()
+    """Files that could not be read, and are gone."""
+    joined: tuple[str, ...] = ()
+    """Artifacts that were two versions of themselves, and are ours now."""
+    by_hand: int = 0
+    """Texts that a person wrote, which stay as they are."""
 
 
 class View(Protocol):
@@ -67,7 +148,7 @@ class View(Protocol):
     def text(self) -> str:
         """The file that people read; for the diff."""
 
-    def author(self, name: str) -> values.Author:
+    def author(self, name: str) -> Author:
         """Return who wrote what is recorded of a unit."""
 
     def unit_json(self, _name: str) -> Mapping[str, Any]:
@@ -85,7 +166,7 @@ class View(Protocol):
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what is wrong with a unit, warnings included and ignored codes left out."""
 
-    def score(self, name: str) -> values.Score:
+    def score(self, name: str) -> Score:
         """Return what counts when outputs are compared; an empty score for an unknown unit."""
 
     def missing(self, name: str) -> Sequence[int]:
@@ -113,7 +194,7 @@ class View(Protocol):
         """Return whether a language wrote a unit, so that no model need be asked again."""
         return False
 
-    def advice(self, issues: Sequence[Issue]) -> values.Advice | None:
+    def advice(self, issues: Sequence[Issue]) -> Advice | None:
         """Return the command that does the most about issues of the place; ``None`` if none does.
 
         STALE counts where nothing else is wrong, or where it stands as an error.
@@ -121,7 +202,7 @@ class View(Protocol):
 
     def repairs(
         self, name: str, issues: Sequence[Issue], asking: Sequence[str] = ()
-    ) -> Sequence[values.Advice]:
+    ) -> Sequence[Advice]:
         """Return the commands about one unit that call for no healing, each with a word for it.
 
         None where ``regenerate`` is what helps, or only an editor does.
@@ -158,7 +239,7 @@ class View(Protocol):
             KindError: a method of the kind raised.
         """
 
-    def with_answers(self, answers: Sequence[values.Answer]) -> Self:
+    def with_answers(self, answers: "Sequence[Answer]") -> Self:
         """Return the view with new outputs in place; nothing is written.
 
         Only what they change is validated again. An output that cannot be put in its place is an
@@ -176,7 +257,7 @@ class PlaceUpdate(Protocol[V]):
     """What it holds, read under the lock and again after ``write``."""
 
     def write(
-        self, candidate: V, answers: Sequence[values.Answer], rejected: Sequence[values.Rejected]
+        self, candidate: V, answers: "Sequence[Answer]", rejected: "Rejected"
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history, all in one change.
 
@@ -189,16 +270,16 @@ class PlaceUpdate(Protocol[V]):
             The history ids of ``rejected``, in their order.
         """
 
-    def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> values.Changes:
+    def adopt(self, names: Sequence[str] | None, *, with_stale: bool = False) -> Changes:
         """Record units as they stand; see ``verbs.adopt``."""
 
-    def rebuild(self, names: Sequence[str] | None) -> values.Changes:
+    def rebuild(self, names: Sequence[str] | None) -> Changes:
         """Put recorded outputs back; see ``verbs.rebuild``."""
 
-    def restore(self, name: str, page: int | None, to: str | None) -> values.Changes:
+    def restore(self, name: str, page: int | None, to: str | None) -> Changes:
         """Make outputs from the history the recorded ones; see ``verbs.restore``."""
 
-    def forget(self, names: Sequence[str] | None) -> values.Changes:
+    def forget(self, names: Sequence[str] | None) -> Changes:
         """Drop what nothing asks for; see ``verbs.forget``."""
 
 
@@ -249,17 +330,6 @@ class Place(Protocol[V]):
     has_users: bool
     """Whether units may use one another."""
 
-    def sizes(
-        self, view: V, names: Sequence[str], model: str | None
-    ) -> Iterator[tuple[str, int, AskSize]]:
-        """Yield about how large the request for each page of units is, and its reply.
-
-        Args:
-            view: what the place holds.
-            names: of the units.
-            model: asked in place of the one that wrote each.
-        """
-
     def past(self) -> Sequence[Any]:
         """Return what was replaced or rejected, oldest first, as entries of the place's history.
 
@@ -278,8 +348,8 @@ class Place(Protocol[V]):
         view: V,
         name: str,
         findings: Mapping[int, Sequence[Feedback]],
-        settings: values.TurnSettings,
-    ) -> list[values.Ask]:
+        settings: "TurnSettings",
+    ) -> "list[Ask]":
         """Return the requests for pages of a unit, each with its corrections."""
 
     def record_issues(self, view: V) -> None:
@@ -289,16 +359,16 @@ class Place(Protocol[V]):
             StoreWriteError: it cannot be written.
         """
 
-    def prepare(self, answers: Sequence[values.Answer]) -> None:
+    def prepare(self, answers: "Sequence[Answer]") -> None:
         """Do what takes time before others are locked out: read the new outputs once."""
 
-    def join(self) -> values.Changes | None:
+    def join(self) -> Changes | None:
         """Settle what git could not join, where that cannot be read; ``None`` where it can."""
 
     def update(self) -> AbstractContextManager[PlaceUpdate[V]]:
         """Lock the place and read it afresh."""
 
-    def trial(self, candidate: V, answers: Sequence[values.Answer]) -> AbstractContextManager[Any]:
+    def trial(self, candidate: V, answers: "Sequence[Answer]") -> AbstractContextManager[Any]:
         """Put ``answers`` in place for a test that reads the files; yield a ``commit.Trial``.
 
         Nothing is locked. Taken out at the end unless it was accepted; its outputs go to the
@@ -332,10 +402,7 @@ class Project(Protocol):
         """Return the stores that it names; raises UsageError where it names none."""
 
 
-PLACES: list[str] = [
-    "pytest_regen.regeneration.store_place",
-    "pytest_regen.units.opening",
-]
+PLACES: list[str] = ["pytest_regen.regeneration.store_place", "pytest_regen.units.opening"]
 """Modules with two functions: ``at`` returns the place at a path, or ``None``; ``below`` returns
 the paths of places at or below a folder, or, given ``None``, of the project."""
 

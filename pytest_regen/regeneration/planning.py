@@ -345,12 +345,8 @@ def schema_markdown(ir: irs.IR) -> str:
 
 
 def _row(field: irs.FieldIR) -> str:
-    marks = {
-        "deprecated": field.deprecated,
-        "read-only": field.read_only,
-        "write-only": field.write_only,
-    }
-    notes = [*(f"*{mark}*" for mark, is_set in marks.items() if is_set)]
+    marks = ("deprecated", "read_only", "write_only")
+    notes = [f"*{mark.replace('_', '-')}*" for mark in marks if getattr(field, mark)]
     notes.append(_cell(field.description or ""))
     required, nullable = ("yes" if flag else "" for flag in (field.required, field.nullable))
     name, kind = _code(field.json_name), _code(irs.show_expression(field.type))

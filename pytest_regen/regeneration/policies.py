@@ -10,13 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_regen.regeneration.places import View
-from pytest_regen.regeneration.values import Mark
-from pytest_regen.validation.issues import (
-    IMPORT_FAILED,
-    WEAKENED,
-    Feedback,
-    Issue,
-)
+from pytest_regen.validation.issues import IMPORT_FAILED, WEAKENED, Feedback, Issue
+
+Mark = tuple[str, ...]
+"""What a finding says, whatever its line: code, field and message, or words alone."""
 
 # Codes that no reply can correct.
 _UNFIXABLE_CODES = frozenset(

@@ -7,22 +7,18 @@ where stores are planned, validated and written; an ``AskQueue`` asks in an even
 
 import contextvars
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from pytest_regen.errors import RegenError, RejectedRequestError
 from pytest_regen.regeneration.asking import answer_at_once, ask_model, ends_all, read_answer
 from pytest_regen.regeneration.values import Answer, Ask, Known, RunState, TurnSettings
 from pytest_regen.turns.background import background_loop
 from pytest_regen.turns.values import Usage
-
-if TYPE_CHECKING:
-    import asyncio
 
 R = TypeVar("R")
 
@@ -37,29 +33,30 @@ were sent, in their order. They are none where something ended the run before. W
 the result of the work.
 """
 
-# Answers that are enough for one commit.
-_GROUP: Final = 32
-# Seconds that an answer waits for others, to be committed with them.
+# Flows that may be open beside those that are asked for: they wait for answers of others.
+_SPARE: Final = 32
+# Seconds that an answer waits for others, because each commit waits for the disk.
 _PATIENCE: Final = 2.0
-# Statuses that may be about one request: it is invalid, or too large.
-_OF_ONE_REQUEST: Final = frozenset({400, 413})
-# So many in a row are taken for a rejection of all.
+# So many requests in a row that are rejected are taken for a rejection of all.
 _REJECTIONS: Final = 3
 # Seconds after which a wait is begun anew: on Windows nothing interrupts it, and people watch.
-_TICK: Final = 1.0
+_TICK: Final = 0.5
 
 
 def jobs_of(settings: TurnSettings) -> int:
     """Return how many pages are asked at the same time; the batch engine takes thousands."""
-    if getattr(settings.provider, "is_batch", False):
-        jobs: int = getattr(settings.provider, "jobs", settings.jobs)
-        return max(1, jobs)
-    return max(1, settings.jobs)
+    is_batch = getattr(settings.provider, "is_batch", False)
+    return max(1, getattr(settings.provider, "jobs", settings.jobs) if is_batch else settings.jobs)
 
 
 def drive_flow(flow: Flow[R], settings: TurnSettings) -> R:
     """Drive one flow to its end and return its result; raises what it raises."""
-    ((_, result),) = _Driver([("", flow)], settings, 1).run()
+    return only_result(_Driver([("", flow)], settings, 1).run())
+
+
+def only_result(run: Iterator[tuple[str, R | RegenError]]) -> R:
+    """Return the result of a run of one flow; raises what it raises."""
+    ((_, result),) = run
     if isinstance(result, RegenError):
         raise result
     return result
@@ -91,11 +88,8 @@ class _Batch:
     """A batch, and what came of each of its asks by now."""
 
     flow: "_OpenFlow[Any]"
-    number: int
-    """Over all flows, as they were yielded."""
-    pages: list[Ask | Answer | None]
-    """In their order: what is to be sent, what is known or came back; ``None`` while a model is
-    asked."""
+    pages: list[Ask | Answer]
+    """In their order: what is to be sent, what is known or came back."""
     state: Literal["parked", "asked", "unsent", "arrived"] = "parked"
     """It waits for the answer of another flow, is with the queue, came back from it without a
     request because the run ended, or can be handed over."""
@@ -107,24 +101,12 @@ class _Batch:
         """What is to be sent, by its number."""
         return {number: page for number, page in enumerate(self.pages) if isinstance(page, Ask)}
 
-    @property
-    def turns(self) -> list[Answer]:
-        """What came back from a model."""
-        answers = [page for page in self.pages if isinstance(page, Answer)]
-        return [page for page in answers if page.pieces or page.failure or page.fatal]
-
 
 # What is asked, in the event loop
 
-# A model and a system prompt.
-_Prompt = tuple[str, str]
-# Rank of a flow, number of a batch, number of a page, and the batch: those that began first go
-# first, so that they end, and their plans with them.
-_Place = tuple[int, int, int, _Batch]
-
 
 class AskQueue:
-    """Asks a model for pages of any number of places, so many at the same time.
+    """Asks a model for pages of any number of places, so many at the same time, first come first.
 
     A cache entry becomes readable only once the first response has begun, so that cold parallel
     requests would each pay for writing it: of each system prompt the first ask goes alone, while
@@ -134,28 +116,25 @@ class AskQueue:
     """
 
     def __init__(self, settings: TurnSettings) -> None:
-        self._jobs = jobs_of(settings)
-        self._warms = self._jobs > 1 and not getattr(settings.provider, "is_batch", False)
+        # Here, because a run of the template alone needs neither thread nor event loop.
+        import asyncio
+
+        jobs = jobs_of(settings)
+        self._warms = jobs > 1 and not getattr(settings.provider, "is_batch", False)
         self._settings = settings
         self._context = contextvars.copy_context()
         self._loop = background_loop()
         self._arrived: SimpleQueue[_Batch] = SimpleQueue()
-        self._ready: list[_Place] = []
-        """A heap."""
-        self._batches: set[_Batch] = set()
-        self._warm: set[_Prompt] = set()
-        self._held: dict[_Prompt, list[_Place]] = {}
-        """Asks that wait for the first one of their system prompt."""
+        self._slots = asyncio.Semaphore(jobs)
+        self._warm: defaultdict[tuple[str, str], asyncio.Event] = defaultdict(asyncio.Event)
+        """By model and system prompt: whether it was answered once."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._rejections: int | None = None
         """Requests that were rejected since the last reply; ``None`` before the first one."""
+        self.in_flight = 0
+        """How many pages are being asked."""
         self.failure: RegenError | None = None
         """What would have met every request; nothing is sent any more."""
-
-    @property
-    def in_flight(self) -> int:
-        """How many pages are being asked."""
-        return len(self._tasks)
 
     def put(self, batch: _Batch) -> None:
         """Ask for a batch; it is taken again once it has ended."""
@@ -175,83 +154,53 @@ class AskQueue:
         self._loop.call_soon_threadsafe(self._cancel, context=self._context)
 
     def _begin(self, batch: _Batch) -> None:
-        self._batches.add(batch)
-        # Put while the run was ending, because the loop gets to it later.
-        if self.failure is not None:
-            batch.is_stopped = True
-        for number in batch.waiting:
-            heappush(self._ready, (batch.flow.rank, batch.number, number, batch))
-        self._send()
-        self._end(batch)
+        task = self._loop.create_task(self._ask_for(batch), context=self._context.copy())
+        # Kept, because the loop itself does not keep what it runs.
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def _send(self) -> None:
-        """Send what is next, as far as there are slots."""
-        while self._ready and len(self._tasks) < self._jobs:
-            place = heappop(self._ready)
-            _, _, number, batch = place
-            ask = batch.pages[number]
-            # It stays in the heap when its batch ends, because to find it there takes longer.
-            if batch.is_stopped or not isinstance(ask, Ask):
-                continue
-            prompt = ask.request.model, ask.request.system
-            if self._warms and ask.request.cache is not None and prompt not in self._warm:
-                if prompt in self._held:
-                    self._held[prompt].append(place)
-                    continue
-                self._held[prompt] = []
-            batch.pages[number] = None
-            # A context of its own, because hooks may set variables for one page.
-            asking = self._ask(batch, number, ask)
-            self._tasks.add(self._loop.create_task(asking, context=self._context.copy()))
-
-    async def _ask(self, batch: _Batch, number: int, ask: Ask) -> None:
+    async def _ask_for(self, batch: _Batch) -> None:
         import asyncio
 
-        answer = await ask_model(ask, self._settings)
-        # The slot is free before anything is read from the reply or stored.
-        self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-        self._tell_apart(answer)
-        batch.pages[number] = answer
+        # Tasks of their own, because hooks may set variables for one page.
+        await asyncio.gather(*(self._ask(batch, *page) for page in batch.waiting.items()))
+        self._arrived.put(batch)
+
+    async def _ask(self, batch: _Batch, number: int, ask: Ask) -> None:
         prompt = ask.request.model, ask.request.system
-        self._warm.add(prompt)
-        for place in self._held.pop(prompt, ()):
-            heappush(self._ready, place)
-        # The other pages of a unit are not paid for, because half of a correction is of no use.
-        batch.is_stopped |= not answer.pieces
-        self._end(batch)
-        if self.failure is None and ends_all(answer):
-            self.failure = answer.failure
-            for waiting in list(self._batches):
-                waiting.is_stopped = True
-                self._end(waiting)
-        self._send()
+        is_cached = self._warms and ask.request.cache is not None
+        is_first = prompt not in self._warm
+        warm = self._warm[prompt]
+        if is_cached and not is_first:
+            await warm.wait()
+        async with self._slots:
+            # The other pages of a unit are not paid for, because half of a correction is of no use.
+            if self.failure is None and not batch.is_stopped:
+                self.in_flight += 1
+                answer = await ask_model(ask, self._settings)
+                self.in_flight -= 1
+                self._tell_apart(answer)
+                batch.pages[number] = answer
+                batch.is_stopped |= not answer.pieces
+        warm.set()
 
     def _tell_apart(self, answer: Answer) -> None:
-        """Tell a request that is rejected for what it asks from a run that is rejected.
+        """Note what ends the run: a rejected request alone does not, but a rejected run does.
 
         One that is too long, say, says nothing about the next. Where money is used up the status is
         the same, but then nothing is answered any more.
         """
-        failure = answer.failure
         if answer.pieces:
             self._rejections = 0
-        elif self._rejections is None or not isinstance(failure, RejectedRequestError):
-            return
-        elif failure.status in _OF_ONE_REQUEST:
-            self._rejections += 1
-            failure.is_alone = self._rejections < _REJECTIONS
-
-    def _end(self, batch: _Batch) -> None:
-        """Hand a batch back once nothing of it is under way or to be sent."""
-        is_all_sent = batch.is_stopped or not batch.waiting
-        if is_all_sent and None not in batch.pages and batch in self._batches:
-            self._batches.remove(batch)
-            self._arrived.put(batch)
+        match answer.failure:
+            # Statuses that may be about one request: it is invalid, or too large.
+            case RejectedRequestError(status=400 | 413) as failure if self._rejections is not None:
+                self._rejections += 1
+                failure.is_alone = self._rejections < _REJECTIONS
+        if self.failure is None and ends_all(answer):
+            self.failure = answer.failure
 
     def _cancel(self) -> None:
-        for batch in self._batches:
-            batch.is_stopped = True
-        self._batches.clear()
         for task in self._tasks:
             task.cancel()
 
@@ -264,7 +213,6 @@ class _OpenFlow(Generic[R]):
     """A flow that has begun and not ended."""
 
     name: str
-    rank: int
     steps: Flow[R]
     batches: list[_Batch] = field(default_factory=list)
     """Those that are not handed over yet, in their order."""
@@ -278,12 +226,11 @@ class _OpenFlow(Generic[R]):
         """Return the batches in one of these states."""
         return [batch for batch in self.batches if batch.state in states]
 
-    def is_ripe(self, now: float) -> bool:
-        """Return whether it is time to hand over what has arrived."""
-        if not self.having("asked", "parked"):
-            return True
-        pages = sum(len(batch.pages) for batch in self.having("arrived"))
-        return pages >= _GROUP or (pages > 0 and now - self.since >= _PATIENCE)
+    @property
+    def is_ripe(self) -> bool:
+        """Whether all has arrived that is going to, or something has waited long enough."""
+        has_waited = time.monotonic() - self.since >= _PATIENCE
+        return not self.having("asked", "parked") or (has_waited and bool(self.having("arrived")))
 
     def arrive(self, batch: _Batch) -> None:
         """Note that a batch can be handed over."""
@@ -307,7 +254,7 @@ class _Driver(Generic[R]):
         self._open: list[_OpenFlow[R]] = []
         """In the order they began."""
         self._is_exhausted = False
-        self._begun = self._last_batch = self._owed = 0
+        self._owed = 0
         self._total = total
         self._began = time.monotonic()
         self._counts: Counter[str] = Counter()
@@ -321,24 +268,16 @@ class _Driver(Generic[R]):
                 self._collect(0)
                 # First that there is something to ask: what has arrived can wait, and is safe.
                 if self._may_begin():
-                    following = next(self._flows, None)
-                    if following is None:
+                    name, steps = next(self._flows, ("", None))
+                    if steps is None:
                         self._is_exhausted = True
                         continue
-                    name, steps = following
-                    self._begun += 1
-                    self._open.append(_OpenFlow(name, self._begun, steps))
-                    # A generator that has not begun takes nothing but ``None``.
-                    yield from self._resume(self._open[-1], cast("Any", None))
-                    continue
-                now = time.monotonic()
-                ripe = next((flow for flow in self._open if flow.is_ripe(now)), None)
-                if ripe is not None:
-                    yield from self._advance(ripe)
+                    self._open.append(_OpenFlow(name, steps))
+                    yield from self._advance(self._open[-1])
+                elif ripe := [flow for flow in self._open if flow.is_ripe]:
+                    yield from self._advance(ripe[0])
                 elif self._open:
-                    began = [flow.since for flow in self._open if flow.having("arrived")]
-                    left = min(began, default=now) + _PATIENCE - now
-                    self._collect(min(max(left, 0.0), _TICK))
+                    self._collect(_TICK)
                 else:
                     return
         except BaseException:
@@ -358,10 +297,10 @@ class _Driver(Generic[R]):
             return not self._open
         waiting = self._owed - (self._queue.in_flight if self._queue else 0)
         # Flows that only wait for others take no slot; but each has a plan in memory.
-        return waiting < self._jobs and len(self._open) < 2 * self._jobs + _GROUP
+        return waiting < self._jobs and len(self._open) < 2 * self._jobs + _SPARE
 
     def _advance(self, flow: _OpenFlow[R]) -> Iterator[tuple[str, R | RegenError]]:
-        """Hand a flow what has arrived for it."""
+        """Hand a flow what has arrived, or why nothing more is going to."""
         unsent = flow.having("unsent")
         if unsent and not flow.is_answered:
             # Nothing was asked and nothing written: as if it had not begun.
@@ -374,29 +313,11 @@ class _Driver(Generic[R]):
             first = Answer(next(iter(batch.waiting.values())), failure=failure)
             batch.pages = [] if flow.has_failed else [first]
             batch.state, flow.has_failed = "arrived", True
-        yield from self._resume(flow, *self._read(flow))
+        yield from self._resume(flow)
 
-    def _read(self, flow: _OpenFlow[R]) -> tuple[list[tuple[Answer, ...]], BaseException | None]:
-        """Return what has arrived for a flow, in the order asked, and what is to end its work."""
-        answers: list[tuple[Answer, ...]] = []
-        arrived = flow.having("arrived")
-        flow.batches = [batch for batch in flow.batches if batch not in arrived]
-        for batch in arrived:
-            try:
-                pages = [page for page in batch.pages if isinstance(page, Answer)]
-                answers.append(tuple(map(read_answer, pages)))
-            except BaseException as error:  # noqa: BLE001 - thrown into the flow
-                # With those before it, because they are paid for and have to be stored.
-                return answers, error
-        return answers, None
-
-    def _resume(
-        self,
-        flow: _OpenFlow[R],
-        answers: Sequence[tuple[Answer, ...]],
-        error: BaseException | None = None,
-    ) -> Iterator[tuple[str, R | RegenError]]:
+    def _resume(self, flow: _OpenFlow[R]) -> Iterator[tuple[str, R | RegenError]]:
         """Let a flow go on until it wants the next answers; yield its result if it ended."""
+        answers, error = self._read(flow)
         result: R | RegenError
         try:
             if error is not None:
@@ -404,10 +325,10 @@ class _Driver(Generic[R]):
                     flow.steps.send(answers)  # Stored before the work ends.
                 flow.steps.throw(error)
             try:
-                for asks in flow.steps.send(answers):
-                    self._last_batch += 1
+                # A generator that has not begun takes nothing but ``None``.
+                for asks in flow.steps.send(answers or cast("Any", None)):
                     self._counts["pages_known"] += len(asks)
-                    flow.batches.append(_Batch(flow, self._last_batch, list(asks)))
+                    flow.batches.append(_Batch(flow, list(asks)))
                     self._place(flow.batches[-1])
             except RegenError as refused:
                 # Into the flow and not past it, because it may hold what has to be let go.
@@ -428,6 +349,20 @@ class _Driver(Generic[R]):
                 self._place(batch)
         yield flow.name, result
 
+    def _read(self, flow: _OpenFlow[R]) -> tuple[list[tuple[Answer, ...]], BaseException | None]:
+        """Return what has arrived for a flow, in the order asked, and what is to end its work."""
+        answers: list[tuple[Answer, ...]] = []
+        arrived = flow.having("arrived")
+        flow.batches = [batch for batch in flow.batches if batch not in arrived]
+        for batch in arrived:
+            try:
+                pages = [page for page in batch.pages if isinstance(page, Answer)]
+                answers.append(tuple(map(read_answer, pages)))
+            except BaseException as error:  # noqa: BLE001 - thrown into the flow
+                # With those before it, because they are paid for and have to be stored.
+                return answers, error
+        return answers, None
+
     def _place(self, batch: _Batch) -> None:
         """Answer a batch at once, ask it of the queue, or let it wait for another flow.
 
@@ -445,7 +380,6 @@ class _Driver(Generic[R]):
         if not unknown:
             batch.flow.arrive(batch)
             return
-        # Late, because a run of the template alone needs neither thread nor event loop.
         if self._queue is None:
             self._queue = AskQueue(self._settings)
         batch.state = "asked"
@@ -458,7 +392,9 @@ class _Driver(Generic[R]):
         if queue is None:
             return
         for batch in queue.take(timeout):
-            turns, flow = batch.turns, batch.flow
+            answers, flow = (page for page in batch.pages if isinstance(page, Answer)), batch.flow
+            # Without those that were there before it was sent.
+            turns = [page for page in answers if page.pieces or page.failure or page.fatal]
             self._owed -= len(turns) + len(batch.waiting)
             for page in turns:
                 self._counts["pages_done" if page.pieces else "pages_failed"] += 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.regeneration import verbs
-from pytest_regen.regeneration.queue import drive_flow, drive_flows
+from pytest_regen.regeneration.queue import Flow, drive_flow, drive_flows, only_result
 from pytest_regen.regeneration.store_place import StorePlace
 from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.stores import RegenStore
@@ -23,11 +23,6 @@ class PartialRegenResult(verbs.Result):
     ``skipped`` (and why), ``pending``, ``failures``, ``by_template``, ``usage`` and ``calls``;
     ``diff`` of the source.
     """
-
-    @property
-    def source(self) -> str:
-        """The source, as it stands now."""
-        return self._store.source
 
     @property
     def validation(self) -> ValidationResult:
@@ -47,19 +42,14 @@ class PartialRegenResult(verbs.Result):
         return self._store.path / "pages.json"
 
     @property
-    def source_path(self) -> Path:
-        """The file of the source."""
-        return self._store.source_path
-
-    @property
     def cs_code(self) -> str:
-        """Another name for ``source``."""
-        return self.source
+        """The source, as it stands now, whatever its language."""
+        return self._store.source
 
     @property
     def cs_path(self) -> Path:
-        """Another name for ``source_path``."""
-        return self.source_path
+        """The file of the source."""
+        return self._store.source_path
 
     @property
     def _store(self) -> RegenStore:
@@ -135,7 +125,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
         accept_any=accept_any,
         discard_edits=discard_edits,
     )
-    return PartialRegenResult(**vars(drive_flow(steps, settings)))
+    return drive_flow(_partial_steps(steps), settings)
 
 
 def heal_store(
@@ -154,10 +144,7 @@ def heal_store(
     Raises:
         StoreError: the folder cannot be read or written.
     """
-    ((_, result),) = heal_stores([path], settings=settings, ignore=lambda _: ignore, **options)
-    if isinstance(result, RegenError):
-        raise result
-    return result
+    return only_result(heal_stores([path], settings=settings, ignore=lambda _: ignore, **options))
 
 
 def heal_stores(
@@ -188,11 +175,12 @@ def heal_stores(
     """
     places = {str(path): StorePlace(path, ignore(Path(path))) for path in paths}
     flows = (
-        (path, verbs.heal_steps(place, type_names, settings=settings, **options))
+        (path, _partial_steps(verbs.heal_steps(place, type_names, settings=settings, **options)))
         for path, place in places.items()
     )
-    for path, result in drive_flows(flows, settings, total=len(places)):
-        if isinstance(result, RegenError):
-            yield path, result
-        else:
-            yield path, PartialRegenResult(**vars(result))
+    return drive_flows(flows, settings, total=len(places))
+
+
+def _partial_steps(steps: Flow[verbs.Result]) -> Flow[PartialRegenResult]:
+    """Return steps that end in what a store has beside what every place has."""
+    return PartialRegenResult(**vars((yield from steps)))

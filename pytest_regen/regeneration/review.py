@@ -60,7 +60,7 @@ def accept_candidate(
             may = Policy({}, accept_any=accept_any).may_replace(change)
             if not (may and after.is_placed(candidate.name)):
                 raise _worse(candidate, change)
-            update.write(after, answers, ())
+            update.write(after, answers, {})
         # Dropped last, because after a kill in between it is seen to stand there already.
         folder.change(drop=[candidate])
 
@@ -149,12 +149,10 @@ def _worse(candidate: Candidate, change: Change) -> WorseCandidateError:
     issues = [issue for issue in after.issues(name) if issue.severity == "error"]
     why += f"; the first is {issues[0].code}: {issues[0].message}" if issues else ""
     what = "cannot be put in its place"
-    command = f"pytest-regen review reject {candidate.id}"
+    hint = f"pytest-regen review reject {candidate.id}"
     if after.is_placed(name):
         what = "would be worse than what stands there"
         why += "; --accept-any takes it all the same"
-        command = f"pytest-regen review accept {candidate.id} --accept-any"
+        hint = f"pytest-regen review accept {candidate.id} --accept-any"
     where = f"{candidate.place}::{name}"
-    return WorseCandidateError(
-        f"candidate {candidate.id} for {where} {what}", why=why, hint=command
-    )
+    return WorseCandidateError(f"candidate {candidate.id} for {where} {what}", why=why, hint=hint)

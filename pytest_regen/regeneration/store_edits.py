@@ -8,8 +8,9 @@ from pytest_regen.errors import RegenError, StoreMissingError, UnknownPageError,
 from pytest_regen.languages import find_language
 from pytest_regen.modes import HAND
 from pytest_regen.prompts.values import PromptEntry, output_mode
+from pytest_regen.regeneration.places import Changes, Written
 from pytest_regen.regeneration.store_view import StoreView, edit_error, page_of, with_pages
-from pytest_regen.regeneration.values import Answer, Changes, Rejected, Written
+from pytest_regen.regeneration.values import Answer, Rejected
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate, history
 from pytest_regen.stores.history import HistoryReason
 from pytest_regen.text import source_diff
@@ -36,12 +37,12 @@ class LockedStore:
         """What it holds, read under the lock and again after ``write``."""
 
     def write(
-        self, candidate: StoreView, answers: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: StoreView, answers: Sequence[Answer], rejected: Rejected
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history; return the ids of the rest."""
         entries = [
-            HistoryEntry.of(page_of(self.view.store, output.answer), "rejected", output.issues)
-            for output in rejected
+            HistoryEntry.of(page_of(self.view.store, answer), "rejected", issues)
+            for answer, issues in rejected.items()
         ]
         pages = [candidate.store.pages[answer.ask.entry.key] for answer in answers]
         source = (candidate.store.source or None) if answers else None
@@ -78,18 +79,12 @@ class LockedStore:
         pages = []
         # By time, so that of each page the last one stays.
         for entry in {entry.key: entry for entry in past}.values():
-            restored = StoredPage.of(
-                prompts[entry.key],
-                entry.output,
-                model=entry.model,
-                # What does not say what it was made from must not look fresh.
-                type_hash=entry.type_hash or _UNKNOWN,
-                stop_reason=entry.stop_reason,
-                attempt=store.next_attempt(entry.key),
-                generated_at=entry.generated_at,
-                provider=entry.provider,
-                shared_from=entry.shared_from,
-            )
+            who = ("model", "stop_reason", "generated_at", "provider", "shared_from")
+            facts = {name: getattr(entry, name) for name in who}
+            # What does not say what it was made from must not look fresh.
+            facts["type_hash"] = entry.type_hash or _UNKNOWN
+            facts["attempt"] = store.next_attempt(entry.key)
+            restored = StoredPage.of(prompts[entry.key], entry.output, **facts)
             pages.append(replace(restored, prompt_hash=entry.prompt_hash))
         return self._write(pages, with_pages(store, pages).source, "restored")
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING
 from pytest_regen.commit import Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.languages import find_language
-from pytest_regen.prompts import correction_block, estimated_output_tokens, with_correction
+from pytest_regen.prompts import correction_block, estimated_output_tokens
 from pytest_regen.regeneration import store_view
-from pytest_regen.regeneration.asking import FIRST_LIMIT
-from pytest_regen.regeneration.costs import AskSize
+from pytest_regen.regeneration.asking import request_for
+from pytest_regen.regeneration.places import Changes
 from pytest_regen.regeneration.store_edits import LockedStore
 from pytest_regen.regeneration.store_view import StoreView
-from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
+from pytest_regen.regeneration.values import Answer, Ask, TurnSettings
 from pytest_regen.store_folders import PAGES_FILE, PROMPTS_FILE, is_store
 from pytest_regen.stores import HistoryEntry, RegenStore, StoreUpdate, history
 from pytest_regen.stores.conflicts import take_ours
 from pytest_regen.stores.history import store_files
 from pytest_regen.stores.store import refuse_no_store
 from pytest_regen.turns.providers import TemplateProvider
-from pytest_regen.turns.values import Message, TurnRequest
 from pytest_regen.validation.issues import Feedback, Ignore
 
 if TYPE_CHECKING:
@@ -114,13 +113,8 @@ class StorePlace:
             # The template reads no corrections; what a person or a test says, a model is told.
             is_told = any(isinstance(note, str) for note in notes)
             by_template = not is_told and store_view.keeps_template(before, entry, settings)
-            request = TurnRequest(
-                entry.system,
-                (Message("user", with_correction(entry.user, correction)),),
-                store_view.model_for(before, entry, settings.model),
-                settings.max_tokens or FIRST_LIMIT,
-                cache="5m",
-            )
+            model = store_view.model_for(before, entry, settings)
+            request = request_for(entry.system, entry.user, correction, model, settings)
             ask = Ask(
                 name,
                 entry.page,
@@ -141,15 +135,6 @@ class StorePlace:
     def written(self, view: StoreView) -> RegenStore | None:
         """Return what the folder holds, which says who wrote each page."""
         return view.store
-
-    def sizes(
-        self, view: StoreView, names: Sequence[str], model: str | None
-    ) -> Iterator[tuple[str, int, AskSize]]:
-        """Yield about how large the request for each page of types is, and its reply."""
-        store = view.store
-        for entry in (entry for name in names for entry in store.prompts_of(name)):
-            recipient = store_view.model_for(store, entry, model)
-            yield entry.type_name, entry.page, store_view.page_size(store, entry, recipient)
 
     def past(self) -> tuple[HistoryEntry, ...]:
         """Return what was replaced or rejected, oldest first."""
@@ -202,8 +187,9 @@ class StorePlace:
         with RegenStore.update(self.path) as transaction:
             yield LockedStore(self, transaction)
 
-    @contextmanager
-    def trial(self, candidate: StoreView, answers: Sequence[Answer]) -> Iterator[Trial]:
+    def trial(
+        self, candidate: StoreView, answers: Sequence[Answer]
+    ) -> AbstractContextManager[Trial]:
         """Put outputs in place for a test that reads the folder."""
         issues = {answer.ask.name: candidate.issues(answer.ask.name) for answer in answers}
 
@@ -214,8 +200,7 @@ class StorePlace:
             return StoreUpdate(RegenStore.open(self.path)).candidate(pages, tried.source, issues)
 
         # By `trial`, because what is in place is undone whatever becomes of the test.
-        with store_files(self.path).trial(place) as trial:
-            yield trial
+        return store_files(self.path).trial(place)
 
     def is_on_trial(self) -> bool:
         """Return whether a test looks at a candidate that is in place for that time only."""

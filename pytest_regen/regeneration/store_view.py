@@ -12,17 +12,13 @@ from pytest_regen.errors import EditedPromptError, HandEditError, SourceError, S
 from pytest_regen.languages import find_language, find_weaknesses
 from pytest_regen.languages.base import Language
 from pytest_regen.modes import BEHAVIOUR_CODES
-from pytest_regen.prompts import estimated_input_tokens, estimated_output_tokens
 from pytest_regen.prompts.values import PromptEntry, output_mode
-from pytest_regen.regeneration import values
+from pytest_regen.regeneration import places, values
 from pytest_regen.regeneration.asking import model_to_ask
-from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.providers import TemplateProvider
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import DEFAULT_MODEL, estimate_tokens
 from pytest_regen.validation import stores
 from pytest_regen.validation.edits import broken_file, edited_types, edits
 from pytest_regen.validation.issues import (
@@ -50,13 +46,10 @@ _HIDING_CODES: Final = frozenset(
     }
 )
 
-# Tokens of the fence around the code of a reply.
-_FENCE: Final = 10
-
-_CLEAN: Final = values.Score()
+_CLEAN: Final = places.Score()
 
 
-class StoreView(View):
+class StoreView(places.View):
     """A store at one moment, with the issues of each type."""
 
     def __init__(self, store: RegenStore, ignore: Ignore = ()) -> None:
@@ -79,10 +72,9 @@ class StoreView(View):
         return results
 
     @cached_property
-    def _scores(self) -> dict[str, values.Score]:
-        unasked: Collection[str] = ()
-        if stores.runs_any(self.names, self._ignore):
-            unasked = stores.behaviour_of_store(self.store).unasked
+    def _scores(self) -> dict[str, places.Score]:
+        is_run = stores.runs_any(self.names, self._ignore)
+        unasked = stores.behaviour_of_store(self.store).unasked if is_run else ()
         return {
             name: self._score(name, result, is_unasked=name in unasked)
             for name, result in self.results.items()
@@ -123,10 +115,10 @@ class StoreView(View):
         """The document that the store is made of."""
         return stores.Origin.of(self.store)
 
-    def author(self, name: str) -> values.Author:
+    def author(self, name: str) -> places.Author:
         """Return the models that wrote the pages of a type, and when the last of them did."""
         pages = self.store.pages_of(name)
-        return values.Author(
+        return places.Author(
             ", ".join(dict.fromkeys(page.model for page in pages)),
             max((page.generated_at for page in pages), default=""),
             max((page.attempt for page in pages), default=0),
@@ -160,7 +152,7 @@ class StoreView(View):
         line = lines_of(self.store).get(name)
         return None if line is None else line + 1
 
-    def score(self, name: str) -> values.Score:
+    def score(self, name: str) -> places.Score:
         """Return the errors of a type, and its pages that cannot be read."""
         return self._scores.get(name, _CLEAN)
 
@@ -214,7 +206,7 @@ class StoreView(View):
             )
         return None
 
-    def advice(self, issues: Sequence[Issue]) -> values.Advice | None:
+    def advice(self, issues: Sequence[Issue]) -> places.Advice | None:
         """Return the command for what is wrong; an edit is kept or dropped, not regenerated."""
         store = self.store
         errors = [issue for issue in issues if issue.severity == "error"]
@@ -222,29 +214,28 @@ class StoreView(View):
         is_old = any(issue.code == "STALE" for issue in issues)
         if is_old and codes != {"DRIFT"}:
             # First, because regenerating refuses the old prompts of a stale type.
-            return values.Advice(stores.update_command(store))
+            return places.Advice(stores.update_command(store))
         if not errors:
             return None
         drift = [issue for issue in errors if issue.code == "DRIFT"]
         edited = dict.fromkeys(issue.type_name or "" for issue in drift)
         keep, drop = _ways_out(drift)
         if fixable_issues(issue for issue in errors if (issue.type_name or "") not in edited):
-            return values.Advice(stores.from_errors_command(store))
+            return places.Advice(stores.from_errors_command(store))
         if edited:
-            verb, note = drop, values.DROPS_EDIT
+            verb, note = drop, places.DROPS_EDIT
             if codes == {"DRIFT"} and not self._broken:
-                verb, note = keep, values.KEEPS_EDIT
-            return values.Advice(_command(store, verb, *edited), note)
+                verb, note = keep, places.KEEPS_EDIT
+            return places.Advice(_command(store, verb, *edited), note)
         if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
-            return values.Advice(stores.update_command(store))
+            return places.Advice(stores.update_command(store))
         if "CONFLICT" in codes:
-            note = "it writes the source from its pages"
-            return values.Advice(_command(store, "rebuild"), note)
-        return values.Advice("correct the file as the lines above say")
+            return places.Advice(_command(store, "rebuild"), "it writes the source from its pages")
+        return places.Advice("correct the file as the lines above say")
 
     def repairs(
         self, name: str, issues: Sequence[Issue], asking: Sequence[str] = ()
-    ) -> tuple[values.Advice, ...]:
+    ) -> tuple[places.Advice, ...]:
         """Return the commands about a type that call for no healing, each with a word for it."""
         del asking  # Updating asks whom the document's own command names.
         codes, drift = {issue.code for issue in issues}, [i for i in issues if i.code == "DRIFT"]
@@ -252,12 +243,12 @@ class StoreView(View):
             # Where the block is gone, nothing can be adopted.
             is_there = all(issue.line is not None or issue.file is not None for issue in drift)
             verbs = zip(_ways_out(drift), ("keep", "drop"), strict=True)
-            ways = [values.Advice(_command(self.store, verb, name), word) for verb, word in verbs]
+            ways = [places.Advice(_command(self.store, verb, name), word) for verb, word in verbs]
             return tuple(ways if is_there else ways[1:])
         if codes & {"STALE", "EDITED_PROMPT"}:
-            return (values.Advice(stores.update_command(self.store), "update"),)
+            return (places.Advice(stores.update_command(self.store), "update"),)
         if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
-            return (values.Advice(_command(self.store, "rebuild"), "rebuild"),)
+            return (places.Advice(_command(self.store, "rebuild"), "rebuild"),)
         return ()
 
     def output(self, name: str, page: int) -> str | None:
@@ -289,7 +280,7 @@ class StoreView(View):
             self._candidates[key] = answers, view
         return self._candidates[key][1]
 
-    def _score(self, name: str, result: ValidationResult, *, is_unasked: bool) -> values.Score:
+    def _score(self, name: str, result: ValidationResult, *, is_unasked: bool) -> places.Score:
         """Return a type's score; an issue without a page is about all of them."""
         ran = 0 if is_unasked else sum(issue.code in BEHAVIOUR_CODES for issue in result.errors)
         hiding = {issue.page for issue in result.errors if issue.code in _HIDING_CODES}
@@ -302,7 +293,7 @@ class StoreView(View):
         reported = {issue.field for issue in result.errors}
         hidden = sum(str(unit) not in reported for entry in unreadable for unit in entry.fields)
         pages = frozenset(entry.page for entry in unreadable)
-        return values.Score(len(result.errors) + hidden, pages, ran, is_unasked)
+        return places.Score(len(result.errors) + hidden, pages, ran, is_unasked)
 
     def _weakened(self, name: str) -> Iterator[Issue]:
         """Yield by what a type is tested less than as it stands.
@@ -322,19 +313,12 @@ class StoreView(View):
         for weakness in find_weaknesses(language, type_, old, new.text):
             if is_wrong and weakness.key[0] == "validator":
                 continue
-            place: dict[str, Any] = {}
+            facts: dict[str, Any] = {"detail": weakness.detail, "field": weakness.field}
             if weakness.line is not None and weakness.line <= len(new.line_pages):
                 page, line = new.line_pages[weakness.line - 1], new.page_lines[weakness.line - 1]
                 excerpt = Excerpt(line, new.text.splitlines()[weakness.line - 1])
-                place = {"page": page, "excerpt": excerpt}
-            yield Issue.of(
-                WEAKENED,
-                weakness.message,
-                type_name=name,
-                detail=weakness.detail,
-                field=weakness.field,
-                **place,
-            )
+                facts |= {"page": page, "excerpt": excerpt}
+            yield Issue.of(WEAKENED, weakness.message, type_name=name, **facts)
 
 
 def _command(store: RegenStore, verb: str, *type_names: str) -> str:
@@ -409,19 +393,6 @@ def write_page(store: RegenStore, entry: PromptEntry) -> str:
     return language.write_page(type_, entry.fields, mode, profile=store.envelope.profile)
 
 
-def page_size(store: RegenStore, entry: PromptEntry, model: str) -> AskSize:
-    """Return about how large the request for a page is, and its reply.
-
-    The reply is as large as the page that the language itself writes: enum values take a tenth of
-    what fields do, and languages differ by two.
-    """
-    try:
-        output_tokens = estimate_tokens(write_page(store, entry)) + _FENCE
-    except Exception:  # noqa: BLE001 - a prompt of an older document, or a language that cannot
-        output_tokens = estimated_output_tokens(entry)
-    return AskSize.of(model, entry.system, estimated_input_tokens(entry), output_tokens)
-
-
 def code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:
     """Return the code of a reply that came in pieces."""
     text = join_text(pieces)
@@ -430,15 +401,10 @@ def code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) ->
     )
 
 
-def model_for(store: RegenStore | None, entry: PromptEntry, override: str | None) -> str:
-    """Return the model to ask for a page: the one named, else the one that wrote it, else ours.
-
-    Where no model of the API wrote it, but a person or a provider of the user's, the one that wrote
-    another page last is asked.
-    """
-    if override or store is None:
-        return override or DEFAULT_MODEL
-    return model_to_ask(store.pages.get(entry.key), store.pages.values())
+def model_for(store: RegenStore | None, entry: PromptEntry, settings: values.TurnSettings) -> str:
+    """Return the model to ask for a page; what another one has is looked at where it has none."""
+    pages = store.pages if store else {}
+    return model_to_ask(settings, pages.get(entry.key), pages.values())
 
 
 def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:

@@ -1,12 +1,11 @@
 """What regenerating asks for and gives back, as values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_regen.errors import RegenError
-from pytest_regen.prompts.values import PageKey
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Feedback, Issue
@@ -27,20 +26,6 @@ StopReason = Literal[
     "cassette_miss",
 ]
 """Why the work on a piece ended."""
-
-
-Mark = tuple[str, ...]
-"""What a finding says, whatever its line: code, field and message, or words alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """One step of long work, for whoever shows it."""
-
-    key: PageKey
-    done: int
-    total: int
-    what: Literal["asked", "written", "shared", "failed"] = "asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +73,6 @@ class TurnSettings:
     """
     after_turn: Callable[[TurnRequest, Reply], None] | None = None
     """Called with each request and its reply, in the same thread."""
-    progress: Callable[[Progress], None] | None = None
     ready: Callable[[], None] | None = None
     """Called before a store is begun whose pages are to be asked; raises what would stop the first
     of them, a missing key for one."""
@@ -195,13 +179,8 @@ class Answer:
     """Whether no model was asked at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """An output that is not kept."""
-
-    answer: Answer
-    issues: tuple[Issue, ...]
-    """What is wrong with it."""
+Rejected = Mapping[Answer, Sequence[Issue]]
+"""Outputs that are not kept, each with what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,35 +191,6 @@ class Attempt:
     is_kept: bool
     findings: tuple[Feedback, ...]
     """What is wrong with it, and what the asking test said to it; nothing where it failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """What is wrong with one piece, as far as it decides what is kept."""
-
-    errors: int = 0
-    """Its errors, and one for each field or value that could be hidden by one of them."""
-    unreadable: frozenset[int] = frozenset()
-    """Its pages that were not read in full."""
-    found_by_running: int = 0
-    """How many of its errors only show where its code is run."""
-    is_unasked: bool = False
-    """Whether its code could not be run, or not because of other code."""
-
-    def errors_beside(self, other: "Score") -> int:
-        """Return the errors that count beside those of another state of the piece.
-
-        What only running shows was there before as well, where that could not be run.
-        """
-        return self.errors - (self.found_by_running if other.is_unasked else 0)
-
-    def is_as_readable_as(self, other: "Score") -> bool:
-        """Return whether every page that could be read, and code that could be run, still can."""
-        return self.unreadable <= other.unreadable and self.is_unasked <= other.is_unasked
-
-    def is_no_worse_than(self, other: "Score") -> bool:
-        """Return whether errors have not risen, and nothing hides more of them."""
-        return self.errors_beside(other) <= other.errors and self.is_as_readable_as(other)
 
 
 @dataclass(slots=True)
@@ -279,60 +229,3 @@ class HealResult:
     """Whether the new outputs are those of the template, so that no model was asked."""
     transcript: tuple[Attempt, ...] = ()
     """What was asked and what came back, in order; nothing of first drafts and of the template."""
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether no error and no feedback of the test is left."""
-        return self.stop_reason == "clean"
-
-
-class Advice(NamedTuple):
-    """What to run next."""
-
-    command: str
-    note: str = ""
-    """What else could be done, or what the command does."""
-
-
-KEEPS_EDIT: Final = "the next command keeps what was edited by hand"
-DROPS_EDIT: Final = "the next command drops what was edited by hand"
-
-
-class Author(NamedTuple):
-    """Who wrote a unit; empty where nothing of it is recorded."""
-
-    model: str = ""
-    """``hand`` for a person."""
-    generated_at: str = ""
-    attempt: int = 0
-    """Running number of its texts."""
-
-
-class Written(NamedTuple):
-    """A page that is the stored one now."""
-
-    name: str
-    page: int
-    model: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What became of the units of a place without a turn: adopted, rebuilt, restored, forgotten."""
-
-    names: tuple[str, ...]
-    """The units that were changed."""
-    history: tuple[str, ...] = ()
-    """Ids of what went to the history; names of whole files that were kept there."""
-    diff: str = ""
-    """Unified diff of the file that people read."""
-    pages: tuple[Written, ...] = ()
-    """What is stored now in place of something else."""
-    notes: tuple[str, ...] = ()
-    """What is left to do by hand."""
-    dropped: tuple[str, ...] = ()
-    """Files that could not be read, and are gone."""
-    joined: tuple[str, ...] = ()
-    """Artifacts that were two versions of themselves, and are ours now."""
-    by_hand: int = 0
-    """Texts that a person wrote, which stay as they are."""

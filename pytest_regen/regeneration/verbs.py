@@ -11,10 +11,10 @@ from typing import Any
 from pytest_regen.errors import RegenError, UnknownPageError
 from pytest_regen.regeneration.asking import meets_all
 from pytest_regen.regeneration.flow import Job, work_steps
-from pytest_regen.regeneration.places import Place, View
+from pytest_regen.regeneration.places import Changes, Place, View
 from pytest_regen.regeneration.policies import Policy
 from pytest_regen.regeneration.queue import Flow
-from pytest_regen.regeneration.values import Changes, HealResult, StopReason, TurnSettings
+from pytest_regen.regeneration.values import HealResult, StopReason, TurnSettings
 from pytest_regen.text import source_diff
 from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Feedback
@@ -111,11 +111,7 @@ def generate_steps(
     results: list[HealResult] = []
     # Apart, because a missing unit has no findings to correct, and a stale one keeps its text
     # unless the new one is as good.
-    groups: tuple[tuple[Policy, list[str]], ...] = (
-        (Policy(is_draft=True), missing),
-        (Policy(anew), again),
-    )
-    for policy, group in groups:
+    for policy, group in ((Policy(is_draft=True), missing), (Policy(anew), again)):
         if group and not any(meets_all(result.failure) for result in results):
             work = yield from work_steps(place, Job(policy, group, attempts), settings, view)
             results += work.results
@@ -266,8 +262,7 @@ def rebuild(place: Place[Any], names: Sequence[str] | None = None) -> Changes:
         SourceError: the file cannot be read, or has no place for a unit.
     """
     # A place that git tore may not be readable, so that it cannot be locked as what it holds.
-    joined = place.join()
-    if joined is not None:
+    if (joined := place.join()) is not None:
         return joined
     with place.update() as update:
         return update.rebuild(names)

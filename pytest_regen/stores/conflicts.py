@@ -13,7 +13,7 @@ from typing import Any, Final
 from pytest_regen.commit import View
 from pytest_regen.documents.ir import IR, ir_hash, type_hash
 from pytest_regen.errors import StoreError
-from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.store_folders import IR_FILE, PAGES_FILE, PROMPTS_FILE
 from pytest_regen.stores import formats
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
@@ -41,11 +41,8 @@ def read_artifact(view: View, name: str) -> tuple[bytes, bool]:
         # Because both sides say the same, whichever is read gives the same store.
         return sides[0], True
     pages = [page for page in ours.get("pages", ()) if page not in theirs.get("pages", ())]
-    names = (
-        f"{page.get('type_name')}, page {page.get('page')} of {page.get('total_pages')}"
-        for page in pages
-    )
-    changed = "; ".join(names) or "the same lines"
+    keys = (PageKey(*map(page.get, PageKey._fields)) for page in pages)
+    changed = "; ".join(map(formats.describe_page, keys)) or "the same lines"
     raise corrupt(
         file,
         f"line {line}",

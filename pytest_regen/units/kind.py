@@ -10,7 +10,6 @@ from pytest_regen.errors import KindError, RegenError
 from pytest_regen.files import from_here
 from pytest_regen.regions import Marked, Region, WholeFile
 from pytest_regen.regions.base import decode
-from pytest_regen.suppressions import find_directives
 from pytest_regen.text import fenced_blocks, without_blank_ends, without_thinking
 from pytest_regen.units.naming import encode_name
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses
@@ -160,6 +159,8 @@ def named_inputs(inputs: Iterable[str | Path]) -> Mapping[str, str | Path]:
 
 
 def _directives(text: str) -> Iterable[Weakness]:
+    from pytest_regen.suppressions import find_directives
+
     return [Weakness.of_directive(said, line, "text") for line, said in find_directives(text)]
 
 

@@ -34,8 +34,8 @@ FORMAT: Final = 1
 
 _UNITS: Final = ".regen/units"
 _BY_HAND: Final = ".regen/hand"
-_SYSTEMS: Final = ".regen/systems"
-_HISTORY: Final = ".regen/history"
+SYSTEMS: Final = ".regen/systems"
+HISTORY: Final = ".regen/history"
 _LONGEST: Final = 60
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _LINE = re.compile(r"([^\t]+)\t([0-9a-f]{16})")
@@ -199,22 +199,12 @@ def hand_name(place: str) -> str:
     return f"{_BY_HAND}/{place}"
 
 
-def system_name(digest: str) -> str:
-    """Return the file that holds a system prompt, from the root of the project."""
-    return f"{_SYSTEMS}/{digest.removeprefix('sha256:')}.txt"
-
-
 def hand_lines(lines: Mapping[str, tuple[str, ...]]) -> bytes:
     """Return the content of a file of ``.regen/hand``."""
     result = [
         f"{encode_name(name)}\t{hash_}\n" for name, hashes in lines.items() for hash_ in set(hashes)
     ]
     return "".join(sorted(result)).encode()
-
-
-def history_folder(place: str) -> str:
-    """Return the folder with the past texts of a file's units, from the root of the project."""
-    return f"{_HISTORY}/{place}"
 
 
 @dataclass(frozen=True)
@@ -280,7 +270,7 @@ class Ledger:
         """Return the files of the ledger and of the history where the file itself was moved to."""
         lines = hand_lines(self.lines) or None
         contents = {hand_name(self.place): None, hand_name(place): lines}
-        for folder in (_UNITS, _HISTORY):
+        for folder in (_UNITS, HISTORY):
             for name in _files_in(self.view, f"{folder}/{self.place}/"):
                 contents[f"{folder}/{place}/{name.rpartition('/')[2]}"] = self.view.read(name)
                 contents[name] = None
@@ -350,7 +340,7 @@ def read_history(view: "View", place: str) -> Iterator[PastText]:
     Raises:
         StoreCorruptError: one cannot be read.
     """
-    for name in sorted(view.names(f"{history_folder(place)}/", ".json")):
+    for name in sorted(view.names(f"{HISTORY}/{place}/", ".json")):
         file = view.root / name
         node = Node(parse_json(view.read(name) or b"", file), file)
         reason, issues = read_reason(node, get_args(PastReason))

@@ -241,10 +241,8 @@ class ProjectKinds:
 
     def place(self, path: Path) -> str | None:
         """Return a path from the root, with forward slashes; ``None`` where it lies outside."""
-        try:
-            return path.relative_to(self.root).as_posix()
-        except ValueError:
-            return None
+        is_below = path.is_relative_to(self.root)
+        return path.relative_to(self.root).as_posix() if is_below else None
 
     def below(self, folder: Path) -> Iterator[Path]:
         """Yield the claimed files below a folder."""
@@ -316,17 +314,13 @@ def _match_parts(names: Sequence[str], patterns: Sequence[str]) -> bool:
 @contextmanager
 def _importable(root: Path) -> Iterator[None]:
     """Let modules at the root be imported."""
-    place = str(root)
-    if place in sys.path:
-        yield
-        return
-    sys.path.insert(0, place)
+    sys.path.insert(0, str(root))
     try:
         yield
     finally:
         # A kind that was imported may have taken it out, or put it elsewhere.
-        if place in sys.path:
-            sys.path.remove(place)
+        with suppress(ValueError):
+            sys.path.remove(str(root))
 
 
 def _load_kind(load: Callable[[], Any], name: str, hint: str) -> Kind:

@@ -1,29 +1,27 @@
 """A file with units as a place of the main flow: opened, asked about, written."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_regen.commit import AtomicFiles, Candidate, Trial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import StoreCorruptError, UsageError
-from pytest_regen.files import from_here
-from pytest_regen.prompts import list_corrections, with_correction
-from pytest_regen.regeneration.asking import FIRST_LIMIT, model_to_ask
-from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.values import Answer, Ask, Changes, TurnSettings
+from pytest_regen.files import Stamp, from_here, stamp
 from pytest_regen.text import quoted
-from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import Message, TurnRequest, estimate_tokens
 from pytest_regen.units.kind import Kind, Unit, call_kind, unusable
 from pytest_regen.units.ledger import PastText, entry_name, hand_name, read_history
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.texts import texts_or_none, units_in
 from pytest_regen.units.view import Asked, FileUnits
-from pytest_regen.units.writing import UnitUpdate
 from pytest_regen.validation.issues import WEAKENED, FailedTest, Feedback
+
+if TYPE_CHECKING:
+    from pytest_regen.regeneration.places import Changes
+    from pytest_regen.regeneration.values import Answer, Ask, TurnSettings
+    from pytest_regen.units.writing import UnitUpdate
 
 # What the shortest answer costs in output, for the budget's estimate.
 _LEAST_TOKENS: Final = 64
@@ -51,11 +49,7 @@ def project_files(root: Path) -> AtomicFiles:
 
 
 def open_units(
-    kinds: ProjectKinds,
-    path: Path | str,
-    *,
-    ignore: Ignored = lambda _: (),
-    is_lost: bool = False,
+    kinds: ProjectKinds, path: Path | str, *, ignore: Ignored = lambda _: (), is_lost: bool = False
 ) -> "UnitFile":
     """Return the file at ``path`` with its units.
 
@@ -98,16 +92,10 @@ class UnitFile:
     noun, group, option, has_pages = "unit", "files", "--unit", False
     history_path = ".regen/history"
     _last: FileUnits | None = None
-    _stamps: tuple[object, ...] = ()
+    _stamps: tuple[Stamp | None, ...] = ()
 
     def __init__(
-        self,
-        kinds: ProjectKinds,
-        place: str,
-        kind: Kind,
-        ignore: Ignored = lambda _: (),
-        *,
-        is_lost: bool = False,
+        self, kinds: ProjectKinds, place: str, kind: Kind, ignore: Ignored, *, is_lost: bool = False
     ) -> None:
         self.kind = kind
         self.ignore = ignore
@@ -132,8 +120,7 @@ class UnitFile:
         package, _, module = kind.__module__.partition(".kinds.")
         if package != "pytest_regen":
             return kind.__name__
-        shipped = {"translation": "translations", "gettext": "translations"}
-        return shipped.get(module, module.partition(".")[0])
+        return "functions" if module.startswith("functions") else "translations"
 
     def elsewhere(self, name: str) -> str:
         """Return another file that has a unit, or had it but for its marks, and tests it not."""
@@ -171,8 +158,10 @@ class UnitFile:
         return units
 
     @contextmanager
-    def update(self) -> Iterator[UnitUpdate]:
+    def update(self) -> "Iterator[UnitUpdate]":
         """Lock the project's units and read the file afresh."""
+        from pytest_regen.units.writing import UnitUpdate
+
         with self.files.locked() as files:
             view = self._last
             # What this object wrote last, unless the file or its ledger changed since.
@@ -184,21 +173,13 @@ class UnitFile:
             if update.view is not view:
                 self._last, self._stamps = update.view, self._stamp()
 
-    def _stamp(self) -> tuple[object, ...]:
+    def _stamp(self) -> tuple[Stamp | None, ...]:
         """Return what is another as soon as the file or its ledger is another.
 
         Entries are replaced by renames, as git does it too, so that their folder changes.
         """
         folder = (self.root / entry_name(self.place, "-")).parent
-        stamps: list[object] = []
-        for path in (self.path, folder, self.root / hand_name(self.place)):
-            try:
-                facts = path.stat()
-            except OSError:
-                stamps.append(None)
-            else:
-                stamps.append((facts.st_ino, facts.st_mtime_ns, facts.st_size))
-        return tuple(stamps)
+        return tuple(map(stamp, (self.path, folder, self.root / hand_name(self.place))))
 
     # The main flow
 
@@ -207,9 +188,14 @@ class UnitFile:
         view: FileUnits,
         name: str,
         findings: Mapping[int, Sequence[Feedback]],
-        settings: TurnSettings,
-    ) -> list[Ask]:
+        settings: "TurnSettings",
+    ) -> "list[Ask]":
         """Return the request for a unit, with its corrections."""
+        # Here, because a run that asks nothing of a model is to load nothing that asks.
+        from pytest_regen.regeneration.asking import model_to_ask, request_for
+        from pytest_regen.regeneration.values import Ask
+        from pytest_regen.turns.values import estimate_tokens
+
         prompt, inputs = view.prompt(name), view.inputs(name)
         notes = [note for page in findings.values() for note in page]
         correction = _correction(view, name, notes)
@@ -219,23 +205,24 @@ class UnitFile:
             for note in notes
             if isinstance(note, str) or note.code != WEAKENED
         )
-        user = with_correction(prompt, correction)
+        recorded = view.entry(name)
+        reply = recorded.output if recorded else ""
         # With a correction it is another request, because its words are in it.
-        recorded = None if correction else view.entry(name)
-        limit = settings.max_tokens or FIRST_LIMIT
-        model = settings.model or _model_of(view, name)
-        request = TurnRequest(view.system, (Message("user", user),), model, limit, cache="5m")
+        is_answered = recorded is not None and not correction and recorded.answers(prompt)
+        model = model_to_ask(settings, recorded, view.ledger.entries.values())
         return [
             Ask(
                 name,
                 1,
-                request,
-                output_tokens=max(_LEAST_TOKENS, estimate_tokens(prompt)),
+                request_for(view.system, prompt, correction, model, settings),
+                estimate_tokens(reply)
+                or view.usual_tokens
+                or max(_LEAST_TOKENS, estimate_tokens(prompt)),
                 title=f"{name} of {self.place}",
                 extract=partial(_extract, view.bare_unit(name)),
                 entry=Asked(prompt, inputs, tests, failures),
                 correction=correction,
-                stored=recorded.output if recorded and recorded.answers(prompt) else None,
+                stored=reply if is_answered else None,
             )
         ]
 
@@ -244,58 +231,29 @@ class UnitFile:
         units = self.open()
         return list(read_history(units.files, units.ledger.place))
 
-    def sizes(
-        self, view: FileUnits, names: Iterable[str], model: str | None
-    ) -> Iterator[tuple[str, int, AskSize]]:
-        """Yield about how large the request for each of these units is, and its reply.
-
-        A unit that was never written is taken to be as long as the recorded ones are on average.
-
-        Args:
-            view: what the file holds.
-            names: of the units.
-            model: asked in place of the one that wrote each.
-        """
-        entries = view.ledger.entries.values()
-        lengths = [estimate_tokens(entry.output) for entry in entries if entry.output]
-        usual = sum(lengths) // len(lengths) if lengths else 0
-        # Once for all that were never written, because it looks through every entry.
-        other = model or _model_of(view, "")
-        for name in names:
-            prompt, entry = view.prompt(name), view.entry(name)
-            expected = usual or max(_LEAST_TOKENS, estimate_tokens(prompt))
-            yield (
-                name,
-                1,
-                AskSize.of(
-                    (model or _model_of(view, name)) if entry else other,
-                    view.system,
-                    estimate_tokens(view.system + prompt),
-                    estimate_tokens(entry.output) if entry and entry.output else expected,
-                ),
-            )
-
     def record_issues(self, view: FileUnits) -> None:
         """Do nothing: the ledger says nothing of issues."""
 
-    def prepare(self, answers: Sequence[Answer]) -> None:
+    def prepare(self, answers: "Sequence[Answer]") -> None:
         """Do nothing: a text is put into its file and checked in no time."""
 
-    def join(self) -> Changes | None:
+    def join(self) -> "Changes | None":
         """Return nothing: a file that git tore can be read, and is rebuilt as any other."""
         return None
 
-    @contextmanager
-    def trial(self, candidate: FileUnits, answers: Sequence[Answer]) -> Iterator[Trial]:
+    def trial(
+        self, candidate: FileUnits, answers: "Sequence[Answer]"
+    ) -> AbstractContextManager[Trial]:
         """Put texts in place for a test that reads the file."""
+        from pytest_regen.units.writing import UnitUpdate
+
         issues = {answer.ask.name: candidate.all_issues(answer.ask.name) for answer in answers}
 
         def place(files: FilesView) -> Candidate:
             # Made anew under the lock, because others may have written since.
             return UnitUpdate(self, self._read(files)).candidate(answers, issues)
 
-        with self.files.trial(place) as trial:
-            yield trial
+        return self.files.trial(place)
 
     def is_on_trial(self) -> bool:
         """Return whether a test looks at a candidate that is in place for that time only."""
@@ -306,16 +264,13 @@ class UnitFile:
         return (self.path, self.root / ".regen")
 
 
-def _model_of(units: FileUnits, name: str) -> str:
-    """Return the model that wrote a unit, else one that wrote another of its file, else ours."""
-    return model_to_ask(units.entry(name), units.ledger.entries.values())
-
-
 def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> str:
     """Return what was wrong with a unit, with the text that it is about.
 
     The model sees neither the file nor its last answer.
     """
+    from pytest_regen.prompts import list_corrections
+
     # That there was no answer yet is nothing to correct.
     errors = [
         finding
@@ -337,6 +292,8 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
 
 def _extract(unit: Unit, pieces: Sequence[str]) -> str:
     """Return the text in a reply, which may have come in several pieces."""
+    from pytest_regen.turns.reply_text import join_text
+
     # Half surrogate pairs go, because a reply may hold them and no file can.
     whole = join_text(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     kind = unit.kind

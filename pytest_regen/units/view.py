@@ -15,9 +15,7 @@ from pytest_regen.commit import now
 from pytest_regen.errors import HandEditError, KindError, SourceError, UsageError
 from pytest_regen.files import from_here
 from pytest_regen.modes import is_ci
-from pytest_regen.regeneration.places import View
-from pytest_regen.regeneration.policies import fixable_issues
-from pytest_regen.regeneration.values import KEEPS_EDIT, Advice, Answer, Author, Score
+from pytest_regen.regeneration.places import KEEPS_EDIT, Advice, Author, Score, View
 from pytest_regen.regions.base import decode
 from pytest_regen.text import join_names, shorten
 from pytest_regen.units import texts as unit_texts
@@ -28,6 +26,7 @@ from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.commit import View as FilesView
+    from pytest_regen.regeneration.values import Answer
 
 T = TypeVar("T")
 
@@ -200,14 +199,17 @@ class FileUnits(View):
 
         return find_moved_ledger(self.files, self.texts, is_same, is_left) or ledger
 
-    @property
-    def has_named_units(self) -> bool:
-        """Whether the kind knows from elsewhere which units there are, whatever the file holds."""
-        return type(self.kind).units is not Kind.units
-
     def entry(self, name: str) -> Entry | None:
         """Return what is remembered of a unit."""
         return self.ledger.entries.get(name)
+
+    @cached_property
+    def usual_tokens(self) -> int:
+        """About how large a text is that was never written: as the recorded ones are on average."""
+        from pytest_regen.turns.values import estimate_tokens
+
+        texts = [entry.output for entry in self.ledger.entries.values() if entry.output]
+        return sum(map(estimate_tokens, texts)) // len(texts) if texts else 0
 
     def author(self, name: str) -> Author:
         """Return who wrote a unit, as the ledger says."""
@@ -389,7 +391,8 @@ class FileUnits(View):
         if fault is not None:
             yield issue("LEDGER", self._without_root(fault.what))
         elif entry is None:
-            if not self.has_named_units:
+            # Of names that the kind knows from elsewhere a text needs no record: it is tested.
+            if type(self.kind).units is Kind.units:
                 yield issue("UNRECORDED", "no entry of the ledger says where this text came from")
         elif not (entry.is_by_hand or unit_texts.same_text(self.kind, entry.output, unit.text)):
             number, detail = unit_texts.difference(
@@ -651,7 +654,7 @@ class FileUnits(View):
         """Return a digest of a unit's text, its prompt and its inputs; raises KindError."""
         return canonical_hash([self.output(name, 1), self.prompt(name), self.inputs(name)])
 
-    def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":
+    def with_answers(self, answers: "Sequence[Answer]") -> "FileUnits":
         """Return the file with new texts in place; nothing is written."""
         text, placed, unplaced = self.text, dict[str, Entry](), dict(self._unplaced)
         by_name = {answer.ask.name: answer for answer in answers}
@@ -688,7 +691,7 @@ class FileUnits(View):
         """The candidates, and the units that use them."""
         return frozenset(self._answers).union(*map(self.users, self._answers))
 
-    def entry_of(self, answer: Answer) -> Entry:
+    def entry_of(self, answer: "Answer") -> Entry:
         """Return what the ledger is going to say of an answer."""
         source, old = answer.ask.entry, self.entry(answer.ask.name)
         assert isinstance(source, Asked)  # `asks` made the request
@@ -735,6 +738,8 @@ class FileUnits(View):
 
     def advice(self, issues: Sequence[Issue]) -> Advice | None:
         """Return the command that does the most about what is wrong; ``None`` if an editor does."""
+        from pytest_regen.regeneration.policies import fixable_issues
+
         codes = {"BY_HAND" if issue.is_by_hand else issue.code for issue in issues}
         errors = [*self.file_issues, *(i for i in self.orphans if i.severity == "error")]
         if "CONFLICT" not in codes and (self.fault or errors or "KIND_ERROR" in codes):

@@ -11,7 +11,8 @@ from typing import Any
 
 from pytest_regen.commit import Candidate, new_id, now
 from pytest_regen.errors import SourceError, UnknownPageError, UsageError
-from pytest_regen.regeneration.values import Answer, Changes, Rejected, Written
+from pytest_regen.regeneration.places import Changes, Written
+from pytest_regen.regeneration.values import Answer, Rejected
 from pytest_regen.strict_json import as_json
 from pytest_regen.text import source_diff
 from pytest_regen.units import ledger as ledgers
@@ -20,8 +21,6 @@ from pytest_regen.units.ledger import Entry, PastReason, PastText
 from pytest_regen.units.naming import command
 from pytest_regen.units.view import FileUnits, refuse_unknown
 from pytest_regen.validation.issues import Issue
-
-_HISTORY = ".regen/history"
 
 
 class UnitUpdate:
@@ -39,17 +38,14 @@ class UnitUpdate:
         """What it holds, read under the lock and again after ``write``."""
         self.text = view.text
         """The whole file from now on."""
-        self._entries: dict[str, Entry | None] = {}
+        self.entries: dict[str, Entry | None] = {}
+        """What the ledger says of units from now on; ``None`` where it forgets one."""
         self._dropped: list[str] = []
         """Files of the ledger that go; of the lines by hand, those that say nothing."""
         self._kept: dict[str, bytes | PastText] = {}
         """What goes to the history, by its name there."""
 
     # What is about to be written
-
-    def record(self, entry: Entry) -> None:
-        """Make an entry the unit's."""
-        self._entries[entry.name] = entry
 
     def keep_text(
         self, name: str, text: str, reason: PastReason, issues: Iterable[Issue] = ()
@@ -83,20 +79,20 @@ class UnitUpdate:
     def contents(self) -> dict[str, bytes | None]:
         """Return what the files of these units are going to hold, and what all units share."""
         view, place, ledger = self.view, self.view.place, self.view.ledger
-        folder = ledgers.history_folder(place)
+        folder = f"{ledgers.HISTORY}/{place}"
         contents: dict[str, bytes | None] = {
             f"{folder}/{name}": kept if isinstance(kept, bytes) else as_json(kept.to_json())
             for name, kept in self._kept.items()
         }
         if contents:
-            contents |= self.file.files.ignore_file(_HISTORY)
+            contents |= self.file.files.ignore_file(ledgers.HISTORY)
         if ledger.place != place:
             contents |= ledger.moved_to(place)
         hand = ledgers.hand_name(place)
         contents |= {name: None for name in self._dropped if name != hand}
         lines = dict(ledger.lines)
         # After a move, because what is recorded now wins over what was moved.
-        for name, entry in self._entries.items():
+        for name, entry in self.entries.items():
             # A file of its own says more than a line, so that only one of them is kept.
             lines.pop(name, None)
             is_line = entry is not None and entry.is_line
@@ -116,9 +112,9 @@ class UnitUpdate:
         """Return what is written for all units."""
         view, contents = self.view, dict[str, bytes | None]()
         system = view.system_sha256
-        if any(entry and entry.system_sha256 == system for entry in self._entries.values()):
+        if any(entry and entry.system_sha256 == system for entry in self.entries.values()):
             text = view.kind.system.encode("utf-8", "surrogatepass")
-            contents[ledgers.system_name(system)] = text
+            contents[f"{ledgers.SYSTEMS}/{system.removeprefix('sha256:')}.txt"] = text
         is_code = view.kind.is_imported
         # Nothing is run of what is not code, and nothing is imported for that.
         if is_code or "pytest_regen.sandbox.levels" in sys.modules:
@@ -130,12 +126,12 @@ class UnitUpdate:
     # What a model answered
 
     def write(
-        self, candidate: FileUnits, answers: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: FileUnits, answers: Sequence[Answer], rejected: Rejected
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history; return the ids of the rest."""
         ids = [
-            self.keep_entry(self.view.entry_of(item.answer), "rejected", item.issues)
-            for item in rejected
+            self.keep_entry(self.view.entry_of(answer), "rejected", issues)
+            for answer, issues in rejected.items()
         ]
         self._put(candidate, answers)
         self.commit()
@@ -169,7 +165,7 @@ class UnitUpdate:
                 continue  # It has no place in the file; only a trial is made of such an answer.
             if old is not None and old.strip() and old != answer.output:
                 self.keep_text(name, old, "replaced", self.view.all_issues(name))
-            self.record(candidate.new_entries[name])
+            self.entries[name] = candidate.new_entries[name]
         if answers:
             self.text = candidate.text
 
@@ -204,10 +200,10 @@ class UnitUpdate:
             for entry in entries:
                 if not entry.is_by_hand and texts.same_text(view.kind, entry.output, text):
                     system, inputs = view.system_sha256, view.inputs(name)
-                    self.record(replace(entry, system_sha256=system, inputs=inputs))
+                    self.entries[name] = replace(entry, system_sha256=system, inputs=inputs)
                     break
             else:
-                self.record(self._hand_entry(name))
+                self.entries[name] = self._hand_entry(name)
             texts_gone = [entry for entry in entries if entry.output not in {"", text}]
             history += [self.keep_entry(entry, "adopted") for entry in texts_gone]
         hand = ledgers.hand_name(view.place)
@@ -262,7 +258,7 @@ class UnitUpdate:
         chosen = names or [name for name in recorded if name not in by_hand]
         for name in sorted(torn.keys() & {*chosen, *([] if names else by_hand)}):
             ours, theirs = torn[name]
-            self.record(ours)
+            self.entries[name] = ours
             history += [self.keep_entry(theirs, "dropped")] if theirs.output else []
         changed: dict[str, str] = {}
         for name in chosen:
@@ -285,7 +281,7 @@ class UnitUpdate:
         for name in chosen:
             entry = view.entry(name)
             if entry is not None:
-                self._entries[name] = None
+                self.entries[name] = None
                 history += [self.keep_entry(entry, "forgotten")] if entry.output else []
             text = view.texts[name].text if name in unasked else ""
             if text and (entry is None or text != entry.output):
@@ -326,7 +322,7 @@ class UnitUpdate:
         new = {name: entry.output}
         self.text = texts.put_texts(view.kind, self.text, new, view.names, view.place)
         # One that was never recorded is made from what there is now.
-        self.record(self._hand_entry(name) if entry.is_by_hand else entry)
+        self.entries[name] = self._hand_entry(name) if entry.is_by_hand else entry
         return self._done([name], history, pages=(Written(name, 1, entry.model),))
 
     def enclose(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -335,13 +331,11 @@ class UnitUpdate:
         A region without ``enclose_all`` leaves the file as it is.
         """
         view = self._readable()
-        region, text = view.kind.region, view.text
         bare = [name for name in dict.fromkeys(names) if name not in view.texts]
-        enclose_all: Any = getattr(region, "enclose_all", None)
+        enclose_all: Any = getattr(view.kind.region, "enclose_all", None)
         if enclose_all and bare:  # Because a file of hundreds of them is read once then.
-            call = partial(enclose_all, text, bare)
-            text = texts.call_region(view.kind, "enclose_all", call, view.place)
-        self.text = text
+            call = partial(enclose_all, view.text, bare)
+            self.text = texts.call_region(view.kind, "enclose_all", call, view.place)
         self.commit()
         return tuple(bare)
 

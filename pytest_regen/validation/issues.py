@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, Self
 
 from pytest_regen.errors import UsageError
 from pytest_regen.strict_json import Node
-from pytest_regen.suppressions import split_directive
 from pytest_regen.text import in_quotes
 
 Severity = Literal["error", "warning"]
@@ -175,6 +174,9 @@ class Weakness:
             line: counts from 1, in the text.
             noun: what the comment stands in.
         """
+        # Here, because its patterns take long to compile, and most runs need none of them.
+        from pytest_regen.suppressions import split_directive
+
         name, rules = split_directive(directive)
         advice = f"correct the {noun}: silence no check of it"
         return cls(("directive", name), f"adds {in_quotes(directive)}", line, advice, scope=rules)

@@ -28,7 +28,6 @@ def test_a_store_is_made(document: Path, api: Emulator) -> None:
     as_json = command("generate", document, KITES, "--out", "elsewhere", "--json")
 
     assert (ran.code, ran.out) == (0, "")
-    assert "1/2 KiteDataObject page 1 of 1: asked" in ran.err
     assert "  added       2 types: KiteDataObject, Maker\n" in ran.err
     assert f"{STORE / 'KiteDataObject.cs'}: 2 calls, " in ran.err
     told = as_json.json

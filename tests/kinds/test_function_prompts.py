@@ -9,10 +9,10 @@ from plugin_project import emulated
 from unit_asking import generate_units
 
 from pytest_regen.regeneration import TurnSettings
-from pytest_regen.regeneration.costs import Estimate
+from pytest_regen.regeneration.costs import AskSize, Estimate, asks_for
 from pytest_regen.settings import read_settings
 from pytest_regen.testing import assert_cache_prefix_stable
-from pytest_regen.turns import AnthropicProvider, cost_of
+from pytest_regen.turns import AnthropicProvider, DryRunProvider, cost_of
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.place import UnitFile, open_units
 from pytest_regen.units.view import FileUnits
@@ -184,7 +184,9 @@ def test_all_functions_of_a_module_read_it_from_the_cache(
 ) -> None:
     text = "".join(unit(f"area_{n}", f"Figure {n}.\n" + "    Words.\n" * 40) for n in range(8))
     file = write(tmp_path, text.replace("return 4321", "..."))
-    sizes = [size for _, _, size in file.sizes(file.open(), file.open().names, "claude-sonnet-5-5")]
+    planning = TurnSettings(DryRunProvider(), "claude-sonnet-5-5")
+    pages = [(name, 1) for name in file.open().names]
+    sizes = list(map(AskSize.of, asks_for(file, file.open(), pages, planning)))
     with emulated(monkeypatch, answered) as api:
         done = generate_units(file, settings=TurnSettings(AnthropicProvider(), jobs=4))
         bodies = [request.body for request in api.requests]

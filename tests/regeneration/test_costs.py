@@ -3,12 +3,21 @@
 from decimal import Decimal
 
 from pytest_regen.regeneration.costs import AskSize, Estimate
+from pytest_regen.regeneration.values import Ask
 from pytest_regen.turns import cost_of
-from pytest_regen.turns.values import Usage
+from pytest_regen.turns.values import Message, TurnRequest, Usage
 
 SONNET = "claude-sonnet-5-5"
 SYSTEM = "Write the page. " * 500
-SIZE = AskSize.of(SONNET, SYSTEM, 3_000, 400)
+
+
+def size_of(model: str, system: str, message: str, output_tokens: int) -> AskSize:
+    """Return the size of a request."""
+    request = TurnRequest(system, (Message("user", message),), model, 8_000)
+    return AskSize.of(Ask("a", 1, request, output_tokens, "a", "".join))
+
+
+SIZE = size_of(SONNET, SYSTEM, "x" * 2_499, 400)
 
 
 def unpriced(_usage: Usage, _model: str) -> Decimal | None:
@@ -28,7 +37,7 @@ def test_a_system_prompt_is_paid_in_full_once() -> None:
 
 def test_a_batch_costs_half() -> None:
     """In words and as JSON; money is text there, as in pytest's report."""
-    estimate = Estimate(cost_of, [AskSize.of("claude-sonnet-4-5", "", 100_000, 0)])
+    estimate = Estimate(cost_of, [size_of("claude-sonnet-4-5", "", "x" * 350_000, 0)])
 
     assert estimate.words() == (
         "about 100,000 tokens of input and 0 of output, about $0.30, $0.15 as a batch"
@@ -40,7 +49,7 @@ def test_a_batch_costs_half() -> None:
 
 def test_a_sum_says_what_it_lacks() -> None:
     """Of a model without a price the calls are named; a program gets no sum at all."""
-    sizes = [SIZE, AskSize.of("some-model", "", 10, 10)]
+    sizes = [SIZE, size_of("some-model", "", "x" * 35, 10)]
     both, none = Estimate(cost_of, sizes), Estimate(unpriced, sizes)
 
     assert both.words() == (

@@ -158,4 +158,4 @@ def test_pages_asked_in_one_round_are_one_attempt(tmp_path: Path) -> None:
 
     assert (result.attempts, result.calls) == (1, 2)
     assert result.regenerated == ((root, 1), (root, 2))
-    assert result.is_clean
+    assert result.stop_reason == "clean"

@@ -107,7 +107,7 @@ def test_healing_asks_for_what_is_wrong_and_keeps_the_better(case: Case) -> None
     assert (stuck.stop_reasons, len(stuck.rejected)) == ({case.name: "no_progress"}, 1)
     assert case.text() == case.right
     assert (result.regenerated, result.calls) == ([(case.name, 1)], 1)
-    assert result.results[0].is_clean
+    assert result.results[0].stop_reason == "clean"
     assert result.diff.count("\n@@") == 1
     assert case.reasons()[-2:] == ["rejected", "replaced"]
     assert not case.ask(verbs.heal_steps).results

@@ -16,19 +16,16 @@ from typing import Any
 from pytest_regen.commit import AtomicFiles
 from pytest_regen.errors import HandEditError, RegenError, UsageError
 from pytest_regen.files import lock_file
-from pytest_regen.regeneration.costs import AskSize
-from pytest_regen.regeneration.places import Project, View
-from pytest_regen.regeneration.values import (
+from pytest_regen.regeneration.places import (
     Advice,
-    Answer,
-    Ask,
     Author,
     Changes,
-    Rejected,
+    Project,
     Score,
-    TurnSettings,
+    View,
     Written,
 )
+from pytest_regen.regeneration.values import Answer, Ask, Rejected, TurnSettings
 from pytest_regen.text import source_diff
 from pytest_regen.turns.values import Message, TurnRequest
 from pytest_regen.validation.issues import Feedback, Issue
@@ -232,13 +229,6 @@ class Cells:
         request = TurnRequest("You write cells.", (Message("user", prompt),), model, 1_000)
         return [Ask(name, 1, request, 10, name, "".join)]
 
-    def sizes(
-        self, view: CellsView, names: Sequence[str], model: str | None
-    ) -> Iterator[tuple[str, int, AskSize]]:
-        """Yield how large the request for each cell is."""
-        for name in names:
-            yield name, 1, AskSize.of(model or "model-a", "", len(view.memory(name)["prompt"]), 10)
-
     def record_issues(self, view: CellsView) -> None:
         """Do nothing."""
 
@@ -296,12 +286,10 @@ class LockedCells:
         return [(name, text) for name in names if (text := self.view.output(name, 1))]
 
     def write(
-        self, candidate: CellsView, kept: Sequence[Answer], rejected: Sequence[Rejected]
+        self, candidate: CellsView, kept: Sequence[Answer], rejected: Rejected
     ) -> tuple[str, ...]:
         """Write what is kept and put the rest in the history; return the ids of the rest."""
-        ids = self._write(
-            self.view, [(one.answer.ask.name, one.answer.output) for one in rejected], "rejected"
-        )
+        ids = self._write(self.view, [(one.ask.name, one.output) for one in rejected], "rejected")
         self._write(candidate, self._gone(answer.ask.name for answer in kept), "replaced")
         return ids
 

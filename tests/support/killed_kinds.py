@@ -24,6 +24,7 @@ from pytest_regen.store_folders import is_store
 from pytest_regen.testing import KindConformance
 from pytest_regen.testing.conformance import Lab
 from pytest_regen.units import loading
+from pytest_regen.units.kind import Kind
 from pytest_regen.units.ledger import entry_name
 
 EFFORTS: Final[Mapping[str, Callable[[Lab], object]]] = {
@@ -122,7 +123,8 @@ def take_out(lab: Lab) -> None:
     if isinstance(lab, StoreLab):
         return
     view, name = lab.file().open(), lab.examples[0][0]
-    remove = getattr(view.kind.region, "remove", None) if view.has_named_units else None
+    is_named = type(view.kind).units is not Kind.units
+    remove = getattr(view.kind.region, "remove", None) if is_named else None
     text = remove(view.text, [name]) if remove else lab.with_text(name, "")
     if isinstance(text, str):
         lab.path.write_bytes(text.encode("utf-8"))

@@ -104,16 +104,14 @@ def record(file: UnitFile) -> UnitFile:
         units = write.view
         for name in units.names:
             if not units.missing(name):
-                write.record(
-                    Entry(
-                        name,
-                        units.texts[name].text,
-                        "claude-opus-5",
-                        generated_at="2026-11-01T08:00:00Z",
-                        prompt_sha256=short_hash(units.prompt(name)),
-                        system_sha256=units.system_sha256,
-                        inputs=units.inputs(name),
-                    )
+                write.entries[name] = Entry(
+                    name,
+                    units.texts[name].text,
+                    "claude-opus-5",
+                    generated_at="2026-11-01T08:00:00Z",
+                    prompt_sha256=short_hash(units.prompt(name)),
+                    system_sha256=units.system_sha256,
+                    inputs=units.inputs(name),
                 )
         write.commit()
     return file

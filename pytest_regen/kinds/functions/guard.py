@@ -24,7 +24,6 @@ from typing import Final, NamedTuple
 from pytest_regen.kinds.functions.lint import nodes_of
 from pytest_regen.kinds.functions.source import Place, canonical, names_in, stored
 from pytest_regen.kinds.functions.special_cases import find_special_cases
-from pytest_regen.suppressions import directive_in
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import WEAKENED, Issue, Weakness, added_weaknesses
 
@@ -153,6 +152,8 @@ def _read(place: Place) -> "tuple[_Code, list[Weakness]]":
 
 def _directives(text: str, first_line: int = 0) -> Iterator[Weakness]:
     """Yield the comments that tell a checker to look away."""
+    from pytest_regen.suppressions import directive_in
+
     with suppress(SyntaxError, tokenize.TokenError):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT and (directive := directive_in(token.string)):

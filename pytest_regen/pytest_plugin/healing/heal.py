@@ -27,8 +27,11 @@ from pytest_regen.pytest_plugin.project import id_from_here, store_path
 from pytest_regen.pytest_plugin.stash import AHEAD
 from pytest_regen.pytest_plugin.summary import HealReport, add_heal, record_of
 from pytest_regen.regeneration import policies
+from pytest_regen.regeneration.costs import AskSize
 from pytest_regen.regeneration.flow import Check, Job, stages, work_steps
 from pytest_regen.regeneration.queue import Flow, drive_flow
+from pytest_regen.regeneration.values import TurnSettings
+from pytest_regen.turns.providers import DryRunProvider
 from pytest_regen.validation.issues import Feedback, Issue
 
 
@@ -268,12 +271,13 @@ class _Healing:
             following = target.heal_command
         else:
             following = look.command(name, look.issues(name)) or outcomes.unfixable_advice(look)
-        sizes = look.home.sizes(view, [name], None) if pages and not by_template else ()
+        nobody = TurnSettings(DryRunProvider())
+        asks = look.home.asks(view, name, pages, nobody) if pages and not by_template else ()
         return HealReport(
             target.id,
             "planned",
             pages=list(pages),
-            estimate=sum(size.input_tokens for _, page, size in sizes if page in pages),
+            estimate=sum(AskSize.of(ask).input_tokens for ask in asks),
             next=following,
             by_template=by_template,
             has_pages=look.home.has_pages,
