@@ -121,7 +121,7 @@ BAD: Final[Mapping[str, Bad]] = {
     "twice": Bad(
         _with("    status:\n", "    status:\n      code: 500\n      message: No\n    status:\n"),
         _STATUS_LINE + 3,
-        "the key 'status' stands twice",
+        "the key 'status' is there twice",
     ),
     "twice-json": Bad(
         _with('"method": "POST",', '"method": "POST",\n"method": "GET",', of=_AS_JSON),
