@@ -39,6 +39,8 @@ _UNREADABLE: Final = frozenset(
 _CLEAN: Final = Score()
 # Characters up to which a text may well stand in a file for another reason.
 _TELLING: Final = 20
+# Units that a command names.
+_MOST_NAMED: Final = 20
 _CUT: Final = ("max_tokens", "model_context_window_exceeded")
 _CONFLICT: Final = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
@@ -554,25 +556,29 @@ class FileUnits(View):
             return {}  # What the ledger has may well be named in what cannot be read.
         lost = [name for name in self.ledger.entries if name not in self.names]
         in_code = unit_texts.units_in(self.kind, self.text) if lost else set()
-        went = {name: self._where_it_went(name, in_code) for name in lost}
-        found = {}
-        for name, (code, what, todo, place) in went.items():
+        groups: dict[tuple[str, str, str, str], list[str]] = {}
+        for name in lost:
+            groups.setdefault(self._where_it_went(name, in_code), []).append(name)
+        found: dict[str, tuple[Issue, str]] = {}
+        for (code, what, todo, place), names in groups.items():
             # One command for all that went alike, because one by one would take as many.
-            alike = [other for other in lost if went[other] == went[name]]
-            units = [word for other in alike for word in ("--unit", other)]
-            forget, init = command("forget", self.here, None, *units), ""
-            go = f"let {'it' if len(alike) == 1 else shorten(alike)} go: {forget}"
+            units = [word for name in names for word in ("--unit", name)]
+            those = units if len(names) == 1 or names != lost else ()
+            forget, init = command("forget", self.here, None, *those), ""
+            drop = f"forget {'it' if len(names) == 1 else shorten(names)}: {forget}"
             # Of code alone, because `init` puts marks around functions and nothing else.
             if place and self.path.suffix == ".py":
-                init = command("init", place, None, *units, "--yes")
-            issue = Issue.of(code, what, type_name=name)
+                some = units if len(names) <= _MOST_NAMED else ()
+                init = command("init", place, None, *some, "--yes")
+            issue = Issue.of(code, what)
             if todo:
-                issue = replace(issue, detail=f"{': '.join(filter(None, (todo, init)))}; or {go}")
+                issue = replace(issue, detail=f"{': '.join(filter(None, (todo, init)))}; or {drop}")
             elif is_ci():
                 # Somebody deleted it, and says so by ``forget`` before others stop testing it.
-                issue = replace(issue, severity="error", detail=go)
-            found[name] = issue, init if todo else forget
-        return found
+                issue = replace(issue, severity="error", detail=drop)
+            end = init if todo else forget
+            found |= {name: (replace(issue, type_name=name), end) for name in names}
+        return {name: found[name] for name in lost}
 
     def _where_it_went(self, name: str, in_code: Collection[str]) -> tuple[str, str, str, str]:
         """Return a code, what became of a unit, what to do, and for which file ``init`` does it."""

@@ -134,7 +134,7 @@ def test_a_function_deleted_whole_is_an_orphan(
         (("unmark", "first"), f"init {NAMES} --unit first --yes"),
         (("unmark", "first", "last"), f"init {NAMES} {BOTH} --yes"),
         (("move", "src/acme/text/names.py"), f"init src/acme/text/names.py {BOTH} --yes"),
-        (("move", "../names.py"), f"forget {NAMES} {BOTH}"),
+        (("move", "../names.py"), f"forget {NAMES}"),
         (("write", "pyproject.toml", "[tool.pytest.ini_options]\n"), f"init {NAMES} {BOTH} --yes"),
     ],
 )
@@ -154,6 +154,6 @@ def test_one_command_mends_what_was_lost(
     result.stdout.fnmatch_lines([f"next: pytest-regen {mends}"])
     result.stdout.no_fnmatch_line("*no function of*has markers yet*")
     assert f"  next: pytest-regen {mends}\n" in command("validate").told
-    assert "let first, last go: " in result.stdout.str() or BOTH not in mends
+    assert "forget first, last: " in result.stdout.str() or "first --yes" in mends
     assert command(*mends.split()).code == 0
     assert project.run().ret == 0

@@ -139,7 +139,7 @@ BAD: Final[Mapping[str, Bad]] = {
     "python": Bad(b"interactions:\n- !!python/object/apply:os.mkdir [x]\n", 2, "python/object"),
     "tag": Bad(b"interactions:\n- !mine x\n", 2, "'!mine'"),
     # Something else
-    "nothing": Bad(b"version: 1\ninteractions:\n", 1, "no cassette"),
+    "nothing": Bad(b"version: 1\ninteractions:\n", 1, "not a cassette"),
     "documents": Bad(_FOREIGN + b"---\n" + _FOREIGN, _FOREIGN.count(b"\n") + 1, "document"),
     "newer": Bad(_with("format 1", "format 2"), 1, "format 2"),
     # Not what it has to be
