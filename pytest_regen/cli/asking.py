@@ -270,14 +270,14 @@ def _following(result: Result, left: Sequence[Issue], code: int, request: Reques
     if advice is None or not (stuck or advice.command.endswith("--from-errors")):
         return advice
     again, provider = advice.command, split_provider(turns.provider)
-    if stuck:
-        # In a person's words, because it has just answered the same twice.
+    if stuck and not result.by_template:
+        # In a person's words, because the model has just answered the same twice.
         words = "--correction", "what is wrong"
         again = places.command("regenerate", result.place, stuck[0], *words)
     # With who was asked, because the same command without it asks somebody else.
     if turns.provider and not turns.by_template:
         again += f" --provider {turns.provider}"
-    elif turns.model:
+    if turns.model and not provider:
         again += f" --model {turns.model}"
     if not stuck:
         return Advice(again)

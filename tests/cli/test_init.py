@@ -193,6 +193,7 @@ def test_a_stub_is_marked_and_written_next(here: Path) -> None:
     [
         ("def f(:\n", "src/acme/names.py:1 is not legal Python"),
         ("def f(): pass\ndef g(): pass\n", "next: pytest-regen init src/acme/names.py --unit f"),
+        ("def f(): ...\n", "line 1: the code of f shares a line with its signature or docstring"),
     ],
 )
 def test_what_cannot_be_recorded_writes_nothing(here: Path, text: str, told: str) -> None:
