@@ -159,7 +159,7 @@ def user_key() -> bytes:
         _make_key(path)
         key = _key_in(path)
     if key is None:
-        raise PermissionError(f"{path} is no key that this user alone can read")
+        raise PermissionError(f"{path} is not a key that only this user can read")
     return key
 
 

@@ -31,7 +31,7 @@ def check_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str) or not _HOST.fullmatch(name) or _PORT.fullmatch(name):
             raise UsageError(
-                f"passthrough_hosts: {name!r} is no host",
+                f"passthrough_hosts: {name!r} is not a host",
                 why="a host has no scheme, port or path",
                 hint='name it as in "raw.githubusercontent.com" or "*.example.com"',
             )

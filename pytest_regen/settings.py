@@ -56,13 +56,13 @@ class CassetteSettings:
     """What holds for every cassette of a project."""
 
     drift: str | None = None
-    """``fail``, ``warn`` or ``ignore``: what becomes of a request that is not what was recorded."""
+    """``fail``, ``warn`` or ``ignore``: what happens to a request that is not as recorded."""
     unplayed: str | None = None
     """The same for recordings that a passing test did not ask for."""
     ignore: tuple[str, ...] = ()
     """Paths into request bodies that vary."""
     keep_headers: tuple[str, ...] = ()
-    """Headers of requests that are kept, too, by name or pattern."""
+    """Headers of requests that are kept as well, by name or pattern."""
     drop_headers: tuple[str, ...] = ()
     """Headers of requests and answers that are not kept."""
     passthrough_hosts: tuple[str, ...] = ()

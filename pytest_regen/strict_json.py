@@ -91,7 +91,7 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is no JSON value")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 def corrupt(
@@ -123,7 +123,7 @@ def parse_json(data: bytes, file: Path) -> Any:
         if line := conflict_line(data):
             raise corrupt(file, f"line {line}", "a conflict marker of git") from None
         place = f"line {error.lineno}, column {error.colno}"
-        raise corrupt(file, place, "this is no JSON", why=error.msg) from None
+        raise corrupt(file, place, "this is not JSON", why=error.msg) from None
     except ValueError as error:
         raise corrupt(file, "", str(error)) from None
 

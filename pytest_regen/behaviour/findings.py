@@ -299,7 +299,7 @@ _LIMITS: Final = {
     "maxProperties": "with more properties than",
     "pattern": "which does not match",
     "const": "which is not",
-    "format": "which is no",
+    "format": "which is not a valid",
     "type": "which is of another type",
     "uniqueItems": "with items that are equal",
     **dict.fromkeys(("enum", "discriminator", "union"), "which is none of its values"),

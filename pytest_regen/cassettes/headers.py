@@ -79,7 +79,7 @@ class HeaderRules:
             listed = names if isinstance(names, Iterable) and not isinstance(names, str) else [None]
             if not all(isinstance(name, str) and _PATTERN.fullmatch(name) for name in listed):
                 raise UsageError(
-                    f"{option}: {names!r} is no list of names of headers",
+                    f"{option}: {names!r} is not a list of header names",
                     why="a name is made of letters, digits and '-'; '*' stands for any of them",
                     hint=f'for example {option} = ["x-feature", "x-trace-*"]',
                 )

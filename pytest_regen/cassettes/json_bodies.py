@@ -186,7 +186,7 @@ def parse_path(text: str) -> JsonPath:
         at = match.end()
     if not steps or at < len(text):
         raise UsageError(
-            f"{text!r} is no path into JSON",
+            f"{text!r} is not a path into JSON",
             why='a path is $ and then .name, ["name"], [0], [*], .* or ..name',
             hint='for example ignore = ["$.metadata.user_id", "$.messages[*].content[*].id"]',
         )

@@ -88,7 +88,7 @@ class Matching:
             except Exception as error:
                 raise _function_error("normalize", self.normalize, repr(error)) from error
             if value is None:  # because all requests would be equal
-                raise _function_error("normalize", self.normalize, "it returned None, no JSON")
+                raise _function_error("normalize", self.normalize, "it returned None, not JSON")
         for path in self._paths:
             value = json_bodies.replace_at(value, path, IGNORED)
         return value if self.scrub is None else json_bodies.map_texts(value, self.scrub_text)
@@ -103,7 +103,7 @@ class Matching:
             raise _function_error("scrub", self.scrub, repr(error)) from error
         if not isinstance(clean, str):
             raise _function_error(
-                "scrub", self.scrub, f"it returned {type(clean).__name__}, no text"
+                "scrub", self.scrub, f"it returned {type(clean).__name__}, not text"
             )
         return clean
 

@@ -439,9 +439,7 @@ class Player:
                 why += f"; {left} was left by a run in which the test did not pass, or was skipped"
             causes: tuple[str, ...] = ("no cassette",)
         elif any(map(index.knows, keys)) and keys.isdisjoint(s.key for _, s in index.unplayed):
-            why = (
-                f"the same request was recorded and is played already, each answers once ({place})"
-            )
+            why = f"its recording has been played already; each answers once ({place})"
             causes = ("a request is made more often than it was recorded",)
         elif (nearest := self._nearest(request, compared)) is None:
             asked = (as_asked(stored, self.matching).place for _, stored in index.numbered)

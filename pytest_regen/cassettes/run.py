@@ -410,7 +410,7 @@ def use_cassette(
         keep_on_failure: whether recordings are kept when the block raises. Otherwise they stay
             beside the cassette, in ``<name>.partial``.
         answers_turns: whether recorded turns of this package's providers skip the SDK.
-        drift: what happens to a request that differs from its recording: ``fail``; ``warn`` replays
+        drift: what happens to a request that is not as recorded: ``fail``; ``warn`` replays
             in recorded order and lists it in the run's ``drifts``; ``ignore`` replays in recorded
             order without comparing bodies, as vcrpy does.
         ignore: paths into the request body that vary (``$.metadata.user_id``); they are neither

@@ -27,7 +27,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "diff": ("diff", "Show what changed between two versions, and whether it breaks."),
     "status": ("status", "Show each unit or type: its state, who wrote it, and when."),
     "history": ("keep", "List outputs that were replaced or rejected; newest last."),
-    "restore": ("keep", "Make an output from the history the stored one."),
+    "restore": ("keep", "Put an output from the history back."),
     "review": ("review", "Accept or reject candidates that wait for review."),
     "adopt": ("keep", "Record what was edited by hand, or existed before, as it stands."),
     "rebuild": ("keep", "Put back what is recorded; drops edits, asks no model."),

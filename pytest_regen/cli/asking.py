@@ -262,20 +262,26 @@ def _following(result: Result, left: Sequence[Issue], code: int, request: Reques
     """Return what to do next, about errors that remain if there are any."""
     view, turns = result.view, request.turns
     if not code:
-        return places.advice_to_test(result.place, view, [item.name for item in result.results])
+        names = [item.name for item in result.results]
+        return places.advice_to_test(turns.project, result.place, view, names)
     advice: Advice | None = view.advice(left)
-    if advice is None or not advice.command.endswith("--from-errors"):
+    stuck = [name for name, why in result.stop_reasons.items() if why == "no_progress"]
+    if advice is None or not (stuck or advice.command.endswith("--from-errors")):
         return advice
-    # With who was asked, because the same command without it asks somebody else.
     again, provider = advice.command, split_provider(turns.provider)
-    is_stuck = "no_progress" in result.stop_reasons.values()
-    # Not the same one where it is stuck, because it has just answered the same twice.
-    if turns.provider and not turns.by_template and not (provider and is_stuck):
+    if stuck and not result.by_template:
+        # In a person's words, because the model has just answered the same twice.
+        words = "--correction", "what is wrong"
+        again = places.command("regenerate", result.place, stuck[0], *words)
+    # With who was asked, because the same command without it asks somebody else.
+    if turns.provider and not turns.by_template:
         again += f" --provider {turns.provider}"
-    if not is_stuck:
+    if turns.model and not provider:
+        again += f" --model {turns.model}"
+    if not stuck:
         return Advice(again)
     other = f"--provider {provider[0]}:NAME" if provider else "--model NAME"
-    return Advice(again, f"another model may do better: add {other}")
+    return Advice(again, f"another model may do better: name it by {other}")
 
 
 def plan(targets: Places, request: Request) -> int:
@@ -365,7 +371,7 @@ def _tell_plan(
     # What the prompts ask for themselves is wrong, and nobody is asked for it.
     if not (tokens or (request.from_errors and any(view.score(n).errors for n in view.names))):
         say(f"{place.here}: up to date", "green")
-        places.advise(places.advice_to_test(place, view))
+        places.advise(places.advice_to_test(request.turns.project, place, view))
         return
     pages = plural(len(tokens), _asked(place))
     to_do = "ask" if any(tokens.values()) or not tokens else "write"

@@ -81,6 +81,7 @@ def check(
     # Once each, because a key is found again in every request that carried it.
     leaking = list(dict.fromkeys(f.path for f in findings if f.code in {"SECRET", "HEADER"}))
     stale = [finding.path for finding in findings if finding.code == "STALE"]
+    unused = [str(finding.path) for finding in findings if finding.code == "UNUSED"]
     warnings = plural(len(findings) - len(errors), "warning")
     counts = f"{plural(len(errors), 'error')}, {warnings}"
     if as_json:
@@ -110,6 +111,9 @@ def check(
             # Deleted first, because a recording of a healed unit is asked for by no test's name.
             command = f"rm {shlex.quote(str(stale[0]))} && pytest --regen-record once"
             next_step(command, "records it anew; with --regen as well where a unit was healed")
+        elif unused:
+            # Not done here, because a test that is renamed may take its file along.
+            next_step(shlex.join(["rm", *unused]), "no test of this name plays these recordings")
     annotate(
         project.settings.annotations or "auto",
         (

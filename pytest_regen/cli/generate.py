@@ -43,7 +43,7 @@ def generate(
     tag: Annotated[str | None, typer.Option(help="Every operation with this tag.")] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help='Without these, as "GET /internal/*"; repeatable.'),
+        typer.Option(metavar="PATTERN", help='Leave these out, as "GET /internal/*"; repeatable.'),
     ] = None,
     language: Annotated[
         str | None, typer.Option(help=f"By default that of the project, else {DEFAULT_LANGUAGE}.")
@@ -94,7 +94,7 @@ def generate(
         for option, value in options.words.items():
             if value:
                 raise UsageError(
-                    f"--{option} is about an API description, and {spec} is none",
+                    f"--{option} is about an API description, and {spec} is not one",
                     hint="name units with --unit, or none for all",
                 )
         targets = project.places([spec, *map(Path, options.names)])
@@ -188,7 +188,7 @@ def _read_document(path: Path, options: PartOptions, *, pending: bool) -> "Docum
 
     if pending:
         raise UsageError(
-            f"--pending says nothing of a store: {path} is read as an API description",
+            f"--pending does not apply to a store: {path} is read as an API description",
             why="a store follows its description as a whole: its prompts, its pages and its source",
             hint="generate, and read git diff; or pytest-regen regenerate STORE --pending",
         )

@@ -39,7 +39,7 @@ def init(
     operation: Annotated[
         str | None,
         typer.Option(
-            metavar='"METHOD /PATH"', help="One operation in place of all schemas with names."
+            metavar='"METHOD /PATH"', help="One operation instead of all schemas with names."
         ),
     ] = None,
     language: Annotated[

@@ -201,7 +201,7 @@ def history(
             say(f"    {error_line}")
     if not past:
         say(f"{place.here}: nothing was replaced or rejected yet")
-        places.advise(places.advice_to_test(place, view))
+        places.advise(places.advice_to_test(Project.here(), place, view))
         return
     newest = past[-1]
     verb, options = "restore", ("--to", newest.id)
@@ -214,12 +214,13 @@ def restore(
     path: Folder,
     page: Annotated[int | None, typer.Option("--page", min=1, help="Only this page.")] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="ID", help="History entry; by default the last.")
+        str | None,
+        typer.Option("--to", metavar="ID", help="History entry; by default the last that differs."),
     ] = None,
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an output from the history the stored one."""
+    """Put an output from the history back."""
     place = Project.here().place(path)
     if not units or len(units) != 1:
         raise UsageError(
@@ -276,7 +277,7 @@ def forget(
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Drop what nothing asks for any more: entries of the ledger, and texts where it can be."""
+    """Drop what nothing asks for any more: entries of the ledger and, where possible, texts."""
     place = Project.here().place(path)
     _finish("forgotten", place, verbs.forget(place, units), as_json=as_json)
 
@@ -323,7 +324,9 @@ def _finish(
     output.show_diff(changes.diff)
     _tell_changes(verb, place, changes, pages)
     places.tell_issues(issues, place.source)
-    following = view.advice(issues) or places.advice_to_test(place, view, changes.names)
+    following = view.advice(issues) or places.advice_to_test(
+        Project.here(), place, view, changes.names
+    )
     if verb == "adopted" and changes.names:
         places.tell_only_read(place, view, changes.names)
     elif not (changes.names or changes.dropped or changes.joined or changes.diff or issues):

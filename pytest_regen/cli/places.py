@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pytest_regen.cli import output
 from pytest_regen.cli.output import say
+from pytest_regen.cli.project import Project
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import StaleStoreError, UsageError
 from pytest_regen.regeneration import policies, verbs
@@ -22,6 +23,8 @@ from pytest_regen.validation.issues import Issue
 
 _ALIKE: Final = 8
 """Units that are listed with the same words before the other ones are counted."""
+_MOST_TESTS: Final = 3
+"""Modules of tests that a command names before it runs all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +158,17 @@ def command(verb: str, place: Place[Any], name: str | None = None, *options: str
     return naming.command(verb, place.here, None, *words, *options)
 
 
-def advice_to_test(place: Place[Any], view: View, names: Iterable[str] = ()) -> Advice:
-    """Return the command that tests units: all tests, if of one its own item runs nothing."""
-    if any(view.is_only_read(name) for name in names if view.output(name, 1) is not None):
-        return Advice("pytest")
-    return Advice(naming.tests_command(place.here))
+def advice_to_test(
+    project: Project, place: Place[Any], view: View, names: Iterable[str] = ()
+) -> Advice:
+    """Return the command that tests units: their items, and the tests that are marked for them."""
+    there = [name for name in names if view.output(name, 1) is not None]
+    tests = (
+        [] if place.has_pages else project.tests_of(naming.unit_id(place.place, n) for n in there)
+    )
+    # Of one whose own item runs nothing, any test may be the one that does.
+    is_elsewhere = len(tests) > _MOST_TESTS or (not tests and any(map(view.is_only_read, there)))
+    return Advice("pytest" if is_elsewhere else naming.tests_command(place.here, *tests))
 
 
 def label(place: Place[Any], name: str, page: int) -> str:

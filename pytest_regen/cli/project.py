@@ -3,12 +3,12 @@
 import glob
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import takewhile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pytest_regen import modes, settings_files
@@ -217,7 +217,7 @@ class Project:
         if path.is_file():
             raise UsageError(
                 f"no kind claims {name}",
-                why="it is no store either",
+                why="it is not a store either",
                 hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
             )
         refuse_no_store(path)
@@ -239,6 +239,18 @@ class Project:
         if near := get_close_matches(name, names, n=3, cutoff=0.8):
             raise UsageError(f"{name} is not there", hint=f"name {join_names(near, 'or')}")
 
+    def tests_of(self, ids: Iterable[str]) -> list[str]:
+        """Return the modules of tests that name one of these units, as a mark does."""
+        wanted, tests = [unit.encode() for unit in ids], []
+        for path in files_below(self.root) if wanted else ():
+            place = PurePosixPath(path.relative_to(self.root).as_posix())
+            if path.suffix == ".py" and self.kinds.is_collected(place):
+                # As bytes, because a module of tests need not be UTF-8 or legal Python.
+                data = path.read_bytes()
+                if any(unit in data for unit in wanted):
+                    tests.append(short_path(path).as_posix())
+        return tests
+
     def ignored_in(self, store: Path) -> Callable[[str], frozenset[str]]:
         """Return which codes are not reported, by type name, in the store at ``store``."""
         place = Path(os.path.relpath(store, self.root)).as_posix()
@@ -256,6 +268,29 @@ class Project:
         if isinstance(value, list):
             return "\n".join(map(str, value))
         return value if isinstance(value, str) else None
+
+
+_SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__"})
+_MOST_FILES: Final = 20_000
+"""Files that are looked at, because a person may start in a folder that holds a whole disk."""
+
+
+def files_below(root: Path) -> Iterator[Path]:
+    """Yield the files of a project, sorted, without those of other packages."""
+    number = 0
+    for name, folders, names in os.walk(root):
+        # In place, because that is how `os.walk` is told where not to go.
+        folders[:] = sorted(
+            folder
+            for folder in folders
+            if not folder.startswith(".")
+            and folder not in _SKIPPED
+            and not Path(name, folder, "pyvenv.cfg").exists()
+        )
+        yield from filter(Path.is_file, (Path(name, file) for file in sorted(names)))  # No pipes.
+        number += len(names)
+        if number > _MOST_FILES:
+            return
 
 
 def short_path(path: Path) -> Path:

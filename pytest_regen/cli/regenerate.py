@@ -41,7 +41,7 @@ def regenerate(
         bool, typer.Option("--discard-edits", help="Replace blocks edited by hand.")
     ] = False,
     ignore_stale: Annotated[
-        bool, typer.Option("--ignore-stale", help="Go on where the document has moved on.")
+        bool, typer.Option("--ignore-stale", help="Continue although the document has changed.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
     units: output.UnitNames = None,

@@ -44,7 +44,7 @@ Ids = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID...", help="Its id, the beginning of one, or path::name."),
 ]
-All = Annotated[bool, typer.Option("--all", help="All that wait.")]
+All = Annotated[bool, typer.Option("--all", help="All that are waiting.")]
 From = Annotated[
     Path | None,
     typer.Option("--from", metavar="DIR", help="Candidates of another folder: an artifact of CI."),
@@ -149,7 +149,7 @@ class Desk:
                 # Those that fit, because whoever typed too little sees what to add.
                 ids = ", ".join(item.id for item in fitting or waiting)
                 count = plural(len(fitting), "candidate") if fitting else "no candidate"
-                which = "it begins the ids" if fitting else "those that wait are"
+                which = "it fits" if fitting else "the candidates are"
                 raise UsageError(
                     f"{word!r:.80} names {count}",
                     why=f"{which} {ids}" if ids else "none waits",
@@ -209,7 +209,7 @@ def walk(
         typer.Argument(metavar="PATH...", help="Stores, files with units, folders, path::name."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say whether any waits; exit 1 if so.")
+        bool, typer.Option("--check", help="Only say whether any are waiting; exit 1 if so.")
     ] = False,
     folder: From = None,
     as_json: AsJson = False,
@@ -264,7 +264,7 @@ def _list(desk: Desk, candidates: Sequence[Candidate], *, as_json: bool) -> None
     for line in output.aligned(rows):
         say(line)
     for path, error in faults.items():
-        say(f"{path} is no candidate: {error.what.partition(': ')[2] or error.what}", "yellow")
+        say(f"{path} is not a candidate: {error.what.partition(': ')[2] or error.what}", "yellow")
     if candidates:
         verb = "waits" if len(candidates) == 1 else "wait"
         say(f"{plural(len(candidates), 'candidate')} {verb} for review", "yellow")

@@ -42,7 +42,7 @@ def at_revision(text: str) -> Iterator[Path]:
     if answer is None:
         raise UsageError(
             f"{text}: git knows no revision {revision!r} here",
-            why="it is no path either",
+            why="it is not a path either",
             hint="name a branch, a tag or a commit of the repository you are in, HEAD~1 for one",
         )
     commit = answer.decode().strip()

@@ -18,7 +18,7 @@ from pytest_regen import errors
 from pytest_regen.cli import places
 from pytest_regen.cli.operations import StoreWork
 from pytest_regen.cli.output import fact
-from pytest_regen.cli.project import Project, short_path
+from pytest_regen.cli.project import Project, files_below, short_path
 from pytest_regen.cli.selection import PartOptions, PartSelection, select_operations
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Components, Document, Part, read_document
@@ -93,7 +93,7 @@ def find_start(project: Project, name: str, options: StoreOptions, units: Sequen
         return _find_functions(project, path, units)
     if units:
         raise errors.UsageError(
-            f"--unit {units[0]} names a function, and {path} is no Python file",
+            f"--unit {units[0]} names a function, and {path} is not a Python file",
             hint="leave the option out",
         )
     if is_catalogue(path):
@@ -228,7 +228,9 @@ def _find_functions(project: Project, path: Path, units: Sequence[str]) -> Start
     region, text = source.FunctionRegion(), path.read_bytes().decode("utf-8", "replace")
     enclosed = region.find(text) if "[REGEN:BEGIN" in text else {}
     if new := [name for name in names if name not in enclosed]:
-        region.enclose_all(text, new)  # Refused before anything is written.
+        enclosed = region.find(region.enclose_all(text, new))  # Refused before it is written.
+    # A stub is not recorded, because an edit of it is what everybody waits for.
+    stubs = [name for name in names if source.is_stub(enclosed[name].text)]
     settings = {}
     is_made = False
     if project.kinds.kind_to_enclose(path) is None:
@@ -236,8 +238,9 @@ def _find_functions(project: Project, path: Path, units: Sequence[str]) -> Start
         settings = {"functions": ["*.py" if folder == "." else f"{glob.escape(folder)}/*.py"]}
     elif project.kinds.kind_of(path) is not None:
         view = project.place(path).open()
-        is_made = not new and all(view.author(name).model for name in names)
-    title = f"marker lines around the code of {join_names(names, 'and')}, recorded"
+        is_made = not new and all(n in stubs or view.author(n).model for n in names)
+    recording = "" if len(stubs) == len(names) else ", recorded"
+    title = f"marker lines around the code of {join_names(names, 'and')}{recording}"
     if is_made:
         title = f"{shorten(names)}: recorded already"
 
@@ -245,18 +248,22 @@ def _find_functions(project: Project, path: Path, units: Sequence[str]) -> Start
         enclose(project, path, names)
         place = project.place(path)
         view = place.open()
-        new = [n for n in names if not (view.author(n).model or view.ledger.fault(n))]
+        old = [n for n in names if view.author(n).model or view.ledger.fault(n)]
+        new = [n for n in names if n not in {*old, *stubs}]
         recorded = verbs.adopt(place, new).names
         # Opened again, because the first view knows nothing of what was recorded since.
         view = place.open()
         if recorded:
             fact("recorded", f"{plural(len(recorded), 'unit')}: {shorten(recorded)}")
+        if stubs:
+            fact("to write", f"{plural(len(stubs), 'unit')}: {shorten(stubs)}", "yellow")
         issues = [issue for name in recorded for issue in view.issues(name)]
         places.tell_issues((i for i in issues if i.severity == "error"), place.source)
         places.tell_only_read(place, view, recorded)
         return 0  # Because an error in the user's code is what pytest is to fail with.
 
-    return Start(f"{name}: {title}", settings, is_made, make)
+    following = command("generate", name) if stubs else "pytest"
+    return Start(f"{name}: {title}", settings, is_made, make, lambda: following)
 
 
 def enclose(project: Project, path: Path, names: Sequence[str]) -> None:
@@ -357,27 +364,12 @@ def targets_of(place: str) -> str:
 
 # Which files a project has
 
-_SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__"})
 _MOST_SOURCES: Final = 20
-_MOST_FILES: Final = 20_000
-"""Files that are looked at, because a person may start in a folder that holds a whole disk."""
 
 
 def sources(project: Project) -> list[str]:
     """Return descriptions, then modules with examples, then catalogues, as ``init`` takes them."""
-    files: list[Path] = []
-    for name, folders, names in os.walk("."):
-        # In place, because that is how `os.walk` is told where not to go.
-        folders[:] = sorted(
-            folder
-            for folder in folders
-            if not folder.startswith(".")
-            and folder not in _SKIPPED
-            and not Path(name, folder, "pyvenv.cfg").exists()
-        )
-        files += filter(Path.is_file, (Path(name, file) for file in sorted(names)))  # No pipes.
-        if len(files) > _MOST_FILES:
-            break
+    files = list(files_below(Path()))
     free = [path for path in files if project.kinds.kind_of(Path.cwd() / path) is None]
     listed = [path.as_posix() for path in files if is_description(path)]
     for path in free:

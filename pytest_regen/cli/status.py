@@ -41,9 +41,9 @@ def status(
     units: output.UnitNames = None,
     as_json: output.AsJson = False,
 ) -> None:
-    """Show units and types, one line each: state, who wrote it, and when; and what is to ask.
+    """Show units and types, one line each: state, who wrote it, and when; and what is left to ask.
 
-    Of many that are as they should be, only the number is shown.
+    Of many that are in order, only the number is shown.
     """
     output.answer_on_stdout(is_wanted=not as_json)
     project = Project.here()

@@ -284,7 +284,7 @@ class TurnOptions:
         is_of_api = (self._who or "anthropic:").startswith("anthropic:")
         if self.is_batch and not (is_of_api or is_free):
             who = typed if self.provider else f"provider = {table!r} in [tool.pytest-regen]"
-            yield "--engine batch", who, "batches are the API's; another provider has none"
+            yield "--engine batch", who, "only the Messages API has batches"
         if self.is_batch and self.record is not RecordChoice.NONE:
             why = "a recording holds requests and their answers; a batch has them elsewhere"
             yield "--engine batch", f"--record {self.record}", why

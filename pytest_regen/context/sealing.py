@@ -144,7 +144,7 @@ def require_seal(
         return
     if not isinstance(policy, Sealer):
         raise UsageError(
-            f"{policy!r} is no seal policy", hint='pass a Sealer, or "off" to go without seals'
+            f"{policy!r} is not a seal policy", hint='pass a Sealer, or "off" to go without seals'
         )
     if not seal:
         raise SealMissingError(
@@ -175,7 +175,7 @@ def _secret(name: str, key: bytes | str) -> bytes:
             hint="make one with secrets.token_hex(32)",
         )
     if not name or "." in name:
-        raise UsageError(f"{name!r} is no id of a key", hint="name it without dots: 2026-11")
+        raise UsageError(f"{name!r} is not a key id", hint="name it without dots: 2026-11")
     return secret
 
 

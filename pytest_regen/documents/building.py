@@ -252,7 +252,7 @@ def _primary_key(
             continue
         if isinstance(declared, str) and declared in by_name:
             return declared
-        log.review(node.place, f"x-primary-key {declared!r:.60} is no single property of the root")
+        log.review(node.place, f"x-primary-key {declared!r:.60} is not one property of the root")
     operation = part.operation if isinstance(part, parts.Request) else part
     path = operation.path if isinstance(operation, Operation) else ""
     # GET /ships/{shipId}: an answer with a field of that very name is found by it.

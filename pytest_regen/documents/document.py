@@ -382,7 +382,7 @@ def read_document(path: Path) -> Document:
     path = Path(path)
     value, doubled = load_file(path)
     references, why = References(path, value, doubled), ""
-    what = f"{str(path)!r} is no OpenAPI document"
+    what = f"{str(path)!r} is not an OpenAPI document"
     if isinstance(value, dict):
         version = str(value.get("openapi", value.get("swagger", "")))
         # Some write "openapi: 2.0", because Swagger was renamed.
@@ -392,7 +392,7 @@ def read_document(path: Path) -> Document:
         if is_read and isinstance(value.get("paths", {}), dict):
             return Document(path, version, references)
         if not version:
-            why = "it has neither the key 'openapi' nor 'swagger', and is no JSON Schema"
+            why = "it has neither the key 'openapi' nor 'swagger', and is not a JSON Schema"
         elif is_read:
             why = "'paths' is not a mapping"
         else:

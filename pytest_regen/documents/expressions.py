@@ -166,7 +166,7 @@ class Expressions:
             names = [d.get("propertyName") if isinstance(d, dict) else d for d in discriminators]
             told_by = {name for name in names if isinstance(name, str)}
             for name in sorted(shape.required - shape.properties.keys() - told_by):
-                self.log.review(core.place, f"{name!r:.60} is required but is no property")
+                self.log.review(core.place, f"{name!r:.60} is required but is not a property")
             for name, parts in shape.properties.items():
                 # Because nothing is of the schema ``false``, such a field is never there.
                 if not any(part.value is False for part in parts):
@@ -453,7 +453,7 @@ class Expressions:
                     json.dumps(note[key], allow_nan=False)
                     limits[key] = note[key]
                 except (ValueError, RecursionError):
-                    self.log.review(where, f"{key} is no plain JSON value and is left out")
+                    self.log.review(where, f"{key} is not a plain JSON value and is left out")
         if field_type.const is not None:
             limits["const"] = field_type.const
         elif field_type.narrowed is not None:

@@ -66,7 +66,7 @@ def refusal(error: Exception) -> values.HttpResponse:
     elif not isinstance(error, values.ApiError):
         # Of h11, because it tells what is too long from what is wrong.
         status = getattr(error, "error_status_hint", 400)
-        error = values.ApiError(f"the request is no HTTP/1.1: {error}", status)
+        error = values.ApiError(f"the request is not HTTP/1.1: {error}", status)
     request_id = derived_id("req_emu", str(error))
     return labelled(error_response(error.fault, request_id), request_id)
 

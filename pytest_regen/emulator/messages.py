@@ -157,7 +157,7 @@ def check_answer(turn: EmulatedTurn, reply: EmulatedReply, stop_reason: str) -> 
     try:
         jsonschema.validate(json.loads(reply.text), output["schema"])
     except (ValueError, jsonschema.ValidationError, jsonschema.SchemaError) as error:
-        place, reason = getattr(error, "json_path", "it is no JSON"), str(error).partition("\n")[0]
+        place, reason = getattr(error, "json_path", "it is not JSON"), str(error).partition("\n")[0]
         raise ApiError(
             f"{EMULATOR_NAME}: the scripted reply breaks output_config.format: {place}: {reason}. "
             "Say check_schema=False if that is meant.",

@@ -45,7 +45,7 @@ class Match:
         try:
             re.compile(self.pattern or "")
         except re.error as error:
-            raise ValueError(f"{self.pattern!r} is no pattern: {error}") from error
+            raise ValueError(f"{self.pattern!r} is not a pattern: {error}") from error
 
     def accepts(self, body: Mapping[str, Any]) -> bool:
         """Return whether ``body`` meets the conditions."""

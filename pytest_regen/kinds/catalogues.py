@@ -76,7 +76,8 @@ _PLURALS: Final[dict[str, tuple[str, ...]]] = {
     "cy": ("zero", "one", "two", "few", "many"),
 }
 
-_ONE_IS_MORE: Final = frozenset({"be", "bs", "hr", "is", "lt", "lv", "mk", "ru", "sl", "sr", "uk"})
+# Languages whose category ``one`` is for 21 and 101, too.
+ONE_IS_MORE: Final = frozenset({"be", "bs", "hr", "is", "lt", "lv", "mk", "ru", "sl", "sr", "uk"})
 
 
 def is_tag(text: str) -> bool:
@@ -114,11 +115,6 @@ def _plurals_of(tag: str) -> tuple[str, ...] | None:
     """
     language = tag.partition("-")[0]
     return _PLURALS.get(language, ("one",)) if language in _NAMES else None
-
-
-def is_one_more(tag: str) -> bool:
-    """Return whether the category ``one`` is for 21 and 101, too."""
-    return tag.partition("-")[0] in _ONE_IS_MORE
 
 
 class Original(NamedTuple):

@@ -134,6 +134,11 @@ class Entries:
         """Return the units of ``text`` by name."""
         return {name: entry.span for name, entry in _read(text).entries.items()}
 
+    def why_empty(self, text: str, name: str) -> str:
+        """Return why an entry has no text, where one may stand there; empty if none does."""
+        is_fuzzy = _read(text).entries[name].po.fuzzy
+        return "it is marked fuzzy; if its text is right, delete that mark" if is_fuzzy else ""
+
     def replace(self, text: str, texts: Mapping[str, str]) -> str:
         """Return ``text`` with other translations; an entry that was fuzzy is so no longer."""
         entries = _read(text).entries
@@ -149,7 +154,7 @@ class Entries:
                 written = polib.POEntry(msgid="x", msgid_plural="x", msgstr_plural=forms)
                 if not forms:
                     raise RegionError(
-                        f"{quoted(new)[:80]} is no JSON array of plural forms",
+                        f"{quoted(new)[:80]} is not a JSON array of plural forms",
                         hint='write a string for each form: ["%d file", "%d files"]',
                     )
             # polib wraps lines as the tools of gettext do.
@@ -274,9 +279,8 @@ class Gettext(Catalogues):
             if has(source, "\n") != has(unit.text, "\n"):
                 yield "LENGTH", f"differs from the msgid in the line break at its {place}"
         flag = next(filter(messages.FORMATS.__contains__, entry.po.flags), "")
-        original = Original(
-            source, "", flag, entry.po.msgid_plural or source, may_lack_count=is_rare
-        )
+        plural = entry.po.msgid_plural or source
+        original = Original(source, "", flag, plural, may_lack_count=is_rare)
         yield from self.compare(original, unit)
 
     def _read(self, file: Path) -> _File:

@@ -70,7 +70,7 @@ def placeholder_problem(
     try:
         have, have_ordered = read(text) if read else _read_plain(text, pattern)
     except ValueError as error:
-        return f"is no {flag}: {error}"
+        return f"is not valid {flag}: {error}"
     lacking = [key for key in want if key not in have]
     added = [key for key in have if key not in want]
     if may_lack:  # of what has a flag anything, as `msgfmt --check` decides
@@ -81,7 +81,7 @@ def placeholder_problem(
     if lacking:
         return f"lacks {_join(want[key] for key in lacking)}"
     if added:
-        return f"has {_join(have[key] for key in added)}, which the source has not"
+        return f"has {_join(have[key] for key in added)}, which the source lacks"
     if have_ordered == want_ordered:
         return None
     ours, theirs = _join(have_ordered), _join(want_ordered)
@@ -159,7 +159,7 @@ def tag_problems(source: str, text: str, *, is_branched: bool = False) -> Iterat
     if lacking := want - have:
         yield "error", f"lacks {_join(lacking.elements())}"
     elif added := [tag for tag in (have - want).elements() if tag not in want]:
-        yield "error", f"has {_join(added)}, which the source has not"
+        yield "error", f"has {_join(added)}, which the source lacks"
     elif more := have - want:  # A sentence of another order may need one tag twice.
         yield "warning", f"has {_join(more.elements())} more often than the source"
 
@@ -258,18 +258,17 @@ def icu_problems(
     try:
         message = read_icu(text)
     except IcuError as error:
-        yield "error", f"is no ICU message: it {error}{note}"
+        yield "error", f"is not an ICU message: it {error}{note}"
         return
     # A plural that only chose between words is no loss: another language may do without.
-    plurals = {
-        name for name, type_ in source.arguments.items() if type_ in {"plural", "selectordinal"}
-    }
+    counted = {"plural", "selectordinal"}
+    plurals = {name for name, type_ in source.arguments.items() if type_ in counted}
     needed = source.arguments.keys() - (plurals - source.visible)
     if lacking := needed - message.arguments.keys():
         yield "error", f"lacks {_join(f'{{{name}}}' for name in sorted(lacking))}{note}"
     elif added := message.arguments.keys() - source.arguments.keys():
         names = _join(f"{{{name}}}" for name in sorted(added))
-        yield "error", f"has {names}, which the source has not"
+        yield "error", f"has {names}, which the source lacks"
     else:
         for name, type_ in source.arguments.items():
             if type_ == "plural":

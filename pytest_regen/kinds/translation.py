@@ -125,10 +125,11 @@ class Translation(catalogues.Catalogues):
 
     def _original(self, unit: Unit) -> catalogues.Original:
         source, is_form = self.read_source(), _ONE.search(unit.name) is not None
+        language = self.languages(unit.path)[1].partition("-")[0]
         return catalogues.Original(
             source.texts.get(unit.name, ""),
             source.notes.get(unit.name, ""),
-            may_lack_count=is_form and not catalogues.is_one_more(self.languages(unit.path)[1]),
+            may_lack_count=is_form and language not in catalogues.ONE_IS_MORE,
             may_add_count=is_form,
         )
 

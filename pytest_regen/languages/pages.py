@@ -393,7 +393,7 @@ class Pages(ABC):
         lines = lines_of(code, 1)
         slot = self._slot(self.source(text_of(lines)), name)
         if slot is None:
-            raise _cannot_split(name, "it is no legal declaration of that name")
+            raise _cannot_split(name, "it is not a legal declaration of that name")
         frame = self.frames[slot.kind]
         page_of = {str(unit): page for page, group in enumerate(units) for unit in group}
         starts: dict[int, int] = {}

@@ -241,7 +241,7 @@ class CassetteMark:
     normalize: Callable[[Any], Any] | None = None
     """Takes the JSON body of a request and returns the JSON that is compared and stored."""
     keep_headers: tuple[str, ...] | None = None
-    """Headers of requests that are kept, too, by name or pattern."""
+    """Headers of requests that are kept as well, by name or pattern."""
     drop_headers: tuple[str, ...] | None = None
     """Headers of requests and answers that are not kept."""
     passthrough_hosts: tuple[str, ...] | None = None

@@ -62,7 +62,7 @@ class Flows:
             make, provider = agent, self._request.getfixturevalue("regen_provider")
         else:
             hint = "pass an agent, or what makes one of a provider"
-            raise UsageError(f"{agent!r} is no agent", hint=hint)
+            raise UsageError(f"{agent!r} is not an agent", hint=hint)
         self.flow = ClarificationFlow(
             make, provider, recorded=self._recorded, record_command=self._command
         )

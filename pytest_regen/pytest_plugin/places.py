@@ -6,8 +6,10 @@ argument that names a place is taken out of pytest's hands before it looks.
 
 import fnmatch
 import os
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,6 +24,7 @@ from pytest_regen.pytest_plugin import options, project
 from pytest_regen.pytest_plugin.choices import cassette_mark, regen_mark
 from pytest_regen.pytest_plugin.names import own_cassette
 from pytest_regen.text import shorten
+from pytest_regen.units.naming import decode_name, node_id, unit_id
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.looks import Look
@@ -178,16 +181,47 @@ def marked_units(item: pytest.Item) -> "list[tuple[Look, str]]":
             is_claimed = kinds.kind_of(path) is not None
         except RegenError as error:
             raise options.plain_usage_error(str(error)) from None
-        if not separator or not is_claimed:
-            why = "no kind claims the file" if separator else "a unit is named path::name"
-            raise options.usage_error(
-                f"{item.nodeid}: regen(unit={unit!r}): there is no such unit",
-                why=f"{why}; paths begin at {config.rootpath}",
-                hint="correct the mark",
-            )
-        look = look_at(config, path)
-        marked.append((look, look.known_name(text)))
+        look = look_at(config, path) if separator and is_claimed else None
+        with suppress(pytest.UsageError):
+            if look is not None:
+                marked.append((look, look.known_name(text)))
+                continue
+        why, hint = "a unit is named path::name", "correct the mark"
+        if separator:
+            why, hint = _what_is_meant(item, path, decode_name(text), look.names if look else ())
+        raise options.usage_error(
+            f"{item.nodeid}: regen(unit={unit!r}): there is no such unit", why=why, hint=hint
+        )
     return marked
+
+
+def _what_is_meant(
+    item: pytest.Item, path: Path, name: str, known: Collection[str]
+) -> tuple[str, str]:
+    """Return why a mark names no unit, and what to do about it.
+
+    Args:
+        item: the test.
+        path: the file that the mark names.
+        name: the unit that it names.
+        known: the units of the file.
+    """
+    from pytest_regen.kinds.functions.source import FunctionRegion
+
+    kinds, defined = project.kinds_of(item.config), FunctionRegion().defined
+    place, texts = project.from_rootdir(path, kinds.root), kinds.texts_like(path)
+    functions = defined(texts.get(place, ""))
+    if name in functions:
+        unit = shlex.quote(node_id(project.from_here(path, item.config), name))
+        return f"{name} has no marker lines", f"pytest-regen init {unit} --yes"
+    # By its last word first, because to parse every module of a project takes seconds.
+    likely = [other for other, text in texts.items() if name.rpartition(".")[2] in text]
+    moved = [(other, name) for other in likely if name in defined(texts[other])]
+    near = [(place, other) for other in get_close_matches(name, {*known, *functions}, n=1)]
+    for other, unit in (*moved, *near):
+        return f"{unit} is in {other}", f'name it: regen(unit="{unit_id(other, unit)}")'
+    why = f"the file has {shorten([*known])}" if known else "no kind claims the file"
+    return f"{why}; paths begin at {kinds.root}", "correct the mark"
 
 
 def check_marks(item: pytest.Item) -> None:

@@ -17,7 +17,7 @@ MARKERS = (
     "vcr(*cassettes, **config): record or replay the requests of the test with vcrpy.",
     "default_cassette(name): name of the test's cassette.",
     "block_network(allowed_hosts=None): let no connection leave, except to hosts that match.",
-    "allowed_hosts(patterns): hosts, as regular expressions, that may be reached all the same.",
+    "allowed_hosts(patterns): hosts, as regular expressions, that may still be reached.",
 )
 
 
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--block-network", action="store_true", help="Block the network in tests.")
     group.addoption(
         "--allowed-hosts",
-        help="Hosts that may be reached all the same: regular expressions, separated by commas.",
+        help="Hosts that may still be reached: regular expressions, separated by commas.",
     )
     group.addoption(
         "--disable-recording",
@@ -106,7 +106,7 @@ def default_cassette_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def allowed_hosts(request: pytest.FixtureRequest) -> Any:
-    """Hosts that may be reached all the same, as regular expressions."""
+    """Hosts that may still be reached, as regular expressions."""
     block = request.node.get_closest_marker("block_network")
     allow = request.node.get_closest_marker("allowed_hosts")
     # In the order of pytest-recording, because suites have marks that narrow what an option allows.

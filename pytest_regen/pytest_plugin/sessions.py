@@ -244,9 +244,9 @@ class SessionMaker:
             return earlier
         if self._with_feedback and all(session.feedback for session in self._with_feedback):
             raise UsageError(
-                f"session {number + 1} of the test is another one than in the call that failed",
-                why="the session that has the feedback is not used again, so that the model "
-                "would never hear of it",
+                f"session {number + 1} of the test differs from the one in the call that failed",
+                why="the session that has the feedback is not used again: the model would "
+                "never see it",
                 hint="make the sessions of the test from the same arguments in every call",
             )
         # To the end, because those behind it were made by a body that went another way.

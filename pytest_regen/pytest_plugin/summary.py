@@ -198,6 +198,9 @@ Line = tuple[str, tuple[str, ...]]
 
 _COLOURS = {"planned": (), "regenerated": ("yellow",), "pending": ("yellow",)}
 
+_TESTS = "\0"
+"""Stands for the part of a command that names a test; other parts may say ``pytest``, too."""
+
 _MOST_PATHS = 3
 """Paths that stand in a command before it is about all."""
 
@@ -298,9 +301,8 @@ class RunLog:
         ids = sorted({record.only_read for _, _, record in self._records if record.only_read})
         if ids:
             notes.append(
-                f"only read, not run: {shorten(ids)}, for want of an example in the docstring "
-                "(>>>) or a test of this run that is marked for it: "
-                f'@pytest.mark.regen(unit="{ids[0]}")'
+                f"only read, not run: {shorten(ids)}; to run one, add an example (>>>) to "
+                f'its docstring, or mark a test with @pytest.mark.regen(unit="{ids[0]}")'
             )
         return notes
 
@@ -384,9 +386,10 @@ class RunLog:
         if pending := self._pending:
             verb = "waits" if len(pending) == 1 else "wait"
             yield f"{plural(len(pending), 'candidate')} {verb} for review: {REVIEW}", ("yellow",)
-        if changed := self._changed_paths:
-            cassettes = [heal.cassette for heal in self._heals if heal.changed and heal.cassette]
-            written = dict.fromkeys([*changed, *filter(self._is_new, cassettes)])
+        changed = self._changed_paths
+        # Those of answers that were not kept as well, because the next run replays them.
+        cassettes = [heal.cassette for heal in self._heals if heal.calls and heal.cassette]
+        if written := dict.fromkeys([*changed, *filter(self._is_new, cassettes)]):
             yield f"changed: {', '.join(map(self._here, written))}", ()
         if self.gate:
             todo = "; commit the change" if changed else ""
@@ -453,7 +456,7 @@ class RunLog:
             if command:
                 # Without its node, so that the same command about two items is the same text.
                 alone = f"pytest {shlex.quote(id_from_here(nodeid, self._config))}"
-                alike.setdefault(command.replace(alone, "pytest", 1), []).append(command)
+                alike.setdefault(command.replace(alone, _TESTS, 1), []).append(command)
         if not alike:
             return ""
         common, own = max(alike.items(), key=lambda entry: len(entry[1]))
@@ -463,7 +466,7 @@ class RunLog:
         chosen = [*option.file_or_dir]
         chosen += ["-k", option.keyword] if option.keyword else []
         chosen += ["-m", option.markexpr] if option.markexpr else []
-        return common.replace("pytest", shlex.join(["pytest", *map(str, chosen)]), 1)
+        return common.replace(_TESTS, shlex.join(["pytest", *map(str, chosen)]), 1)
 
     def _here(self, path: str) -> str:
         """Return a path from the rootdir as it is seen from where pytest was called."""

@@ -251,7 +251,7 @@ def _read_candidate(view: View, name: str) -> Candidate:
     # plain file could block the reader for ever, or lead out of the project. A file may also be
     # missing here, where a committed change is not in its place yet.
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-        raise _no_candidate(path, "it is no file, or a link")
+        raise _no_candidate(path, "it is a link, or not a file")
     try:
         candidate = _reader().validate_json(view.read(name) or b"", strict=True)
     except ValidationError as error:
@@ -262,7 +262,7 @@ def _read_candidate(view: View, name: str) -> Candidate:
     place = candidate.place
     is_odd = "\0" in place or (os.name == "nt" and not {*place}.isdisjoint("\\:"))
     if is_odd or not {"", ".", ".."}.isdisjoint(place.split("/")):
-        raise _no_candidate(path, f"{place!r:.80} is no path below the root of the project")
+        raise _no_candidate(path, f"{place!r:.80} is not a path below the root of the project")
     # The id is a digest of what it says, so that an edit gives it another one.
     if (candidate.id, _mark_of(candidate.piece)) != (_id_in(name), _mark_in(name)):
         raise _no_candidate(path, f"it holds the candidate {candidate.id}")

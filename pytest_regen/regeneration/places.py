@@ -296,7 +296,7 @@ class Place(Protocol[V]):
 
     @property
     def file_name(self) -> str:
-        """The name of the file that people read; for the diff."""
+        """The file that people read, from the root of the project; for the diff."""
 
     recording: str
     """The folder of cassettes in which asking for its units is recorded."""

@@ -38,7 +38,7 @@ def accept_candidate(
         accept_any: store it even if errors rise.
 
     Raises:
-        UsageError: it does not wait any more.
+        UsageError: it is no longer waiting.
         OutdatedCandidateError: what it was made for has changed since.
         WorseCandidateError: errors would rise.
         ReviewError: a test looks at another candidate there now.
@@ -78,7 +78,7 @@ def reject_candidate(
         folder: where it waits.
 
     Raises:
-        UsageError: it does not wait any more.
+        UsageError: it is no longer waiting.
         StoreError: the place cannot be read or written.
     """
     # Without a lock, because there is no place that others could write meanwhile.
@@ -97,7 +97,7 @@ def reject_candidate(
 def _refuse_gone(folder: PendingFolder, candidate: Candidate) -> None:
     if not folder.waits(candidate):
         raise UsageError(
-            f"candidate {candidate.id} does not wait any more",
+            f"candidate {candidate.id} is no longer waiting",
             why="it was accepted or rejected meanwhile, or a newer one took its place",
             hint="pytest-regen review list",
         )

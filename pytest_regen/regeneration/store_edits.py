@@ -11,7 +11,7 @@ from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.places import Changes, Written
 from pytest_regen.regeneration.store_view import StoreView, edit_error, page_of, with_pages
 from pytest_regen.regeneration.values import Answer, Rejected
-from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate, history
+from pytest_regen.stores import HistoryEntry, StoredPage, StoreUpdate, history
 from pytest_regen.stores.history import HistoryReason
 from pytest_regen.text import source_diff
 from pytest_regen.validation import edits
@@ -66,13 +66,14 @@ class LockedStore:
         if to is not None:
             past = [entry for entry in past if entry.id == to.removesuffix(".json")]
         else:
-            # What was rejected, nobody wants back.
-            past = [entry for entry in past if entry.reason != "rejected"]
+            # What was rejected nobody wants back, and the same output once more changes nothing.
+            now = {stored.key: stored.output for stored in store.pages_of(name)}
+            past = [e for e in past if e.reason != "rejected" and e.output != now.get(e.key)]
         if not past:
             which = f"page {page} of {name}" if page else name
-            called = f" called {to}" if to else ""
+            called = f"output of {which} called {to}" if to else f"other output of {which}"
             raise UnknownPageError(
-                f"the history of {store.path} has no output of {which}{called}",
+                f"the history of {store.path} has no {called}",
                 why="one of a page that the type no longer has does not count",
                 hint=f"pytest-regen history {store.path} --type {name}",
             )
@@ -99,7 +100,7 @@ class LockedStore:
         if broken:
             source = store.assembly()
             ids = self._transaction.write(source=source, keeps_source=store.has_source)
-            return Changes(store.type_names, ids, _diff(store, source))
+            return Changes(store.type_names, ids, self._diff(source))
         dropped: list[StoredPage] = []
         for name, block in blocks.items():
             if block is not None:
@@ -117,7 +118,7 @@ class LockedStore:
             return Changes(())
         entries = [HistoryEntry.of(page, "dropped") for page in dropped]
         ids = self._transaction.write(pages=pages, source=source, aside=entries)
-        return Changes(tuple(blocks), ids, _diff(store, source))
+        return Changes(tuple(blocks), ids, self._diff(source))
 
     def adopt(self, words: Sequence[str] | None, *, with_stale: bool = False) -> Changes:
         """Make what was edited by hand the stored outputs, written by ``hand``.
@@ -160,7 +161,7 @@ class LockedStore:
     def forget(self, names: Sequence[str] | None) -> Changes:
         """Refuse: what a store holds follows its document."""
         raise UsageError(
-            f"{self._place.here} is a store, of which nothing is forgotten",
+            f"{self._place.here} is a store, and forget is for files with units",
             why="what its document no longer has goes to the history by itself",
             hint="pytest-regen generate on the document",
         )
@@ -175,7 +176,7 @@ class LockedStore:
         ids = self._transaction.write(pages=[*pages, *fresh], source=source, reason=reason)
         names = tuple(dict.fromkeys(page.type_name for page in pages))
         changed = tuple(Written(page.type_name, page.page, page.model) for page in pages)
-        return Changes(names, ids, _diff(self.view.store, source), changed)
+        return Changes(names, ids, self._diff(source), changed)
 
     def _edited(self, words: Sequence[str] | None) -> tuple[str, Mapping[str, str | None]]:
         """Return why no block can be found, and the edited types with their blocks, if any."""
@@ -214,6 +215,5 @@ class LockedStore:
         hash_, attempt = store.plan.hashes.get(entry.type_name), store.next_attempt(entry.key)
         return StoredPage.of(entry, output, model=HAND, type_hash=hash_, attempt=attempt)
 
-
-def _diff(store: RegenStore, source: str) -> str:
-    return source_diff(store.source, source, store.source_path.name)
+    def _diff(self, source: str) -> str:
+        return source_diff(self.view.store.source, source, self._place.file_name)

@@ -75,13 +75,13 @@ class StorePlace:
 
     @property
     def file_name(self) -> str:
-        """The name of the source."""
-        return (self._view or self.open()).store.envelope.source_file
+        """The source, from the root of the project."""
+        return f"{self.place}/{(self._view or self.open()).store.envelope.source_file}"
 
     @property
     def source(self) -> str:
         """The source as commands spell it."""
-        return Path(self.here, self.file_name).as_posix()
+        return Path(self.here, Path(self.file_name).name).as_posix()
 
     def open(self) -> StoreView:
         """Read the store; what is as it was is not read or validated again."""

@@ -201,7 +201,7 @@ class StoreView(places.View):
         if any(key.type_name == name for key in store.plan.edited_prompts):
             return EditedPromptError(
                 f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
-                why="its answer would pass for one to the document",
+                why="its answer would pass for one to the prompt of the document",
                 hint=f"{stores.update_command(store)}, which writes the prompts anew",
             )
         return None

@@ -277,7 +277,7 @@ def restore(
         place: the store or file.
         name: the unit.
         page: the page to restore; by default every page that has a replaced output.
-        to: id of a past output; by default the last one that was replaced.
+        to: id of a past output; by default the last one that differs from what is there.
 
     Raises:
         UsageError: no such unit, page or past output.

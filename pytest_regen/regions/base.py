@@ -39,6 +39,7 @@ class Region(Protocol):
       ``Kind.units`` has them, and a new one goes behind the nearest of its predecessors;
     - ``remove(text, names)`` takes units out of the file;
     - ``same(old, new)`` says whether two texts mean the same; by default, equal texts do;
+    - ``why_empty(text, name)`` says why a unit has no text, though something stands there;
     - ``describe(name)`` says, in a region without ``insert``, which lines a user has to write.
     """
 

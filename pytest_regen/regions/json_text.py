@@ -293,7 +293,7 @@ class JsonValues(JsonStrings):
         try:
             _parse(new)
         except RegionError as error:
-            what = f"the text of {name!r} is no JSON value: {error.what}"
+            what = f"the text of {name!r} is not a JSON value: {error.what}"
             raise RegionError(what, hint="write one JSON value and nothing else") from None
         first, *lines = new.split("\n")
         return style.line_end.join((first, *(indent + line if line else line for line in lines)))

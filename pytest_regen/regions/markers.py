@@ -250,7 +250,7 @@ def _error(_: str, marker: Marker | Malformed, reason: str) -> RegionError:
         form = marker.comment.line("[REGEN:BEGIN name]")
         return defect(
             marker.line,
-            f"{marker.text[:200]!r} is no marker",
+            f"{marker.text[:200]!r} is not a marker",
             f"write it as `{form}`, a line of its own and a name without blanks and brackets",
         )
     return defect(marker.line, f"the marker {marker.text.strip()!r} {reason}", _HINT)

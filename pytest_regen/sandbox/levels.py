@@ -95,7 +95,7 @@ def strongest_level() -> Level:
         if asked_for in {"", level} and (level == "process" or _works(level)):
             return level
     raise UsageError(
-        f"{VARIABLE}={asked_for} is no level of the sandbox that works here",
+        f"{VARIABLE}={asked_for} is not a level of the sandbox that works here",
         why="its program is not installed, or this system allows no namespaces",
         hint=f"unset {VARIABLE}, or install bubblewrap (bwrap); levels are {', '.join(LEVELS)}",
     )

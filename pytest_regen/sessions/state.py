@@ -253,4 +253,4 @@ def problems_of(error: ValidationError, place: str = "") -> str:
 def not_ours(why: str) -> UsageError:
     """Return the error of a state that no session wrote."""
     hint = "pass what to_json() returned, read by json.loads where it is text"
-    return UsageError("this is no session that can be restored", why=why, hint=hint)
+    return UsageError("this is not a session that can be restored", why=why, hint=hint)

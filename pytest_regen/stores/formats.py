@@ -238,7 +238,7 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
     plain = name.casefold().rstrip(". ")
     # A hidden one neither, because the store needs those while it is written.
     if not plain or name[0] == "." or set(name) & set("/\\:\0") or plain in _ARTIFACT_NAMES:
-        raise node.error("source_file", f"{name!r} is no plain file name for a source")
+        raise node.error("source_file", f"{name!r} is not a plain file name for a source")
     pages: dict[PageKey, StoredPage] = {}
     for number, value in enumerate(node.list("pages")):
         entry = Node(value, file, f"$.pages[{number}]")

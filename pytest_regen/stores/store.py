@@ -368,7 +368,7 @@ def refuse_no_store(path: Path) -> None:
         return
     raise StoreMissingError(
         f"there is no store at {path}",
-        why=f"it is no folder with an {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE} in it",
+        why=f"it is not a folder with an {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE} in it",
         hint="name the folder that pytest-regen generate printed, or generate one: "
         'pytest-regen generate SPEC "GET /path" --out DIR',
     )

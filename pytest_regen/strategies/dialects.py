@@ -105,7 +105,7 @@ def _library() -> tuple[Any, Any]:
 
     def check_format(_: Any, name: str, instance: Json, __: Any) -> Iterator[ValidationError]:
         if not has_format(instance, name):
-            yield ValidationError(f"{instance!r} is no {name!r}")
+            yield ValidationError(f"{instance!r} is not a {name!r}")
 
     keywords = {**Draft202012Validator.VALIDATORS, "pattern": check_pattern, "format": check_format}
     types = Draft202012Validator.TYPE_CHECKER

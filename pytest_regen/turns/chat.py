@@ -177,7 +177,7 @@ def reply_of_message(message: Mapping[str, Any], finish: str) -> Reply:
 
 def _no_reply(what: str, address: str) -> TransportError:
     return TransportError(
-        f"the answer of {address} is no {what}",
+        f"the answer of {address} is not a {what}",
         why="it has no message",
         hint="check the address: something else answers there",
     )

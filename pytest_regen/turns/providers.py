@@ -325,7 +325,7 @@ def _as_provider(value: object, title: str) -> Provider:
         if isinstance(provider, Provider):
             return provider
     raise UsageError(
-        f"{title} is no provider: {type(value).__name__}",
+        f"{title} is not a provider: {type(value).__name__}",
         why="a provider has send(request) -> Reply",
         hint="name a provider, a function without parameters that makes one, or a function from "
         "messages to text",

@@ -86,7 +86,7 @@ def reply_from_body(body: object) -> Reply:
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
         raise TransportError(
-            f"the answer is no message of the Messages API: {in_brief(text, 80)!r}",
+            f"the answer is not a message of the Messages API: {in_brief(text, 80)!r}",
             why="a message has a list of content blocks",
             hint="check ANTHROPIC_BASE_URL: something else answers at that address",
         )

@@ -339,7 +339,7 @@ def _load_kind(load: Callable[[], Any], name: str, hint: str) -> Kind:
         raise UsageError(f"the kind {name} cannot be loaded", why=why, hint=hint) from error
     if not isinstance(value, Kind):
         raise UsageError(
-            f"{name} is no kind, but {value!r:.120}",
+            f"{name} is not a kind but {value!r:.120}",
             hint="name a subclass of pytest_regen.Kind, or an instance of one",
         )
     return value

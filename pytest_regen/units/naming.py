@@ -52,6 +52,6 @@ def _quote(word: str) -> str:
     return f"$'{spelled}'"
 
 
-def tests_command(place: str) -> str:
-    """Return the command that runs the tests of a file's units."""
-    return f"pytest {_quote(place)}"
+def tests_command(*places: str) -> str:
+    """Return the command that runs the tests of files with units, and of modules of tests."""
+    return " ".join(["pytest", *map(_quote, places)])

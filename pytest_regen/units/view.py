@@ -21,7 +21,7 @@ from pytest_regen.text import join_names, shorten
 from pytest_regen.units import texts as unit_texts
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, named_inputs, unusable
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, short_hash
-from pytest_regen.units.naming import command, node_id, unit_id
+from pytest_regen.units.naming import command, unit_id
 from pytest_regen.validation.issues import WEAKENED, Excerpt, Issue
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ _UNREADABLE: Final = frozenset(
 _CLEAN: Final = Score()
 # Characters up to which a text may well stand in a file for another reason.
 _TELLING: Final = 20
+# Units that a command names.
+_MOST_NAMED: Final = 20
 _CUT: Final = ("max_tokens", "model_context_window_exceeded")
 _CONFLICT: Final = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
@@ -47,10 +49,11 @@ _ADVICE: Final = (
     ("CONFLICT", ("rebuild",), "or correct the file in an editor"),
     ("DRIFT", ("adopt",), f"{KEEPS_EDIT}; to drop it: {{rebuild}}"),
     ("LEDGER", ("adopt",), _RECORDS),
-    ("MISSING_UNIT", ("generate",), ""),
     ("STALE", ("generate",), ""),
-    ("BY_HAND", ("adopt", "--stale"), _RECORDS),
+    # Before MISSING_UNIT, because it asks for what is missing, too.
     ("FIXABLE", ("regenerate", "--from-errors"), ""),
+    ("MISSING_UNIT", ("generate",), ""),
+    ("BY_HAND", ("adopt", "--stale"), _RECORDS),
     ("UNRECORDED", ("adopt",), _RECORDS),
     ("ORPHAN", ("forget",), ""),
 )
@@ -425,6 +428,8 @@ class FileUnits(View):
             message = what if self.data is not None else f"{self.place} is not there"
         elif stands.text.strip():
             message = "nothing but a stub stands there"
+        elif describe := getattr(self.kind.region, "why_empty", None):
+            message = str(describe(self.text, name) or message)
         details = [todo] if todo and stands is None else []
         if entry is not None and not entry.is_by_hand:
             words = "then its recorded text" if details else "its recorded text"
@@ -554,48 +559,51 @@ class FileUnits(View):
             return {}  # What the ledger has may well be named in what cannot be read.
         lost = [name for name in self.ledger.entries if name not in self.names]
         in_code = unit_texts.units_in(self.kind, self.text) if lost else set()
-        bare = [name for name in lost if name in in_code and name not in self.texts]
-        found = {name: self._where_it_went(name, bare, in_code) for name in lost}
-        # One command for all, because forgetting them one by one would take as many.
-        if len(lost) > 1 and all(issue.code == "ORPHAN" for issue, _ in found.values()):
-            return {
-                name: (issue, command("forget", self.here)) for name, (issue, _) in found.items()
-            }
-        return found
+        groups: dict[tuple[str, str, str, str], list[str]] = {}
+        for name in lost:
+            groups.setdefault(self._where_it_went(name, in_code), []).append(name)
+        found: dict[str, tuple[Issue, str]] = {}
+        for (code, what, todo, place), names in groups.items():
+            # One command for all that went alike, because one by one would take as many.
+            units = [word for name in names for word in ("--unit", name)]
+            those = units if len(names) == 1 or names != lost else ()
+            forget, init = command("forget", self.here, None, *those), ""
+            drop = f"forget {'it' if len(names) == 1 else shorten(names)}: {forget}"
+            # Of code alone, because `init` puts marks around functions and nothing else.
+            if place and self.path.suffix == ".py":
+                some = units if len(names) <= _MOST_NAMED else ()
+                init = command("init", place, None, *some, "--yes")
+            issue = Issue.of(code, what)
+            if todo:
+                issue = replace(issue, detail=f"{': '.join(filter(None, (todo, init)))}; or {drop}")
+            elif is_ci():
+                # Somebody deleted it, and says so by ``forget`` before others stop testing it.
+                issue = replace(issue, severity="error", detail=drop)
+            end = init if todo else forget
+            found |= {name: (replace(issue, type_name=name), end) for name in names}
+        return {name: found[name] for name in lost}
 
-    def _where_it_went(
-        self, name: str, bare: Collection[str], in_code: Collection[str]
-    ) -> tuple[Issue, str]:
-        forget, stands = command("forget", self.here, name), name in self.texts
-        code, ends = "MISSING_UNIT", ""
+    def _where_it_went(self, name: str, in_code: Collection[str]) -> tuple[str, str, str, str]:
+        """Return a code, what became of a unit, what to do, and for which file ``init`` does it."""
+        code, stands = "MISSING_UNIT", name in self.texts
         if self.file.is_lost and name in in_code:
             what = f"it stands in {self.place}, which no kind claims"
-            todo, ends = "let a kind claim the file", command("init", self.here, None, "--yes")
-        elif self.has_conflict and not stands:
-            code, todo = "CONFLICT", "correct the file in an editor"
+            return code, what, "let a kind claim the file", self.here
+        if self.has_conflict and not stands:
             what = f"{self.place} holds conflict markers of git, and it is not found there"
-        elif name in bare:
+            return "CONFLICT", what, "correct the file in an editor", ""
+        if name in in_code and not stands:
             what = "its function still stands in the file, without its marker lines"
-            mark = command("init", node_id(self.here, name), None, "--yes")
-            todo = f"put them back: {mark}"
-            ends = mark if len(bare) == 1 else command("init", self.here, None, "--yes")
-        elif not stands and self._stands_unmarked(self.ledger.entries[name].output):
+            return code, what, "put them back", self.here
+        if not stands and self._stands_unmarked(self.ledger.entries[name].output):
             what = "its text still stands in the file, where its kind does not find it"
-            todo = "put its marks back"
-        elif not stands and (other := self.file.elsewhere(name)):
+            return code, what, "put its marks back", ""
+        if not stands and (other := self.file.elsewhere(name)):
             what = f"it is not tested any more; was it moved to {other}?"
-            todo = "let its kind claim that file"
-            ends = command("init", from_here(self.files.root / other), None, "--yes")
-        else:
-            where = "in the file and in the ledger" if stands else "in the ledger"
-            gone = Issue.of("ORPHAN", f"it is {where}, and nothing asks for it", type_name=name)
-            if is_ci():
-                # Somebody deleted it, and says so by ``forget`` before others stop testing it.
-                gone = replace(gone, severity="error", detail=f"let it go: {forget}")
-            return gone, forget
-        issue = Issue.of(code, what, type_name=name, detail=f"{todo}; or let it go: {forget}")
-        # Of code alone, because `init` puts marks around functions and nothing else.
-        return issue, ends if self.path.suffix == ".py" else ""
+            place = from_here(self.files.root / other)
+            return code, what, "let its kind claim that file", place
+        where = "in the file and in the ledger" if stands else "in the ledger"
+        return "ORPHAN", f"it is {where}, and nothing asks for it", "", ""
 
     def _stands_unmarked(self, text: str) -> bool:
         """Return whether a text stands in the file, as no unit's of another name."""
@@ -741,13 +749,16 @@ class FileUnits(View):
         from pytest_regen.regeneration.policies import fixable_issues
 
         codes = {"BY_HAND" if issue.is_by_hand else issue.code for issue in issues}
-        errors = [*self.file_issues, *(i for i in self.orphans if i.severity == "error")]
-        if "CONFLICT" not in codes and (self.fault or errors or "KIND_ERROR" in codes):
-            return None  # The issues say what to do.
+        if "CONFLICT" not in codes:
+            if self.fault or self.file_issues or "KIND_ERROR" in codes:
+                return None  # The issues say what to do.
+            ends = {end for issue, end in self._lost.values() if issue.severity == "error"}
+            if ends:
+                return Advice(*ends) if len(ends) == 1 and all(ends) else None
         unplaced = {issue.type_name or "" for issue in issues if issue.code == "MISSING_UNIT"}
         if not any(map(self.has_place, unplaced)):
             codes.discard("MISSING_UNIT")  # Asking helps only after an editor did.
-        if fixable_issues(issues):
+        if any(issue.code != "MISSING_UNIT" for issue in fixable_issues(issues)):
             codes.add("FIXABLE")
         for code, (verb, *options), note in _ADVICE:
             if code in codes:
@@ -791,6 +802,6 @@ def refuse_unknown(units: FileUnits, name: str, names: Collection[str]) -> None:
     near = get_close_matches(name, names, n=3) or list(names)[:8]
     raise UsageError(
         f"{units.place} has no unit {name!r:.80}",
-        why=f"near are {', '.join(near)}" if near else "it has none that could be meant",
+        why=f"close to it: {', '.join(near)}" if near else "no name in it is close",
         hint=f"name one of these; pytest --collect-only {units.here} lists all",
     )

@@ -306,13 +306,15 @@ class UnitUpdate:
         if to is not None:
             chosen = [text for text in chosen if text.id == to.removesuffix(".json")]
         else:
+            # The same text once more, because it was recorded again, would change nothing.
+            chosen = [text for text in chosen if text.entry.output != view.output(name, 1)]
             # What was rejected or brought back was never, or is no longer, what is wanted back.
             ended = {"replaced", "adopted", "forgotten"}
             chosen = [text for text in chosen if text.reason in ended] or chosen
         if not chosen:
-            called = f" called {to}" if to else ""
+            called = f"text of {name!r} called {to}" if to else f"other text of {name!r}"
             raise UsageError(
-                f"the history of {view.place} has no text of {name!r}{called}",
+                f"the history of {view.place} has no {called}",
                 hint=command("history", view.here),
             )
         if error := view.hand_edit(name, why="restoring another text would discard the edit"):

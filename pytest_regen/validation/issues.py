@@ -321,4 +321,4 @@ def read_reason(node: Node, words: Collection[str]) -> tuple[Any, tuple[Issue, .
     try:
         return reason, tuple(Issue.from_json(issue) for issue in node.list("issues", ()))
     except (AttributeError, KeyError, TypeError):
-        raise node.error("issues", "no list of issues") from None
+        raise node.error("issues", "not a list of issues") from None

@@ -235,7 +235,7 @@ def _declarations(subject: Subject, instead: Declaration | None) -> Iterator[Iss
             why = (
                 "another page declares it" if is_expected else "no type of that name was asked for"
             )
-            what = f"{entry.kind} {entry.name!r} does not belong into {name!r}"
+            what = f"{entry.kind} {entry.name!r} does not belong in {name!r}"
             yield subject.issue("FOREIGN_TYPE", f"{what}: {why}", line=entry.name_line)
     if 1 in subject.pages.silent:
         return

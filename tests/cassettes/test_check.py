@@ -125,6 +125,8 @@ def test_cassettes_without_a_module_are_unused(folder: Path, capsys: Capture) ->
     [one] = found["findings"]
     assert (one["code"], one["path"]) == ("UNUSED", "cassettes/test_gone/test_a.yaml")
     assert one["message"] == "its test module test_gone.py is gone"
+    assert run("check", "cassettes") == 0
+    assert "  next: rm cassettes/test_gone/test_a.yaml\n" in capsys.readouterr().err
 
     (folder / "conftest.py").write_text("def vcr_cassette_dir(): ...", "utf-8")
     assert checked(capsys, "cassettes")[1]["findings"] == []
@@ -304,7 +306,7 @@ class TestBaseline:
         ("text", "why"),
         [
             (None, "known.json: No such file"),
-            ("[]", "known.json is no baseline"),
+            ("[]", "known.json is not a baseline"),
             (
                 '{"version": 1, "findings": [{"path": 1}]}',
                 "findings.0.path: Input should be a valid string",

@@ -102,6 +102,20 @@ def test_a_reply_that_is_another_function_is_no_body(
     assert (here / FILE).read_text("utf-8") == before
 
 
+def test_the_tests_that_are_marked_come_next(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command runs them; other modules of tests are left out."""
+    assert command("adopt", f"{FILE}::height").code == 0
+    (here / "tests").mkdir()
+    mark = f'@pytest.mark.regen(unit="{FILE}::height")'
+    (here / "tests/test_tides.py").write_text(f"{mark}\ndef test_height(): ...\n", "utf-8")
+    (here / "tests/test_other.py").write_text("def test_other(): ...\n", "utf-8")
+    ask = ("regenerate", FILE, "--unit", "height", "--correction", "add")
+    with emulated(monkeypatch, lambda _: "return hour + hour"):
+        done = command(*ask)
+
+    assert done.err.endswith(f"  next: pytest {FILE} tests/test_tides.py\n")
+
+
 def test_a_docstring_that_changed_is_answered_by_name(here: Path) -> None:
     """`adopt` of the file leaves stale units alone and says so; with `--stale` it is the answer."""
     assert command("adopt", f"{FILE}::height").code == 0

@@ -175,11 +175,25 @@ def test_functions_with_examples_are_recorded(here: Path) -> None:
     assert "nothing to do" in command("init", "src/acme/names.py", "--yes").told
 
 
+def test_a_stub_is_marked_and_written_next(here: Path) -> None:
+    """There is nothing to record; the command that follows asks a model for it."""
+    (here / "src/acme/names.py").write_text("def f():\n    raise NotImplementedError\n", "utf-8")
+
+    done = command("init", "src/acme/names.py", "--yes")
+
+    assert (done.code, "recorded" in done.told) == (0, False)
+    assert done.told.endswith(
+        "  to write    1 unit: f\n  next: pytest-regen generate src/acme/names.py\n"
+    )
+    assert "f [MISSING_UNIT] nothing but a stub stands there" in command("validate").told
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("def f(:\n", "src/acme/names.py:1 is not legal Python"),
         ("def f(): pass\ndef g(): pass\n", "next: pytest-regen init src/acme/names.py --unit f"),
+        ("def f(): ...\n", "line 1: the code of f shares a line with its signature or docstring"),
     ],
 )
 def test_what_cannot_be_recorded_writes_nothing(here: Path, text: str, told: str) -> None:

@@ -78,7 +78,9 @@ def test_attempts_are_replies_per_page(here: Path, broken: Path) -> None:
     assert "1 call," in one.err
     assert "Owner (no_progress)" in one.err
     assert "answer 1 of 1 was not kept: MISSING_FIELD: " in one.err
-    assert "note: another model may do better: add --model NAME\n" in one.err
+    assert "note: another model may do better: name it by --model NAME\n" in one.err
+    again = "--type Owner --correction 'what is wrong' --provider plugin_answers:Stubborn\n"
+    assert one.err.endswith(again)
     assert by_table.json["calls"] == 1
 
 

@@ -196,7 +196,7 @@ def test_hostile_files_do_no_harm(here: Path, waiting: list[Candidate]) -> None:
     listed = command("review", "list")
     assert listed.code == 0
     assert "\x1b" not in listed.told
-    assert listed.err.count("is no candidate") == 5
+    assert listed.err.count("is not a candidate") == 5
     done: Ran = command("review", "accept", "--all")
 
     assert done.code == 2

@@ -49,6 +49,42 @@ def german(root: Path) -> dict[str, str]:
     return strings
 
 
+PO = """\
+msgid ""
+msgstr "Plural-Forms: nplurals=2; plural=(n != 1);\\n"
+
+msgid "Hello %(name)s"
+msgstr "Hallo"
+
+#, fuzzy
+msgid "Bye"
+msgstr "Hallo"
+
+msgid "%(n)d boat"
+msgid_plural "%(n)d boats"
+msgstr[0] ""
+msgstr[1] ""
+"""
+
+
+def test_what_comes_next_in_a_catalogue_of_gettext(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What asks for all that is wrong; of a model that repeats itself, what says it otherwise."""
+    (here / "de.po").write_text(PO, "utf-8")
+    settings = '[[tool.pytest-regen.translations]]\ntargets = "de.po"\n'
+    (here / "pyproject.toml").write_text(settings, "utf-8")
+
+    wrong = command("validate").told
+    with emulated(monkeypatch, lambda _: "Boot"):
+        stuck = command("generate", "de.po", "--unit", "%(n)d boat", "--model", "claude-opus-5")
+
+    assert "Bye [MISSING_UNIT] it is marked fuzzy; if its text is right, delete that mark" in wrong
+    assert wrong.endswith("  next: pytest-regen regenerate de.po --from-errors\n")
+    again = "regenerate de.po --unit '%(n)d boat' --correction 'what is wrong'"
+    assert stuck.told.endswith(f"  next: pytest-regen {again} --model claude-opus-5\n")
+
+
 def test_status_has_a_line_per_unit(recorded: Path) -> None:
     """State, who wrote it, when, and which of its texts it is."""
     write_json(recorded / FILE, {"berth": "Liegeplatz", "leave": GERMAN["leave"], "extra": "Mehr"})
@@ -134,7 +170,7 @@ def test_a_misspelt_name_names_the_near_one() -> None:
     assert "locales/dee.json is not there" in path.err
     assert "  next: name locales/de" in path.err
     assert "locales/de.json has no unit 'bert'" in unit.err
-    assert "near are berth" in unit.err
+    assert "close to it: berth" in unit.err
 
 
 MAILS = """

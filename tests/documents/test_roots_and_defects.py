@@ -20,7 +20,7 @@ from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
         (None, "a schema is a mapping", "error"),
         ({"type": "object", "properties": []}, "it is ignored", "warning"),
         ({"enum": ["a"], "x-enumNames": []}, "one name per value", "warning"),
-        ({**PET, "required": ["ghost"]}, "'ghost' is required but is no property", "warning"),
+        ({**PET, "required": ["ghost"]}, "'ghost' is required but is not a property", "warning"),
         ({**PET, "additionalProperties": {"type": "string"}}, "are left out", "warning"),
         ({**PET, "not": {}}, "not is not read", "warning"),
     ],

@@ -169,7 +169,7 @@ def test_not_a_number_is_left_out(tmp_path: Path) -> None:
     """What JSON has no words for cannot be stored."""
     field, made = build_field(tmp_path, {"type": "number", "default": float("nan"), "minimum": 0})
     assert field.constraints == {"minimum": 0}
-    assert "default is no plain JSON value" in messages(made)
+    assert "default is not a plain JSON value" in messages(made)
 
 
 @pytest.mark.parametrize(

@@ -160,10 +160,10 @@ def test_markers_are_put_around_what_stands_there(ends: str) -> None:
 
 
 def test_what_cannot_be_enclosed_is_refused() -> None:
-    """A function that is not there, or has no lines of its own."""
+    """A function that is not there, or that stands on the line of its signature."""
     region = FunctionRegion()
 
     with pytest.raises(RegionError, match="the module has no function 'name'"):
         region.enclose_all(PLAIN, ["name"])
-    with pytest.raises(RegionError, match=r"line 25: the code of Boat\.on_one_line has no lines"):
+    with pytest.raises(RegionError, match=r"line 25: the code of Boat\.on_one_line shares a line"):
         region.enclose_all(PLAIN, ["Boat.on_one_line"])

@@ -175,8 +175,13 @@ def test_what_cannot_be_read_has_a_line(text: str, line: int, problem: str) -> N
         ("python-format", "%(a)s of %(b)d", "%(b)d: %(a)s %(a)s", "None"),
         ("python-brace-format", "{a.b} of {0} {{x}} %s", "{0}: {a.b:>9} {{y}}", "None"),
         ("python-format", "%(a)s", "%(b)s", "lacks %(a)s"),
-        ("python-format", "%(a)s sure", "%(a)s 100% ü", "is no python-format: '% ü' takes no"),
-        ("python-brace-format", "{a}", "{a", "is no python-brace-format: expected '}'"),
+        (
+            "python-format",
+            "%(a)s sure",
+            "%(a)s 100% ü",
+            "is not valid python-format: '% ü' takes no",
+        ),
+        ("python-brace-format", "{a}", "{a", "is not valid python-brace-format: expected '}'"),
     ],
 )
 def test_a_flag_says_what_counts(format_: str, source: str, text: str, problem: str) -> None:

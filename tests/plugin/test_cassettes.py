@@ -41,6 +41,34 @@ def test_what_nobody_asked_for(project: Project, policy: str) -> None:
     project.run("-W", "ignore").assert_outcomes(failed=1)  # which has other worries
 
 
+@pytest.mark.parametrize(
+    ("prompts", "drops"),
+    [
+        ("[]", f"rm {FILE}"),
+        (
+            '["first"]',
+            "pytest test_talk.py::test_talk --regen-record new_episodes --regen-drop-unplayed",
+        ),
+    ],
+)
+def test_a_command_drops_what_nobody_asked_for(
+    project: Project, monkeypatch: pytest.MonkeyPatch, prompts: str, drops: str
+) -> None:
+    """It is named, and takes no model."""
+    project.pytester.makepyfile(test_talk=TALK)
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+    project.pytester.makepyfile(test_talk=TALK.replace("in PROMPTS", f"in {prompts}"))
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+
+    project.run().stdout.fnmatch_lines([f"*  next: {drops}"])
+
+    if drops.startswith("rm"):
+        (project.path / FILE).unlink()
+    else:
+        project.run(*drops.split()[1:]).assert_outcomes(passed=1)
+    project.run().assert_outcomes(passed=1)
+
+
 def test_recordings_of_a_failed_test_wait(project: Project) -> None:
     """They stay beside the cassette unless they are asked for."""
     project.pytester.makepyfile(test_talk=TALK + "\n        assert False\n")

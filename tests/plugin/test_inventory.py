@@ -39,6 +39,7 @@ SETTINGS = """\
 functions = ["src/acme/*.py"]
 """
 NAMES = "src/acme/names.py"
+BOTH = "--unit first --unit last"
 
 
 class Project:
@@ -103,9 +104,9 @@ def test_a_function_without_its_marker_lines_fails(project: Project) -> None:
         result.stdout.fnmatch_lines(
             [
                 f"{NAMES}: MISSING_UNIT: its function still stands in the file, *",
-                f"    put them back: *init {NAMES}::first --yes; *forget * --unit first",
+                f"    put them back: *init {NAMES} --unit first --yes; or *forget * --unit first",
                 f"FAILED {NAMES}::first - MISSING_UNIT: its function still stands in the file, *",
-                f"next: pytest-regen init {NAMES}::first --yes",
+                f"next: pytest-regen init {NAMES} --unit first --yes",
             ]
         )
     assert [project.run(*args).ret for args in (("tests",), ("-k", "ok"))] == [0, 0]
@@ -130,11 +131,11 @@ def test_a_function_deleted_whole_is_an_orphan(
 @pytest.mark.parametrize(
     ("lose", "mends"),
     [
-        (("unmark", "first"), f"init {NAMES}::first --yes"),
-        (("unmark", "first", "last"), f"init {NAMES} --yes"),
-        (("move", "src/acme/text/names.py"), "init src/acme/text/names.py --yes"),
+        (("unmark", "first"), f"init {NAMES} --unit first --yes"),
+        (("unmark", "first", "last"), f"init {NAMES} {BOTH} --yes"),
+        (("move", "src/acme/text/names.py"), f"init src/acme/text/names.py {BOTH} --yes"),
         (("move", "../names.py"), f"forget {NAMES}"),
-        (("write", "pyproject.toml", "[tool.pytest.ini_options]\n"), f"init {NAMES} --yes"),
+        (("write", "pyproject.toml", "[tool.pytest.ini_options]\n"), f"init {NAMES} {BOTH} --yes"),
     ],
 )
 def test_one_command_mends_what_was_lost(
@@ -152,5 +153,7 @@ def test_one_command_mends_what_was_lost(
 
     result.stdout.fnmatch_lines([f"next: pytest-regen {mends}"])
     result.stdout.no_fnmatch_line("*no function of*has markers yet*")
+    assert f"  next: pytest-regen {mends}\n" in command("validate").told
+    assert "forget first, last: " in result.stdout.str() or "first --yes" in mends
     assert command(*mends.split()).code == 0
     assert project.run().ret == 0

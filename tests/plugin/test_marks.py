@@ -8,6 +8,8 @@ STORE = "generated/GET_v1_projects"
 def write(project: Project, *marks: str) -> None:
     """Make a module with a test for each mark."""
     project.store()
+    functions = "def initials(name):\n    return name[0]\n\n\ndef surname(name):\n    return name\n"
+    project.pytester.makepyfile(names=functions)
     tests = (
         f"@pytest.mark.{mark}\ndef test_{number}(regen_store):\n    pass\n"
         for number, mark in enumerate(marks)
@@ -21,13 +23,17 @@ WRONG = {
     "regen(on={'A': 1})": ["a name or a list of names"],
     "regen(store='generated/GET_v1_project')": ["there is no store", f"there is {STORE}"],
     "regen('src/a.py::f')": ["there is no store", "regen(unit='src/a.py::f')"],
+    "regen(unit='names.py::initials')": ["no marker lines", "init names.py::initials --yes"],
+    "regen(unit='names.py::surnam')": ["surname is in names.py", 'unit="names.py::surname"'],
+    "regen(unit='old.py::surname')": ["surname is in names.py", 'unit="names.py::surname"'],
+    "regen(unit='names.py::f')": ["no kind claims the file", "correct the mark"],
     "cassette(nam='x')": ["unknown argument", "it takes name, record"],
     "cassette(record='onec')": ["it is one of"],
     "cassette(normalize=1)": ["it is a function"],
     "cassette(drift='maybe')": ["it is one of fail, warn, ignore"],
     "cassette(name='../../x')": ["leads out of"],
     "cassette(name='a.json')": ["name it a.yaml"],
-    "cassette(ignore=['x'])": ["no path into JSON"],
+    "cassette(ignore=['x'])": ["not a path into JSON"],
     "cassette(passthrough_hosts='https://prices.test/')": ["passthrough_hosts"],
 }
 """What is said of each mark."""
@@ -59,7 +65,7 @@ def test_a_wrong_mark_is_an_error_of_its_test(project: Project) -> None:
         assert lines[0].startswith(f"test_own.py::test_{number}: ")
         assert lines[-1].startswith("  next: ")
         assert not [words for words in told if words not in error], error
-        shows_value = ("there is no", "is no path", "is no host", "leads out")
+        shows_value = ("there is no", "is not a path", "is not a host", "leads out")
         assert mark in error or any(words in error for words in shows_value), error
 
 

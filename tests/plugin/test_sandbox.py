@@ -54,7 +54,7 @@ def test_the_level_is_told_where_code_was_run(
     result = sums.runpytest("--regen-report=report.json", "-n", "1")
 
     assert wrong.parseoutcomes() == {"failed": 2}
-    wrong.stdout.fnmatch_lines(["*REGEN_SANDBOX=castle is no level of the sandbox*"])
+    wrong.stdout.fnmatch_lines(["*REGEN_SANDBOX=castle is not a level of the sandbox*"])
     assert result.parseoutcomes() == {"passed": 1, "failed": 1}
     assert f"sandbox: process ({LEVELS['process']})" in result.stdout.lines
     assert json.loads((sums.path / "report.json").read_text("utf-8"))["run"]["sandbox"] == "process"

@@ -221,10 +221,10 @@ def test_a_function_that_nothing_runs_is_told_once(functions: FunctionProject) -
     both = functions.pytester.runpytest_inprocess("src", "test_times.py")
 
     told = (
-        "only read, not run: src/acme/times.py::minutes, src/acme/times.py::seconds, for want of "
-        "an example in the docstring (>>>) or a test of this run that is marked for it: "
+        "only read, not run: src/acme/times.py::minutes, src/acme/times.py::seconds; to run one, "
+        "add an example (>>>) to its docstring, or mark a test with "
         '@pytest.mark.regen(unit="src/acme/times.py::minutes")'
     )
     assert told in alone.outlines
     assert both.stdout.str().count("only read, not run") == 1
-    both.stdout.fnmatch_lines(["only read, not run: src/acme/times.py::seconds, for want*"])
+    both.stdout.fnmatch_lines(["only read, not run: src/acme/times.py::seconds; to run one*"])

@@ -65,6 +65,34 @@ def test_each_answer_has_its_own_line(
     )
 
 
+STUCK = """
+@pytest.mark.regen(unit=UNIT)
+@pytest.mark.parametrize("number", [1, 2])
+def test_double(number):
+    assert minutes(f"{number}m") == 2 * number
+"""
+
+
+@pytest.mark.parametrize("chosen", ["test_times.py", "test_times.py::test_double[[]1]"])
+def test_what_a_person_says_is_tried_by_the_test(
+    functions: FunctionProject, monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    """After a model that answers the same again; its recording is among what changed."""
+    functions.write(STUCK)
+    node = chosen.replace("[[]", "[")
+    with emulated(monkeypatch, lambda _: "return int(text[:-1])"):
+        result = functions.pytester.runpytest_inprocess(node, "--regen", "--regen-record=once")
+
+    quoted = chosen if node == chosen else f"'{chosen}'"
+    result.stdout.fnmatch_lines(
+        [
+            "still failing: src/acme/times.py::minutes [[]no_progress], *",
+            "changed: cassettes/test_times/test_double[[]1].yaml*",
+            f"next: pytest-regen regenerate * --correction 'what is wrong' && pytest {quoted}",
+        ]
+    )
+
+
 MARKED = """
 @pytest.mark.regen(unit=UNIT)
 @pytest.mark.parametrize("text", ["2h", "3h"])

@@ -158,6 +158,21 @@ def test_an_edit_is_adopted_and_what_it_replaced_restored(case: Case) -> None:
     assert case.text() == case.right
 
 
+def test_what_is_restored_differs_from_what_is_there(case: Case) -> None:
+    """Not the same text, which a model wrote twice or which was restored before."""
+    case.ask(verbs.regenerate_steps, case.wrong, accept_any=True)
+    case.ask(verbs.regenerate_steps, case.right)
+    case.ask(verbs.regenerate_steps, case.right)
+
+    texts = [case.text()]
+    for _ in range(2):
+        verbs.restore(case.place, case.name)
+        texts.append(case.text())
+
+    assert texts[:2] == [case.right, case.wrong]
+    assert texts[2] != case.wrong
+
+
 def test_a_name_that_nothing_has_is_refused(case: Case) -> None:
     """By every verb that takes one."""
     for verb in (verbs.generate_steps, verbs.regenerate_steps, verbs.heal_steps):

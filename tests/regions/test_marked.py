@@ -117,7 +117,7 @@ def test_lines_of_a_string_are_not_indented(value: str) -> None:
         ("x\n# [REGEN:END a]\n", 2, "was not opened"),
         ("# [REGEN:BEGIN a]\n# [REGEN:END b]\n# [REGEN:END a]\n", 2, "stands inside"),
         ("# [REGEN:BEGIN a]\n# [REGEN:END a]\n" * 2, 3, "line 1 opened already"),
-        ("# [REGEN:BEGIN a] now\n# [REGEN:END a]\n", 1, "is no marker"),
+        ("# [REGEN:BEGIN a] now\n# [REGEN:END a]\n", 1, "is not a marker"),
     ],
 )
 def test_broken_markers_are_an_error_with_the_line(file: str, line: int, problem: str) -> None:

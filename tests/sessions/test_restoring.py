@@ -122,7 +122,7 @@ def test_a_type_that_has_changed_is_told_to_the_model() -> None:
 )
 def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> None:
     """A poisoned state is refused, not carried on; the place of what is wrong is named."""
-    with pytest.raises(UsageError, match="no session") as caught:
+    with pytest.raises(UsageError, match="not a session") as caught:
         restored(changed(state(), path, value))
 
     assert why in caught.value.why
@@ -138,7 +138,7 @@ def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> 
     ],
 )
 def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why: str) -> None:
-    with pytest.raises(UsageError, match="no session") as caught:
+    with pytest.raises(UsageError, match="not a session") as caught:
         ScenarioGeneratorSession.from_json(changed(scenario_state(), path, value), provider=NOBODY)
 
     assert why in caught.value.why
@@ -146,5 +146,5 @@ def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why:
 
 @each("data", [None, "{}"], ids=repr)
 def test_what_is_no_object_is_not_restored(data: Any) -> None:
-    with pytest.raises(UsageError, match=r"no session(?s:.*)json\.loads"):
+    with pytest.raises(UsageError, match=r"not a session(?s:.*)json\.loads"):
         restored(data)

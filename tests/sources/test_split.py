@@ -70,7 +70,7 @@ def test_a_member_goes_to_the_page_that_asks_for_it() -> None:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("public class A {", "no legal declaration"),
+        ("public class A {", "not a legal declaration"),
         ('public class A { [JsonPropertyName("two")] public int Two { get; } }', "mixed"),
         ("public class A { }", "mixed"),
     ],

@@ -121,7 +121,7 @@ BAD: Final[Mapping[str, Bad]] = {
     "twice": Bad(
         _with("    status:\n", "    status:\n      code: 500\n      message: No\n    status:\n"),
         _STATUS_LINE + 3,
-        "the key 'status' stands twice",
+        "the key 'status' is there twice",
     ),
     "twice-json": Bad(
         _with('"method": "POST",', '"method": "POST",\n"method": "GET",', of=_AS_JSON),
@@ -139,7 +139,7 @@ BAD: Final[Mapping[str, Bad]] = {
     "python": Bad(b"interactions:\n- !!python/object/apply:os.mkdir [x]\n", 2, "python/object"),
     "tag": Bad(b"interactions:\n- !mine x\n", 2, "'!mine'"),
     # Something else
-    "nothing": Bad(b"version: 1\ninteractions:\n", 1, "no cassette"),
+    "nothing": Bad(b"version: 1\ninteractions:\n", 1, "not a cassette"),
     "documents": Bad(_FOREIGN + b"---\n" + _FOREIGN, _FOREIGN.count(b"\n") + 1, "document"),
     "newer": Bad(_with("format 1", "format 2"), 1, "format 2"),
     # Not what it has to be

@@ -319,9 +319,9 @@ class LockedCells:
         if error := self.view.hand_edit(self.view.resolve(name)):
             raise error
         past = [entry for entry in self._place.past() if entry.name == name]
-        entry = [
-            entry for entry in past if entry.id == to or (to is None and entry.reason != "rejected")
-        ][-1]
+        now = self.view.output(name, 1)
+        other = [entry for entry in past if entry.reason != "rejected" and entry.text != now]
+        entry = [entry for entry in past if entry.id == to][-1] if to else other[-1]
         after = self.view.changed({name: entry.text}, model=entry.model)
         ids = self._write(after, self._gone([name]), "restored")
         return Changes((name,), ids, pages=(Written(name, 1, entry.model),))

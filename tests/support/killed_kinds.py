@@ -86,8 +86,7 @@ class StoreLab(Lab):
     @property
     def path(self) -> Path:
         """The file that people read."""
-        place = self.file()
-        return Path(place.path, place.file_name)
+        return Path(self.root, self.file().file_name)
 
     def stores(self) -> list[Path]:
         """Return all stores."""

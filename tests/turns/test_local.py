@@ -167,8 +167,8 @@ def test_a_reference_names_a_provider(module: str) -> None:
 @each(
     ("reference", "told"),
     [
-        ("{}:number", "is no provider"),
-        ("{}:Needy", "is no provider"),
+        ("{}:number", "is not a provider"),
+        ("{}:Needy", "is not a provider"),
         ("{}:ehco", "Echo"),
         ("no_such_module:x", "no_such_module"),
         ("module", "module:attribute"),

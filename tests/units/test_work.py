@@ -121,7 +121,7 @@ def test_adopt_has_nothing_to_record_of_a_stub_or_of_no_unit(tmp_path: Path) -> 
     assert "berth" not in verbs.adopt(file).names
     with pytest.raises(UsageError, match="has no unit 'bert'") as raised:
         verbs.adopt(file, ["bert"])
-    assert raised.value.why == "near are berth"
+    assert raised.value.why == "close to it: berth"
 
 
 def test_rebuild_puts_recorded_texts_back(tmp_path: Path) -> None:

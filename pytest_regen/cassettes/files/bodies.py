@@ -95,7 +95,7 @@ def _decode(name: str, body: bytes, *, is_whole: bool) -> bytes:
     make, mark = _DECODERS.get(name), _MARKS.get(name, b"")
     has_mark = mark.startswith(body[: len(mark)])
     if (make is None or (name == "zstd" and not has_mark)) and _is_binary(body):
-        raise UndecodableBodyError(f"the body is no text, but of unknown content encoding {name!r}")
+        raise UndecodableBodyError(f"the body is not text: unknown content encoding {name!r}")
     if make is None or not body or not has_mark or (name == "deflate" and body[:1] in _JSON):
         # Some servers name "utf-8" as an encoding, and some recorders keep the header of a body
         # that is decoded; clients pass on what they do not know.

@@ -217,7 +217,7 @@ def _build(value: object) -> Interaction:
     status = _mapping(response["status"], "status")
     code = str(status["code"])
     if not code.isdecimal() or int(code) not in _STATUSES:
-        raise ValueError(f"the status is {_show_value(code)}, no number of three digits")
+        raise ValueError(f"the status is {_show_value(code)}, not a number of three digits")
     arrival: dict[str, Any] = {}
     if data.get("stream") is not None:
         stream = _mapping(data["stream"], "stream")
@@ -258,13 +258,13 @@ def with_current_layout(response: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 def _mapping(value: object, name: str) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} is {_show_value(value)}, no mapping")
+        raise TypeError(f"{name} is {_show_value(value)}, not a mapping")
     return value
 
 
 def _text(value: object, name: str) -> str:
     if not isinstance(value, str) or not value:
-        raise TypeError(f"{name} is {_show_value(value)}, no text")
+        raise TypeError(f"{name} is {_show_value(value)}, not text")
     return value
 
 
@@ -299,7 +299,7 @@ def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
     if layout not in LAYOUTS:
         if layout is None or "key" not in data:
             return body
-        raise ValueError(f"the layout is {_show_value(layout)}, none of {', '.join(LAYOUTS)}")
+        raise ValueError(f"the layout is {_show_value(layout)}, not one of {', '.join(LAYOUTS)}")
     text = restore_wire(body.decode("utf-8", "surrogatepass"), layout)
     return text.encode("utf-8", "surrogatepass")
 

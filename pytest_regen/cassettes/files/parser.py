@@ -132,7 +132,7 @@ def interactions_with_lines(
     """
     items = data.get("interactions") if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or not isinstance(items, list):
-        why = "the file is no cassette: it has no list of interactions"
+        why = "the file is not a cassette: it has no list of interactions"
         raise unreadable(path, why, line=1)
     # The last line of vcrpy is the version.
     if not text.endswith(("\n", "}")) and "version" not in data:
@@ -204,7 +204,7 @@ def loader() -> Any:
             mapping, names = super().construct_mapping(node, deep), set[str]()
             for key, _ in node.value if len(mapping) < len(node.value) else ():
                 if str(key.value) in names:
-                    _refuse(key, f"the key {key.value!r} stands twice")
+                    _refuse(key, f"the key {key.value!r} is there twice")
                 names.add(str(key.value))
             return mapping
 

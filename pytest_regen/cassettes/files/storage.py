@@ -87,7 +87,7 @@ def read_whole(path: Path) -> bytes:
     """
     if not stat.S_ISREG(path.stat().st_mode):
         # Reading a pipe or a device might never end.
-        raise OSError(errno.EINVAL, "it is a folder" if path.is_dir() else "it is no file")
+        raise OSError(errno.EINVAL, "it is a folder" if path.is_dir() else "it is not a file")
     return path.read_bytes()
 
 

@@ -78,7 +78,7 @@ class Baseline:
             first = error.errors(include_url=False)[0]
             place = ".".join(map(str, first["loc"]))
             raise UsageError(
-                f"{path} is no baseline of version {_VERSION}",
+                f"{path} is not a baseline of version {_VERSION}",
                 why=f"{place}: {first['msg']}" if place else first["msg"],
                 hint="name another file, or make this one anew: delete it, then --update-baseline",
             ) from None

@@ -69,7 +69,7 @@ class Function(Kind):
             files: globs of the modules; of those that a glob finds, files with a marker count.
             allow: modules and builtins that code may use though lint refuses them.
             style: what the user wants of every function: a sentence or two.
-            path: folders, from the root, that modules are imported from, beside the usual ones.
+            path: folders, from the root, that modules are imported from, besides the usual ones.
             timeout: seconds that the examples of one file may take.
             lists: pytest's own settings; by default as its file has them.
         """

@@ -180,8 +180,8 @@ def _lines_of_code(module: "ModuleSource", name: str) -> tuple[int, int, str]:
         return above + 1, above, indent
     start = first_line(body[0])
     if start <= above:
-        problem = f"the code of {name} has no lines of its own"
-        raise defect(node.lineno, problem, "put it on lines of its own")
+        problem = f"the code of {name} shares a line with its signature or docstring"
+        raise defect(node.lineno, problem, "begin it on a new line")
     while start - 1 > above and module.lines[start - 2].strip()[:1] in {"", "#"}:
         start -= 1
     while not module.lines[start - 1].strip():

@@ -154,7 +154,7 @@ def header(*, namespace: str, profile: str) -> str:
     base.check_profile(profile, PROFILES, "C#")
     if namespace and _NAMESPACE.fullmatch(namespace) is None:
         raise UsageError(
-            f"{namespace!r} is no C# namespace",
+            f"{namespace!r} is not a C# namespace",
             hint="use identifiers joined by dots, e.g. --namespace Acme.Projects",
         )
     lines = ["#nullable enable", "", *(f"using {using};" for using in _usings(profile))]

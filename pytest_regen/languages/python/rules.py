@@ -97,7 +97,7 @@ def rules(subject: "Subject") -> Iterator[Issue]:
         # A class that was not loaded passes, because nothing is known of it.
         if part.kind not in {"alias", "class", style}:
             head = head_of(part.name, profile).replace("\n", " above ")
-            message = f"{part.name!r} is no {style}; write {head}"
+            message = f"{part.name!r} is not a {style}; write {head}"
             yield subject.issue("MISSING_CLASS", message, line=part.name_line)
     for field, member in subject.matches():
         if member.type is None:

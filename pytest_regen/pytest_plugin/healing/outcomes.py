@@ -152,7 +152,9 @@ def _next_after(target: Target, result: HealResult) -> str:
             return names.recording_command(config, item, cassette, "--regen-attempts", more)
         case "no_progress":
             words = "--correction", "what is wrong"
-            return look.regenerating(target.name, result.issues_after, *words)
+            again = look.regenerating(target.name, result.issues_after, *words)
+            # The command tries its answer by no test of the user's.
+            return again if item == target.id else f"{again} && {names.node_command(config, item)}"
         case None | "clean" | "unfixable":
             mend = look.command(target.name, result.issues_after)
             return mend or names.node_command(config, item)

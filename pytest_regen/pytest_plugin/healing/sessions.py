@@ -73,7 +73,7 @@ def parts_of(
     if not asking:
         raise UsageError(
             "the feedback asks for nothing",
-            why="probes and changed rules are hints, of which nothing is to be written anew",
+            why="probes and changed rules are hints: they ask for nothing new",
             hint="say what is wrong: corrections, discarded_scenarios, untested_tools or notes",
         )
     return asking

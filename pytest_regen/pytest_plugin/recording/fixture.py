@@ -1,6 +1,7 @@
 """The cassette of a test, as the fixture ``cassette`` and the mark ``vcr`` put it to use."""
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from pytest_regen.errors import UsageError
 from pytest_regen.modes import POLICIES, RECORD_MODES, FindingPolicy
 from pytest_regen.pytest_plugin import choices, names, stash
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
+from pytest_regen.pytest_plugin.project import from_here
 from pytest_regen.pytest_plugin.recording.hooks import cassette_hooks
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log, note_changed
 
@@ -97,8 +99,9 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
     unplayed = _policy(item.config, "unplayed", mark.unplayed)
     # What is left of a shared one belongs to the other tests, which may not all have run.
     if run.is_replay_only and not is_shared:
-        command = names.node_command(
-            item.config, item.nodeid, options=("--regen-record", "rewrite")
+        # Neither asks a model, because what is played need not be recorded again.
+        command = (
+            record_command if run.played else f"rm {shlex.quote(from_here(path, item.config))}"
         )
         log.note_unplayed(item, run, run.unplayed + run.played, command, unplayed)
 
@@ -181,7 +184,7 @@ def _report_run(
         item: the test.
         run: its cassette.
         command: what records the cassette anew.
-        drift: what becomes of a request that is not what was recorded.
+        drift: what happens to a request that is not as recorded.
     """
     log, fails = cassette_log(item.config), drift == "fail"
     note_changed(item, run.path, run.changed)
