@@ -84,10 +84,9 @@ def store_path(item: pytest.Item, path: str | os.PathLike[str] | None = None) ->
     Raises:
         pytest.UsageError: none of them is there.
     """
-    root = item.config.rootpath
     chosen = path or regen_mark(item).store
     if chosen is not None:
-        return Path(os.path.normpath(root / chosen))
+        return Path(os.path.normpath(item.config.rootpath / chosen))
     configured = stores_in_config(item.config)
     if len(configured) == 1:
         return configured[0]

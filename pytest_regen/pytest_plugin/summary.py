@@ -141,8 +141,6 @@ def add_heal(item: pytest.Item, heal: HealReport) -> None:
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the item's record on the report of its call, if it has one."""
-    if report.when != "call":
-        return
     level, has_run = used_sandbox()
     notes = notes_on_models()
     if level or notes:
