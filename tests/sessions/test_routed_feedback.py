@@ -131,7 +131,7 @@ def test_corrections(generator_session, request, provider):
 
     assert result.parseoutcomes() == {"failed": 2}
     result.stdout.fnmatch_lines(
-        ["*AssertionError: want three*", "*No further turn: session 1 of the test is another*"]
+        ["*AssertionError: want three*", "*No further turn: session 1 of the test differs from *"]
     )
     result.stdout.fnmatch_lines(
         [
