@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
 from pytest_regen.canonical import canonical_hash
@@ -396,22 +396,32 @@ def refuse_unwritable(planned: RegenStore, schema: str) -> None:
             probe.flush()
 
 
-def _change(
-    store: RegenStore,
-    *,
-    pages: Sequence[formats.StoredPage] = (),
-    source: str | None = None,
-    ir: IR | None = None,
-    planned: RegenStore | None = None,
-    schema: str | None = None,
-    aside: Sequence[HistoryEntry] = (),
-    reason: HistoryReason = "replaced",
-    keeps_source: bool = False,
-) -> tuple[Contents, tuple[str, ...]]:
-    """Return what files are to hold, and the names of what goes to the history.
+class Parts(TypedDict, total=False):
+    """What is written of a store; what is not given stays."""
 
-    The arguments are those of ``StoreUpdate.write``; what is not given stays.
-    """
+    pages: Sequence[formats.StoredPage]
+    """In place of those with the same identity."""
+    source: str | None
+    """The whole source file, line ends as they shall be."""
+    ir: IR
+    """The value of ``ir.json``; one without findings keeps those of its types."""
+    planned: RegenStore
+    """With another IR, other prompts, namespace, profile, source file, …, where the plan changes:
+    its pages are not used. A source file of another name is moved, its old content kept in the
+    history."""
+    schema: str
+    """The text of ``schema.md``."""
+    aside: Sequence[HistoryEntry]
+    """Entries for the history of outputs that are not stored."""
+    reason: HistoryReason
+    """Why stored pages are replaced; without one, ``replaced``."""
+    keeps_source: bool
+    """Whether the source as it was is kept in the history, as a file of its own."""
+
+
+def _change(store: RegenStore, parts: Parts) -> tuple[Contents, tuple[str, ...]]:
+    """Return what files are to hold, and the names of what goes to the history."""
+    pages, source, planned = parts.get("pages", ()), parts.get("source"), parts.get("planned")
     old, prompts = store.envelope, (planned or store).prompts
     keys = {entry.key for entry in prompts}
     for page in pages:
@@ -435,24 +445,25 @@ def _change(
     # By type and not by page, because pages may be numbered anew around the same output.
     stays = {(page.type_name, page.output) for page in stored}
     lost = [page for page in store.pages.values() if (page.type_name, page.output) not in stays]
+    reason = parts.get("reason", "replaced")
     entries = [
-        *aside,
+        *parts.get("aside", ()),
         *(HistoryEntry.of(page, reason if page.key in keys else "vanished") for page in lost),
     ]
     sources = {}
-    if keeps_source or is_moved:
+    if parts.get("keeps_source") or is_moved:
         sources = {source_name(store.source, old.source_file): store.source.encode()}
     contents: dict[str, bytes | None] = {**history_files(store.path, entries, sources)}
     if is_moved:
         contents[old.source_file] = None
         source = store.source if source is None else source
-    ir = planned.ir if planned else ir
+    ir = planned.ir if planned else parts.get("ir")
     if ir is not None:
         contents[IR_FILE] = formats.ir_as_json(_with_findings(ir, store.ir.validation or {}))
     if planned is not None:
         contents[PROMPTS_FILE] = planned.plan.prompts_data
-    if schema is not None:
-        contents[formats.SCHEMA_FILE] = schema.encode()
+    if "schema" in parts:
+        contents[formats.SCHEMA_FILE] = parts["schema"].encode()
     if source is not None:
         contents[envelope.source_file] = source.encode()
     if pages or source is not None or ir or planned:
@@ -471,27 +482,16 @@ def _with_findings(ir: IR, findings: Mapping[str, Any]) -> IR:
 class StoreUpdate:
     """A store under its lock: no other process writes to it."""
 
-    def __init__(self, store: RegenStore, first: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, store: RegenStore, first: Parts | None = None) -> None:
         self.store = store
         """What the folder holds, read under the lock and again after each ``write``."""
-        self._first = first or {}
+        self._first: Parts = first or {}
         """What the first write writes beside what it is given."""
 
-    def write(self, **parts: Any) -> tuple[str, ...]:
+    def write(self, **parts: Unpack[Parts]) -> tuple[str, ...]:
         """Write what is given, all or nothing, and keep everything else.
 
         Stored pages that are replaced, or whose prompt is gone, go to the history by themselves.
-
-        Args:
-            parts: ``pages``, to be stored in place of those with the same identity; ``source``, the
-                whole source file, line ends as they shall be; ``ir``, the value of ``ir.json``,
-                where one without findings keeps those of its types; ``planned``, the store with
-                another IR, other prompts, namespace, profile, source file, …, where the plan
-                changes: its pages are not used, and a source file of another name is moved, its old
-                content kept in the history; ``schema``, the text of ``schema.md``; ``aside``,
-                entries for the history of outputs that are not stored; ``reason``, why stored pages
-                are replaced; ``keeps_source``, whether the source as it was is kept in the history,
-                as a file of its own.
 
         Returns:
             The ids of the history entries written: those of ``aside`` first, in their order;
@@ -503,7 +503,7 @@ class StoreUpdate:
         """
         store, files = self.store, store_files(self.store.path)
         with files.explain_errors():
-            contents, ids = _change(store, **{**self._first, **parts})
+            contents, ids = _change(store, {**self._first, **parts})
         # One change: a kill leaves pages, source and history as before it or as after it.
         files.commit(contents)
         self._first = {}
@@ -526,7 +526,7 @@ class StoreUpdate:
         rejected = [
             HistoryEntry.of(page, "rejected", issues.get(page.type_name, ())) for page in pages
         ]
-        contents, _ = _change(self.store, pages=pages, source=source)
+        contents, _ = _change(self.store, {"pages": pages, "source": source})
         return Candidate(
             contents,
             rejected=history_files(self.store.path, rejected),
